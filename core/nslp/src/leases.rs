@@ -53,6 +53,8 @@ pub(crate) struct Lease {
     pub(crate) is_local: bool,
     /// The SETUP came from outside of the domain.
     pub(crate) is_outside: bool,
+    /// The last node may send the SETUP back to its source.
+    pub(crate) may_return: bool,
     /// Who has it next.
     pub(crate) downstream: Option<SiiHandle>,
     /// Who had it next before, and was not told that the path leads elsewhere.
@@ -462,6 +464,7 @@ mod tests {
             is_crowded: false,
             is_local: false,
             is_outside: false,
+            may_return: false,
             downstream: None,
             left: None,
             is_partial: false,

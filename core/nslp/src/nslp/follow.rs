@@ -12,6 +12,7 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, parts};
 use rand::Rng;
 
+use super::turn::twin_session;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
@@ -226,6 +227,20 @@ impl Nslp {
         }
         self.let_go(Arc::clone(&lease.installed), torn);
         self.withdrawn.remember(now, &lease);
+        self.leave_way_back(now, lease.session, lease.nonce, &lease.installed);
+    }
+
+    /// Ends what a SETUP brought that this node sent back, since it is not the last node of the way there any more.
+    fn leave_way_back(&mut self, now: Instant, session: SessionId, nonce: Nonce, installed: &Installed) {
+        let session = twin_session(session);
+        // Those that others asked for on that way are theirs.
+        let is_own =
+            |lease: &Lease| lease.upstream.is_empty() && !lease.is_crowded && !lease.is_local && !lease.is_here;
+        let is_back = |lease: &&Lease| (lease.session, lease.nonce) == (session, nonce) && is_own(lease);
+        let ids = self.leases.all_of_module(&installed.user, &installed.module);
+        if let Some(id) = ids.into_iter().find(|id| self.leases.get(*id).filter(is_back).is_some()) {
+            self.withdraw(now, id);
+        }
     }
 
     /// Has a module removed that is not to run here, from whichever of these SETUPs it is, unless another path that leads here
@@ -311,6 +326,7 @@ impl Nslp {
             upstream,
             is_local,
             is_outside: exchange.is_outside,
+            may_return: exchange.may_return,
             is_crowded: false,
             downstream,
             left: None,
@@ -357,6 +373,9 @@ impl Nslp {
                 (id, was)
             }
         };
+        if was.is_some_and(|was| was.is_none()) && downstream.is_some() {
+            self.leave_way_back(now, session, nonce, &installed);
+        }
         let of_path = self.leases.of_flow(&mri).filter(|(_, lease)| lease.session == session);
         let until = of_path.map(|(_, lease)| lease.until).max().unwrap_or(now);
         let (nslp_id, lifetime) = (self.config.nslp_id, until.since(now) + STATE_TIME_MORE);
@@ -424,7 +443,8 @@ impl Nslp {
             return;
         };
         let mri = Some(Mri::clone(&lease.mri));
-        let (address, time, hops, is_outside) = (lease.address, lease.time, lease.hops, lease.is_outside);
+        let (address, time, hops) = (lease.address, lease.time, lease.hops);
+        let (is_outside, may_return) = (lease.is_outside, lease.may_return);
         let passed = if lease.is_first() { 0 } else { lease.passed.max(1) };
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
@@ -432,7 +452,7 @@ impl Nslp {
         }
         self.counters.paths_looked_at += 1;
         let arrival = Arrival::own(message, Requester::Nobody, mri, address);
-        self.start(now, key, Arrival { time, hops, passed, is_outside, ..arrival });
+        self.start(now, key, Arrival { time, hops, passed, is_outside, may_return, ..arrival });
     }
 
     /// Tells who had a lease next that the path leads elsewhere.

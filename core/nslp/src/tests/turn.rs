@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that the last node sends back to their requester.
 
+use netserv_gist::{Notification, RouteStatus};
 use netserv_model::request::ReturnStack;
 use netserv_model::{Digest, Signature};
+use netserv_wire::nslp::Tear;
 
 use super::*;
 use crate::limits::{RETURNS_BURST_MAX, RETURNS_INTERVAL};
@@ -240,6 +242,70 @@ fn the_last_node_follows_the_way_back_of_a_setup() {
     node.receive_on(back_session(), &back().inverted(), answer.emit().as_bytes());
     assert!(node.only_answer().returned.is_some());
     assert_eq!(node.nslp.state_counts().leases, 2);
+}
+
+impl Node {
+    /// A last node that has a SETUP, and a node on its way back that has it, too.
+    fn with_way_back() -> Node {
+        let mut node = Node::new(|_| {});
+        let (request, handle) = node.turns(&setup(1));
+        node.status(handle, SendStatus::Sent);
+        node.report(request, NodeReport { outcome: Outcome::Installed { lease_s: 600 }, ..report("me", "0.0.0.0") });
+        let mut answer = Response { session: back_session(), ..response(1, &["b1"]) };
+        answer.entries[0].outcome = Outcome::Installed { lease_s: 600 };
+        node.receive_on(back_session(), &back().inverted(), answer.emit().as_bytes());
+        node.only_answer();
+        assert_eq!(node.nslp.state_counts().leases, 2);
+        node
+    }
+
+    fn torn_back(sent: &[(MessageHandle, SessionId, Mri, Payload)]) -> usize {
+        let is_tear = |(_, session, mri, data): &&(MessageHandle, SessionId, Mri, Payload)| {
+            matches!(data, Payload::Tear(tear) if tear.session == *session)
+                && (*session, mri) == (back_session(), &back())
+        };
+        sent.iter().filter(is_tear).count()
+    }
+}
+
+#[test]
+fn a_node_off_the_path_ends_the_way_back_that_it_began() {
+    let mut node = Node::with_way_back();
+    let tear = Tear {
+        session: SESSION,
+        nonce: Nonce([1; 16]),
+        user: "jane".parse().unwrap(),
+        module: "example.org/m".parse().unwrap(),
+        token: None,
+    };
+    node.receive(&out(), 9, tear.emit().as_bytes());
+    assert_eq!(Node::torn_back(&node.sent_all()), 1);
+    assert_eq!(node.nslp.state_counts().leases, 0);
+}
+
+#[test]
+fn a_node_that_is_not_the_last_any_more_ends_its_way_back_and_lets_the_next_one_begin_another() {
+    let mut node = Node::with_way_back();
+    node.at(2_000);
+    let next = SiiHandle::new(3, 3);
+    let kind = Notification::StatusChange(RouteStatus::Good(next));
+    let event = Event::NetworkNotification { nslp_id: NSLP_ID, session: SESSION, mri: out(), kind };
+    node.nslp.handle_event(node.now, event);
+    node.at(4_000);
+    let request = node.asked();
+    let sent = node.sent_all();
+    let [(_, SESSION, _, Payload::Request(envelope, _))] = &sent[..] else { panic!("{sent:?}") };
+    assert!(envelope.may_return);
+    node.report(request, NodeReport { outcome: Outcome::Refreshed { lease_s: 590 }, ..report("me", "0.0.0.0") });
+    let mut answer = response(1, &["last"]);
+    answer.entries[0].outcome = Outcome::Installed { lease_s: 590 };
+    let mut event = received(&out().inverted(), 9, answer.emit().as_bytes());
+    if let Event::RecvMessage { sii, .. } = &mut event {
+        *sii = next;
+    }
+    node.nslp.handle_event(node.now, event);
+    assert_eq!(Node::torn_back(&node.sent_all()), 1);
+    assert_eq!(node.nslp.state_counts().leases, 1);
 }
 
 #[test]
