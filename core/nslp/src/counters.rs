@@ -59,6 +59,8 @@ counters! {
     copies_sent,
     /// Requests that came to this node beside their path.
     copies_received,
+    /// Neighbours that were not asked, since there were too many messages to nodes beside paths.
+    copies_over_limit,
     /// TEARs that went to a node that the path left.
     tears_sent,
     /// TEARs that ended a lease here.

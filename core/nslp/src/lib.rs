@@ -60,6 +60,7 @@
 #![forbid(unsafe_code)]
 
 mod assembly;
+mod burst;
 mod config;
 mod counters;
 mod exchange;

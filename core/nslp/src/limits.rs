@@ -73,7 +73,7 @@ pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long GIST keeps state beyond the end of a lease, so that neither ends before the other for a rounded second.
 pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
 /// Requests that a node sends back to their requesters within [`RETURNS_INTERVAL`].
-pub const RETURNS_BURST_MAX: u32 = 20;
+pub const RETURNS_BURST_MAX: usize = 20;
 /// See [`RETURNS_BURST_MAX`].
 pub const RETURNS_INTERVAL: Duration = Duration::from_secs(1);
 /// Nodes next to this one that are remembered; the one that was seen last longest ago makes room.
@@ -84,5 +84,9 @@ pub const NEIGHBOUR_TIME: Duration = Duration::from_secs(3600);
 pub const FANOUT_MAX: usize = 8;
 /// Messages to nodes beside the path that one node of the path brings about, those of the nodes beside it included.
 pub const COPIES_MAX: u16 = 64;
+/// Messages to nodes beside the path that a node sends within [`COPIES_INTERVAL`], of all requests together.
+pub const COPIES_BURST_MAX: usize = 256;
+/// See [`COPIES_BURST_MAX`].
+pub const COPIES_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

@@ -20,11 +20,15 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::assembly::Assemblies;
+use crate::burst::Burst;
 use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
-use crate::limits::{FINISHED_MAX, PENDING_MAX};
+use crate::limits::{
+    COPIES_BURST_MAX, COPIES_INTERVAL, FINISHED_MAX, PENDING_MAX, QUESTIONS_BURST_INTERVAL, QUESTIONS_BURST_MAX,
+    RETURNS_BURST_MAX, RETURNS_INTERVAL,
+};
 use crate::neighbourhood::Neighbourhood;
 use crate::targeting::{Place, not_last};
 
@@ -65,10 +69,12 @@ pub struct Nslp {
     results: VecDeque<(LocalId, RequestResult)>,
     withdrawals: VecDeque<Withdrawal>,
     notifies: VecDeque<Notify>,
-    /// Since when so many requests were sent back.
-    returns: (Instant, u32),
-    /// Since when so many questions were sent.
-    questions: (Instant, usize),
+    /// Requests sent back.
+    returns: Burst,
+    /// Questions sent.
+    questions: Burst,
+    /// Messages to nodes beside paths.
+    copies: Burst,
 }
 
 /// A module that is to go, since the path of the SETUP that installed it leads elsewhere.
@@ -145,8 +151,9 @@ impl Nslp {
             results: VecDeque::new(),
             withdrawals: VecDeque::new(),
             notifies: VecDeque::new(),
-            returns: (Instant::default(), 0),
-            questions: (Instant::default(), 0),
+            returns: Burst::new(RETURNS_BURST_MAX, RETURNS_INTERVAL),
+            questions: Burst::new(QUESTIONS_BURST_MAX, QUESTIONS_BURST_INTERVAL),
+            copies: Burst::new(COPIES_BURST_MAX, COPIES_INTERVAL),
         }
     }
 

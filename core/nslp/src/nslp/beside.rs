@@ -35,7 +35,9 @@ impl Nslp {
         let except = exchange.next_on_path();
         let (named, own) = (&self.config.beside, &self.config.own_addresses);
         let others = self.neighbourhood.others(now, named, own, &except);
-        let count = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
+        let wanted = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
+        let count = self.copies.take_up_to(now, wanted);
+        self.counters.copies_over_limit += u64::try_from(wanted - count).unwrap_or(u64::MAX);
         exchange.beside.missing = u32::try_from(others.len() - count).unwrap_or(u32::MAX);
         let share = share_of(spread.copies, count);
         let copy = Some(Spread { radius: spread.radius - 1, copies: share });
@@ -133,7 +135,7 @@ impl Exchange {
         }
         if let Some(Spread { radius, copies }) = self.copy {
             let radius = radius.min(off_path.radius - 1);
-            return Some(Spread { radius, copies: copies.min(COPIES_MAX) }).filter(|_| radius > 0 && copies > 0);
+            return Some(Spread { radius, copies: copies.min(COPIES_MAX) }).filter(|_| radius > 0);
         }
         let is_centre = match off_path.shape {
             Shape::Bubble => self.passed == 0,

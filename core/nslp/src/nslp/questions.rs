@@ -15,7 +15,7 @@ use rand::Rng;
 
 use super::{Nslp, Received};
 use crate::leases::{Installed, Lease, LeaseId};
-use crate::limits::{QUESTIONS_BURST_INTERVAL, QUESTIONS_BURST_MAX, WITHDRAWN_MAX, WITHDRAWN_TIME};
+use crate::limits::{QUESTIONS_BURST_INTERVAL, WITHDRAWN_MAX, WITHDRAWN_TIME};
 
 impl Nslp {
     /// Takes a sign that the path of a session's SETUPs does not lead here any more: nobody refreshes the state toward it.
@@ -37,7 +37,7 @@ impl Nslp {
     /// Asks those who asked for a lease, or does so later if there are too many questions.
     pub(super) fn question(&mut self, now: Instant, id: LeaseId) {
         let askers = self.leases.get(id).map_or(0, |lease| lease.upstream.len());
-        if !self.take_questions(now, askers) {
+        if !self.questions.take(now, askers) {
             self.counters.questions_over_limit += 1;
             self.leases.change(id, |lease| lease.put_off_questions(now + QUESTIONS_BURST_INTERVAL));
             return;
@@ -52,16 +52,6 @@ impl Nslp {
             let tear = Tear { session, nonce, user: user.clone(), module: module.clone(), token: Some(token) };
             self.send_tear(&mri, sii, &tear);
         }
-    }
-
-    /// Takes so many of the questions that may be sent within a time; false if there were too many.
-    fn take_questions(&mut self, now: Instant, wanted: usize) -> bool {
-        let (since, count) = self.questions;
-        let begins = count == 0 || now >= since + QUESTIONS_BURST_INTERVAL;
-        let (since, count) = if begins { (now, 0) } else { (since, count) };
-        let may = count + wanted <= QUESTIONS_BURST_MAX;
-        self.questions = (since, if may { count + wanted } else { count });
-        may
     }
 
     /// Answers a node further on that asks whether the path of a SETUP leads there, if it does not.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use netserv_gist::{FailReason, MessageHandle, NoPeerReason, Notification, SendStatus};
 use netserv_model::domain::{Refused, Side};
+use netserv_model::off_path::Off;
 use netserv_model::request::PathEnd;
 use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
@@ -79,9 +80,12 @@ impl Nslp {
             self.forget(key);
         }
         if self.exchanges.contains_key(&key) {
-            if copy.is_some() && self.exchanges[&key].mri.as_ref() != Some(&from.mri) {
+            if let Some(copy) = copy.filter(|_| self.exchanges[&key].mri.as_ref() != Some(&from.mri)) {
                 self.counters.requests_duplicate += 1;
-                return self.answer_seen(key, &from);
+                // What came by a detour does not reach as far, which whoever asked has to know.
+                let reached = self.exchanges[&key].copy.map(|copy| copy.radius);
+                let missing = u32::from(reached.is_some_and(|radius| radius < copy.radius));
+                return self.answer_seen(key, &from, missing);
             }
             if copy.is_some() || !self.was_beside(key, &from) {
                 return self.handle_duplicate(now, key, &from, &message, time);
@@ -146,7 +150,7 @@ impl Nslp {
             }
             Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) | Requester::Return(_) => {}
         }
-        self.answer_seen(key, from);
+        self.answer_seen(key, from, 0);
     }
 
     /// Returns whether a request that came beside its path, and is answered, comes along it.
@@ -155,12 +159,13 @@ impl Nslp {
         exchange.copy.is_some() && !exchange.is_pending() && exchange.mri.as_ref() != Some(&from.mri)
     }
 
-    /// Says that this node has the request from elsewhere.
-    fn answer_seen(&mut self, key: ExchangeKey, from: &Received) {
+    /// Says that this node has the request from elsewhere, and so did not ask so many nodes beside the path.
+    fn answer_seen(&mut self, key: ExchangeKey, from: &Received, missing: u32) {
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
-        let answer = Response { incomplete, ..Response::empty(session, nonce) };
+        let beside = Off { missing, ..Off::default() };
+        let answer = Response { incomplete, beside, ..Response::empty(session, nonce) };
         self.send_answer(&from.mri, &answer, from.asker, &Shown { own: false, stranger: None });
     }
 

@@ -10,7 +10,7 @@ use netserv_wire::nslp::Response;
 
 use super::Nslp;
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Own, Requester, Returning};
-use crate::limits::{PENDING_MAX, RETURNS_BURST_MAX, RETURNS_INTERVAL};
+use crate::limits::PENDING_MAX;
 
 impl Nslp {
     /// Sends a request back to its requester, if it is to be, this is the last node, and nobody further on did.
@@ -52,7 +52,7 @@ impl Nslp {
         };
         let mri = PathCoupled::new(own, source).map(Mri::PathCoupled);
         let (message, is_outside) = (exchange.message.clone(), exchange.is_outside);
-        if self.pending >= PENDING_MAX || !self.take_return(now) {
+        if self.pending >= PENDING_MAX || !self.returns.take(now, 1) {
             self.counters.returns_over_limit += 1;
             return Err(refusal(RefusalKind::QuotaExceeded, "it does so for too many"));
         }
@@ -98,15 +98,6 @@ impl Nslp {
         let own = &self.config.own_addresses;
         let wanted = destination.into_iter().chain(exchange.address).find(|address| own.contains(address));
         wanted.into_iter().chain(own.iter().copied()).find(|address| address.is_ipv4() == source.is_ipv4())
-    }
-
-    fn take_return(&mut self, now: Instant) -> bool {
-        let (since, count) = self.returns;
-        let begins = count == 0 || now >= since + RETURNS_INTERVAL;
-        let (since, count) = if begins { (now, 0) } else { (since, count) };
-        let may = count < RETURNS_BURST_MAX;
-        self.returns = (since, if may { count + 1 } else { count });
-        may
     }
 }
 

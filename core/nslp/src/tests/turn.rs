@@ -188,7 +188,7 @@ fn a_request_on_its_way_back_is_not_sent_back_again() {
 #[test]
 fn only_returns_burst_max_requests_are_sent_back_in_a_time() {
     let mut node = Node::new(|_| {});
-    let ask = |node: &mut Node, number: u32| {
+    let ask = |node: &mut Node, number: usize| {
         let text = round_trip(u8::try_from(number).unwrap());
         node.asked_of(&out(), "may-return: true\n", &text);
         let request = node.asked();
@@ -208,7 +208,7 @@ fn only_returns_burst_max_requests_are_sent_back_in_a_time() {
     assert_eq!(node.nslp.counters().returns_over_limit, 1);
     node.at(u64::try_from(RETURNS_INTERVAL.as_millis()).unwrap());
     ask(&mut node, RETURNS_BURST_MAX + 2);
-    assert_eq!(node.nslp.counters().returns_sent, u64::from(RETURNS_BURST_MAX) + 1);
+    assert_eq!(node.nslp.counters().returns_sent, u64::try_from(RETURNS_BURST_MAX).unwrap() + 1);
 }
 
 /// A node on both ways is asked once, and says the same twice.
