@@ -12,7 +12,7 @@ use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
 use crate::event::{Event, Provenance};
 use crate::peering::QueryId;
-use crate::querier::query_target;
+use crate::querier::{Querier, query_target};
 use crate::responder::{UPSTREAM_TTL_MIN, hop_distance};
 use crate::routing::{Role, Route, RouteId, RouteKey};
 use crate::stack::Stack;
@@ -124,6 +124,7 @@ impl Engine {
             explicit: delivery.explicit,
             from_flow_end: is_flow_end(&mri, peer.address),
             way_back: true,
+            rtt: route.querier().and_then(Querier::rtt),
         };
         let event = Event::RecvMessage {
             nslp_id: route.key.nslp_id,
@@ -174,6 +175,7 @@ impl Engine {
             explicit: delivery.explicit,
             from_flow_end: is_flow_end(&mri, delivery.named.unwrap_or(peer)),
             way_back: self.routes.find(key).and_then(|id| self.routes.get(id)).is_some_and(Route::is_ready),
+            rtt: None,
         };
         let event = Event::RecvMessage {
             nslp_id: key.nslp_id,

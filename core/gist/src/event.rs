@@ -2,6 +2,7 @@
 //! What the engine tells the layer above.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use netserv_model::SessionId;
 use netserv_wire::gist::{DecodeError, Mri};
@@ -33,7 +34,7 @@ pub enum Event {
         local: IpAddr,
         /// Where it arrived; zero for messages over a connection.
         interface: InterfaceId,
-        /// IP hops between the peers, if known.
+        /// IP hops to the peer, if known: 0 if no router lies between.
         ip_distance: Option<u8>,
         /// How it was carried.
         attributes: TransferAttributes,
@@ -94,6 +95,9 @@ pub struct Provenance {
     pub from_flow_end: bool,
     /// There is routing state toward its sender, so that an answer needs no handshake.
     pub way_back: bool,
+    /// How long the last Query to its sender and the Response took, that node's work included; nothing if this node did not
+    /// query it. A copy of the Query that was lost does not count.
+    pub rtt: Option<Duration>,
 }
 
 /// How a message was carried (RFC 5971 appendix B.3).

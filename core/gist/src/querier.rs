@@ -16,7 +16,7 @@ use crate::engine::{Arrival, Engine, Via};
 use crate::error::ApiError;
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
-use crate::responder::hop_distance;
+use crate::responder::response_distance;
 use crate::routing::{NatSide, NewPeer, Pending, Route, RouteId, RouteKey};
 use crate::sending::is_reached;
 use crate::stack::{self, Stack};
@@ -64,6 +64,8 @@ pub(crate) struct Querier {
     payload: Option<Vec<u8>>,
     /// What it means if nobody answers, by what ICMP errors say of this handshake's Queries.
     pub(crate) silence: NoPeerReason,
+    /// How long the last answered handshake's Query and its Response took, in microseconds.
+    rtt_us: Option<u32>,
 }
 
 /// What a Confirm has of the Response.
@@ -92,7 +94,22 @@ impl Querier {
             doubted: false,
             payload: None,
             silence: NoPeerReason::Timeout,
+            rtt_us: None,
         }
+    }
+
+    /// Returns how long the last answered handshake's Query and its Response took.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.rtt_us.map(|us| Duration::from_micros(us.into()))
+    }
+
+    /// Takes that a copy of the Query was answered; of a handshake's Responses, the quickest tells.
+    fn note_rtt(&mut self, rtt: Duration) {
+        let rtt_us = u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX);
+        self.rtt_us = match self.phase {
+            Phase::Asking | Phase::Refreshing => Some(rtt_us),
+            Phase::Connecting | Phase::Established => Some(self.rtt_us.map_or(rtt_us, |known| known.min(rtt_us))),
+        };
     }
 
     /// Returns when the Query of this handshake with the cookie was sent.
@@ -301,7 +318,7 @@ impl Engine {
     }
 
     fn accept_response(&mut self, now: Instant, arrival: &Arrival, message: Message) -> Option<RouteId> {
-        let Some(id) = self.match_response(&message) else {
+        let Some((id, asked_at)) = self.match_response(&message) else {
             self.out.count(Counter::ResponsesUnsolicited);
             return None;
         };
@@ -317,7 +334,7 @@ impl Engine {
         if !foreign_source && !self.source_fits(arrival, &nli) {
             return None;
         }
-        let distance = hop_distance(arrival, message.mri.as_ref()?, &nli);
+        let distance = response_distance(arrival, message.mri.as_ref()?, &nli);
         let route = self.routes.get_mut(id)?;
         let had_peer = route.peer.is_some();
         route.distance = distance;
@@ -330,6 +347,7 @@ impl Engine {
         let sii = route.peer?;
         let querier = route.querier_mut()?;
         querier.refresh_at = refresh_at;
+        querier.note_rtt(now.since(asked_at));
         querier.payload = None;
         let doubted = std::mem::take(&mut querier.doubted);
         let echo = Echo { cookie: message.responder_cookie, proposal: message.stack_proposal.clone() };
@@ -351,8 +369,9 @@ impl Engine {
         Some(id)
     }
 
-    /// Returns the row whose Query this answers: it must bring back the cookie of a copy (RFC 5971 §4.4.1).
-    fn match_response(&self, message: &Message) -> Option<RouteId> {
+    /// Returns the row whose Query this answers, and when that was sent: it must bring back the cookie of a copy
+    /// (RFC 5971 §4.4.1).
+    fn match_response(&self, message: &Message) -> Option<(RouteId, Instant)> {
         // RFC 5971 §7.2.2: NATs say what they found in the Query, and the responder says what they made of it.
         let mri = match &message.nat_traversal {
             Some(nats) => nats.mri.clone(),
@@ -364,7 +383,7 @@ impl Engine {
         let cookie = message.query_cookie.as_ref()?;
         let kept_well = message.responder_cookie.as_ref().is_none_or(|c| c.0.len() <= limits::COOKIE_BYTES_MAX)
             && message.stack_proposal.as_ref().is_none_or(|p| p.profiles.len() <= limits::STACK_PROFILES_MAX);
-        (querier.asked_with(cookie).is_some() && kept_well).then_some(id)
+        querier.asked_with(cookie).filter(|_| kept_well).map(|asked_at| (id, asked_at))
     }
 
     /// Ends the handshake on the channel that it agreed on.

@@ -383,6 +383,15 @@ pub(crate) fn hop_distance(arrival: &Arrival, mri: &Mri, nli: &Nli) -> Option<u8
     }
 }
 
+/// Returns how many IP hops away the sender of a Response is. It repeats what it counted on the way of the Query, which named
+/// its TTL, so that 0 is a count, too.
+pub(crate) fn response_distance(arrival: &Arrival, mri: &Mri, nli: &Nli) -> Option<u8> {
+    match mri.direction()? {
+        Direction::Upstream => Some(nli.ip_ttl),
+        Direction::Downstream => hop_distance(arrival, mri, nli),
+    }
+}
+
 /// Where the MRI has its method, and MRI and NLI their IP version (RFC 5971 A.3.1, A.3.3).
 const MRI_METHOD: usize = 0;
 const IP_VERSION: usize = 2;

@@ -212,7 +212,7 @@ pub struct RecvMessage {
     pub local_address: IpAddr,
     /// The index of the interface where it came; 0 over a connection.
     pub interface: u32,
-    /// Hops of IP to the peer, if they are known.
+    /// Hops of IP to the peer, if they are known: 0 if no router lies between.
     pub ip_distance: Option<u8>,
     /// Whether it came over a connection.
     pub reliable: bool,

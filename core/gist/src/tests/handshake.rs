@@ -172,6 +172,13 @@ fn the_distance_is_measured_downstream_and_repeated_upstream() {
     assert_eq!(distances(&mut s), [Some(4), Some(5)]);
 
     let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    let query = s.recv(0);
+    s.send(0, &with(response_to(&query), 0));
+    s.send(1, &data(downstream().inverted(), 5, b"text"));
+    assert_eq!(distances(&mut s), [Some(0)], "the Query named its TTL, so the Response counts no router");
+
+    let mut s = Script::new();
     let query = with(Message { mri: Some(flow(FAR, THERE).inverted()), ..super::script::query(5) }, 1).emit_datagram();
     let now = s.at(0);
     s.engine.handle_datagram(now, Datagram { ttl: 255, ..datagram(&query) });

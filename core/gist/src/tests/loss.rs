@@ -53,6 +53,39 @@ fn a_response_to_any_copy_counts() {
     }
 }
 
+/// Goal: what a message says of the round trip to its sender is that of the copy of the Query that was answered. Method: the
+/// second copy is answered, then the first one again, then a refresh; and a peer that queried this node.
+#[test]
+fn the_round_trip_is_that_of_the_copy_that_was_answered() {
+    let rtt = |s: &mut Script, at: u64| {
+        s.send(at, &data(downstream().inverted(), 5, b"text"));
+        let of = |event| match event {
+            Event::RecvMessage { provenance, .. } => Some(provenance.rtt),
+            Event::MessageStatus { .. } | Event::NetworkNotification { .. } | Event::Malformed { .. } => None,
+        };
+        s.events().into_iter().find_map(of).expect("a message is handed up").map(|rtt| rtt.as_millis())
+    };
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    let copies = [s.recv(0), s.recv(500)];
+    s.send(600, &response_to(&copies[1]));
+    assert_eq!(rtt(&mut s, 601), Some(100));
+    s.send(700, &response_to(&copies[0]));
+    assert_eq!(rtt(&mut s, 701), Some(100), "the same handshake's later answer waited somewhere");
+    while s.engine.poll_transmit().is_some() {}
+    let refreshed_at = s.next_ms();
+    let query = s.recv_kind(refreshed_at, MessageType::Query);
+    assert_eq!(rtt(&mut s, refreshed_at + 1), Some(100), "nothing newer is known");
+    s.send(refreshed_at + 130, &response_to(&query));
+    assert_eq!(rtt(&mut s, refreshed_at + 131), Some(130));
+
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    s.send(1, &data(flow(THERE, HERE), 5, b"text"));
+    let [.., Event::RecvMessage { provenance, .. }] = &s.events()[..] else { panic!("no message") };
+    assert_eq!(provenance.rtt, None);
+}
+
 #[test]
 fn an_answer_to_an_older_handshake_does_not_count() {
     let mut s = Script::new();

@@ -246,7 +246,7 @@ fn a_message_says_what_is_known_of_its_way() {
         };
         s.events().into_iter().find_map(of).expect("a message is handed up")
     };
-    let unknown = Provenance { ip_ttl: Some(62), explicit: false, from_flow_end: true, way_back: false };
+    let unknown = Provenance { ip_ttl: Some(62), explicit: false, from_flow_end: true, way_back: false, rtt: None };
     s.send(0, &alone);
     assert_eq!(provenance(&mut s), unknown);
     s.send(0, &Message { mri: Some(flow(FAR, HERE)), ..alone.clone() });
