@@ -84,7 +84,10 @@ pub const TCP_PORT_DEFAULT: u16 = 30_000;
 pub const TLS_PORT_DEFAULT: u16 = 30_001;
 /// Rules of one NSLP about which Queries the node becomes the peer of.
 pub const PEER_RULES_MAX: usize = 1024;
-/// Queries that wait for their NSLP's decision; what is over it is decided as if the NSLP said nothing.
+/// Queries that wait for their NSLP's decision; one more, and the oldest is decided as if the NSLP said nothing, those of
+/// strangers before those of peers.
 pub const HELD_QUERIES_MAX: usize = 256;
+/// Of those, Queries that one peer has as a peer; more are a stranger's.
+pub const HELD_QUERIES_PER_PEER_MAX: usize = 64;
 /// How long they wait: less than the first retransmission takes.
 pub const DECISION_TIME: Duration = Duration::from_millis(200);

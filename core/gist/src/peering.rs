@@ -3,9 +3,10 @@
 //!
 //! Rules keep nothing and are followed at once, before anything is answered. An NSLP that is asked gets
 //! [`Event::RecvMessage`] and has [`limits::DECISION_TIME`] for its answer; until then the Query is kept, which whoever sent it
-//! need not be proven for, so that only [`limits::HELD_QUERIES_MAX`] are.
+//! need not be proven for, so that only [`limits::HELD_QUERIES_MAX`] are. One more ends the wait of the oldest, and those of
+//! strangers before those of peers: a flood leaves an NSLP that answers at once the time that it needs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use netserv_model::Instant;
@@ -17,6 +18,7 @@ use crate::counters::Counter;
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine};
 use crate::error::ApiError;
+use crate::errors::Fault;
 use crate::limits;
 use crate::responder::hop_distance;
 use crate::routing::RouteKey;
@@ -102,6 +104,8 @@ fn nets(mri: &Mri) -> Option<(Prefix, Prefix)> {
 #[derive(Debug, Default)]
 pub(crate) struct HeldQueries {
     held: BTreeMap<QueryId, Held>,
+    /// The order in which they make room for others.
+    order: BTreeSet<(Standing, QueryId)>,
     releases: VecDeque<(QueryId, Disposition)>,
     /// What the message that is being taken comes to, unless it is consumed.
     passing: Option<Passing>,
@@ -118,6 +122,14 @@ struct Held {
     payload: Option<Vec<u8>>,
     until: Instant,
     silence_is_peer: bool,
+    standing: Standing,
+}
+
+/// Whose a Query is. Strangers make room first, and who has its share as a peer counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Stranger,
+    Peer(IpAddr),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +143,32 @@ impl HeldQueries {
         self.releases.pop_front()
     }
 
-    fn is_full(&self) -> bool {
-        self.held.len() + self.releases.len() >= limits::HELD_QUERIES_MAX
+    fn insert(&mut self, id: QueryId, held: Held) {
+        self.order.insert((held.standing, id));
+        self.held.insert(id, held);
+    }
+
+    fn remove(&mut self, id: QueryId) -> Option<Held> {
+        let held = self.held.remove(&id)?;
+        self.order.remove(&(held.standing, id));
+        Some(held)
+    }
+
+    /// Returns how many Queries a peer has here as one.
+    fn of_peer(&self, peer: IpAddr) -> usize {
+        let of_peer = (Standing::Peer(peer), QueryId(0))..=(Standing::Peer(peer), QueryId(u64::MAX));
+        self.order.range(of_peer).count()
+    }
+
+    /// Takes out the oldest that makes room for a Query: of strangers, and if there are none and it is a peer's, of peers.
+    fn make_room_for(&mut self, standing: Standing) -> Option<(QueryId, Held)> {
+        let &(first, id) = self.order.first()?;
+        let id = match (first, standing) {
+            (Standing::Stranger, _) => id,
+            (Standing::Peer(_), Standing::Stranger) => return None,
+            (Standing::Peer(_), Standing::Peer(_)) => *self.held.first_key_value()?.0,
+        };
+        self.remove(id).map(|held| (id, held))
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
@@ -175,11 +211,13 @@ impl Engine {
         let (Some(mri), Some(session)) = (query.mri.as_ref(), query.session) else { return };
         let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
         let distance = query.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
-        if self.held.is_full() {
+        let standing = self.standing(&query);
+        if !self.make_room_to_hold(now, standing) {
             self.out.count(Counter::QueriesUndecided);
-            if silence_is_peer {
+            let is_here = arrival.destination == arrival.local;
+            if silence_is_peer || is_here {
                 self.answer_query(now, arrival, &query, None);
-            } else {
+            } else if self.may_go_on(now, arrival, &query, &query.emit_datagram()) {
                 self.held.passing = Some(Passing::Forward);
             }
             return;
@@ -189,10 +227,30 @@ impl Engine {
         let delivery = Delivery::take_or_empty(&mut query);
         self.deliver_stateless(arrival, &key, delivery, distance, Some(id));
         let until = now + limits::DECISION_TIME;
-        self.held.held.insert(id, Held { arrival: *arrival, query, payload: None, until, silence_is_peer });
+        self.held.insert(id, Held { arrival: *arrival, query, payload: None, until, silence_is_peer, standing });
         self.held.passing = Some(Passing::Held(id));
         self.out.count(Counter::QueriesHeld);
         self.arm_held();
+    }
+
+    /// Returns whose a Query is: a peer's, if it names one that has less than its share here.
+    fn standing(&self, query: &Message) -> Standing {
+        let known = query.nli.as_ref().filter(|nli| self.peers.find(&nli.peer_identity, nli.address).is_some());
+        let in_share = |address: &IpAddr| self.held.of_peer(*address) < limits::HELD_QUERIES_PER_PEER_MAX;
+        known.map(|nli| nli.address).filter(in_share).map_or(Standing::Stranger, Standing::Peer)
+    }
+
+    /// Makes room for one more Query that waits, if there has to be; returns whether there is.
+    fn make_room_to_hold(&mut self, now: Instant, standing: Standing) -> bool {
+        if self.held.releases.len() >= limits::HELD_QUERIES_MAX {
+            return false;
+        }
+        if self.held.held.len() < limits::HELD_QUERIES_MAX {
+            return true;
+        }
+        let Some((id, held)) = self.held.make_room_for(standing) else { return false };
+        self.decide_alone(now, id, held);
+        true
     }
 
     /// Returns what becomes of the datagram that was just taken.
@@ -232,7 +290,7 @@ impl Engine {
         if let Some(bytes) = data.as_ref().map(Vec::len).filter(|bytes| *bytes > bytes_max) {
             return Err(ApiError::TooLarge { bytes, max: bytes_max });
         }
-        if let Some(held) = self.held.held.remove(&id) {
+        if let Some(held) = self.held.remove(id) {
             self.let_go(now, id, held, decision);
         }
         self.arm_held();
@@ -241,9 +299,10 @@ impl Engine {
 
     /// Decides for NSLPs that said nothing in time.
     pub(crate) fn held_timeout(&mut self, now: Instant) {
-        while let Some(entry) = self.held.held.first_entry().filter(|entry| entry.get().until <= now) {
-            let (id, held) = entry.remove_entry();
-            self.decide_alone(now, id, held);
+        while let Some((&id, _)) = self.held.held.first_key_value().filter(|(_, held)| held.until <= now) {
+            if let Some(held) = self.held.remove(id) {
+                self.decide_alone(now, id, held);
+            }
         }
         self.arm_held();
     }
@@ -254,8 +313,13 @@ impl Engine {
         let of_it = |(id, held): (&QueryId, &Held)| (held.query.nslp_id == nslp_id).then_some(*id);
         let ids: Vec<QueryId> = self.held.held.iter().filter_map(of_it).collect();
         for id in ids {
-            if let Some(held) = self.held.held.remove(&id) {
-                self.decide_alone(now, id, Held { silence_is_peer: false, ..held });
+            match self.held.remove(id) {
+                // Nobody is here any more for whom the flow's endpoint could become the peer.
+                Some(Held { arrival, query, payload: None, .. }) => {
+                    self.send_error(now, &arrival, ErrorCode::EndpointFound.into(), &query);
+                }
+                Some(held) => self.decide_alone(now, id, Held { silence_is_peer: false, ..held }),
+                None => {}
             }
         }
         self.arm_held();
@@ -272,25 +336,35 @@ impl Engine {
 
     fn let_go(&mut self, now: Instant, id: QueryId, held: Held, decision: QueryDecision) {
         let Held { arrival, query, payload, .. } = held;
-        let disposition = match (decision, payload) {
-            (QueryDecision::Forward { data }, Some(payload)) => {
-                if query.hops == 0 {
-                    self.send_error(now, &arrival, ErrorCode::HopLimitExceeded.into(), &query);
-                    Disposition::Consumed
-                } else {
-                    self.one_hop_on(data.map_or_else(|| payload.clone(), |data| with_data(&payload, &data)))
+        let Some(payload) = payload else {
+            let data = if let QueryDecision::Peer { data } = decision { data } else { None };
+            return self.answer_query(now, &arrival, &query, data);
+        };
+        let disposition = match decision {
+            QueryDecision::Forward { data } => {
+                let payload = if let Some(data) = data { with_data(&payload, &data) } else { payload };
+                match self.may_go_on(now, &arrival, &query, &payload) {
+                    true => self.one_hop_on(payload),
+                    false => Disposition::Consumed,
                 }
             }
-            (QueryDecision::Peer { data }, payload) => {
+            QueryDecision::Peer { data } => {
                 self.answer_query(now, &arrival, &query, data);
-                if payload.is_none() {
-                    return;
-                }
                 Disposition::Consumed
             }
-            (QueryDecision::Forward { .. }, None) => return self.answer_query(now, &arrival, &query, None),
         };
         self.held.releases.push_back((id, disposition));
+    }
+
+    /// Returns whether a Query may go on as this payload; if not, its sender is told why.
+    fn may_go_on(&mut self, now: Instant, arrival: &Arrival, query: &Message, payload: &[u8]) -> bool {
+        let fault = match self.too_long_for(now, arrival.destination, payload) {
+            _ if query.hops == 0 => Fault::from(ErrorCode::HopLimitExceeded),
+            Some(mtu) => Fault::too_large(mtu),
+            None => return true,
+        };
+        self.send_error(now, arrival, fault, query);
+        false
     }
 
     /// Returns that a datagram in Q-mode goes on, with one hop less.

@@ -2,12 +2,12 @@
 //! Of which Queries a node becomes the peer: by rules, and by what its NSLP says.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
-use netserv_wire::gist::{ErrorCode, Message, MessageType, Mri, PathCoupled, strip_magic};
+use netserv_wire::gist::{ErrorCode, Message, MessageType, Mri, PathCoupled, UDP_PORT, strip_magic};
 
-use super::script::{FAR, HERE, Script, THERE, confirm_to, data, datagram, parse_datagram, query};
+use super::script::{FAR, HERE, Script, THERE, confirm_to, data, datagram, nli, parse_datagram, query};
 use super::{NSLP, RAO, config, flow, session};
 use crate::{
     ApiCall, ApiError, Config, Counter, Datagram, Disposition, Event, PeerChoice, PeerRule, Peering, Prefix,
@@ -220,32 +220,101 @@ fn what_an_nslp_says_in_a_handshake_is_short() {
 }
 
 #[test]
-fn held_queries_max_wait_for_decision_time_and_more_get_the_default() {
+fn held_queries_max_wait_for_decision_time_and_one_more_ends_the_wait_of_the_oldest() {
     for otherwise in [ASK_OR_PEER, ASK_OR_FORWARD] {
         let mut s = script(otherwise);
-        for number in 0..limits::HELD_QUERIES_MAX {
-            hold(&mut s, 0, &passing_query(u64::try_from(number).unwrap()));
+        let held = |number: usize| passing_query(u64::try_from(number).unwrap());
+        let first = hold(&mut s, 0, &held(0));
+        for number in 1..=limits::HELD_QUERIES_MAX {
+            hold(&mut s, 0, &held(number));
         }
-        let one_more = s.intercept(0, &passing_query(9999).emit_datagram());
+        let (released, disposition) = s.engine.poll_release().unwrap();
+        assert_eq!((released, s.count(Counter::QueriesUndecided)), (first, 1));
         match otherwise {
             ASK_OR_PEER => {
-                assert_eq!(one_more, Disposition::Consumed);
-                s.recv_kind(0, MessageType::Response);
+                assert_eq!(disposition, Disposition::Consumed);
+                assert_eq!(s.recv_kind(0, MessageType::Response).session, Some(session(0)));
             }
             PeerChoice::Peer | PeerChoice::Forward | PeerChoice::Ask { .. } => {
-                assert!(matches!(one_more, Disposition::Forward { .. }));
+                assert!(matches!(disposition, Disposition::Forward { .. }));
             }
         }
-        assert_eq!(s.count(Counter::QueriesUndecided), 1);
-        assert_eq!(s.events(), []);
-        // Those whose answers nobody polls count too.
+        // While nobody polls what became of so many, none waits.
         s.at(1000);
         assert!(!matches!(s.intercept(1000, &passing_query(1).emit_datagram()), Disposition::Held(_)));
+        assert_eq!(s.events(), []);
         let released = std::iter::from_fn(|| s.engine.poll_release()).count();
         assert_eq!(released, limits::HELD_QUERIES_MAX);
         hold(&mut s, 1000, &passing_query(1));
         assert_eq!(s.engine.state_counts(), crate::StateCounts::default());
     }
+}
+
+/// Goal: however many Queries strangers send, an NSLP that answers at once decides about each one, and what waits of peers is not
+/// pushed out. Method: a flood of five times what may wait, with an honest Query in the middle of it.
+#[test]
+fn a_flood_of_strangers_queries_takes_neither_the_time_to_answer_nor_the_place_of_peers() {
+    let mut s = Script::new();
+    s.be_queried(0, 1);
+    s.events();
+    let peering = Peering { rules: Vec::new(), otherwise: ASK_OR_FORWARD };
+    s.call(1, ApiCall::SetPeering { nslp_id: NSLP, peering });
+    let stranger = |number: u64| Message { nli: Some(nli(0xcc, STRANGER)), ..passing_query(number) };
+    let flood = 5 * u64::try_from(limits::HELD_QUERIES_MAX).unwrap();
+    let of_peer = hold(&mut s, 1, &passing_query(2));
+    for number in 100..100 + flood / 2 {
+        s.intercept_from(1, STRANGER, &stranger(number));
+        while s.engine.poll_release().is_some() {}
+    }
+    let last = s.intercept_from(1, STRANGER, &stranger(3));
+    let Disposition::Held(honest) = last else { panic!("{last:?}") };
+    answer(&mut s, 1, honest, QueryDecision::Peer { data: None }).unwrap();
+    for number in 100 + flood / 2..100 + flood {
+        s.intercept_from(1, STRANGER, &stranger(number));
+        while s.engine.poll_release().is_some() {}
+    }
+    answer(&mut s, 2, of_peer, QueryDecision::Peer { data: None }).unwrap();
+    let sessions: Vec<_> = [1, 2].map(|ms| s.recv_kind(ms, MessageType::Response).session).into();
+    assert_eq!(sessions, [Some(session(3)), Some(session(2))]);
+}
+
+#[test]
+fn held_queries_per_peer_max_of_one_peer_keep_their_place_before_others() {
+    let mut s = Script::new();
+    s.be_queried(0, 1);
+    s.events();
+    let peering = Peering { rules: Vec::new(), otherwise: ASK_OR_FORWARD };
+    s.call(1, ApiCall::SetPeering { nslp_id: NSLP, peering });
+    let ids: Vec<QueryId> = (0..limits::HELD_QUERIES_MAX)
+        .map(|number| hold(&mut s, 1, &passing_query(u64::try_from(number).unwrap() + 10)))
+        .collect();
+    // A stranger's takes the place of the oldest of those over the peer's share.
+    let one_more = Message { nli: Some(nli(0xcc, STRANGER)), ..passing_query(3) };
+    assert!(matches!(s.intercept_from(1, STRANGER, &one_more), Disposition::Held(_)));
+    let released: Vec<QueryId> = std::iter::from_fn(|| s.engine.poll_release()).map(|(id, _)| id).collect();
+    assert_eq!(released, [ids[limits::HELD_QUERIES_PER_PEER_MAX]]);
+}
+
+/// Goal: a Query that cannot wait goes no further than one that waits: not without hops, and not past the flow's endpoint.
+#[test]
+fn a_query_that_finds_no_place_is_treated_as_if_the_nslp_said_nothing() {
+    let full = || {
+        let mut s = script(ASK_OR_FORWARD);
+        for number in 0..limits::HELD_QUERIES_MAX {
+            hold(&mut s, 0, &passing_query(u64::try_from(number).unwrap()));
+        }
+        s.at(1000);
+        s
+    };
+    let mut s = full();
+    let last_hop = Message { hops: 1, ..passing_query(9999) };
+    assert_eq!(s.intercept(1000, &last_hop.emit_datagram()), Disposition::Consumed);
+    let refused = s.recv_kind(1000, MessageType::Error).error.unwrap();
+    assert_eq!(refused.error_code(), Some(ErrorCode::HopLimitExceeded));
+
+    let mut s = full();
+    s.send_held(1000, &query(9999));
+    s.recv_kind(1000, MessageType::Response);
 }
 
 #[test]
@@ -277,12 +346,36 @@ fn queries_go_on_whose_nslp_goes() {
     s.recv_kind(3, MessageType::Response);
 }
 
+#[test]
+fn a_query_for_the_node_itself_is_refused_when_its_nslp_goes() {
+    let mut s = Script::with(Config { hosted: BTreeMap::new(), ..config(0xaa) });
+    s.engine.host(NSLP, RAO).unwrap();
+    s.call(0, ApiCall::SetPeering { nslp_id: NSLP, peering: Peering { rules: Vec::new(), otherwise: ASK_OR_PEER } });
+    s.send_held(1, &query(5));
+    let now = s.at(2);
+    s.engine.unhost(now, NSLP);
+    let refused = s.recv_kind(2, MessageType::Error).error.unwrap();
+    assert_eq!(refused.error_code(), Some(ErrorCode::EndpointFound));
+    s.recv_nothing(1000);
+}
+
+const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 7, 0, 7));
+
 fn prefix(text: &str) -> Prefix {
     let (address, bits) = text.split_once('/').unwrap();
     Prefix { address: address.parse().unwrap(), bits: bits.parse().unwrap() }
 }
 
 impl Script {
+    /// Hands in a Query for `FAR` that somebody else than the peer sent.
+    fn intercept_from(&mut self, at_ms: u64, source: IpAddr, message: &Message) -> Disposition {
+        let payload = message.emit_datagram();
+        let now = self.at(at_ms);
+        let source = SocketAddr::new(source, UDP_PORT);
+        let rx = Datagram { source, destination: FAR, destination_is_local: false, ..datagram(&payload) };
+        self.engine.handle_datagram(now, rx)
+    }
+
     /// Hands in a message for this node that its NSLP may be asked about.
     fn send_held(&mut self, at_ms: u64, message: &Message) {
         let payload = message.emit_datagram();
