@@ -182,7 +182,7 @@ impl World {
                 let error = self.network.icmp_error(script);
                 self.give(at, Input::Icmp(Box::new(error)));
             }
-            2 => self.give(at, Input::RoutesChanged),
+            2 => self.give(at, Input::RoutesChanged(netserv_model::route::RouteChange::All)),
             3 => {
                 let mut policy = catalogue::policy(at);
                 policy.users.retain(|name, user| {

@@ -193,10 +193,10 @@ impl ControlLoop {
                     self.signal(SignalInput::Intercepted(Box::new(packet)));
                 }
             }
-            Event::Addresses(addresses) => {
+            Event::Addresses(addresses, change) => {
                 let all = addresses.all().iter().map(|local| local.address).collect();
                 self.parts.signal.set_addresses(addresses);
-                self.input(Input::RoutesChanged);
+                self.input(Input::RoutesChanged(change));
                 self.input(Input::Addresses(all));
                 self.neighbours_may_be_others();
             }

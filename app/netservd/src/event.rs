@@ -14,6 +14,7 @@ use netserv_dataplane::signal::{Intercepted, LocalAddresses};
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
+use netserv_model::route::RouteChange;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
 use netserv_node::gist::{AssociationId, Channel, FlowScope, IcmpError, InterfaceId, Prefix};
@@ -37,7 +38,7 @@ pub enum Event {
     /// Something arrived from a signaling peer.
     Signal(SignalInput),
     /// Addresses or routes of the node changed.
-    Addresses(LocalAddresses),
+    Addresses(LocalAddresses, RouteChange),
     /// Interfaces came or went that the operator names for flows; these are all that are there.
     Ingress(Vec<(InterfaceId, Vec<Prefix>)>),
     /// Something was intercepted and waits.

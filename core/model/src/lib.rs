@@ -21,6 +21,7 @@ pub mod notify;
 pub mod off_path;
 pub mod policy;
 pub mod request;
+pub mod route;
 pub mod target;
 pub mod text;
 pub mod time;

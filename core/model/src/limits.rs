@@ -84,3 +84,5 @@ pub const PACKET_BYTES_MAX: usize = 2048 - 64;
 pub const BATCH_PACKETS_MAX: usize = 64;
 /// Lanes of a node: packet threads, each with receive queues of its own.
 pub const LANES_MAX: usize = 16;
+/// Prefixes of which a change of routes tells; beyond them it tells nothing but that there was one.
+pub const ROUTE_PREFIXES_MAX: usize = 64;

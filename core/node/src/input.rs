@@ -8,6 +8,7 @@ use netserv_model::api::PostRequest;
 use netserv_model::application::ApplicationCall;
 use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
+use netserv_model::route::RouteChange;
 use serde::{Deserialize, Serialize};
 
 use crate::applications::ClientId;
@@ -34,7 +35,7 @@ pub enum Input {
     /// Flows that come in by these interfaces come from these addresses.
     Ingress(Vec<(InterfaceId, Vec<Prefix>)>),
     /// Routes changed: what is known of the node's addresses toward destinations may be wrong.
-    RoutesChanged,
+    RoutesChanged(RouteChange),
     /// A datagram for this node.
     Datagram(Box<OwnedDatagram>),
     /// A datagram for somebody else, taken out of the packet stream; answered by [`Output::Release`](crate::Output).

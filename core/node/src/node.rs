@@ -162,9 +162,9 @@ impl Node {
                 self.nslp.handle_addresses(addresses);
             }
             Input::Ingress(ingress) => self.gist.set_ingress(ingress),
-            Input::RoutesChanged => {
+            Input::RoutesChanged(change) => {
                 self.routes.changed();
-                self.nslp.handle_routes(now);
+                self.nslp.handle_routes(now, change);
             }
             // A datagram for the node itself never goes on.
             Input::Datagram(datagram) => drop(self.gist.handle_datagram(at, datagram.view(true))),

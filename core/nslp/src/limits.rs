@@ -36,6 +36,8 @@ pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 pub const LOOK_LOOPED_INTERVAL: Duration = Duration::from_secs(4);
 /// How long a node waits at least before it looks at a path again, however often that changes.
 pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
+/// Flows that are looked at at once for those that a change of routes concerns: some 2 ms of a processor.
+pub const FLOWS_SCANNED_MAX: usize = 10_000;
 /// Flows whose next node is checked at once after routes changed; the next ones [`CHECK_INTERVAL`] later.
 pub const CHECKS_AT_ONCE_MAX: usize = 50;
 /// See [`CHECKS_AT_ONCE_MAX`].

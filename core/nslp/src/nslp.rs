@@ -33,6 +33,7 @@ use crate::neighbourhood::Neighbourhood;
 use crate::targeting::{Place, not_last};
 
 mod beside;
+mod checks;
 mod domain;
 mod follow;
 mod news;
@@ -57,7 +58,7 @@ pub struct Nslp {
     paths: BTreeMap<(SessionId, Arc<Mri>), usize>,
     leases: Leases,
     neighbourhood: Neighbourhood,
-    check: Option<follow::Check>,
+    check: Option<checks::Check>,
     farewell: Option<news::Farewell>,
     withdrawn: questions::Withdrawn,
     assemblies: Assemblies,

@@ -14,6 +14,7 @@ use netserv_dataplane::signal::{
     Interceptor, QModeHeader, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
 };
 use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
+use netserv_model::route::RouteChange;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
@@ -304,7 +305,7 @@ fn routes_and_addresses_are_known() {
         assert_eq!(routes.source_for(nowhere.parse().unwrap()).unwrap(), None);
     }
     let monitor = RouteMonitor::open().unwrap();
-    assert!(!monitor.changed());
+    assert_eq!(monitor.changed(), None);
     let addresses = routes.addresses().unwrap();
     assert!(addresses.is_local(address(true, 0, 2)) && addresses.is_local("127.0.0.9".parse().unwrap()));
     assert!(!addresses.is_local(address(false, 0, 1)));
@@ -317,7 +318,18 @@ fn routes_and_addresses_are_known() {
     chain.run(1, &["ip", "addr", "del", "10.0.0.2/24", "dev", "left"]);
     let timeout = Timespec { tv_sec: 2, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::from_borrowed_fd(monitor.as_fd(), PollFlags::IN)], Some(&timeout)).unwrap(), 1);
-    assert!(monitor.changed() && !monitor.changed());
+    assert_eq!((monitor.changed(), monitor.changed()), (Some(RouteChange::All), None));
+    for (route, expected) in [
+        (vec!["route", "add", "10.77.1.0/24", "via", "10.0.1.2"], "10.77.1.0/24"),
+        (vec!["route", "del", "10.77.1.0/24"], "10.77.1.0/24"),
+        (vec!["-6", "route", "add", "fd77::/40", "via", "fd00:0:0:1::2"], "fd77::/40"),
+        (vec!["route", "add", "default", "via", "10.0.1.2"], "0.0.0.0/0"),
+        (vec!["route", "del", "default"], "0.0.0.0/0"),
+    ] {
+        chain.run(1, &[&["ip"], &route[..]].concat());
+        assert_eq!(poll(&mut [PollFd::from_borrowed_fd(monitor.as_fd(), PollFlags::IN)], Some(&timeout)).unwrap(), 1);
+        assert_eq!(monitor.changed(), Some(RouteChange::Toward(vec![expected.parse().unwrap()])), "{route:?}");
+    }
     assert!(!routes.addresses().unwrap().is_local(address(false, 0, 2)));
     assert_eq!(routes.source_for(address(false, 0, 1)).unwrap(), None);
 }

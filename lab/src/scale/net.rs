@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_gist::{AssociationId, Channel, Config, Counter, Datagram, Disposition, InterfaceId, Transmit};
+use netserv_model::route::RouteChange;
 use netserv_model::{Digest, Instant, Nonce, Now, SessionId, Signature, UnixTime};
 use netserv_wire::gist::UDP_PORT;
 use netserv_wire::nslp::RequestBuilder;
@@ -227,7 +228,7 @@ impl Net {
             self.watch(session, missing);
         }
         for vertex in changed {
-            self.stations[vertex as usize].nslp.handle_routes(self.now);
+            self.stations[vertex as usize].nslp.handle_routes(self.now, RouteChange::All);
             self.drain(vertex);
         }
         moved

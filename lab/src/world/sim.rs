@@ -9,6 +9,7 @@ use netserv_gist::{AssociationId, IcmpError, IcmpKind};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{Effect, EffectOutcome, Job};
 use netserv_model::request::{Ask, NodeReport, PathEnd, ReturnStack};
+use netserv_model::route::RouteChange;
 use netserv_model::target::{Scope, Target};
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, SessionId, UnixTime, UserId};
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
@@ -562,7 +563,7 @@ impl World {
         let told = self.settings.routes_are_told;
         let stations: Vec<VertexId> = self.stations.keys().copied().filter(|_| told).collect();
         for vertex in stations {
-            self.input(vertex, Input::RoutesChanged);
+            self.input(vertex, Input::RoutesChanged(RouteChange::All));
         }
     }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use ipnet::IpNet;
 use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
 use netserv_model::effect::EffectOutcome;
+use netserv_model::route::RouteChange;
 use netserv_node::gist::{InterfaceId, Prefix};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::io::unix::AsyncFd;
@@ -23,8 +24,8 @@ use crate::readable::readable;
 pub enum RouteJob {
     /// The node's own address toward a destination.
     Source(IpAddr, Ticket),
-    /// All addresses of the node, since something changed.
-    Addresses,
+    /// All addresses of the node, since routes changed.
+    Addresses(RouteChange),
 }
 
 /// Starts the thread, and returns the addresses that the node has. Changes come as [`Event::Addresses`], and where flows may
@@ -53,7 +54,9 @@ async fn watch(fd: AsyncFd<OwnedFd>, monitor: RouteMonitor, jobs: Sender<RouteJo
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
         ready.clear_ready();
-        if monitor.changed() && jobs.send(RouteJob::Addresses).is_err() {
+        if let Some(change) = monitor.changed()
+            && jobs.send(RouteJob::Addresses(change)).is_err()
+        {
             return;
         }
     }
@@ -88,9 +91,11 @@ fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>
                     .map(|(local, _)| local);
                 ticket.answer(EffectOutcome::Routed(local), None);
             }
-            RouteJob::Addresses => match routes.addresses() {
+            RouteJob::Addresses(change) => match routes.addresses() {
                 Ok(addresses) => {
-                    if events.blocking_send(Event::Addresses(addresses)).is_err() || !tell_ingress(ingress, events) {
+                    if events.blocking_send(Event::Addresses(addresses, change)).is_err()
+                        || !tell_ingress(ingress, events)
+                    {
                         return;
                     }
                 }

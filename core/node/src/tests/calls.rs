@@ -3,6 +3,7 @@
 
 use netserv_gist::{Disposition, InterfaceId};
 use netserv_model::request::Ask;
+use netserv_model::route::RouteChange;
 
 use super::*;
 use crate::{OwnedDatagram, Token};
@@ -62,7 +63,7 @@ fn a_route_is_asked_for_once_for_each_destination() {
     assert_eq!(script.node.counters().route_waiters, 0);
     let routes = |outputs: &[Output]| effects(outputs).iter().filter(|(_, job)| matches!(job, Job::Route(_))).count();
     assert_eq!(routes(&script.setup(3, "user0", to(1))), 0, "it is known");
-    script.handle(Input::RoutesChanged);
+    script.handle(Input::RoutesChanged(RouteChange::All));
     assert_eq!(routes(&script.setup(4, "user0", to(1))), 1);
 }
 

@@ -5,6 +5,7 @@ use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpK
 use netserv_model::application::ApplicationCall;
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
+use netserv_model::route::RouteChange;
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
 use netserv_model::{SessionId, UserId};
 
@@ -163,7 +164,7 @@ fn kind(input: &Input) -> u8 {
         Input::Restore(_) => 0,
         Input::Policy(..) => 1,
         Input::Addresses(_) => 2,
-        Input::RoutesChanged => 3,
+        Input::RoutesChanged(_) => 3,
         Input::Datagram(_) => 4,
         Input::Intercepted(..) => 5,
         Input::Icmp(_) => 6,
@@ -207,7 +208,8 @@ fn inputs() -> Vec<Input> {
             ),
             (InterfaceId(4), Vec::new()),
         ]),
-        Input::RoutesChanged,
+        Input::RoutesChanged(RouteChange::All),
+        Input::RoutesChanged(RouteChange::Toward(vec!["10.0.0.0/8".parse().unwrap(), "fd00::/16".parse().unwrap()])),
         Input::Datagram(Box::new(datagram.clone())),
         Input::Intercepted(Token(u64::MAX), Box::new(datagram)),
         Input::Icmp(Box::new(IcmpError {

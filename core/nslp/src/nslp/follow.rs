@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
-use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
+use netserv_model::{Instant, ModuleName, NodeId, Nonce, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, parts};
 use rand::Rng;
@@ -17,46 +17,10 @@ use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
 use crate::limits::{
-    ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
-    LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
+    ANSWER_SEND_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
 };
 
 impl Nslp {
-    /// Takes that the node's routes changed: all paths are checked, some at a time.
-    pub fn handle_routes(&mut self, now: Now) {
-        match &mut self.check {
-            Some(check) => check.again = true,
-            None if self.leases.len() == 0 => {}
-            None => self.check = Some(Check { begun: now.instant, at: now.instant, after: None, again: false }),
-        }
-        self.check_due(now.instant);
-    }
-
-    /// Has GIST check the next paths, if that is due.
-    pub(super) fn check_due(&mut self, now: Instant) {
-        let Some(Check { begun, after, again, .. }) = self.check.take_if(|check| check.at <= now) else { return };
-        let nslp_id = Some(self.config.nslp_id);
-        let flows: Vec<Mri> = self.leases.flows(after.as_ref()).take(CHECKS_AT_ONCE_MAX).cloned().collect();
-        let at = now + CHECK_INTERVAL;
-        self.check = match flows.last().cloned() {
-            Some(last) => Some(Check { begun, at, after: Some(last), again }),
-            // Routes that changed meanwhile are checked from the beginning.
-            None if again => {
-                let at = at.max(begun + CHECK_AGAIN_MIN);
-                Some(Check { begun: at, at, after: None, again: false })
-            }
-            None => None,
-        };
-        // GIST has nobody to check where nobody answered.
-        let ended = |(_, lease): &(LeaseId, &Lease)| lease.is_partial && lease.downstream.is_none();
-        let ended = flows.iter().flat_map(|mri| self.leases.of_flow(mri).filter(ended).map(|(id, _)| id));
-        for id in ended.collect::<Vec<_>>() {
-            self.look_soon(now, id);
-        }
-        let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, mri, bad: false, data: None };
-        self.api_calls.extend(flows.into_iter().map(check));
-    }
-
     /// Takes note of what a request that is answered changed along its path.
     pub(super) fn note_lease(&mut self, now: Instant, key: ExchangeKey, answer: &Response) {
         let Some(exchange) =
@@ -427,7 +391,7 @@ impl Nslp {
     }
 
     /// Looks at a path as soon as that may be.
-    fn look_soon(&mut self, now: Instant, id: LeaseId) {
+    pub(super) fn look_soon(&mut self, now: Instant, id: LeaseId) {
         self.leases.change(id, |lease| lease.look_at = Some(now.max(lease.looked_at + LOOK_AGAIN_MIN)));
     }
 
@@ -519,19 +483,6 @@ fn was_crowded(answer: &Response) -> bool {
     let is_quota = |refusal: &Refusal| refusal.kind == RefusalKind::QuotaExceeded;
     let refused = |entry: &NodeReport| matches!(&entry.outcome, Outcome::Refused(refusal) if is_quota(refusal));
     answer.incomplete.as_ref().is_some_and(is_quota) && answer.entries.last().is_some_and(refused)
-}
-
-/// A check of all paths after routes changed, under way.
-#[derive(Debug)]
-pub(super) struct Check {
-    /// When it began.
-    begun: Instant,
-    /// When it goes on.
-    pub(super) at: Instant,
-    /// The flow that was checked last.
-    after: Option<Mri>,
-    /// Routes changed again.
-    again: bool,
 }
 
 /// Returns the module that a request is about.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use netserv_gist::{Notification, RouteStatus};
 use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_model::route::RouteChange;
 use netserv_model::{Digest, Signature};
 use netserv_wire::nslp::{Tear, emit_notify};
 
@@ -279,7 +280,7 @@ fn the_last_node_looks_as_soon_as_its_routes_change_if_nobody_answered_it() {
     assert!(node.first_response().incomplete.is_some());
     node.keeps_state();
     node.at(5000);
-    node.nslp.handle_routes(node.now);
+    node.nslp.handle_routes(node.now, RouteChange::All);
     assert!(matches!(node.nslp.poll_api_call(), Some(ApiCall::InvalidateRoutingState { .. })));
     node.at(5000);
     node.goes_on(NEW, 1, refreshed("me", 590), vec![installed("new")]);
@@ -572,7 +573,7 @@ fn who_asks_while_the_node_looks_is_answered_in_its_own_time() {
 #[test]
 fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
     let mut node = Node::new(|_| {});
-    node.nslp.handle_routes(node.now);
+    node.nslp.handle_routes(node.now, RouteChange::All);
     node.quiet();
     let count = 2 * CHECKS_AT_ONCE_MAX + 1;
     let mut flows = BTreeSet::new();
@@ -585,7 +586,7 @@ fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
         while node.nslp.poll_api_call().is_some() {}
         flows.insert(mri);
     }
-    node.nslp.handle_routes(node.now);
+    node.nslp.handle_routes(node.now, RouteChange::All);
     let mut checked = |node: &mut Node| {
         let mut count = 0;
         while let Some(call) = node.nslp.poll_api_call() {
@@ -605,8 +606,8 @@ fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
     // Routes that change while the check runs are checked from the beginning, but not all the time.
     let again = u64::try_from(CHECK_AGAIN_MIN.as_millis()).unwrap();
     node.at(5000);
-    node.nslp.handle_routes(node.now);
-    node.nslp.handle_routes(node.now);
+    node.nslp.handle_routes(node.now, RouteChange::All);
+    node.nslp.handle_routes(node.now, RouteChange::All);
     node.at(5000 + again - 1);
     assert_eq!(checked(&mut node).0, count);
     node.at(5000 + 2 * again);

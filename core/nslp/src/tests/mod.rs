@@ -2,6 +2,7 @@
 //! Timed scripts: one node, with GIST, the controller and the clients played by the test.
 
 mod beside;
+mod checks;
 mod domain;
 mod duplicates;
 mod follow;

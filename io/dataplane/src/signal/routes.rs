@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
+use ipnet::IpNet;
+use netserv_model::route::RouteChange;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -184,10 +186,24 @@ impl RouteMonitor {
         Ok(RouteMonitor { socket: open(GROUPS)? })
     }
 
-    /// Returns whether anything has changed since the last call. Changes that the kernel could not tell us about for
-    /// lack of room count as one, too.
-    pub fn changed(&self) -> bool {
-        drain(&self.socket)
+    /// Returns what has changed since the last call, if anything has. What the kernel could not tell us about for lack of
+    /// room may have been anything.
+    pub fn changed(&self) -> Option<RouteChange> {
+        let mut all: Option<RouteChange> = None;
+        let mut add = |change: RouteChange| match &mut all {
+            Some(all) => all.add(change),
+            None => all = Some(change),
+        };
+        let mut buffer = [0; NEWS_BYTES];
+        loop {
+            match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::TRUNC) {
+                Ok((_, length)) if length > NEWS_BYTES => add(RouteChange::All),
+                Ok((length, _)) => netlink::messages(&buffer[..length]).for_each(|message| add(change_of(message))),
+                Err(Errno::NOBUFS) => add(RouteChange::All),
+                Err(Errno::INTR) => {}
+                Err(_) => return all,
+            }
+        }
     }
 }
 
@@ -207,6 +223,7 @@ const ADDRESS_ADDRESS: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
 
 const NEW_ROUTE: u16 = 24;
+const DELETED_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 const ROUTE_HEADER_BYTES: usize = 12;
 const ROUTE_DESTINATION: u16 = 1;
@@ -224,6 +241,8 @@ const NO_ROUTE: [i32; 5] = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EINVAL,
 const SEQUENCE: u32 = 1;
 /// More than the kernel puts into one part of an answer.
 const ANSWER_BYTES: usize = 64 * 1024;
+/// More than one message about a route; many next hops make a longer one.
+const NEWS_BYTES: usize = 16 * 1024;
 const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Returns the names of the interfaces that have these addresses; one that has just gone has none.
@@ -306,6 +325,30 @@ fn is_unicast(message: Message<'_>) -> bool {
     let attributes = netlink::attributes(message.body.get(ROUTE_HEADER_BYTES..).unwrap_or_default());
     let mut out = attributes.filter(|(kind, _)| *kind == ROUTE_INTERFACE_OUT).map(|(_, content)| content);
     unicast && !out.any(|content| content == LOOPBACK.0.to_ne_bytes())
+}
+
+/// Returns where a message says that routes changed; links and addresses may change any.
+fn change_of(message: Message<'_>) -> RouteChange {
+    let prefix = |body: &[u8]| {
+        let [family, bits, ..] = *body else { return None };
+        let mut attributes = netlink::attributes(body.get(ROUTE_HEADER_BYTES..)?);
+        let destination = attributes.find(|(kind, _)| *kind == ROUTE_DESTINATION).map(|(_, content)| parse_ip(content));
+        let network = match (destination, family) {
+            (Some(found), _) => found?,
+            // A default route names no destination.
+            (None, FAMILY_V4) => Ipv4Addr::UNSPECIFIED.into(),
+            (None, FAMILY_V6) => Ipv6Addr::UNSPECIFIED.into(),
+            (None, _) => return None,
+        };
+        IpNet::new(network, bits).ok()
+    };
+    match message.kind {
+        NEW_ROUTE | DELETED_ROUTE => match prefix(message.body) {
+            Some(prefix) => RouteChange::Toward(vec![prefix.trunc()]),
+            None => RouteChange::All,
+        },
+        _ => RouteChange::All,
+    }
 }
 
 fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
