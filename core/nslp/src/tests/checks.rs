@@ -41,9 +41,11 @@ fn with_flows(count: usize) -> Node {
 
 fn checked(node: &mut Node) -> BTreeSet<Mri> {
     let calls = std::iter::from_fn(|| node.nslp.poll_api_call());
-    let checked = |call| match call {
-        ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false, data: None } => Some(mri),
-        _ => None,
+    let checked = |call| {
+        let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false, data: None } = call else {
+            return None;
+        };
+        Some(mri)
     };
     calls.filter_map(checked).collect()
 }
