@@ -53,7 +53,7 @@ impl FromStr for OffPath {
         let bad = || ParseIdError::new(text, "a shape and a radius of 1 to 4, such as hose 1, bubble 2 or balloon 1");
         let (shape, radius) = text.split_once([' ', ':']).ok_or_else(bad)?;
         let shape = [Shape::Bubble, Shape::Balloon, Shape::Hose].into_iter().find(|known| known.as_str() == shape);
-        let radius = radius.parse().ok().filter(|radius| (1..=RADIUS_MAX).contains(radius) && text.is_ascii());
+        let radius = radius.parse().ok().filter(|radius| (1..=RADIUS_MAX).contains(radius) && !text.contains('+'));
         Ok(OffPath { shape: shape.ok_or_else(bad)?, radius: radius.ok_or_else(bad)? })
     }
 }
@@ -115,6 +115,7 @@ mod tests {
             ("hose 5", None),
             ("hose", None),
             ("hose -1", None),
+            ("hose +1", None),
             ("hose  1", None),
             ("Hose 1", None),
             ("", None),

@@ -131,7 +131,13 @@ impl Nslp {
         let found = found.map(|(id, lease)| (id, lease.told(tear.token)));
         let told = found.and_then(|(_, told)| told);
         let by = |asker: &Asker| asker.is(&from.asker) || told == Some(asker.sii);
-        let of_path = |exchange: &&mut Exchange| exchange.is_pending() && exchange.mri.as_ref() == Some(&from.mri);
+        let is_of_it = |message: &Message| {
+            tear.session == from.session
+                && (message.user(), module_of(message.body())) == (Some(&tear.user), Some(&tear.module))
+        };
+        let of_path = |exchange: &&mut Exchange| {
+            exchange.is_pending() && exchange.mri.as_ref() == Some(&from.mri) && is_of_it(&exchange.message)
+        };
         let is_asked_for = match self.exchanges.get_mut(&key).filter(of_path) {
             Some(Exchange { requester: Requester::Upstream(peers), torn, .. }) => {
                 peers.retain(|asker| !by(asker));

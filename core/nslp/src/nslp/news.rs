@@ -132,7 +132,9 @@ impl Nslp {
         };
         self.counters.news_sent += 1;
         if lease.is_local {
-            self.notifies.push_back(notify);
+            self.notifies.push_back(notify.clone());
+        }
+        if lease.is_local && lease.upstream.is_empty() && !lease.is_crowded {
             return;
         }
         let (session, mri) = (lease.session, lease.mri.inverted());

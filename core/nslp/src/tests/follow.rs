@@ -526,7 +526,27 @@ fn news_go_to_whoever_sent_the_setup() {
     node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
     node.result(7);
     node.receive_from(OLD, &flow().inverted(), text.as_bytes());
-    assert_eq!(node.nslp.poll_notify(), Some(notify));
+    assert_eq!(node.nslp.poll_notify(), Some(notify.clone()));
+    // Where another node asked for the same, it hears of it, too.
+    while node.nslp.poll_api_call().is_some() {}
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    node.first_response();
+    node.quiet();
+    node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    assert_eq!((node.nslp.poll_notify(), node.sent_news()), (Some(notify.clone()), notify));
+}
+
+/// It has the right session and nonce, and is about something else.
+#[test]
+fn a_tear_of_another_module_takes_nobody_off_a_request_under_way() {
+    for (text, is_torn) in [(tear(1).emit(), true), (tear(1).emit().replace("/m", "/n"), false)] {
+        let mut node = Node::new(|_| {});
+        node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+        node.receive_from(UPSTREAM, &flow(), text.as_bytes());
+        node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
+        while node.nslp.poll_api_call().is_some() {}
+        assert_eq!(node.leases(), usize::from(!is_torn), "{text}");
+    }
 }
 
 fn local_request() -> LocalRequest {

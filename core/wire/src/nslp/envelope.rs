@@ -153,7 +153,7 @@ fn milliseconds(budget: Duration) -> u32 {
 
 fn parse_spread(line: usize, value: &str) -> Result<Spread, Refusal> {
     let numbers = value.split_once(' ').and_then(|(radius, copies)| Some((radius.parse().ok()?, copies.parse().ok()?)));
-    let numbers = numbers.filter(|(radius, _): &(u8, u16)| *radius < RADIUS_MAX);
+    let numbers = numbers.filter(|(radius, _): &(u8, u16)| *radius < RADIUS_MAX && !value.contains('+'));
     let (radius, copies) = numbers.ok_or_else(|| bad(line, format!("`{COPY}` is not hops and messages")))?;
     Ok(Spread { radius, copies })
 }

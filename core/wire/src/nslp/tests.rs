@@ -168,7 +168,15 @@ fn an_envelope_says_where_a_request_is() {
     let text = all.emit(&message);
     assert!(text.starts_with("NETSERV/1 HOP\norigin: outside\nbeside: 3 17\n\n"), "{text}");
     assert_eq!(Envelope::take(text.as_bytes()).unwrap().0, all);
-    for bad in ["beside: 4 1\n", "beside: 1\n", "beside: 1 70000\n", "beside: -1 1\n", "beside: 0 1\nbeside: 0 1\n"] {
+    for bad in [
+        "beside: 4 1\n",
+        "beside: 1\n",
+        "beside: 1 70000\n",
+        "beside: -1 1\n",
+        "beside: +1 1\n",
+        "beside: 1 +1\n",
+        "beside: 0 1\nbeside: 0 1\n",
+    ] {
         assert_eq!(take(bad).unwrap_err().kind, RefusalKind::BadRequest, "{bad}");
     }
     assert!(!take("origin: elsewhere\n").unwrap().is_outside, "a later version may say more");
