@@ -81,7 +81,7 @@ impl Nslp {
             .lease_of(key, &mri)
             .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module));
         match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
-            Some(id) => self.pass_on(now, id, notify, text),
+            Some(id) => self.pass_on(now, id, &notify, text),
             None => self.counters.news_dropped += 1,
         }
     }
@@ -95,7 +95,7 @@ impl Nslp {
         let detail = notify_detail(detail);
         let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
         let text = emit_notify(&notify);
-        self.pass_on(now, id, notify, text.as_bytes());
+        self.pass_on(now, id, &notify, text.as_bytes());
     }
 
     /// Ends a lease whose module is gone on this node.
@@ -124,7 +124,7 @@ impl Nslp {
     }
 
     /// Passes news on: to the previous node, or to the node's own clients.
-    fn pass_on(&mut self, now: Instant, id: LeaseId, notify: Notify, text: &[u8]) {
+    fn pass_on(&mut self, now: Instant, id: LeaseId, notify: &Notify, text: &[u8]) {
         let may = self.leases.change(id, |lease| lease.take_news(now)).unwrap_or(false);
         let Some(lease) = self.leases.get(id).filter(|_| may) else {
             self.counters.news_dropped += 1;
@@ -140,7 +140,7 @@ impl Nslp {
         let (session, mri) = (lease.session, lease.mri.inverted());
         let goes_out = lease.upstream.iter().any(|asker| asker.side == Side::Outside);
         let text = match goes_out && !self.domain.names_nodes() {
-            true => emit_notify(&anonymous(&notify)),
+            true => emit_notify(&anonymous(notify)),
             false => std::str::from_utf8(text).map(str::to_owned).unwrap_or_default(),
         };
         self.send(
