@@ -182,6 +182,9 @@ impl World {
                 self.nodes[from].engine.handle_connected(now, association, channel());
             }
             Segment::Bytes { from, bytes } => {
+                if let Some(id) = self.network.connections[connection][from] {
+                    self.nodes[from].engine.handle_written(now, id, bytes.len());
+                }
                 if let Some(id) = self.network.connections[connection][1 - from] {
                     self.nodes[1 - from].engine.handle_stream(now, id, &bytes);
                 }

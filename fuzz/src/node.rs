@@ -248,6 +248,9 @@ impl World {
                 }
             }
             Segment::Bytes { from, bytes } => {
+                if let Some(association) = self.network.connections[connection][from] {
+                    self.give(from, Input::Written(association, bytes.len()));
+                }
                 if let Some(association) = self.network.connections[connection][1 - from] {
                     self.give(1 - from, Input::Bytes(association, bytes));
                 }

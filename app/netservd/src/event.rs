@@ -28,6 +28,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::config::Config;
 use crate::config::tls::Credentials;
+use crate::signal::Metered;
 use crate::tls::{Side, Trust};
 
 /// Capacity of the queue of events; senders wait when it is full.
@@ -98,6 +99,13 @@ pub enum SignalInput {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// A connection took bytes.
+    Written {
+        /// Its association.
+        association: AssociationId,
+        /// How many more.
+        bytes: usize,
+    },
     /// A connection ended, or could not be opened.
     Closed {
         /// Its association.
@@ -130,7 +138,7 @@ pub enum Connection {
     /// TCP as it is.
     Plain(TcpStream),
     /// TLS over it, and what the peer showed.
-    Tls(Box<TlsStream<TcpStream>>, Box<Shown>),
+    Tls(Box<TlsStream<Metered>>, Box<Shown>),
 }
 
 /// What a peer showed to be believed, to be checked again when that changes by which it was.

@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use netserv_model::limits::SERVER_STOP_TIME_MAX;
 
+/// How long a signaling peer may take no byte of what waits for it; then its connection is cut.
+pub const STREAM_STALL_TIME: Duration = Duration::from_secs(30);
+/// How long a signaling connection that is to be closed may take to send the rest.
+pub const STREAM_CLOSE_TIME_MAX: Duration = Duration::from_secs(30);
+/// Bytes that the kernel takes for a signaling connection before it sends them; it keeps about twice as many in mind.
+pub const STREAM_SEND_BUFFER_BYTES: u32 = 128 * 1024;
 /// Packets of one trace that wait to be told of; further ones are counted and lost.
 pub const TRACED_WAITING_MAX: usize = 1024;
 /// Bytes that are told of one packet.

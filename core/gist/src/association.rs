@@ -11,9 +11,11 @@ use netserv_wire::gist::{Message, MessageStream, MessageType, Mri, Nli, StreamMe
 use rand::Rng;
 
 use crate::api::{AssociationId, Channel, FlowScope, Transmit};
+use crate::backlog::Backlog;
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::Notification;
+use crate::invitations::{Invitations, Invited};
 use crate::limits;
 use crate::routing::{Role, RouteId};
 use crate::stack::Stack;
@@ -33,6 +35,7 @@ pub(crate) struct Association {
     flows: FlowScope,
     routes: BTreeSet<RouteId>,
     stream: MessageStream,
+    pub(crate) backlog: Backlog,
     open: bool,
     /// The peer opened it.
     accepted: bool,
@@ -62,6 +65,7 @@ impl Association {
             flows: FlowScope::default(),
             routes: BTreeSet::new(),
             stream: MessageStream::new(),
+            backlog: Backlog::default(),
             open: false,
             accepted: false,
             invited: Invited(false),
@@ -108,6 +112,10 @@ impl AssociationTable {
 
     pub(crate) fn get(&self, id: AssociationId) -> Option<&Association> {
         self.table.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.table.get_mut(&id)
     }
 
     pub(crate) fn is_open(&self, id: AssociationId) -> bool {
@@ -387,13 +395,20 @@ impl Engine {
         self.arm_association(id);
     }
 
-    /// Sends a message on an open association; returns whether it is on its way.
+    /// Sends a message on an open association; returns whether it is on its way. Whether there is room for an NSLP message the
+    /// caller has checked.
     pub(crate) fn send_on_association(&mut self, now: Instant, id: AssociationId, message: &Message) -> bool {
         let Some(association) = self.associations.table.get_mut(&id).filter(|association| association.open) else {
             return false;
         };
+        if message.kind != MessageType::Data && !association.backlog.has_room_for_short() {
+            self.out.count(Counter::StreamsFull);
+            return false;
+        }
         association.sent_at = now;
-        let sent = self.out.stream(id, message.emit());
+        let bytes = message.emit();
+        association.backlog.add(bytes.len());
+        let sent = self.out.stream(id, bytes);
         if !sent {
             self.overrun.insert(id);
         }
@@ -410,6 +425,7 @@ impl Engine {
         route.reliable_sent = false;
         if let Some(association) = old.and_then(|old| self.associations.table.get_mut(&old)) {
             association.routes.remove(&id);
+            association.backlog.leave(id);
             if association.routes.is_empty() {
                 association.heard_at = now;
                 association.asked = None;
@@ -426,6 +442,10 @@ impl Engine {
     pub(crate) fn association_timeout(&mut self, now: Instant, id: AssociationId) {
         let Some(association) = self.associations.table.get_mut(&id) else { return };
         association.timer = None;
+        if association.backlog.is_behind() {
+            // What asks has not reached the peer; whoever writes sees whether it takes anything.
+            association.asked = None;
+        }
         let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         let overdue = due(association.setup_deadline) || due(association.asked.map(|(_, at)| at));
         if overdue {
@@ -447,6 +467,11 @@ impl Engine {
     fn send_hello(&mut self, now: Instant, id: AssociationId) {
         let number = self.rng.random_range(1..=u32::MAX);
         let Some(association) = self.associations.table.get_mut(&id) else { return };
+        if association.backlog.is_behind() {
+            // It would come after all the rest, which serves as well.
+            association.sent_at = now;
+            return self.schedule_hello(id);
+        }
         let ask = association.asked.is_none() && now.since(association.heard_at) >= self.config.hold_time;
         if ask {
             association.asked = Some((number, now + self.config.hello_timeout));
@@ -513,47 +538,6 @@ impl Engine {
 
     pub(crate) fn association_deadline(&self, id: AssociationId) -> Option<Deadline> {
         self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time))
-    }
-}
-
-/// Whether the peer was sent a cookie before it connected; strangers come first in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Invited(bool);
-
-/// To whom cookies went lately; each once.
-#[derive(Debug, Default)]
-struct Invitations {
-    latest: BTreeMap<IpAddr, Instant>,
-    order: BTreeSet<(Instant, IpAddr)>,
-}
-
-impl Invitations {
-    fn add(&mut self, now: Instant, peer: IpAddr) {
-        self.expire(now);
-        if let Some(earlier) = self.latest.insert(peer, now) {
-            self.order.remove(&(earlier, peer));
-        }
-        self.order.insert((now, peer));
-        if self.order.len() > limits::INVITATIONS_MAX {
-            self.forget_first();
-        }
-    }
-
-    fn has(&mut self, now: Instant, peer: IpAddr) -> bool {
-        self.expire(now);
-        self.latest.contains_key(&peer)
-    }
-
-    fn expire(&mut self, now: Instant) {
-        while self.order.first().is_some_and(|(at, _)| now.since(*at) > limits::INVITATION_TIME) {
-            self.forget_first();
-        }
-    }
-
-    fn forget_first(&mut self) {
-        if let Some((_, peer)) = self.order.pop_first() {
-            self.latest.remove(&peer);
-        }
     }
 }
 

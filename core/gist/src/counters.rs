@@ -93,13 +93,15 @@ pub enum Counter {
     AssociationsFailed,
     /// Handshakes that found an association to share.
     AssociationsReused,
+    /// Messages other than NSLP messages that were lost, since their connection has too much that is not written.
+    StreamsFull,
     /// Associations with TLS that opened, from here and by peers.
     AssociationsSecured,
 }
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 45] = [
+    pub const ALL: [Counter; 46] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -144,6 +146,7 @@ impl Counter {
         Counter::AssociationsEvicted,
         Counter::AssociationsFailed,
         Counter::AssociationsReused,
+        Counter::StreamsFull,
         Counter::AssociationsSecured,
     ];
 
@@ -194,6 +197,7 @@ impl Counter {
             Counter::AssociationsEvicted => "associations_evicted",
             Counter::AssociationsFailed => "associations_failed",
             Counter::AssociationsReused => "associations_reused",
+            Counter::StreamsFull => "streams_full",
             Counter::AssociationsSecured => "associations_secured",
         }
     }

@@ -419,7 +419,7 @@ impl Engine {
         self.config.hosted.contains_key(&message.nslp_id)
     }
 
-    fn close_overrun(&mut self, now: Instant) {
+    pub(crate) fn close_overrun(&mut self, now: Instant) {
         while let Some(id) = self.overrun.pop_first() {
             self.out.count(Counter::AssociationsFailed);
             self.end_association(now, id, true);

@@ -160,6 +160,8 @@ pub enum FailReason {
     NoStack,
     /// The message needs a connection, which only the peer could open, and it has not.
     NoAssociation,
+    /// The message needs a connection, and the one that there is has too much to write already.
+    Congested,
     /// The node sent too many datagrams lately.
     RateLimited,
     /// The peer refused the handshake with this GIST error.
@@ -186,6 +188,7 @@ impl FailReason {
                     .to_owned()
             }
             FailReason::NoAssociation => "the next node has not opened the connection that it takes".to_owned(),
+            FailReason::Congested => "the next node reads too slowly".to_owned(),
             FailReason::RateLimited => "this node has sent too many datagrams lately".to_owned(),
             FailReason::Rejected { code: 9, subcode: 4 } => {
                 "a NAT that does not know GIST lies between them (GIST error 9/4)".to_owned()

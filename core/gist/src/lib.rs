@@ -13,6 +13,7 @@
 
 pub mod api;
 mod association;
+mod backlog;
 mod cookie;
 pub mod counters;
 mod delivery;
@@ -22,6 +23,7 @@ mod errors;
 pub mod event;
 mod guests;
 mod icmp;
+mod invitations;
 pub mod limits;
 mod networks;
 mod outbox;

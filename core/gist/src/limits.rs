@@ -47,6 +47,13 @@ pub const HALF_OPEN_TIME_MIN: Duration = Duration::from_millis(500);
 pub const INVITATIONS_MAX: usize = 1024;
 /// How long they are remembered.
 pub const INVITATION_TIME: Duration = Duration::from_secs(5);
+/// Bytes of one connection that are handed over and not written; NSLP messages wait from there on, and other messages, which
+/// are short, are lost over twice as many.
+pub const STREAM_BYTES_MAX: usize = 128 * 1024;
+/// Bytes that are written at most before it is said that they are.
+pub const STREAM_REPORT_BYTES: usize = 32 * 1024;
+/// Bytes of NSLP messages that wait for one connection that is full; more are refused.
+pub const STREAM_WAITING_BYTES_MAX: usize = PENDING_BYTES_MAX / 8;
 /// Peers that keep a handle although no route leads to them.
 pub const PEERS_KEPT_MAX: usize = 1024;
 /// Messages that wait for one route's handshake or connection.

@@ -140,7 +140,8 @@ impl Engine {
         let id = self.associations.find(nli, Stack::Plain)?;
         let stack = self.associations.get(id)?.stack;
         // A connection that has been silent for too long may be dead, and a Response on it would be lost.
-        let fits = stack::will_do(stack, proposal) && self.associations.is_alive(id, now, self.config.hold_time);
+        let alive = self.associations.is_alive(id, now, self.config.hold_time) && self.associations.has_room(id);
+        let fits = stack::will_do(stack, proposal) && alive;
         if fits {
             self.out.count(Counter::AssociationsReused);
         }

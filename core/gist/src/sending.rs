@@ -62,6 +62,10 @@ impl Engine {
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
         }
+        let connection = route.association.and_then(|id| self.associations.get(id));
+        if connection.is_some_and(|connection| !connection.backlog.may_wait(outgoing.data.len())) {
+            return Err(ApiError::QueueFull);
+        }
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
             (route.local, route.hops, route.ip_ttl) = (local, hops, outgoing.options.ip_ttl);
@@ -193,6 +197,7 @@ impl Engine {
             let sent = self.send_data(now, id, message);
             self.tell_status(nslp_id, handle, sent);
         }
+        self.note_backlog(id);
     }
 
     /// Tells the NSLP how a message went, or why it did not.
@@ -210,6 +215,7 @@ impl Engine {
         let channel_fits = match route.association {
             Some(association) => {
                 self.associations.is_open(association)
+                    && self.associations.has_room(association)
                     && self.associations.has_stack(association, message.least_stack())
             }
             None => !message.needs_association,
@@ -293,13 +299,14 @@ impl Engine {
         data.nslp_data = Some(outgoing.data);
         let sent = match self.associations.open_to((&peer.identity, peer.address), least, !outgoing.attributes.reliable)
         {
-            Some(id) => self.send_data_on(now, id, &data),
-            None if fits => {
+            Some(id) if self.associations.has_room(id) => self.send_data_on(now, id, &data),
+            Some(_) | None if fits => {
                 data.nli = Some(self.nli(peer.local));
                 let ends = (peer.local, SocketAddr::new(peer.address, peer.port));
                 let sent = self.datagram_with(now, Audience::Peer, ends, outgoing.options.ip_ttl, &data);
                 sent.then_some(DATAGRAM).ok_or(FailReason::RateLimited)
             }
+            Some(_) => Err(FailReason::Congested),
             None => Err(FailReason::NoAssociation),
         };
         self.tell_status(nslp_id, outgoing.handle, sent);
@@ -317,9 +324,11 @@ impl Engine {
             (true, Role::Querier(querier)) => SendStatus::NoPeer(querier.silence),
             (true, Role::Responder(_)) => SendStatus::NoPeer(NoPeerReason::Timeout),
             (false, Role::Querier(_)) => SendStatus::Failed(FailReason::Timeout),
+            (false, Role::Responder(_)) if route.association.is_some() => SendStatus::Failed(FailReason::Timeout),
             (false, Role::Responder(_)) => SendStatus::Failed(FailReason::NoAssociation),
         };
         self.fail_pending(id, status, |message| message.deadline <= now);
+        self.note_backlog(id);
         let idle = self.routes.get(id).is_some_and(|route| route.pending.is_empty());
         if unanswered && idle {
             self.out.count(Counter::QueriesUnanswered);

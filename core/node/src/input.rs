@@ -48,6 +48,8 @@ pub enum Input {
     Connected(AssociationId, Channel),
     /// Bytes came over a connection, cut anywhere.
     Bytes(AssociationId, #[serde(with = "hex::serde")] Vec<u8>),
+    /// A connection took so many bytes more of what was to be sent over it.
+    Written(AssociationId, usize),
     /// A connection ended, or could not be opened; with the error unless the peer closed it in order.
     Closed(AssociationId, Option<String>),
     /// A client's request; answered by [`Output::Reply`](crate::Output).

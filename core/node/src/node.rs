@@ -184,6 +184,7 @@ impl Node {
             }
             Input::Connected(association, channel) => self.gist.handle_connected(at, association, channel),
             Input::Bytes(association, bytes) => self.gist.handle_stream(at, association, &bytes),
+            Input::Written(association, bytes) => self.gist.handle_written(at, association, bytes),
             Input::Closed(association, error) => self.gist.handle_closed(at, association, error),
             Input::Post(call, request) => self.post(call, request),
             Input::Ask(call, what) => {

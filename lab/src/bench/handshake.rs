@@ -130,6 +130,7 @@ impl Pair {
                 self.engines[from].handle_connected(self.now, association, Channel::Plain);
             }
             Transmit::Stream { association, bytes } => {
+                self.engines[from].handle_written(self.now, association, bytes.len());
                 let ends = self.connections.iter().find(|ends| ends[from] == association);
                 if let Some(far) = ends.map(|ends| ends[to]) {
                     self.engines[to].handle_stream(self.now, far, &bytes);

@@ -311,8 +311,12 @@ impl Net {
                 }
             }
             Happening::Bytes(number, side, bytes) => {
-                let connection = &self.connections[number];
-                if let (true, (vertex, Some(association))) = (connection.open, connection.ends[side]) {
+                let Connection { open, ends, .. } = self.connections[number];
+                if let (true, (vertex, Some(association))) = (open, ends[1 - side]) {
+                    self.stations[vertex as usize].engine.handle_written(self.now.instant, association, bytes.len());
+                    self.drain(vertex);
+                }
+                if let (true, (vertex, Some(association))) = (open, ends[side]) {
                     self.stations[vertex as usize].engine.handle_stream(self.now.instant, association, &bytes);
                     self.drain(vertex);
                 }

@@ -149,6 +149,11 @@ impl World {
                 self.input(vertex, Input::Connected(association, Channel::Plain));
             }
             Segment::Bytes(side, bytes) => {
+                let sender = connection.end(side.other());
+                if let (Some(association), vertex) = (sender.association, sender.vertex) {
+                    self.input(vertex, Input::Written(association, bytes.len()));
+                }
+                let Some(connection) = self.connections.get_mut(&id) else { return };
                 let end = connection.end(side);
                 let (Some(association), vertex) = (end.association, end.vertex) else { return };
                 self.input(vertex, Input::Bytes(association, bytes));

@@ -14,8 +14,11 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsStream;
 
+use super::metered::Metered;
 use crate::event::{Connection, Event, Shown, SignalInput};
-use crate::limits::{TLS_HANDSHAKE_TIME_MAX, TLS_HANDSHAKES_MAX, TLS_HANDSHAKES_PER_PEER_MAX};
+use crate::limits::{
+    STREAM_SEND_BUFFER_BYTES, TLS_HANDSHAKE_TIME_MAX, TLS_HANDSHAKES_MAX, TLS_HANDSHAKES_PER_PEER_MAX,
+};
 use crate::tls::{HandshakeEnd, Side, Tls, Verifier};
 
 /// Opens a port for both versions of IP.
@@ -33,6 +36,8 @@ pub fn listen(port: u16) -> Result<[TcpListener; 2]> {
 fn listen_at(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
+    // Accepted connections have it from here.
+    socket.set_send_buffer_size(STREAM_SEND_BUFFER_BYTES)?;
     if address.is_ipv6() {
         rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
     }
@@ -86,7 +91,7 @@ async fn greet(stream: TcpStream, ends: Ends, tls: Arc<Tls>, events: mpsc::Sende
     let verifier = Verifier::new(trust.clone(), peer);
     let handshake = async {
         let acceptor = verifier.acceptor().map_err(std::io::Error::other)?;
-        acceptor.accept(stream).await
+        acceptor.accept(Metered::new(stream)).await
     };
     let stream = match tokio::time::timeout(TLS_HANDSHAKE_TIME_MAX, handshake).await {
         Ok(Ok(stream)) => stream,

@@ -2,12 +2,12 @@
 //! Messaging associations on the wire: TCP connections with peers, with TLS or without.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
+use netserv_node::gist::limits::STREAM_REPORT_BYTES;
 use netserv_node::gist::{AssociationId, Channel};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -17,12 +17,11 @@ use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 
 use super::accepting;
+use super::metered::{Metered, Progress};
 use crate::event::{Connection, Event, Shown, SignalInput};
-use crate::limits::TLS_HANDSHAKE_TIME_MAX;
+use crate::limits::{STREAM_CLOSE_TIME_MAX, STREAM_SEND_BUFFER_BYTES, STREAM_STALL_TIME, TLS_HANDSHAKE_TIME_MAX};
 use crate::tls::{HandshakeEnd, Side, Tls, Verifier, explain};
 
-/// Writes waiting for one connection; a peer that reads too slowly for this many loses the connection.
-pub const WRITES_MAX: usize = 256;
 /// Bytes read from a connection at a time.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -39,6 +38,16 @@ pub struct Associations {
     connections: BTreeMap<AssociationId, Handle>,
     events: mpsc::Sender<Event>,
     secure: Option<Secure>,
+    patience: Patience,
+}
+
+/// How long a connection may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// To take a byte.
+    stall: Duration,
+    /// To send the rest once it is to be closed.
+    close: Duration,
 }
 
 /// TLS, and the thread that does its arithmetic: the control loop has no time for it.
@@ -51,7 +60,8 @@ struct Secure {
 /// One connection as the control loop sees it.
 struct Handle {
     peer: IpAddr,
-    writes: mpsc::Sender<Write>,
+    /// GIST bounds what is in it, by what [`SignalInput::Written`] tells.
+    writes: mpsc::UnboundedSender<Write>,
     /// Ends it at once, for a reason.
     cut: Option<oneshot::Sender<String>>,
     /// What the peer showed, if TLS is spoken.
@@ -60,7 +70,8 @@ struct Handle {
 
 /// What a connection's task takes from the control loop.
 struct Orders {
-    queue: mpsc::Receiver<Write>,
+    queue: mpsc::UnboundedReceiver<Write>,
+    patience: Patience,
     cut: oneshot::Receiver<String>,
 }
 
@@ -81,7 +92,8 @@ impl Associations {
             }
         }
         let secure = ports.tls.map(|(port, tls)| Secure::start(port, tls, &events)).transpose()?;
-        Ok(Associations { connections: BTreeMap::new(), events, secure })
+        let patience = Patience { stall: STREAM_STALL_TIME, close: STREAM_CLOSE_TIME_MAX };
+        Ok(Associations { connections: BTreeMap::new(), events, secure, patience })
     }
 
     /// Opens a connection for an association.
@@ -177,18 +189,16 @@ impl Associations {
     }
 
     fn insert(&mut self, association: AssociationId, peer: IpAddr, shown: Option<Box<Shown>>) -> Orders {
-        let (writes, queue) = mpsc::channel(WRITES_MAX);
+        let (writes, queue) = mpsc::unbounded_channel();
         let (sender, cut) = oneshot::channel();
         self.connections.insert(association, Handle { peer, writes, cut: Some(sender), shown });
-        Orders { queue, cut }
+        Orders { queue, cut, patience: self.patience }
     }
 
     fn write(&mut self, association: AssociationId, write: Write) {
-        let Some(connection) = self.connections.get(&association) else { return };
-        if connection.writes.try_send(write).is_err() {
-            // Dropping the sender ends the connection's task, which reports the end.
-            tracing::debug!(association = association.0, "a peer reads too slowly; its connection is closed");
-            self.connections.remove(&association);
+        if let Some(connection) = self.connections.get(&association) {
+            // A connection that has ended says so by itself.
+            let _ = connection.writes.send(write);
         }
     }
 }
@@ -234,6 +244,7 @@ async fn connect(
 ) {
     let opened = async {
         let socket = if peer.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_send_buffer_size(STREAM_SEND_BUFFER_BYTES)?;
         socket.bind(SocketAddr::new(local, 0))?;
         socket.connect(peer).await
     };
@@ -267,12 +278,12 @@ async fn greet(
     stream: TcpStream,
     peer: IpAddr,
     tls: &Tls,
-) -> Result<(TlsStream<TcpStream>, Channel, Box<Shown>), String> {
+) -> Result<(TlsStream<Metered>, Channel, Box<Shown>), String> {
     let trust = tls.trust();
     let verifier = Verifier::new(trust.clone(), peer);
     let handshake = async {
         let connector = verifier.connector().map_err(std::io::Error::other)?;
-        connector.connect(ServerName::from(peer), stream).await
+        connector.connect(ServerName::from(peer), Metered::new(stream)).await
     };
     let failed = match tokio::time::timeout(TLS_HANDSHAKE_TIME_MAX, handshake).await {
         Ok(Ok(stream)) => {
@@ -291,24 +302,24 @@ async fn greet(
 }
 
 async fn carry_plain(association: AssociationId, stream: TcpStream, orders: Orders, events: mpsc::Sender<Event>) {
-    // Triggers must not wait to be bundled (RFC 5971 §5.4.1).
-    let _ = stream.set_nodelay(true);
-    let (reader, writer) = stream.into_split();
-    let ended = carry(association, reader, writer, orders, &events).await;
+    let stream = Metered::new(stream);
+    stream.set_nodelay();
+    let progress = stream.progress();
+    let ended = carry(association, stream, progress, orders, &events).await;
     tell_end(association, ended.err().map(|error| error.to_string()), &events).await;
 }
 
 async fn carry_tls(
     association: AssociationId,
     peer: IpAddr,
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<Metered>,
     tls: Arc<Tls>,
     orders: Orders,
     events: mpsc::Sender<Event>,
 ) {
-    let _ = stream.get_ref().0.set_nodelay(true);
-    let (reader, writer) = tokio::io::split(stream);
-    let ended = carry(association, reader, writer, orders, &events).await;
+    stream.get_ref().0.set_nodelay();
+    let progress = stream.get_ref().0.progress();
+    let ended = carry(association, stream, progress, orders, &events).await;
     let error = ended.err().map(|error| {
         // In TLS 1.3, who connected hears only after the handshake whether it is believed.
         let (end, why) = explain(&error);
@@ -328,22 +339,27 @@ async fn tell_end(association: AssociationId, error: Option<String>, events: &mp
 /// Reads and writes one connection until either side ends it.
 async fn carry(
     association: AssociationId,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
-    Orders { queue, cut }: Orders,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    progress: Progress,
+    Orders { queue, patience, cut }: Orders,
     events: &mpsc::Sender<Event>,
 ) -> std::io::Result<()> {
     let cut = async {
         match cut.await {
             Ok(why) => why,
             // Nobody can cut it any more; what is written still goes out.
-            Err(_) => pending().await,
+            Err(_) => {
+                tokio::time::sleep(patience.close).await;
+                "what was left to be sent took too long".to_owned()
+            }
         }
     };
+    let (reader, writer) = tokio::io::split(stream);
+    let outgoing = Outgoing { association, events, progress, stall: patience.stall };
     let both = async {
         tokio::select! {
             ended = read_all(association, reader, events) => ended,
-            ended = write_all(writer, queue) => ended,
+            ended = outgoing.write_all(writer, queue) => ended,
         }
     };
     tokio::select! {
@@ -371,145 +387,47 @@ async fn read_all(
     }
 }
 
-async fn write_all(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Write>) -> std::io::Result<()> {
-    while let Some(write) = queue.recv().await {
-        match write {
-            Write::Bytes(bytes) => {
+/// The way out of one connection.
+struct Outgoing<'a> {
+    association: AssociationId,
+    events: &'a mpsc::Sender<Event>,
+    progress: Progress,
+    stall: Duration,
+}
+
+impl Outgoing<'_> {
+    async fn write_all(
+        &self,
+        mut writer: impl AsyncWrite + Unpin,
+        mut queue: mpsc::UnboundedReceiver<Write>,
+    ) -> std::io::Result<()> {
+        let mut untold = 0;
+        while let Some(Write::Bytes(bytes)) = queue.recv().await {
+            let write = async {
                 writer.write_all(&bytes).await?;
-                writer.flush().await?;
+                writer.flush().await
+            };
+            tokio::select! {
+                biased;
+                written = write => written?,
+                () = self.progress.stalled(self.stall) => {
+                    let why = format!("the peer took no byte for {:?}", self.stall);
+                    tracing::warn!(association = self.association.0, why, "a signaling connection is cut");
+                    return Err(std::io::Error::other(why));
+                }
             }
-            Write::Close => break,
+            untold += bytes.len();
+            if untold >= STREAM_REPORT_BYTES {
+                let written = SignalInput::Written { association: self.association, bytes: untold };
+                if self.events.send(Event::Signal(written)).await.is_err() {
+                    return Ok(());
+                }
+                untold = 0;
+            }
         }
+        writer.shutdown().await
     }
-    writer.shutdown().await
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use netserv_node::gist::FlowScope;
-
-    use super::*;
-    use crate::config::tls::Credentials;
-
-    /// Method: two ends over loopback; each end in turn gets a list that the other is not on.
-    #[tokio::test]
-    async fn a_peer_that_is_none_any_more_loses_its_connection_whoever_opened_it() {
-        for side in [Side::Client, Side::Server] {
-            let (mut client, mut server) = (End::start("n1"), End::start("n2"));
-            let at = SocketAddr::new(HERE, server.port);
-            client.associations.connect(AssociationId(1), HERE, at, true);
-            let Event::Signal(SignalInput::Accepted { channel, connection, .. }) = server.next().await else {
-                panic!()
-            };
-            assert_eq!(channel, Channel::Tls { peer: Some("n1.example.net".to_owned()), flows: FlowScope::default() });
-            server.associations.attach(AssociationId(7), HERE, connection);
-            let Event::Signal(SignalInput::Connected { channel, shown, .. }) = client.next().await else { panic!() };
-            assert_eq!(channel, Channel::Tls { peer: Some("n2.example.net".to_owned()), flows: FlowScope::default() });
-            client.associations.showed(AssociationId(1), shown.unwrap());
-            client.associations.send(AssociationId(1), b"hello".to_vec());
-            let Event::Signal(SignalInput::Bytes { bytes, .. }) = server.next().await else { panic!() };
-            assert_eq!(bytes, b"hello");
-
-            let (judge, association) =
-                if side == Side::Client { (&mut server, AssociationId(7)) } else { (&mut client, AssociationId(1)) };
-            judge.trust("n1", &["*.example.net"]);
-            judge.associations.send(association, b"still there".to_vec());
-            judge.trust("n1", &["n3.example.net"]);
-            judge.associations.send(association, b"for its eyes only".to_vec());
-            let ended = judge.next().await;
-            let Event::Signal(SignalInput::Closed { error: Some(why), .. }) = ended else { panic!() };
-            assert!(why.contains("signaling.tls.peers"), "{why}");
-            let other = if side == Side::Client { &mut client } else { &mut server };
-            // What was written before may still come.
-            while let Event::Signal(SignalInput::Bytes { bytes, .. }) = other.next().await {
-                assert_eq!(bytes, b"still there");
-            }
-        }
-    }
-
-    /// Goal: a handshake that was judged by credentials of before is judged again.
-    #[tokio::test]
-    async fn a_peer_that_connects_during_a_reload_is_checked_by_the_new_files() {
-        let (mut client, mut server) = (End::start("n1"), End::start("n2"));
-        client.associations.connect(AssociationId(1), HERE, SocketAddr::new(HERE, server.port), true);
-        let Event::Signal(SignalInput::Accepted { connection, .. }) = server.next().await else { panic!() };
-        server.trust("n2", &["n3.example.net"]);
-        server.associations.attach(AssociationId(7), HERE, connection);
-        let Event::Signal(SignalInput::Closed { error: Some(why), .. }) = server.next().await else { panic!() };
-        assert!(why.contains("signaling.tls.peers"), "{why}");
-    }
-
-    /// Goal: no message waits for others to be bundled with (RFC 5971 §5.4.1), whoever opened the connection. Method: a second
-    /// handle on each end's socket tells how the kernel sends; and each message is in a write of its own.
-    #[tokio::test]
-    async fn messages_do_not_wait_to_be_bundled() {
-        let (mut client, mut server) = (Plain::start(), Plain::start());
-        let (near, far) = tcp_pair().await;
-        let sockets = [near.try_clone().unwrap(), far.try_clone().unwrap()];
-        client.associations.attach(AssociationId(1), HERE, Connection::Plain(TcpStream::from_std(near).unwrap()));
-        server.associations.attach(AssociationId(7), HERE, Connection::Plain(TcpStream::from_std(far).unwrap()));
-        client.associations.send(AssociationId(1), b"one".to_vec());
-        let Event::Signal(SignalInput::Bytes { bytes, .. }) = server.next().await else { panic!() };
-        assert_eq!(bytes, b"one");
-        server.associations.send(AssociationId(7), b"two".to_vec());
-        let Event::Signal(SignalInput::Bytes { bytes, .. }) = client.next().await else { panic!() };
-        assert_eq!(bytes, b"two", "it does not wait for more");
-        assert_eq!(sockets.map(|socket| socket.nodelay().unwrap()), [true, true]);
-    }
-
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-
-    async fn tcp_pair() -> (std::net::TcpStream, std::net::TcpStream) {
-        let listener = tokio::net::TcpListener::bind((HERE, 0)).await.unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (far, _) = listener.accept().await.unwrap();
-        (near.into_std().unwrap(), far.into_std().unwrap())
-    }
-
-    /// An end without TLS that accepts nothing by itself.
-    struct Plain {
-        associations: Associations,
-        inbox: mpsc::Receiver<Event>,
-    }
-
-    impl Plain {
-        fn start() -> Plain {
-            let (events, inbox) = mpsc::channel(16);
-            let associations = Associations::listen(Ports { plain: None, tls: None }, events).unwrap();
-            Plain { associations, inbox }
-        }
-
-        async fn next(&mut self) -> Event {
-            tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
-        }
-    }
-
-    struct End {
-        associations: Associations,
-        inbox: mpsc::Receiver<Event>,
-        port: u16,
-    }
-
-    impl End {
-        fn start(certificate: &str) -> End {
-            let (events, inbox) = mpsc::channel(16);
-            let free = std::net::TcpListener::bind((HERE, 0)).unwrap();
-            let port = free.local_addr().unwrap().port();
-            drop(free);
-            let tls = Arc::new(Tls::new(Credentials::of_vectors(certificate, &[])).unwrap());
-            let associations = Associations::listen(Ports { plain: None, tls: Some((port, tls)) }, events).unwrap();
-            End { associations, inbox, port }
-        }
-
-        fn trust(&mut self, certificate: &str, peers: &[&str]) {
-            self.associations.tls().unwrap().set(Credentials::of_vectors(certificate, peers)).unwrap();
-            self.associations.check_all_again();
-        }
-
-        async fn next(&mut self) -> Event {
-            tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
-        }
-    }
-}
+mod tests;

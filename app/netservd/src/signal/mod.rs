@@ -8,6 +8,7 @@ mod accepting;
 mod associations;
 mod datagrams;
 mod interceptor;
+mod metered;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -30,6 +31,7 @@ use crate::tls::{HandshakeEnd, Tls};
 use associations::Associations;
 pub use associations::Ports;
 use interceptor::Passing;
+pub use metered::Metered;
 
 /// Headers of IP and UDP without options.
 const V4_HEADER_BYTES: usize = 28;
@@ -132,6 +134,7 @@ impl SignalIo {
                 Input::Connected(association, channel)
             }
             SignalInput::Bytes { association, bytes } => Input::Bytes(association, bytes),
+            SignalInput::Written { association, bytes } => Input::Written(association, bytes),
             SignalInput::Closed { association, error } => {
                 self.associations.forget(association);
                 Input::Closed(association, error)

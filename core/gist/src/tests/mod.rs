@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ladder of tests: golden bytes, timed scripts against one engine, and several engines on a lossy path.
 
+mod backlog;
 mod cases;
 mod conformance;
 mod guests;

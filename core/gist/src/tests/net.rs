@@ -168,6 +168,7 @@ impl Net {
             }
             Transmit::Connect { association, peer, tls, .. } => self.connect(from, association, peer, tls),
             Transmit::Stream { association, bytes } => {
+                self.nodes[from].engine.handle_written(self.now, association, bytes.len());
                 let Some((connection, to)) = self.other_end(from, association) else { return };
                 self.in_order(connection, to, |to| Delivery::Bytes { connection, to, bytes });
             }

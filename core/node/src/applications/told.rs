@@ -121,6 +121,7 @@ fn failed(reason: FailReason) -> (&'static str, String) {
         FailReason::Association => "association",
         FailReason::NoStack => "no-stack",
         FailReason::NoAssociation => "no-association",
+        FailReason::Congested => "congested",
         FailReason::RateLimited => "rate-limited",
         FailReason::Rejected { .. } => "rejected",
         FailReason::Outside => "outside",

@@ -156,7 +156,7 @@ fn setup() -> PostRequest {
     PostRequest { message, path: None, session: Some(SessionId([4; 16])), timeout_ms: 5 }
 }
 
-const KINDS: u8 = 20;
+const KINDS: u8 = 21;
 
 /// Numbers the variants, so that one without an example is found.
 fn kind(input: &Input) -> u8 {
@@ -181,6 +181,7 @@ fn kind(input: &Input) -> u8 {
         Input::Ingress(_) => 17,
         Input::Application(..) => 18,
         Input::ApplicationGone(_) => 19,
+        Input::Written(..) => 20,
     }
 }
 
@@ -233,6 +234,7 @@ fn inputs() -> Vec<Input> {
         ),
         Input::Bytes(AssociationId(1), (0..=255).rev().collect()),
         Input::Bytes(AssociationId(1), Vec::new()),
+        Input::Written(AssociationId(1), usize::MAX),
         Input::Closed(AssociationId(2), Some(error)),
         Input::Closed(AssociationId(2), None),
         Input::Post(CallId(1), Box::new(setup())),
