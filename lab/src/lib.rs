@@ -10,6 +10,7 @@ pub mod demo;
 pub mod exercises;
 pub mod flood;
 pub mod histogram;
+pub mod moving;
 pub mod nat;
 pub mod netns;
 pub mod node;

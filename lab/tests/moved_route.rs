@@ -8,10 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Driver, Net, eventually, publish_bad, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
+use netserv_lab::moving::{address, lead_through, up};
 use netserv_lab::netns::{Lab, is_root, program};
-use netserv_lab::node::LabUser;
-use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::request::PathEnd;
 use netserv_skips::skipped;
 
@@ -28,7 +26,7 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
     if !is_root() {
         return skipped(test, "not root, so no namespaces");
     }
-    let (lab, user) = up(driver);
+    let (lab, user) = up(driver.name()).unwrap();
     let package = lab.package("net-monitor", &user).unwrap();
     let url = lab.publish("sender", &package).unwrap();
     let file = package.path.to_string_lossy().into_owned();
@@ -38,7 +36,7 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
             false => (lab.v4("sender").to_string(), lab.v4("receiver").to_string()),
             true => (lab.v6("sender").to_string(), lab.v6("receiver").to_string()),
         };
-        lead_through(&lab, "na", six);
+        lead_through(&lab, "na", six).unwrap();
         let filter = format!("udp src {from}");
         let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--ttl", "600"];
         let result = request_as(&lab, &user, &args);
@@ -47,7 +45,7 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
         for (way, left) in [("nb", "na"), ("na", "nb")] {
             let told = lab.log("sender", "netservd").matches("route-moved").count();
             let begun = Instant::now();
-            lead_through(&lab, way, six);
+            lead_through(&lab, way, six).unwrap();
             eventually("the module is on the new path", || has(&lab, way));
             let took = begun.elapsed();
             assert!(took <= Duration::from_secs(2), "{way} has the module after {took:?}");
@@ -63,7 +61,7 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
         let name = package.module.split('@').next().unwrap();
         request_as(&lab, &user, &["remove", name, "--to", &to]);
         // Nothing brings back what its user removed.
-        lead_through(&lab, "nb", six);
+        lead_through(&lab, "nb", six).unwrap();
         std::thread::sleep(Duration::from_secs(3));
         for node in ["n1", "na", "nb"] {
             assert!(!has(&lab, node), "{node} has what was removed");
@@ -80,7 +78,7 @@ fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver
         return skipped(test, "not root, so no namespaces");
     }
     for six in [false, true] {
-        let (lab, user) = up(driver);
+        let (lab, user) = up(driver.name()).unwrap();
         let mut net = Net { lab, user, others: Vec::new() };
         let mut watch = Command::new(program("netserv").unwrap());
         watch.arg("--socket").arg(net.lab.socket("sender")).args(["watch", "--user", "janedoe"]).env("NO_COLOR", "1");
@@ -94,7 +92,7 @@ fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver
         let to = address(&net.lab, "receiver", six);
         let filter = format!("udp src {} port 9", address(&net.lab, "sender", six));
         let bad_filter = format!("udp src {} port 4000", address(&net.lab, "sender", six));
-        lead_through(&net.lab, "na", six);
+        lead_through(&net.lab, "na", six).unwrap();
         let (package, url) = net.publish("net-monitor");
         let (bad, bad_url) = publish_bad(&net, "trap-on-packet");
         for (package, url, filter) in [(&package, &url, &filter), (&bad, &bad_url, &bad_filter)] {
@@ -102,7 +100,7 @@ fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver
             let result = net.request(&["setup", &file, "--to", &to, "--url", url, "--filter", filter, "--ttl", "600"]);
             assert_eq!(result.nodes.iter().filter(|node| node.outcome.is_ok()).count(), 2, "{result:?}");
         }
-        lead_through(&net.lab, "nb", six);
+        lead_through(&net.lab, "nb", six).unwrap();
         eventually("the move is shown", || shows(&net, "route-moved", "n1", "example.org/net-monitor").is_some());
         let line = shows(&net, "route-moved", "n1", "example.org/net-monitor").unwrap();
         assert!(line.ends_with("nb comes after n1 now; further on: nb"), "{line}");
@@ -123,9 +121,9 @@ fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver
         let line = shows(&net, "lease-ended", "nb", "example.org/net-monitor").unwrap();
         assert!(line.ends_with("unknown-user: no user `janedoe` here"), "{line}");
         // The path is looked at again, twice.
-        lead_through(&net.lab, "na", six);
+        lead_through(&net.lab, "na", six).unwrap();
         eventually("na has it again", || !net.lab.modules("na").unwrap().modules.is_empty());
-        lead_through(&net.lab, "nb", six);
+        lead_through(&net.lab, "nb", six).unwrap();
         std::thread::sleep(Duration::from_secs(3));
         assert_eq!(net.lab.modules("nb").unwrap().modules, [], "what the operator took away came back");
 
@@ -136,53 +134,4 @@ fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver
         let log = net.lab.log("sender", "watch");
         assert!(log.contains("error: netservd went away: ") && log.contains("`netserv watch --since "), "{log}");
     }
-}
-
-/// Returns the network of [`two_ways`] with its daemons, and the user `janedoe`, who owns the sender's addresses.
-fn up(driver: Driver) -> (Lab, LabUser) {
-    let mut lab = Lab::up(two_ways()).unwrap();
-    lab.use_driver(driver.name());
-    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
-    let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
-    for node in ["n1", "na", "nb"] {
-        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
-    }
-    lab.start_netservd("sender", "host", &[], "").unwrap();
-    lab.serve_http("sender").unwrap();
-    lab.run("receiver", "sysctl", &["-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]).unwrap();
-    (lab, user)
-}
-
-/// Returns an address of a machine of one version of IP.
-fn address(lab: &Lab, machine: &str, six: bool) -> String {
-    if six { lab.v6(machine).to_string() } else { lab.v4(machine).to_string() }
-}
-
-/// `sender – n1 – na – r – receiver`, and `n1 – nb – r`.
-fn two_ways() -> Topology {
-    let machine = |(name, kind): (&str, Kind)| Machine { name: name.to_owned(), kind };
-    let machines = [
-        ("sender", Kind::Host),
-        ("n1", Kind::Node),
-        ("na", Kind::Node),
-        ("nb", Kind::Node),
-        ("r", Kind::Router),
-        ("receiver", Kind::Host),
-    ];
-    let ends = [("sender", "n1"), ("n1", "na"), ("n1", "nb"), ("na", "r"), ("nb", "r"), ("r", "receiver")];
-    let link = |(a, b): (&str, &str)| Link { a: a.to_owned(), b: b.to_owned(), impairment: Impairment::default() };
-    Topology { machines: machines.map(machine).into(), links: ends.map(link).into() }
-}
-
-/// Has `n1` send through one of two nodes what is for the receiver.
-fn lead_through(lab: &Lab, node: &str, six: bool) {
-    let topology = lab.topology();
-    let link = topology.links.iter().position(|link| link.a == "n1" && link.b == node).unwrap();
-    let via = topology.interfaces(link).1;
-    let last = topology.links.len();
-    let args = match six {
-        false => ["-4".to_owned(), format!("10.{last}.0.0/24"), via.v4.to_string()],
-        true => ["-6".to_owned(), format!("fd00:{last:x}::/64"), via.v6.to_string()],
-    };
-    lab.run("n1", "ip", &[&args[0], "route", "replace", &args[1], "via", &args[2]]).unwrap();
 }

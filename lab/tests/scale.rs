@@ -8,13 +8,13 @@ use netserv_lab::scale::{Occasion, Options, refreshes, run};
 #[test]
 fn many_rows_are_refreshed_without_a_burst() {
     for (occasion, factor_max) in [(Occasion::Steady, 2.0), (Occasion::AtOnce, 3.5)] {
-        let burst = refreshes(10_000, occasion);
+        let burst = refreshes(10_000, occasion, 0);
         println!("{occasion:?}: {burst:?}");
         assert_eq!(burst.rows, 10_000);
         assert!(burst.factor <= factor_max, "{occasion:?}: {burst:?}");
     }
     // 9,900 rows beyond those that may ask at once have 1.98 s: 500 in 100 ms.
-    let burst = refreshes(10_000, Occasion::Restart);
+    let burst = refreshes(10_000, Occasion::Restart, 0);
     println!("{burst:?}");
     assert_eq!(burst.rows, 10_000);
     assert!(burst.factor * burst.queries_per_second / 10.0 <= 700.0, "{burst:?}");

@@ -7,7 +7,7 @@ use netserv_lab::scale::idle_bytes;
 /// Method: 10,000 sessions over two nodes and over three, refreshed twice; bytes that malloc gave out, its headers among them.
 #[test]
 fn an_idle_session_takes_at_most_2_kb_of_a_node() {
-    let idle = idle_bytes(10_000);
+    let idle = idle_bytes(10_000, 0);
     println!("{idle:?}");
     assert!(idle.between <= 2000.0, "a node between two others: {:.0} bytes", idle.between);
     assert!(idle.ends <= 3000.0, "both ends together: {:.0} bytes", idle.ends);

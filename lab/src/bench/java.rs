@@ -32,7 +32,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
 }
 
 fn setups(plan: &Plan) -> Result<Figure> {
-    let net = setup::Net::up()?;
+    let net = setup::Net::up(&["n1", "n2"])?;
     let (mut cold, mut warm, mut cached) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..plan.setups_uncached {
         let package = net.package(number, Flavour::Osgi)?;

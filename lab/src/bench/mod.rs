@@ -20,6 +20,7 @@ mod links;
 mod loops;
 pub mod machine;
 mod many;
+mod moved;
 mod net;
 pub mod null_driver;
 mod others;
@@ -32,14 +33,16 @@ mod recovery;
 mod search;
 mod servers;
 mod setup;
+mod signaling;
 pub mod sizes;
 pub mod summary;
+mod tls;
 mod trial;
 pub mod verdicts;
 mod ways;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -119,6 +122,8 @@ pub enum Part {
     Recovery,
     /// GIST handshakes in memory.
     Handshakes,
+    /// Signaling; `handshakes` is measured with it.
+    Signaling,
     /// What a call of a module costs.
     Calls,
     /// The demo as a whole.
@@ -150,6 +155,13 @@ pub struct Plan {
     container_starts: usize,
     traps: usize,
     handshake_rounds: usize,
+    setups_long: usize,
+    setups_long_uncached: usize,
+    tls_rounds: usize,
+    tls_time: Duration,
+    moves: usize,
+    idle_rounds: u32,
+    refresh_rounds: u32,
     call_rounds: usize,
     demos: usize,
     server_rounds: usize,
@@ -192,6 +204,13 @@ impl Plan {
                 container_starts: 50,
                 traps: 5,
                 handshake_rounds: 3,
+                setups_long: 10,
+                setups_long_uncached: 4,
+                tls_rounds: 3,
+                tls_time: Duration::from_secs(2),
+                moves: 4,
+                idle_rounds: 3,
+                refresh_rounds: 2,
                 call_rounds: 1,
                 demos: 2,
                 server_rounds: 3,
@@ -225,6 +244,13 @@ impl Plan {
                 container_starts: 200,
                 traps: 20,
                 handshake_rounds: 9,
+                setups_long: 20,
+                setups_long_uncached: 6,
+                tls_rounds: 5,
+                tls_time: Duration::from_secs(2),
+                moves: 6,
+                idle_rounds: 5,
+                refresh_rounds: 3,
                 call_rounds: 5,
                 demos: 5,
                 server_rounds: 7,
@@ -309,7 +335,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 18] = [
     Part::Ladder,
     Part::Curve,
     Part::Conditions,
@@ -324,13 +350,15 @@ const PARTS: [Part; 17] = [
     Part::Containers,
     Part::Recovery,
     Part::Handshakes,
+    Part::Signaling,
     Part::Calls,
     Part::Demo,
     Part::Sizes,
 ];
 
 fn chosen(only: &[Part]) -> Vec<Part> {
-    PARTS.into_iter().filter(|part| only.is_empty() || only.contains(part)).collect()
+    let with_signaling = |part: Part| part == Part::Handshakes && only.contains(&Part::Signaling);
+    PARTS.into_iter().filter(|part| only.is_empty() || only.contains(part) || with_signaling(*part)).collect()
 }
 
 /// What a part has measured.
@@ -362,6 +390,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Containers => container::measure(plan).map(Measured::from),
         Part::Recovery => recovery::measure(plan, programs).map(Measured::from),
         Part::Handshakes => handshake::measure(plan).map(Measured::from),
+        Part::Signaling => signaling::measure(plan).map(Measured::from),
         Part::Calls => commands::calls(plan).map(Measured::from),
         Part::Demo => commands::demo(plan).map(Measured::from),
         Part::Sizes => sizes::measure().map(Measured::from),
@@ -393,4 +422,17 @@ fn progress(what: &str) {
 /// Returns thousands.
 fn kilo(value: f64) -> f64 {
     value / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signaling_is_measured_with_its_handshakes_and_nothing_twice() {
+        assert_eq!(chosen(&[Part::Signaling]), [Part::Handshakes, Part::Signaling]);
+        assert_eq!(chosen(&[Part::Signaling, Part::Handshakes]), [Part::Handshakes, Part::Signaling]);
+        assert_eq!(chosen(&[Part::Handshakes]), [Part::Handshakes]);
+        assert_eq!(chosen(&[]), PARTS);
+    }
 }

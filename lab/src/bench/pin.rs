@@ -48,6 +48,17 @@ pub fn keep(pid: u32) -> Result<()> {
     place(pid, false)
 }
 
+/// Gives the node's core to the calling thread, before all other programs of the machine.
+///
+/// # Errors
+/// The machine has no such core.
+pub fn thread_to_node_core() -> Result<()> {
+    let mut core = CpuSet::new();
+    core.set(NODE_CORE);
+    sched_setaffinity(None, &core).with_context(|| format!("cannot keep a thread on core {NODE_CORE}"))?;
+    Ok(setpriority_process(None, FIRST)?)
+}
+
 fn place(pid: u32, first: bool) -> Result<()> {
     let mut core = CpuSet::new();
     core.set(NODE_CORE);
@@ -74,6 +85,16 @@ fn place(pid: u32, first: bool) -> Result<()> {
 pub fn favour_session() {
     // Without autogroups there is no such file, and nothing to do.
     let _ = std::fs::write("/proc/self/autogroup", FIRST.to_string());
+}
+
+/// Gives the control groups of a daemon's workers precedence over other programs of the machine, and those above them, in which
+/// further workers start.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn favour_workers(netservd: u32) -> Result<()> {
+    workers(netservd)?.into_iter().for_each(favour_group);
+    Ok(())
 }
 
 /// Gives a process's control group the weight of a single process of the first priority, which it would else not have

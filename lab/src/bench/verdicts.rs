@@ -86,11 +86,11 @@ mod tests {
         // The median counts: 10 is the bound.
         check(vec![row(Goal::SetupCached, &[1.0, 10.0, 90.0])], Goal::SetupCached, &Outcome::Met(10.0));
         check(vec![row(Goal::SetupCached, &[1.0, 10.1, 90.0])], Goal::SetupCached, &Outcome::Missed(10.1));
-        check(vec![row(Goal::Handshakes, &[20_000.0])], Goal::Handshakes, &Outcome::Met(20_000.0));
-        check(vec![row(Goal::Handshakes, &[19_999.0])], Goal::Handshakes, &Outcome::Missed(19_999.0));
+        check(vec![row(Goal::Handshakes, &[100_000.0])], Goal::Handshakes, &Outcome::Met(100_000.0));
+        check(vec![row(Goal::Handshakes, &[99_999.0])], Goal::Handshakes, &Outcome::Missed(99_999.0));
         // What is no number keeps no bound.
         let none = row(Goal::Handshakes, &[f64::NAN]);
-        check(vec![row(Goal::Handshakes, &[30_000.0]), none], Goal::Handshakes, &Outcome::Missed(30_000.0));
+        check(vec![row(Goal::Handshakes, &[130_000.0]), none], Goal::Handshakes, &Outcome::Missed(130_000.0));
     }
 
     #[test]

@@ -17,14 +17,14 @@ pub struct IdleBytes {
 }
 
 /// Sets sessions up along two nodes and along three, lets them be for some refreshes, and counts. Nothing else may allocate
-/// meanwhile.
-pub fn idle_bytes(sessions: u32) -> IdleBytes {
-    let (two, three) = (bytes(2, sessions), bytes(3, sessions));
+/// meanwhile. Each run has random numbers of its own.
+pub fn idle_bytes(sessions: u32, run: u32) -> IdleBytes {
+    let (two, three) = (bytes(2, sessions, run), bytes(3, sessions, run));
     IdleBytes { ends: two, between: three - two }
 }
 
-fn bytes(nodes: u32, sessions: u32) -> f64 {
-    let mut net = Net::new(Graph::chain(nodes), |_| {});
+fn bytes(nodes: u32, sessions: u32, run: u32) -> f64 {
+    let mut net = Net::of_run(Graph::chain(nodes), run, |_| {});
     let before = allocated_bytes();
     for _ in 0..sessions {
         net.begin(0, nodes - 1, LEASE);

@@ -75,6 +75,7 @@ pub struct Net {
     pub graph: Graph,
     stations: Vec<Station>,
     change: fn(&mut Config),
+    run: u32,
     now: Now,
     queue: BTreeMap<(Instant, u64), Happening>,
     sequence: u64,
@@ -108,8 +109,14 @@ enum Happening {
 impl Net {
     /// Returns a network in which every vertex is a node; `change` changes how each is configured.
     pub fn new(graph: Graph, change: fn(&mut Config)) -> Net {
-        let stations: Vec<Station> = (0..graph.size()).map(|vertex| Station::new(vertex, 0, change)).collect();
+        Net::of_run(graph, 0, change)
+    }
+
+    /// Returns the same network whose nodes draw other random numbers, as those of every run do.
+    pub fn of_run(graph: Graph, run: u32, change: fn(&mut Config)) -> Net {
+        let stations: Vec<Station> = (0..graph.size()).map(|vertex| Station::new(vertex, 0, run, change)).collect();
         Net {
+            run,
             hosts_used: vec![ROUTER; stations.len()],
             graph,
             stations,
@@ -244,7 +251,7 @@ impl Net {
             }
         }
         let restarts = self.stations[vertex as usize].restarts + 1;
-        self.stations[vertex as usize] = Station::new(vertex, restarts, self.change);
+        self.stations[vertex as usize] = Station::new(vertex, restarts, self.run, self.change);
         for number in 0..self.connections.len() {
             let connection = &mut self.connections[number];
             let Some(side) = connection.ends.iter().position(|end| end.0 == vertex).filter(|_| connection.open) else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::graph::Graph;
 use super::net::Net;
-use super::report::{burst, float};
+use super::report::{burst, burst_of_a_second, float};
 
 /// What many rows began together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +23,17 @@ pub enum Occasion {
 pub struct Burst {
     /// The most in 100 ms over the mean.
     pub factor: f64,
+    /// The most in any second over the mean.
+    pub factor_of_second: f64,
     /// The mean of a second.
     pub queries_per_second: f64,
-    /// The most timers that were due at one instant were served in calls of a bounded number.
+    /// The rows that are refreshed.
     pub rows: usize,
 }
 
-/// Sets sessions up between two nodes and counts the Queries of the refreshes that follow.
-pub fn refreshes(sessions: u32, occasion: Occasion) -> Burst {
-    let mut net = Net::new(Graph::chain(2), |_| {});
+/// Sets sessions up between two nodes and counts the Queries of the refreshes that follow. Each run has random numbers of its own.
+pub fn refreshes(sessions: u32, occasion: Occasion, run: u32) -> Burst {
+    let mut net = Net::of_run(Graph::chain(2), run, |_| {});
     let pace = match occasion {
         Occasion::Steady => ROUND / sessions,
         Occasion::AtOnce | Occasion::Restart => AT_ONCE,
@@ -57,6 +59,7 @@ pub fn refreshes(sessions: u32, occasion: Occasion) -> Burst {
     let traffic = net.traffic();
     Burst {
         factor: burst(&traffic.windows, time),
+        factor_of_second: burst_of_a_second(&traffic.windows, time),
         queries_per_second: float(traffic.queries) / time.as_secs_f64(),
         rows: net.rows(),
     }

@@ -177,7 +177,34 @@ pub(super) fn burst(windows: &[u32], time: Duration) -> f64 {
     if all == 0 { 0.0 } else { f64::from(most) / mean }
 }
 
+/// Returns the most in any second over the mean of a time.
+pub(super) fn burst_of_a_second(windows: &[u32], time: Duration) -> f64 {
+    let count = usize::try_from(Duration::from_secs(1).as_nanos() / WINDOW.as_nanos()).unwrap_or(1);
+    let all: u64 = windows.iter().copied().map(u64::from).sum();
+    let seconds = windows.windows(count.min(windows.len()).max(1));
+    let most = seconds.map(|second| second.iter().copied().map(u64::from).sum::<u64>()).max().unwrap_or(0);
+    if all == 0 { 0.0 } else { float(most) * time.as_secs_f64() / float(all) }
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
 pub(super) fn float(value: u64) -> f64 {
     value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_second_is_any_ten_windows_in_a_row() {
+        let mut windows = vec![1; 20];
+        let time = Duration::from_secs(2);
+        assert!((burst_of_a_second(&windows, time) - 1.0).abs() < 1e-9);
+        // Half of a burst lies in either second of the clock.
+        (windows[9], windows[10]) = (11, 11);
+        assert!((burst_of_a_second(&windows, time) - 30.0 / 20.0).abs() < 1e-9);
+        // Windows after the last Query are not there.
+        assert!((burst_of_a_second(&[20], time) - 2.0).abs() < 1e-9);
+        assert!(burst_of_a_second(&[], time).abs() < 1e-9);
+    }
 }

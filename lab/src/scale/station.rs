@@ -39,7 +39,7 @@ pub(super) enum Output {
 }
 
 impl Station {
-    pub(super) fn new(vertex: u32, restarts: u32, change: fn(&mut Config)) -> Station {
+    pub(super) fn new(vertex: u32, restarts: u32, run: u32, change: fn(&mut Config)) -> Station {
         let name: NodeId = format!("v{vertex}").parse().expect("a good name");
         let address = address(vertex, ROUTER);
         let mut identity = vec![0; 16];
@@ -47,6 +47,7 @@ impl Station {
         identity[4..8].copy_from_slice(&restarts.to_be_bytes());
         let mut seed = [0; 32];
         seed[..16].copy_from_slice(&identity);
+        seed[16..20].copy_from_slice(&run.to_be_bytes());
         let mut config = Config::new(identity);
         config.hosted.insert(NSLP, RAO);
         (config.routes_max, config.routes_per_peer_max) = (MANY, MANY);
