@@ -10,7 +10,7 @@ use common::eventually;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::{LabUser, workspace};
 use netserv_lab::topology::{Kind, Topology};
-use netserv_model::request::Outcome;
+use netserv_model::request::{HopProof, NodeReport, Outcome};
 use netserv_skips::skipped;
 
 /// What the text of the request has in it.
@@ -183,6 +183,31 @@ fn where_it_is_not_required_tls_is_spoken_with_those_who_have_it() {
     net.lab.start_netservd("n1", "node", &[], &net.extra("n1", "require = true\n")).unwrap();
     let result = net.lab.request("sender", &["path", &net.lab.v4("receiver").to_string()]).unwrap();
     assert!(result.incomplete.as_ref().is_some_and(|refusal| refusal.detail.contains("may want TLS")), "{result:?}");
+}
+
+/// Goal: a path says under which name each node has proven itself, and who has not; over IPv4 and IPv6. Method: all speak TLS;
+/// then the sender does not.
+#[test]
+fn a_path_says_by_which_name_of_a_certificate_a_node_is_proven() {
+    let test = "a_path_says_by_which_name_of_a_certificate_a_node_is_proven";
+    let Some(mut net) = Net::up(test, "") else { return };
+    for is_first_plain in [false, true] {
+        if is_first_plain {
+            net.lab.stop("sender", "netservd").unwrap();
+            net.lab.start_netservd("sender", "host", &[], "").unwrap();
+        }
+        for to in [net.lab.v4("receiver").to_string(), net.lab.v6("receiver").to_string()] {
+            let result = net.lab.request("sender", &["path", &to]).unwrap();
+            let named = |node: &str| (Some(HopProof::Tls), Some(format!("{node}.example.net")));
+            let first = if is_first_plain { (Some(HopProof::Association), None) } else { named("n1") };
+            let expected = [("sender", None), ("n1", Some(first)), ("n2", Some(named("n2")))];
+            let proven = |node: &NodeReport| node.hop.clone().map(|hop| (hop.proof, hop.tls_name));
+            let found: Vec<_> = result.nodes.iter().map(|node| (node.node.as_str(), proven(node))).collect();
+            assert_eq!(found, expected, "{result:?}");
+            let ip_hops = result.nodes[2].hop.as_ref().and_then(|hop| hop.ip_hops);
+            assert_eq!(ip_hops, Some(2), "r lies between: {result:?}");
+        }
+    }
 }
 
 /// Who is in the net of these tests, in order of the path.

@@ -4,8 +4,8 @@
 use netserv_model::api::RequestResult;
 use netserv_model::off_path::Off;
 use netserv_model::request::{
-    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack, ServerCounts,
-    Withheld,
+    HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack,
+    ServerCounts, Withheld,
 };
 use netserv_model::{Flavour, Refusal, RefusalKind};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};
-use crate::units::{format_bytes, format_micros, format_seconds};
+use crate::units::{format_bytes, format_micros, format_rtt, format_seconds};
 
 /// Writes a response stack, as JSON or as a table, and returns how the command ends.
 ///
@@ -34,7 +34,7 @@ pub fn write(result: &RequestResult, output: &mut Output) -> Result<Exit, Failur
         if !returned.nodes.is_empty() {
             stack(&returned.nodes).write(output);
         }
-        write_returned(returned, "the requester", output);
+        write_returned(returned, output);
     }
     write_beside(&result.beside, output);
     write_end(result, output);
@@ -50,20 +50,17 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
         output.json(&PathView { result, beyond_us: BeyondUs::of(result) })?;
         return Ok(exit_path(result));
     }
-    let hop_width = write_hops(&result.nodes, output);
+    write_hops(&result.nodes, output);
     let last = match result.end.filter(|_| !result.nodes.is_empty()) {
         Some(end) => format!("{destination}  {}", end.text()),
         None => format!("? {destination}"),
     };
-    output.line(format!("{:hop_width$}  {last}", ""));
+    output.line(format!("{HOPS_INDENT}{last}"));
     if let Some(returned) = &result.returned {
         output.line("way back:");
-        let hop_width = write_hops(&returned.nodes, output);
-        let last = match returned.end {
-            Some(end) => format!("the requester  {}", end.text()),
-            None => "? the requester".to_owned(),
-        };
-        output.line(format!("{:hop_width$}  {last}", ""));
+        write_hops(&returned.nodes, output);
+        let last = returned.end.map_or_else(|| "? the requester".to_owned(), back_end);
+        output.line(format!("{HOPS_INDENT}{last}"));
         write_returned_early(returned, output);
     }
     write_end(result, output);
@@ -109,23 +106,68 @@ impl BeyondUs {
     }
 }
 
-/// Writes one line per node; returns how wide the first column is.
-fn write_hops(nodes: &[NodeReport], output: &mut Output) -> usize {
-    let name_width = nodes.iter().map(|node| node.node.as_str().len()).max().unwrap_or_default();
-    let address_width = nodes.iter().map(|node| node.address.to_string().len()).max().unwrap_or_default();
-    let hop_width = nodes.len().to_string().len();
-    for (number, report) in (1..).zip(nodes) {
-        let address = report.address.to_string();
-        let time = format_micros(report.took_us);
-        output.line(format!(
-            "{number:hop_width$}  {:name_width$}  {address:address_width$}  {time}",
-            report.node.as_str()
-        ));
-        if let Outcome::Refused(refusal) = &report.outcome {
-            write_refusal(refusal, hop_width + 2, output);
-        }
+/// Where the columns after the first one begin.
+const HOPS_INDENT: &str = "     ";
+
+/// Writes the nodes of a path with the ways between them.
+fn write_hops(nodes: &[NodeReport], output: &mut Output) {
+    if nodes.is_empty() {
+        return;
     }
-    hop_width
+    let mut table = Table::new(&["HOP", "NODE", "ADDRESS", "RTT", "IP HOPS", "PROVEN BY", "FLAVOURS"]);
+    let mut offered_before = &[][..];
+    for (number, report) in (1..).zip(nodes) {
+        let hop = report.hop.clone().unwrap_or_default();
+        let flavours: Vec<&str> = report.environments.iter().map(|runs| runs.flavour.as_str()).collect();
+        table.row([
+            plain(number),
+            plain(&report.node),
+            plain(report.address),
+            known(hop.rtt_us.map(format_rtt)),
+            known(hop.ip_hops.map(|hops| hops.to_string())),
+            known(hop.proof.map(|proof| proven_by(proof, hop.tls_name.as_deref()))),
+            known(Some(flavours.join(", ")).filter(|flavours| !flavours.is_empty())),
+        ]);
+        if let Outcome::Refused(refusal) = &report.outcome {
+            table.note(format!("cause: {}: {}", refusal.kind, refusal.detail));
+            table.note(format!("fix: {}", refusal.kind.fix()));
+        }
+        // Nodes of one operator offer the same, in a line that fills the screen.
+        if report.blocks.is_empty() || report.blocks != offered_before {
+            note_blocks(report, &mut table);
+        } else {
+            table.note("blocks: the same");
+        }
+        offered_before = &report.blocks;
+    }
+    table.write(output);
+}
+
+fn known(text: Option<String>) -> (Style, String) {
+    text.map_or_else(|| (Style::Dim, "-".to_owned()), plain)
+}
+
+fn proven_by(proof: HopProof, tls_name: Option<&str>) -> String {
+    match proof {
+        HopProof::ResponseCookie => "cookie".to_owned(),
+        HopProof::Association => "association".to_owned(),
+        HopProof::Tls => tls_name.map_or_else(|| "TLS".to_owned(), |name| format!("TLS, {name}")),
+    }
+}
+
+fn note_blocks(report: &NodeReport, table: &mut Table) {
+    if !report.blocks.is_empty() {
+        let blocks: Vec<String> = report.blocks.iter().map(ToString::to_string).collect();
+        table.note(format!("blocks: {}", blocks.join(", ")));
+    }
+}
+
+/// Returns for people what proves that a way back is whole.
+fn back_end(end: PathEnd) -> String {
+    match end {
+        PathEnd::Destination => "the way back ends at the requester".to_owned(),
+        PathEnd::Unreachable | PathEnd::EndpointFound => format!("the requester {}", end.text()),
+    }
 }
 
 /// Returns the exit code that tells a response stack in one number.
@@ -224,10 +266,7 @@ fn table_of<'a>(rows: impl Iterator<Item = (usize, &'a NodeReport)>, first: &'st
         if let Some(node_load) = &report.load {
             table.note(format!("load: {}", load(node_load)));
         }
-        if !report.blocks.is_empty() {
-            let blocks: Vec<String> = report.blocks.iter().map(ToString::to_string).collect();
-            table.note(format!("blocks: {}", blocks.join(", ")));
-        }
+        note_blocks(report, &mut table);
         for environment in &report.environments {
             table.note(format!("{}: {}", environment.flavour, environment.engine));
         }
@@ -272,8 +311,10 @@ fn refused_beside(beside: &Off) -> bool {
 
 fn write_end(result: &RequestResult, output: &mut Output) {
     let took = format_micros(result.took_us);
-    let refused = result.nodes.iter().filter(|node| !node.outcome.is_ok()).count();
+    let back = result.returned.as_ref().map_or(&[][..], |returned| &returned.nodes);
+    let refused = result.nodes.iter().chain(back).filter(|node| !node.outcome.is_ok()).count();
     let nodes = count(u64::try_from(result.nodes.len()).unwrap_or(u64::MAX), "node");
+    let nodes = if back.is_empty() { nodes } else { format!("{nodes} there and {} back", back.len()) };
     let (style, sum) = match refused {
         0 => (Style::Good, format!("{nodes} in {took}")),
         refused => (Style::Bad, format!("{nodes} in {took}, {refused} refused")),
@@ -304,9 +345,9 @@ fn write_end(result: &RequestResult, output: &mut Output) {
     }
 }
 
-fn write_returned(returned: &ReturnStack, requester: &str, output: &mut Output) {
+fn write_returned(returned: &ReturnStack, output: &mut Output) {
     if let Some(end) = returned.end {
-        output.line(format!("{requester} {}", end.text()));
+        output.line(back_end(end));
     }
     write_returned_early(returned, output);
 }

@@ -52,6 +52,11 @@ pub fn format_micros(micros: u64) -> String {
     }
 }
 
+/// Writes a round trip as `0.42 ms`, and from 10 ms on as [`format_micros`] does.
+pub fn format_rtt(micros: u64) -> String {
+    if micros < 10_000 { format!("{}.{:02} ms", micros / 1000, micros / 10 % 100) } else { format_micros(micros) }
+}
+
 /// Writes bytes as `812 B`, `3.1 KiB`, `4.0 MiB` or `2.5 GiB`.
 pub fn format_bytes(bytes: u64) -> String {
     for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {

@@ -7,7 +7,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
-use netserv_model::request::{Body, Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome};
+use netserv_model::request::{
+    Body, Environment, Hop, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome,
+};
 use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ReturnStack, ServerCounts, Withheld};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
@@ -21,6 +23,7 @@ fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeRepo
         address: address.parse().unwrap(),
         outcome,
         took_us,
+        hop: None,
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),
@@ -261,19 +264,50 @@ r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6      
 }
 
 #[test]
-fn a_path_is_shown_node_by_node() {
-    let nodes =
-        vec![report("r1", "10.0.0.1", Outcome::Probed, 300), report("router-2", "10.0.12.2", Outcome::Probed, 1_250)];
+fn a_path_is_shown_node_by_node_with_the_ways_between() {
+    let hop = |rtt_us: u64, ip_hops: u8, proof: HopProof, name: Option<&str>| {
+        Some(Hop {
+            rtt_us: Some(rtt_us),
+            ip_hops: Some(ip_hops),
+            proof: Some(proof),
+            tls_name: name.map(str::to_owned),
+        })
+    };
+    let plain =
+        |node: &str, address: &str, hop: Option<Hop>| NodeReport { hop, ..report(node, address, Outcome::Probed, 300) };
+    let runs = |flavour| Environment { flavour, engine: "it".to_owned() };
+    let nodes = vec![
+        plain("here", "10.0.0.7", None),
+        NodeReport {
+            environments: vec![runs(Flavour::Wasm), runs(Flavour::Osgi)],
+            blocks: vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()],
+            ..plain("r1", "10.0.0.1", hop(424, 1, HopProof::Association, None))
+        },
+        NodeReport {
+            environments: vec![runs(Flavour::Wasm)],
+            blocks: vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()],
+            ..plain("router-2", "10.0.12.2", hop(31_250, 2, HopProof::Tls, Some("r2.example\u{1b}")))
+        },
+        plain("r3", "10.0.23.3", hop(1_000_000, 1, HopProof::ResponseCookie, None)),
+        plain("old", "10.0.34.4", None),
+    ];
     let node = node(&result(nodes, None));
     let stdout = "\
-1  r1        10.0.0.1   0.3 ms
-2  router-2  10.0.12.2  1.2 ms
-   10.2.0.1  refused the last Query with an ICMP error
-2 nodes in 15.3 ms
+HOP  NODE      ADDRESS    RTT      IP HOPS  PROVEN BY              FLAVOURS
+1    here      10.0.0.7   -        -        -                      -
+2    r1        10.0.0.1   0.42 ms  1        association            wasm, osgi
+     blocks: kv>=1, packet>=1
+3    router-2  10.0.12.2  31.2 ms  2        TLS, r2.example\\u{1b}  wasm
+     blocks: the same
+4    r3        10.0.23.3  1.0 s    1        cookie                 -
+5    old       10.0.34.4  -        -        -                      -
+     10.2.0.1  refused the last Query with an ICMP error
+5 nodes in 15.3 ms
 ";
     check(&Home::empty().ask(&node, &["path", "10.2.0.1"]), 0, stdout, "");
     let (request, message) = posted(&node);
     assert!(request.path.is_some());
+    assert!(message.as_str().contains("\nask: nodes, blocks\n"), "{}", message.as_str());
     assert_eq!((message.user(), message.signature()), (None, None));
 }
 
@@ -317,13 +351,15 @@ fn a_round_trip_shows_the_way_back_and_is_whole_only_with_it() {
     let whole = RequestResult { returned: Some(stack.clone()), ..result(there(), None) };
     let node_1 = node(&whole);
     let stdout = "\
-1  r1  10.0.0.1  0.3 ms
-   10.2.0.1  refused the last Query with an ICMP error
+HOP  NODE  ADDRESS   RTT  IP HOPS  PROVEN BY  FLAVOURS
+1    r1    10.0.0.1  -    -        -          -
+     10.2.0.1  refused the last Query with an ICMP error
 way back:
-1  r3  10.0.3.1  0.4 ms
-2  r4  10.0.4.1  0.5 ms
-   the requester  is the last node
-1 node in 15.3 ms
+HOP  NODE  ADDRESS   RTT  IP HOPS  PROVEN BY  FLAVOURS
+1    r3    10.0.3.1  -    -        -          -
+2    r4    10.0.4.1  -    -        -          -
+     the way back ends at the requester
+1 node there and 2 back in 15.3 ms
 ";
     let home = Home::empty();
     check(&home.ask(&node_1, &["path", "10.2.0.1", "--round-trip"]), 0, stdout, "");
@@ -351,7 +387,7 @@ fix: check the path and that nodes run: `netserv path`
 #[test]
 fn a_path_without_nodes_says_so() {
     let node = node(&result(Vec::new(), None));
-    let stdout = "   ? 10.2.0.1
+    let stdout = "     ? 10.2.0.1
 cause: no-node: no node answered
 fix: check the path and that nodes run: `netserv path`
 ";

@@ -67,6 +67,7 @@ impl Controller {
             address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             outcome,
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            hop: None,
             load: None,
             modules: Vec::new(),
             blocks: Vec::new(),

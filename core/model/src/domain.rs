@@ -154,7 +154,7 @@ pub enum Show {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Strangers {
-    /// To the question which nodes there are.
+    /// To the question which nodes there are, and what is known of the ways between them.
     pub nodes: Learns,
     /// To that for the user's modules, of which a stranger has none.
     pub modules: Learns,
@@ -175,6 +175,11 @@ impl Strangers {
             Ask::Load => self.load,
             Ask::Policy => self.policy,
         }
+    }
+
+    /// Returns whether a stranger is told of the ways between nodes, which belongs to the question which there are.
+    fn learn_hops(&self, probe: &Probe) -> bool {
+        self.nodes == Learns::All && (probe.ask.is_empty() || probe.ask.contains(&Ask::Nodes))
     }
 
     /// Returns what a node's entry tells a stranger; nothing if not even that the node is there.
@@ -249,7 +254,13 @@ impl DomainPolicy {
         let inside = entries.len().saturating_sub(foreign);
         let mut hides = false;
         let mut shown = Vec::new();
-        for (at, entry) in entries.into_iter().enumerate() {
+        let tells_hops = stranger.is_none_or(|probe| self.strangers.learn_hops(probe));
+        // A hop is what the node before it says, and of entry 0, what whoever gets the answer sees itself.
+        let mut tells_hop = false;
+        for (at, mut entry) in entries.into_iter().enumerate() {
+            if at <= inside && !tells_hop {
+                entry.hop = None;
+            }
             let is_shown = match self.show {
                 Show::All => true,
                 Show::Border => own && at == 0,
@@ -266,6 +277,7 @@ impl DomainPolicy {
                 Some(entry).filter(|_| is_shown).and_then(told)
             };
             hides |= entry.is_none();
+            tells_hop = entry.is_some() && tells_hops;
             match entry {
                 Some(entry) => shown.push(entry),
                 None => withheld.add(&outcome),

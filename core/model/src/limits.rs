@@ -59,6 +59,8 @@ pub const NETWORK_BITS_PER_SECOND: u64 = 1_000_000_000;
 pub const NETWORK_BITS_PER_SECOND_MIN: u64 = 64_000;
 /// The most bits in a second.
 pub const NETWORK_BITS_PER_SECOND_MAX: u64 = 100_000_000_000;
+/// Bytes of a DNS name, as of a node's certificate (RFC 1035 §2.3.4).
+pub const DNS_NAME_BYTES_MAX: usize = 253;
 /// Bytes of the file with the operator's own certificate authorities: as many as hold a system's whole list.
 pub const AUTHORITIES_BYTES_MAX: u64 = 512 * 1024;
 /// How long requests under way have to end when their server module is stopped or replaced.

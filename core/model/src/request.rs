@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::dependency::Dependency;
 use crate::target::Condition;
@@ -122,6 +122,9 @@ pub struct NodeReport {
     pub outcome: Outcome,
     /// How long the node took from request to outcome, in microseconds.
     pub took_us: u64,
+    /// The way to it from the node before it; nothing on the requester's own entry, or if nobody saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hop: Option<Hop>,
     /// How busy the node is, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<NodeLoad>,
@@ -137,6 +140,64 @@ pub struct NodeReport {
     /// What the user may do here, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyReport>,
+}
+
+/// The way to a node from the node before it, as that one saw it.
+///
+/// The node itself has no say in it, but for the count of IP hops.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hop {
+    /// How long GIST's last Query to it and the Response took, in microseconds; the node's work on it is included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
+    /// IP hops, as the node counted on the way of the Query: 1 if no router lies between, 2 across one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_hops: Option<u8>,
+    /// By what the node before knows that its answer is that of a node at its address, on the path of the flow.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_proof")]
+    pub proof: Option<HopProof>,
+    /// The name in its certificate, which TLS has shown to be its own; with the proof `tls` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_name: Option<String>,
+}
+
+/// What proves to a node that the next one is at its address, and on the path of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HopProof {
+    /// It brought back the cookie of a Query along the flow.
+    ResponseCookie,
+    /// The same, and its answer came over a messaging association with it.
+    Association,
+    /// The same, and it showed there, by TLS, a certificate that the node before it believes.
+    Tls,
+}
+
+impl HopProof {
+    /// Every proof.
+    pub const ALL: [HopProof; 3] = [HopProof::ResponseCookie, HopProof::Association, HopProof::Tls];
+
+    /// Returns its name in responses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HopProof::ResponseCookie => "response-cookie",
+            HopProof::Association => "association",
+            HopProof::Tls => "tls",
+        }
+    }
+
+    /// Returns the proof of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<HopProof> {
+        HopProof::ALL.into_iter().find(|proof| proof.as_str() == word)
+    }
+}
+
+/// Reads a proof; one that this version does not know is none.
+fn known_proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HopProof>, D::Error> {
+    let word = Option::<String>::deserialize(deserializer)?;
+    Ok(word.and_then(|word| HopProof::from_word(&word)))
 }
 
 /// The stack of a request that the last node of a path sent back to its requester, by a flow of its own.

@@ -446,6 +446,7 @@ fn unreported(node: &NodeId, address: Option<IpAddr>, outcome: Outcome, took: Du
         address: address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)),
         outcome,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        hop: None,
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),

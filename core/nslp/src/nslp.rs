@@ -11,7 +11,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
-use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
+use netserv_model::request::{Hop, NodeReport, Outcome, PathEnd, Request};
 use netserv_model::target::Target;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
@@ -36,6 +36,7 @@ mod beside;
 mod checks;
 mod domain;
 mod follow;
+mod hop;
 mod news;
 mod questions;
 mod receive;
@@ -123,6 +124,8 @@ struct Received {
     asker: Asker,
     /// Who it says that it is from, if that is a peer.
     claims: Option<SiiHandle>,
+    /// The way to whoever sent it.
+    hop: Hop,
 }
 
 impl Nslp {
@@ -184,6 +187,9 @@ impl Nslp {
                 peer_name,
                 claims,
                 association,
+                attributes,
+                ip_distance,
+                provenance,
                 ..
             } => {
                 // A Query without payload of ours shows up as an empty message.
@@ -192,7 +198,8 @@ impl Nslp {
                 }
                 let side = self.domain.neighbours.side(peer, peer_name.as_deref());
                 let asker = Asker { sii, address: peer, association, side, is_first: false };
-                let from = Received { session, mri, local, hops, asker, claims };
+                let hop = hop::hop_to(attributes, provenance.rtt, ip_distance, peer_name);
+                let from = Received { session, mri, local, hops, asker, claims, hop };
                 if validated {
                     self.neighbourhood.note(now.instant, &asker, local);
                     self.handle_data(now.instant, &from, &data);

@@ -124,6 +124,7 @@ impl Station {
             address: self.address,
             outcome,
             took_us: 0,
+            hop: None,
             load: None,
             modules: Vec::new(),
             blocks: Vec::new(),

@@ -28,7 +28,13 @@ pub struct Probe {
     identity: Identity,
 }
 
-/// Show the nodes on the path to a destination
+/// Show the nodes on the path to a destination, the ways between them and what they offer
+///
+/// Each node comes with the way to it as the node before it saw it, and `-` for what that one did not see. RTT: the last Query
+/// of GIST and its Response, with the node's work on it. IP HOPS: 1 if no router lies between, 2 across one. PROVEN BY: `cookie`
+/// if the node brought back that of the Query, `association` if its answer came over a connection besides, `TLS` with the name
+/// in the certificate that it showed there. Each node says so of the next one only: what is further on, the nodes between
+/// answer for. FLAVOURS and blocks are what a module may ask for.
 #[derive(Args)]
 pub struct Path {
     /// The destination: an address or a name
@@ -88,12 +94,13 @@ impl Probe {
 }
 
 impl Path {
-    /// Sends a PROBE for nodes and shows the path.
+    /// Sends a PROBE for nodes and what they offer, and shows the path.
     ///
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&[Question::Nodes], &Target::default(), &self.travel, None, &self.identity)?;
+        let message =
+            build(&[Question::Nodes, Question::Blocks], &Target::default(), &self.travel, None, &self.identity)?;
         let path = self.travel.path_to(&self.destination)?;
         let result = self.travel.send(client, output, message, Some(path)).await?;
         report::write_path(&result, &self.destination, output)

@@ -2,7 +2,7 @@
 //! Who is on which side, what is taken, and what goes out.
 
 use super::*;
-use crate::request::{Environment, NodeLoad, Remove};
+use crate::request::{Environment, Hop, NodeLoad, Remove};
 
 #[test]
 fn the_first_neighbour_that_fits_says_where_a_peer_is() {
@@ -103,6 +103,32 @@ fn a_stack_that_goes_out_says_how_much_of_it_does_not() {
 }
 
 #[test]
+fn what_a_hidden_node_saw_of_the_next_one_does_not_go_out() {
+    let strangers = |nodes| Strangers { nodes, ..Strangers::default() };
+    let probe = |ask: &[Ask]| Some(Probe { ask: ask.to_vec() });
+    let check = |show: Show, nodes: Learns, asks: Option<Probe>, expected: &[(&str, bool)]| {
+        let policy = DomainPolicy { show, strangers: strangers(nodes), ..DomainPolicy::default() };
+        let with_hop = |node: &str| NodeReport { hop: Some(Hop::default()), ..entry(node, Outcome::Probed) };
+        let entries = ["border", "last", "beyond", "end"].map(with_hop).to_vec();
+        let out = policy.shown_outside(Stack { entries, foreign: 2, ..Stack::default() }, true, asks.as_ref());
+        let shown: Vec<(&str, bool)> =
+            out.entries.iter().map(|entry| (entry.node.as_str(), entry.hop.is_some())).collect();
+        assert_eq!(shown, expected, "{show:?} {nodes:?} {asks:?}");
+    };
+    let all = [("border", false), ("last", true), ("beyond", true), ("end", true)];
+    let none = [("border", false), ("last", false), ("beyond", false), ("end", true)];
+    check(Show::All, Learns::Nothing, None, &all);
+    check(Show::Border, Learns::All, None, &[("border", false), ("beyond", false), ("end", true)]);
+    check(Show::Count, Learns::All, None, &[("beyond", false), ("end", true)]);
+    check(Show::All, Learns::All, probe(&[]), &all);
+    check(Show::All, Learns::All, probe(&[Ask::Nodes, Ask::Blocks]), &all);
+    check(Show::All, Learns::All, probe(&[Ask::Blocks]), &none);
+    check(Show::All, Learns::Presence, probe(&[Ask::Nodes, Ask::Blocks]), &none);
+    check(Show::All, Learns::Nothing, probe(&[Ask::Nodes, Ask::Blocks]), &none);
+    check(Show::All, Learns::Nothing, probe(&[Ask::Nodes]), &[("beyond", false), ("end", true)]);
+}
+
+#[test]
 fn strangers_learn_what_each_question_may_bring() {
     use Learns::{All, Nothing, Presence};
     let strangers = Strangers { nodes: Presence, modules: Nothing, blocks: All, load: Presence, policy: Nothing };
@@ -149,6 +175,7 @@ fn entry(node: &str, outcome: Outcome) -> NodeReport {
         address: "10.0.0.1".parse().unwrap(),
         outcome,
         took_us: 5,
+        hop: None,
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),

@@ -12,7 +12,7 @@ use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
 use netserv_wire::nslp::{self, Envelope, Message, Part, Payload, Response};
 
-use super::{Nslp, Received, Sent, Shown, result, too_many_pending};
+use super::{Nslp, Received, Sent, Shown, hop, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester, Returning};
@@ -212,7 +212,8 @@ impl Nslp {
         }
     }
 
-    fn handle_response(&mut self, now: Instant, from: &Received, response: Response) {
+    fn handle_response(&mut self, now: Instant, from: &Received, mut response: Response) {
+        hop::note(&mut response.entries, from.asker.address, &from.hop);
         let Some(response) = self.answered_beside(now, from, response) else { return };
         let key = (from.session, response.nonce);
         let expected = self.exchanges.get(&key).is_some_and(|exchange| {

@@ -7,6 +7,7 @@ mod domain;
 mod duplicates;
 mod follow;
 mod forwarder;
+mod hop;
 mod limits;
 mod loss;
 mod news;
@@ -228,6 +229,7 @@ fn report(node: &str, address: &str) -> NodeReport {
         address: ip(address),
         outcome: Outcome::Probed,
         took_us: 3,
+        hop: None,
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),

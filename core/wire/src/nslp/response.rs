@@ -3,9 +3,11 @@
 
 use std::fmt::Write;
 
-use netserv_model::limits::{BESIDE_MAX, HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
+use netserv_model::limits::{
+    BESIDE_MAX, DNS_NAME_BYTES_MAX, HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX,
+};
 use netserv_model::off_path::{Beside, Off};
-use netserv_model::request::{NodeReport, Outcome, PathEnd, ReturnStack, Withheld};
+use netserv_model::request::{HopProof, NodeReport, Outcome, PathEnd, ReturnStack, Withheld};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
@@ -72,8 +74,8 @@ impl Response {
 
     /// Parses a response; `bytes` may be anything.
     ///
-    /// Control characters in what nodes say become spaces, so that it can be shown on a terminal. A proof of the end that this
-    /// version does not know is none.
+    /// Control characters in what nodes say become spaces, so that it can be shown on a terminal. A proof of the end or of a hop
+    /// that this version does not know is none.
     ///
     /// # Errors
     /// Anything but a response within the model's limits is a `BadRequest` that names the line.
@@ -309,6 +311,10 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
         module.last_failure = module.last_failure.take().map(clean_refusal);
         module.counters =
             std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (one_line(&name), count)).collect();
+    }
+    if let Some(hop) = &mut report.hop {
+        let name = hop.tls_name.take().filter(|_| hop.proof == Some(HopProof::Tls));
+        hop.tls_name = name.map(|name| one_line(&name)).filter(|name| name.len() <= DNS_NAME_BYTES_MAX);
     }
     if let Some(policy) = &mut report.policy {
         let addresses = policy.prefixes.iter_mut().chain(&mut policy.ports);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::notify::{Notify, NotifyEvent};
-use netserv_model::request::{Ask, Body, Outcome, PathEnd, Request, Setup};
+use netserv_model::request::{Ask, Body, Hop, HopProof, Outcome, PathEnd, Request, Setup};
 use netserv_model::target::{Scope, Target};
-use netserv_model::{NodeId, RefusalKind, SessionId};
+use netserv_model::{NodeId, Refusal, RefusalKind, SessionId};
 
 use super::*;
 
@@ -140,6 +140,45 @@ fn a_response_says_how_the_end_is_known() {
     let both = of("end: destination\nincomplete: {\"kind\":\"timeout\",\"detail\":\"\"}").unwrap();
     assert!(!both.emit().contains("end: "), "what is incomplete proves nothing");
     assert!(of("end: destination\nend: destination").is_err());
+}
+
+#[test]
+fn an_entry_says_how_the_node_before_saw_it_and_no_more_than_is_understood() {
+    let of = |hop: &str| {
+        let text = RESPONSE.replacen("\"took_us\":1200", &format!("\"took_us\":1200,{hop}"), 1);
+        assert_ne!(text, RESPONSE);
+        let response = Response::parse(text.as_bytes())?;
+        assert_eq!(Response::parse(response.emit().as_bytes()), Ok(response.clone()), "{hop}");
+        Ok::<_, Refusal>(response.entries[0].hop.clone())
+    };
+    let tls = Hop {
+        rtt_us: Some(850),
+        ip_hops: Some(2),
+        proof: Some(HopProof::Tls),
+        tls_name: Some("r1.example.net".to_owned()),
+    };
+    let whole = r#""hop":{"rtt_us":850,"ip_hops":2,"proof":"tls","tls_name":"r1.example.net"}"#;
+    assert_eq!(of(whole), Ok(Some(tls.clone())));
+    for proof in HopProof::ALL {
+        let hop = of(&format!(r#""hop":{{"proof":"{}"}}"#, proof.as_str()));
+        assert_eq!(hop, Ok(Some(Hop { proof: Some(proof), ..Hop::default() })));
+    }
+    assert_eq!(Response::parse(RESPONSE.as_bytes()).unwrap().entries[0].hop, None, "as earlier versions write it");
+    assert_eq!(of(r#""hop":null"#), Ok(None));
+    assert_eq!(of(r#""hop":{"proof":"a-later-proof","later":[1]}"#), Ok(Some(Hop::default())));
+    let unnamed = Hop { tls_name: None, ..tls.clone() };
+    assert_eq!(
+        of(&whole.replace("r1.example.net", &"a".repeat(254))),
+        Ok(Some(unnamed.clone())),
+        "no DNS name is as long"
+    );
+    let plain = Hop { proof: Some(HopProof::Association), ..unnamed };
+    assert_eq!(of(&whole.replace("\"tls\"", "\"association\"")), Ok(Some(plain)), "without TLS nobody has a name");
+    let odd = of(&whole.replace("r1", r"\u001b[2J")).unwrap().unwrap();
+    assert_eq!(odd.tls_name.as_deref(), Some(r"\u{1b}[2J.example.net"));
+    for bad in [r#""hop":7"#, r#""hop":{"ip_hops":256}"#, r#""hop":{"rtt_us":-1}"#, r#""hop":{"proof":{"is":"tls"}}"#] {
+        assert_eq!(of(bad).unwrap_err().kind, RefusalKind::BadRequest, "{bad}");
+    }
 }
 
 #[test]

@@ -182,6 +182,7 @@ fn response(entries: usize, detail: &str) -> Response {
         address: "10.0.0.1".parse().unwrap(),
         outcome: Outcome::Refused(Refusal::new(RefusalKind::UnknownUser, detail)),
         took_us: 5,
+        hop: None,
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),

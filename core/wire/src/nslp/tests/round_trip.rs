@@ -4,8 +4,8 @@
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::off_path::{Beside, Off};
 use netserv_model::request::{
-    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ReturnStack,
-    ServerCounts, Withheld,
+    Environment, Hop, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport,
+    ReturnStack, ServerCounts, Withheld,
 };
 use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
@@ -177,12 +177,21 @@ fn report() -> impl Strategy<Value = NodeReport> {
         connect: Vec::new(),
     });
     let modules = prop::collection::vec(module, 0..3);
-    (outcome, prop::option::of(load), modules, prop::option::of(policy), any::<[u8; 16]>(), any::<u64>()).prop_map(
-        |(outcome, load, modules, policy, address, took_us)| NodeReport {
+    let proof = prop::option::of(prop::sample::select(&HopProof::ALL[..]));
+    let hop = (any::<[Option<u8>; 2]>(), proof, "\\PC{0,30}").prop_map(|([rtt, ip_hops], proof, name)| Hop {
+        rtt_us: rtt.map(u64::from),
+        ip_hops,
+        proof,
+        tls_name: (proof == Some(HopProof::Tls)).then(|| one_line(&name)),
+    });
+    let hop = prop::option::of(hop);
+    (outcome, prop::option::of(load), modules, prop::option::of(policy), any::<[u8; 16]>(), any::<u64>(), hop).prop_map(
+        |(outcome, load, modules, policy, address, took_us, hop)| NodeReport {
             node: "node-1.example".parse().unwrap(),
             address: address.into(),
             outcome,
             took_us,
+            hop,
             load,
             modules,
             blocks: vec!["kv>=1".parse().unwrap()],
