@@ -158,6 +158,8 @@ pub enum FailReason {
     Association,
     /// The message needs a connection, and the peer offers no stack that will do.
     NoStack,
+    /// The message need not be reliable, is too long for a datagram, and the peer takes no connection.
+    TooLong,
     /// The message needs a connection, which only the peer could open, and it has not.
     NoAssociation,
     /// The message needs a connection, and the one that there is has too much to write already.
@@ -186,6 +188,9 @@ impl FailReason {
             FailReason::NoStack => {
                 "the next node offers no connection that will do; one of the two may want TLS that the other lacks"
                     .to_owned()
+            }
+            FailReason::TooLong => {
+                "the next node takes no connections, and the message is too long for a datagram".to_owned()
             }
             FailReason::NoAssociation => "the next node has not opened the connection that it takes".to_owned(),
             FailReason::Congested => "the next node reads too slowly".to_owned(),

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 /// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
 pub const DATA_BYTES_MAX: usize = netserv_wire::gist::limits::NSLP_DATA_BYTES_MAX;
+/// Bytes of an NSLP payload that go in a datagram over both IP versions, from a node whose identity has 16 bytes, with the
+/// default of [`Config::datagram_bytes_max`](crate::Config::datagram_bytes_max).
+pub const DATAGRAM_DATA_BYTES_MAX: usize = 372;
 /// Bytes of what an NSLP says in a handshake of this node: whoever gets it has not proven itself, and gets little.
 pub const HANDSHAKE_DATA_BYTES_MAX: usize = 128;
 /// Bytes of a peer identity: its length field has 8 bits.

@@ -397,9 +397,11 @@ impl Engine {
             querier.wants_association = false;
         }
         let stack = association.and_then(|id| self.associations.get(id)).map(|association| association.stack);
-        self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| {
-            message.needs_association && stack.is_none_or(|stack| stack < message.least_stack())
-        });
+        let lacks =
+            |message: &Pending| message.needs_association && stack.is_none_or(|stack| stack < message.least_stack());
+        let wants = |message: &Pending| message.attributes.reliable || message.attributes.secure;
+        self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| lacks(message) && wants(message));
+        self.fail_pending(id, SendStatus::Failed(FailReason::TooLong), lacks);
         if open {
             self.confirm(now, id);
             self.flush(now, id);

@@ -33,6 +33,8 @@ counters! {
     requests_kept_inside,
     /// Requests sent again after a connection broke.
     requests_resent,
+    /// Copies of requests that were sent by datagram to a node that takes no connections.
+    requests_retransmitted,
     /// Exchanges answered because their time ran out.
     requests_timed_out,
     /// Responses of the next node that completed an exchange.

@@ -210,6 +210,8 @@ pub(crate) struct Asker {
     pub(crate) side: Side,
     /// No node is between it and the requester, it says.
     pub(crate) is_first: bool,
+    /// It asked by datagram, and may take no connection.
+    pub(crate) by_datagram: bool,
 }
 
 impl Asker {

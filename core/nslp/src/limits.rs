@@ -90,5 +90,9 @@ pub const COPIES_MAX: u16 = 64;
 pub const COPIES_BURST_MAX: usize = 256;
 /// See [`COPIES_BURST_MAX`].
 pub const COPIES_INTERVAL: Duration = Duration::from_secs(1);
+/// How long after a request went by datagram its first copy follows, if there is no answer; the gaps double.
+pub const RETRANSMISSION_FIRST: Duration = Duration::from_millis(500);
+/// The longest gap between two copies.
+pub const RETRANSMISSION_GAP_MAX: Duration = Duration::from_secs(4);
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

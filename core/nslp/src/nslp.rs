@@ -34,6 +34,7 @@ use crate::targeting::{Place, not_last};
 
 mod beside;
 mod checks;
+mod datagrams;
 mod domain;
 mod follow;
 mod hop;
@@ -63,6 +64,7 @@ pub struct Nslp {
     farewell: Option<news::Farewell>,
     withdrawn: questions::Withdrawn,
     assemblies: Assemblies,
+    retransmissions: datagrams::Retransmissions,
     counters: Counters,
     next_request: u64,
     next_handle: u64,
@@ -107,7 +109,7 @@ struct Route<'a> {
     mri: &'a Mri,
     /// A peer that need not be the next one any more.
     sii: Option<SiiHandle>,
-    /// If not, it goes past the path at once or not at all.
+    /// If not, it goes by datagram where there is no connection, or past the path at once or not at all.
     reliable: bool,
     /// It is not to leave the domain.
     inside: bool,
@@ -147,6 +149,7 @@ impl Nslp {
             farewell: None,
             withdrawn: questions::Withdrawn::default(),
             assemblies: Assemblies::default(),
+            retransmissions: datagrams::Retransmissions::default(),
             counters: Counters::default(),
             next_request: 1,
             next_handle: 1,
@@ -197,7 +200,8 @@ impl Nslp {
                     return;
                 }
                 let side = self.domain.neighbours.side(peer, peer_name.as_deref());
-                let asker = Asker { sii, address: peer, association, side, is_first: false };
+                let by_datagram = !attributes.reliable;
+                let asker = Asker { sii, address: peer, association, side, is_first: false, by_datagram };
                 let hop = hop::hop_to(attributes, provenance.rtt, ip_distance, peer_name);
                 let from = Received { session, mri, local, hops, asker, claims, hop };
                 if validated {
@@ -315,6 +319,7 @@ impl Nslp {
                 self.forget(key);
             }
         }
+        self.retransmit_due(now);
         self.follow_due(now);
         self.check_due(now);
         self.farewell_due(now);
@@ -351,11 +356,12 @@ impl Nslp {
             let pending = self.exchanges.get(key).is_some_and(Exchange::is_pending);
             (*due, if pending { "nslp answer" } else { "nslp retention" })
         });
+        let copy = self.retransmissions.poll_timeout().map(|due| (due, "nslp retransmission"));
         let assembly = self.assemblies.poll_timeout().map(|due| (due, "nslp assembly"));
         let lease = self.leases.poll_timeout().map(|due| (due, "nslp lease"));
         let check = self.check.as_ref().map(|check| (check.at, "nslp check of routes"));
         let farewell = self.farewell.as_ref().and_then(news::Farewell::due).map(|at| (at, "nslp farewell"));
-        exchange.into_iter().chain(assembly).chain(lease).chain(check).chain(farewell).min()
+        exchange.into_iter().chain(copy).chain(assembly).chain(lease).chain(check).chain(farewell).min()
     }
 
     /// Returns the counters.
@@ -480,7 +486,8 @@ impl Nslp {
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
         let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
-        let route = Route { session: key.0, mri: &mri, sii: None, reliable: true, inside };
+        let reliable = !self.retransmissions.has(key);
+        let route = Route { session: key.0, mri: &mri, sii: None, reliable, inside };
         self.send(Sent::Request(key), route, pieces, time_left, hops);
     }
 
@@ -529,6 +536,7 @@ impl Nslp {
             && matches!(exchange.beyond, Beyond::Waiting { .. })
         {
             exchange.beyond = beyond;
+            self.retransmissions.end(key);
             self.ask(key);
             self.turn(now, key);
             self.finish_if_ready(now, key);

@@ -217,6 +217,35 @@ fn errors_do_not_make_a_node_query_without_end() {
     assert!((4..=6).contains(&queries), "{queries} Queries in 5 s");
 }
 
+/// Goal: what a peer without connections cannot get fails by name, and what fits goes; over both IP versions.
+#[test]
+fn a_peer_without_connections_gets_what_fits_a_datagram() {
+    let far: std::net::IpAddr = "fd00:9::9".parse().unwrap();
+    let here: std::net::IpAddr = "fd00::1".parse().unwrap();
+    for six in [false, true] {
+        let mut s = Script::new();
+        let mri = if six { flow(here, far) } else { downstream() };
+        let local = if six { here } else { HERE };
+        let now = s.at(0);
+        let fits = vec![7; crate::limits::DATAGRAM_DATA_BYTES_MAX];
+        s.engine.handle_api(now, send(1, 5, mri.clone(), UNRELIABLE, &fits), local).unwrap();
+        s.engine.handle_api(now, send(2, 5, mri.clone(), UNRELIABLE, &[7; 500]), local).unwrap();
+        s.engine.handle_api(now, send(3, 5, mri, RELIABLE, b"x"), local).unwrap();
+        s.recv_kind(0, MessageType::Query);
+        // By now the second and the third message want a connection.
+        let query = s.recv_kind(0, MessageType::Query);
+        let peer = if six { "fd00::2".parse().unwrap() } else { THERE };
+        let nli = Some(nli(PEER, peer));
+        let response = Message { stack_proposal: None, stack_configuration: None, nli, ..response_to(&query) };
+        s.send_from(0, SocketAddr::new(peer, UDP_PORT), InterfaceId(1), &response);
+        s.recv_kind(0, MessageType::Confirm);
+        assert_eq!(s.recv_kind(0, MessageType::Data).nslp_data, Some(fits), "IPv6: {six}");
+        let failed = |reason| SendStatus::Failed(reason);
+        let expected = [(3, failed(FailReason::NoStack)), (2, failed(FailReason::TooLong)), (1, SendStatus::Sent)];
+        assert_eq!(s.statuses(), expected, "IPv6: {six}");
+    }
+}
+
 #[test]
 fn a_peer_that_offers_no_stack_of_ours_fails_what_needs_one() {
     let mut s = Script::new();

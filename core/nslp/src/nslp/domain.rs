@@ -8,6 +8,7 @@ use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{self, Response};
 
+use super::datagrams::cut_to_datagram;
 use super::{Nslp, Route, Sent};
 use crate::exchange::ExchangeKey;
 use crate::leases::Asker;
@@ -34,13 +35,20 @@ impl Nslp {
 
     /// Answers whoever asked, as far as it may know.
     pub(super) fn send_answer(&mut self, requested: &Mri, answer: &Response, asker: Asker, shown: &Shown) {
-        let text = match asker.side {
-            Side::Inside => answer.emit(),
-            Side::Outside => outside_view(&self.domain, answer.clone(), shown).emit(),
+        let shown = match asker.side {
+            Side::Inside => answer.clone(),
+            Side::Outside => outside_view(&self.domain, answer.clone(), shown),
         };
-        let pieces = nslp::parts(&text, answer.nonce);
+        let shown = if asker.by_datagram { cut_to_datagram(shown) } else { shown };
+        let pieces = nslp::parts(&shown.emit(), answer.nonce);
         let sii = Some(asker.sii);
-        let route = Route { session: answer.session, mri: &requested.inverted(), sii, reliable: true, inside: false };
+        let route = Route {
+            session: answer.session,
+            mri: &requested.inverted(),
+            sii,
+            reliable: !asker.by_datagram,
+            inside: false,
+        };
         self.send(Sent::Answer, route, pieces, ANSWER_SEND_TIME, None);
     }
 }

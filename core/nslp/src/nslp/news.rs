@@ -138,6 +138,7 @@ impl Nslp {
             return;
         }
         let (session, mri) = (lease.session, lease.mri.inverted());
+        let reliable = !lease.upstream.iter().any(|asker| asker.by_datagram);
         let goes_out = lease.upstream.iter().any(|asker| asker.side == Side::Outside);
         let text = match goes_out && !self.domain.names_nodes() {
             true => emit_notify(&anonymous(notify)),
@@ -145,7 +146,7 @@ impl Nslp {
         };
         self.send(
             Sent::News,
-            Route { session, mri: &mri, sii: None, reliable: true, inside: false },
+            Route { session, mri: &mri, sii: None, reliable, inside: false },
             parts(&text, notify.nonce),
             ANSWER_SEND_TIME,
             None,

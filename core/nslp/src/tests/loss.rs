@@ -172,7 +172,7 @@ fn failures_that_time_does_not_mend_end_the_wait() {
     for (reason, resends) in [
         (FailReason::Association, 2),
         (FailReason::NoAssociation, 2),
-        (FailReason::NoStack, 0),
+        (FailReason::TooLong, 0),
         (FailReason::Timeout, 0),
         (FailReason::Cancelled, 0),
     ] {

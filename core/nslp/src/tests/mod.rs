@@ -3,6 +3,7 @@
 
 mod beside;
 mod checks;
+mod datagrams;
 mod domain;
 mod duplicates;
 mod follow;
@@ -39,6 +40,8 @@ const SESSION: SessionId = SessionId([0x11; 16]);
 struct Node {
     nslp: Nslp,
     now: Now,
+    /// What it sends is to go by datagram.
+    by_datagram: bool,
 }
 
 /// A message that the node sent.
@@ -65,7 +68,7 @@ impl Node {
         let mut config = Config::new("me".parse().unwrap(), NSLP_ID);
         config.own_addresses = vec![ip("10.0.0.1"), ip("10.0.1.1")];
         change(&mut config);
-        Node { nslp: Nslp::new(config, [1; 32]), now: Now::default() }
+        Node { nslp: Nslp::new(config, [1; 32]), now: Now::default(), by_datagram: false }
     }
 
     /// Advances to a time in milliseconds, serving every timer on the way.
@@ -131,7 +134,7 @@ impl Node {
         };
         // Answers name whom they are for.
         assert_eq!((nslp_id, sii.is_some()), (NSLP_ID, mri == flow().inverted() && is_response(&data)));
-        assert!(attributes.reliable);
+        assert_eq!(attributes.reliable, !self.by_datagram);
         SentMessage { handle, session, mri, data, hops, timeout }
     }
 

@@ -60,7 +60,7 @@ fn new_sessions_have_ids_of_their_own() {
 fn session_ids_depend_on_every_byte_of_the_seed() {
     let session = |seed: [u8; 32]| {
         let config = Config::new("me".parse().unwrap(), NSLP_ID);
-        let mut node = Node { nslp: Nslp::new(config, seed), now: Now::default() };
+        let mut node = Node { nslp: Nslp::new(config, seed), now: Now::default(), by_datagram: false };
         let request =
             LocalRequest { id: LocalId(1), message: probe(1), path: None, session: None, timeout: Duration::ZERO };
         node.nslp.handle_local(node.now, request).unwrap();
