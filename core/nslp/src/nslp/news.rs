@@ -74,14 +74,14 @@ impl Nslp {
     }
 
     /// Takes news of a node further on, which go on to whoever sent the SETUP.
-    pub(super) fn handle_notify(&mut self, now: Instant, from: &Received, notify: Notify, text: &[u8]) {
+    pub(super) fn handle_notify(&mut self, now: Instant, from: &Received, notify: &Notify, text: &[u8]) {
         let mri = from.mri.inverted();
         let key = (notify.session, notify.nonce);
         let found = self
             .lease_of(key, &mri)
             .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module));
         match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
-            Some(id) => self.pass_on(now, id, &notify, text),
+            Some(id) => self.pass_on(now, id, notify, text),
             None => self.counters.news_dropped += 1,
         }
     }

@@ -27,7 +27,7 @@ impl Nslp {
                 self.handle_request(now, from, &envelope, *message);
             }
             (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
-            (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, *notify, &text),
+            (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, &notify, &text),
             (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(now, from, &tear),
             (Ok(Payload::Tear(tear)), Some(Direction::Upstream)) => self.handle_question(now, from, &tear),
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
