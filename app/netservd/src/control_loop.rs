@@ -31,7 +31,7 @@ use crate::config::tls::Tls;
 use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
-use crate::event::{ApplicationInput, ApplicationPort, Call, Event, ReadConfig, ReloadReply, SignalInput};
+use crate::event::{ApplicationInput, ApplicationPort, Call, Event, Offered, ReadConfig, ReloadReply, SignalInput};
 use crate::machine::about::About;
 use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
@@ -238,10 +238,11 @@ impl ControlLoop {
     fn tell_application(&mut self, client: ClientId, event: ApplicationEvent) {
         let counts = &self.parts.application_counts;
         let Some(port) = self.applications.get(&client) else { return ApplicationCounts::add(&counts.lost) };
-        if port.events.try_send(event).is_ok() {
-            return;
+        match port.offer(event) {
+            Offered::Taken => return,
+            Offered::Lost => return ApplicationCounts::add(&counts.lost),
+            Offered::Full => ApplicationCounts::add(&counts.lost),
         }
-        ApplicationCounts::add(&counts.lost);
         ApplicationCounts::add(&counts.cut);
         if let Some(port) = self.applications.remove(&client) {
             // It may have gone by itself.

@@ -133,6 +133,32 @@ pub struct ApplicationPort {
     pub cut: oneshot::Sender<()>,
 }
 
+/// What became of an event for a program.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It waits for the program.
+    Taken,
+    /// It is lost, and only it: anybody can send such.
+    Lost,
+    /// It is lost, and the program has to be cut.
+    Full,
+}
+
+impl ApplicationPort {
+    /// Gives the program an event. What comes of who has not proven itself takes half of the room at most, so that a flood of it
+    /// does not cost the program its connection.
+    pub fn offer(&self, event: ApplicationEvent) -> Offered {
+        let of_anybody = matches!(&event, ApplicationEvent::RecvMessage(message) if !message.validated);
+        if of_anybody && self.events.capacity() <= self.events.max_capacity() / 2 {
+            return Offered::Lost;
+        }
+        match self.events.try_send(event) {
+            Ok(()) => Offered::Taken,
+            Err(_) => Offered::Full,
+        }
+    }
+}
+
 /// An open connection with a signaling peer.
 pub enum Connection {
     /// TCP as it is.

@@ -32,7 +32,9 @@ impl Node {
             (ApplicationCall::Register(register), None) => self.register(client, register),
             (_, None) => Err((Kind::Order, "the program is not registered".to_owned())),
             (ApplicationCall::SendMessage(message), Some(nslp_id)) => self.send(client, line, nslp_id, message),
-            (ApplicationCall::SetStateLifetime(lifetime), Some(nslp_id)) => self.set_lifetime(nslp_id, &lifetime),
+            (ApplicationCall::SetStateLifetime(lifetime), Some(nslp_id)) => {
+                self.set_lifetime(client, line, nslp_id, &lifetime)
+            }
             (ApplicationCall::InvalidateRoutingState(doubt), Some(nslp_id)) => {
                 self.invalidate(client, line, nslp_id, &doubt)
             }
@@ -55,10 +57,7 @@ impl Node {
             return;
         }
         let own = handle_of(&call);
-        let result = match local {
-            Some(local) => self.gist.handle_api(self.now.instant, call, local),
-            None => Err(ApiError::NoRoute),
-        };
+        let result = self.call_gist_from(call, local);
         let Err(error) = result else {
             self.applications.counters.sent += u64::from(own.is_some());
             return;
@@ -141,11 +140,24 @@ impl Node {
         Ok(())
     }
 
-    fn set_lifetime(&mut self, nslp_id: u16, lifetime: &SetStateLifetime) -> Result<(), Refused> {
+    fn set_lifetime(
+        &mut self,
+        client: ClientId,
+        line: u64,
+        nslp_id: u16,
+        lifetime: &SetStateLifetime,
+    ) -> Result<(), Refused> {
         let mri = lifetime.flow.as_ref().map(mri_of).transpose();
         let mri = mri.map_err(|cause| (Kind::Malformed, cause.to_owned()))?;
+        let is_about_one = mri.is_some();
         let (session, lifetime) = (lifetime.session, Duration::from_millis(lifetime.lifetime_ms).min(LIFETIME_MAX));
         let call = ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime };
+        if is_about_one {
+            // It must not overtake a message of the flow that waits for a route.
+            self.may_wait()?;
+            self.call_for(client, line, call);
+            return Ok(());
+        }
         // No address of the node's is in what it does.
         let result = self.gist.handle_api(self.now.instant, call, Ipv4Addr::UNSPECIFIED.into());
         result.map_err(|error| (Kind::Refused, error.to_string()))

@@ -114,15 +114,32 @@ impl Node {
 
     fn call_from(&mut self, call: ApiCall, local: Option<IpAddr>) {
         let handle = if let ApiCall::SendMessage { handle, .. } = &call { Some(*handle) } else { None };
-        let result = match local {
-            Some(local) => self.gist.handle_api(self.now.instant, call, local),
-            None => Err(netserv_gist::ApiError::NoRoute),
-        };
+        let result = self.call_gist_from(call, local);
         if let Err(error) = result {
             self.counters.calls_refused += 1;
             if let Some(handle) = handle {
                 self.nslp.handle_api_error(self.now, handle, error);
             }
+        }
+    }
+
+    /// Gives a call to GIST; without a route, only what needs none.
+    pub(crate) fn call_gist_from(
+        &mut self,
+        call: ApiCall,
+        local: Option<IpAddr>,
+    ) -> Result<(), netserv_gist::ApiError> {
+        let needs_route = match &call {
+            ApiCall::SendMessage { .. } | ApiCall::InvalidateRoutingState { .. } => true,
+            ApiCall::AbortMessage { .. }
+            | ApiCall::SetStateLifetime { .. }
+            | ApiCall::AnswerQuery { .. }
+            | ApiCall::SetPeering { .. } => false,
+        };
+        match local {
+            Some(local) => self.gist.handle_api(self.now.instant, call, local),
+            None if needs_route => Err(netserv_gist::ApiError::NoRoute),
+            None => self.gist.handle_api(self.now.instant, call, Ipv4Addr::UNSPECIFIED.into()),
         }
     }
 

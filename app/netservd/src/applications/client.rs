@@ -2,6 +2,7 @@
 //! One program: a task reads its lines, another writes what it is told. Whatever ends one of them ends the connection.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use netserv_model::application::{ApplicationCall, ApplicationError, ApplicationErrorKind as Kind, ApplicationEvent};
 use netserv_node::ClientId;
@@ -30,6 +31,8 @@ pub struct Client {
     pub control: mpsc::Sender<Event>,
     /// What is counted.
     pub counts: Arc<ApplicationCounts>,
+    /// The node has taken its registration.
+    pub registered: Arc<AtomicBool>,
 }
 
 impl Client {
@@ -59,12 +62,14 @@ impl Client {
     /// Reads lines and hands calls on, until there is none more.
     async fn read(self, mut lines: Lines<OwnedReadHalf>, errors: mpsc::Sender<ApplicationError>) {
         let begun = Instant::now();
-        let (mut budget, mut registers, mut bad, mut number) = (Budget::new(begun), false, 0_u32, 0);
+        let (mut budget, mut bad, mut number) = (Budget::new(begun), 0_u32, 0);
+        let registered = || self.registered.load(Ordering::Relaxed);
         loop {
-            let line = match registers {
+            let line = match registered() {
                 true => lines.next().await,
                 false => match timeout_at(begun + APPLICATION_REGISTER_WAIT, lines.next()).await {
                     Ok(line) => line,
+                    Err(_) if registered() => continue,
                     Err(_) => {
                         let cause = format!("the program did not register within {APPLICATION_REGISTER_WAIT:?}");
                         let _ = errors.send(ApplicationError::new(Kind::Silent, cause, None)).await;
@@ -80,7 +85,6 @@ impl Client {
             }
             match call {
                 Ok(call) => {
-                    registers |= matches!(call, ApplicationCall::Register(_));
                     bad = bad.saturating_sub(1);
                     if !self.send(ApplicationInput::Call(self.id, number, Box::new(call))).await {
                         return;
@@ -115,6 +119,7 @@ impl Client {
             match event {
                 ApplicationEvent::Registered(registered) => {
                     name = Some(registered.nslp_id);
+                    self.registered.store(true, Ordering::Relaxed);
                     let (uid, pid) = (who.map(|who| who.uid()), who.and_then(|who| who.pid()));
                     tracing::info!(nslp = registered.nslp_id, uid, pid, "a program is an NSLP from here on");
                 }

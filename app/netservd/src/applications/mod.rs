@@ -44,7 +44,8 @@ pub async fn serve(listener: UnixListener, control: mpsc::Sender<Event>, counts:
             continue;
         };
         last += 1;
-        let client = Client { id: ClientId(last), control: control.clone(), counts: counts.clone() };
+        let client =
+            Client { id: ClientId(last), control: control.clone(), counts: counts.clone(), registered: Arc::default() };
         let counts = counts.clone();
         tokio::spawn(async move {
             counts.open.fetch_add(1, Ordering::Relaxed);

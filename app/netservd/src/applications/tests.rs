@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 
 use super::*;
-use crate::event::{ApplicationInput, ApplicationPort};
+use crate::event::{ApplicationInput, ApplicationPort, Offered};
 use crate::limits::*;
 use crate::unix_socket::{OWNER, bind};
 
@@ -105,6 +105,30 @@ async fn a_program_that_leaves_application_events_max_events_is_cut_and_told_why
     assert_eq!(node.gone().await, client);
 }
 
+/// Goal: a flood of what anybody can send costs a program no more than that.
+#[tokio::test]
+async fn messages_of_strangers_take_half_of_the_room_and_cut_nobody() {
+    let (events, mut told) = mpsc::channel(APPLICATION_EVENTS_MAX);
+    let port = ApplicationPort { events, cut: tokio::sync::oneshot::channel().0 };
+    let message = |validated: bool| {
+        let flow = json!({ "source": "10.0.0.1", "destination": "10.0.9.9", "direction": "downstream" });
+        let value = json!({
+            "event": "recv-message", "session": "11".repeat(16), "flow": flow, "data": "aa", "peer": null,
+            "peer_address": "10.0.0.2", "local_address": "10.0.0.1", "interface": 1, "ip_distance": null,
+            "reliable": false, "secure": false, "validated": validated, "peer_name": null, "hops": 3,
+        });
+        serde_json::from_value::<ApplicationEvent>(value).unwrap()
+    };
+    let taken = (0..10_000).filter(|_| port.offer(message(false)) == Offered::Taken).count();
+    assert_eq!((taken, port.offer(message(false))), (APPLICATION_EVENTS_MAX / 2, Offered::Lost));
+    for _ in 0..APPLICATION_EVENTS_MAX / 2 {
+        assert_eq!(port.offer(message(true)), Offered::Taken);
+    }
+    assert_eq!(port.offer(message(true)), Offered::Full);
+    while told.try_recv().is_ok() {}
+    assert_eq!(port.offer(message(false)), Offered::Taken, "once it has read");
+}
+
 /// Goal: a program that never reads at all ends within the time for one line.
 #[tokio::test]
 async fn a_program_that_never_reads_ends_after_application_write_wait() {
@@ -124,12 +148,13 @@ async fn a_program_that_does_not_register_ends_after_application_register_wait()
     let mut node = Node::start();
     let mut programs = Vec::new();
     let begun = tokio::time::Instant::now();
-    for said in ["", CALL, "bad", "no end of line"] {
+    for said in ["", CALL, REGISTER, "bad", "no end of line"] {
         let mut program = Program::connect(&node.path).await;
         let opened = node.opened().await;
         let end = if said == "no end of line" || said.is_empty() { "" } else { "\n" };
         program.write.write_all(format!("{said}{end}").as_bytes()).await.unwrap();
-        if said == CALL {
+        // What the node does not take registers nobody.
+        if said == CALL || said == REGISTER {
             node.call().await;
         }
         programs.push((said, program, opened));

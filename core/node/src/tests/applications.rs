@@ -103,6 +103,33 @@ fn a_program_that_goes_leaves_nothing_and_queries_pass_by() {
     net.register("near", ClientId(3), PING);
 }
 
+/// Goal: what a program says of a flow's state comes after its message, and counts where there is no route any more.
+#[test]
+fn a_lifetime_neither_overtakes_its_message_nor_needs_a_route() {
+    let give_up = format!(
+        "{{\"call\":\"set-state-lifetime\",\"lifetime_ms\":0,\"session\":\"{SESSION}\",\"flow\":{}}}",
+        flow("")
+    );
+    let message = send(1, "aa", "");
+    let mut net = Net::new();
+    net.answers = false;
+    net.register("near", A, PING);
+    net.call("near", A, &message);
+    net.call("near", A, &give_up);
+    net.answers = true;
+    net.run();
+    assert_eq!(net.statuses("near", A), [(1, SentAs::Failed, Some("cancelled".to_owned()))]);
+    assert_eq!(net.node("near").view().gist.state_counts().querying, 0);
+
+    net.call("near", A, &message);
+    assert_eq!(net.node("near").view().gist.state_counts().querying, 1);
+    net.unroutable = true;
+    net.input("near", Input::RoutesChanged(netserv_model::route::RouteChange::All));
+    net.call("near", A, &give_up);
+    assert_eq!(net.statuses("near", A), [(1, SentAs::Failed, Some("cancelled".to_owned()))]);
+    assert_eq!(net.node("near").view().gist.state_counts().querying, 0);
+}
+
 /// Goal: a call that waits for a route does not go out for a program that came later under the same NSLPID.
 #[test]
 fn what_waits_for_a_route_goes_with_its_program() {
