@@ -28,7 +28,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::config::Config;
 use crate::config::tls::Credentials;
-use crate::signal::Metered;
+use crate::metered::Metered;
 use crate::tls::{Side, Trust};
 
 /// Capacity of the queue of events; senders wait when it is full.

@@ -14,6 +14,7 @@ mod logs;
 mod machine;
 #[cfg(test)]
 mod man;
+mod metered;
 mod metrics;
 mod newsfeed;
 mod readable;

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsStream;
 
-use super::metered::Metered;
 use crate::event::{Connection, Event, Shown, SignalInput};
 use crate::limits::{
     STREAM_SEND_BUFFER_BYTES, TLS_HANDSHAKE_TIME_MAX, TLS_HANDSHAKES_MAX, TLS_HANDSHAKES_PER_PEER_MAX,
 };
+use crate::metered::Metered;
 use crate::tls::{HandshakeEnd, Side, Tls, Verifier};
 
 /// Opens a port for both versions of IP.

@@ -17,9 +17,9 @@ use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 
 use super::accepting;
-use super::metered::{Metered, Progress};
 use crate::event::{Connection, Event, Shown, SignalInput};
 use crate::limits::{STREAM_CLOSE_TIME_MAX, STREAM_SEND_BUFFER_BYTES, STREAM_STALL_TIME, TLS_HANDSHAKE_TIME_MAX};
+use crate::metered::{Metered, Progress};
 use crate::tls::{HandshakeEnd, Side, Tls, Verifier, explain};
 
 /// Bytes read from a connection at a time.

@@ -8,7 +8,6 @@ mod accepting;
 mod associations;
 mod datagrams;
 mod interceptor;
-mod metered;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,7 +30,6 @@ use crate::tls::{HandshakeEnd, Tls};
 use associations::Associations;
 pub use associations::Ports;
 use interceptor::Passing;
-pub use metered::Metered;
 
 /// Headers of IP and UDP without options.
 const V4_HEADER_BYTES: usize = 28;
