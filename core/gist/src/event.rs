@@ -158,6 +158,8 @@ pub enum FailReason {
     Association,
     /// The message needs a connection, and the peer offers no stack that will do.
     NoStack,
+    /// The message needs a connection, and there can be none: the peer takes none, or this node has as many as it may have.
+    NoConnection,
     /// The message need not be reliable, is too long for a datagram, and the peer takes no connection.
     TooLong,
     /// The message needs a connection, which only the peer could open, and it has not.
@@ -188,6 +190,9 @@ impl FailReason {
             FailReason::NoStack => {
                 "the next node offers no connection that will do; one of the two may want TLS that the other lacks"
                     .to_owned()
+            }
+            FailReason::NoConnection => {
+                "the next node takes no connections, or this one has as many as it may have".to_owned()
             }
             FailReason::TooLong => {
                 "the next node takes no connections, and the message is too long for a datagram".to_owned()

@@ -352,17 +352,23 @@ impl Engine {
         let doubted = std::mem::take(&mut querier.doubted);
         let echo = Echo { cookie: message.responder_cookie, proposal: message.stack_proposal.clone() };
         querier.echo = message.reply_wanted.then(|| Box::new(echo));
+        let mut without = FailReason::NoConnection;
         let association = match arrival.via {
             Via::Association(association) => Some(association),
             Via::Datagram { .. } => match (message.stack_proposal, message.stack_configuration) {
                 (Some(proposal), Some(offer)) if querier.wants_association => {
-                    stack::choose(self.config.tls.stacks(), &proposal, &offer)
-                        .and_then(|chosen| self.share_or_open(now, local, &nli, chosen, offer.hold_time))
+                    match stack::choose(self.config.tls.stacks(), &proposal, &offer) {
+                        Some(chosen) => self.share_or_open(now, local, &nli, chosen, offer.hold_time),
+                        None => {
+                            without = FailReason::NoStack;
+                            None
+                        }
+                    }
                 }
                 _ => None,
             },
         };
-        self.settle(now, id, association);
+        self.settle(now, id, association, without);
         if (changed && had_peer) || doubted {
             self.notify(id, Notification::StatusChange(RouteStatus::Good(sii)));
         }
@@ -386,9 +392,11 @@ impl Engine {
         querier.asked_with(cookie).filter(|_| kept_well).map(|asked_at| (id, asked_at))
     }
 
-    /// Ends the handshake on the channel that it agreed on.
-    fn settle(&mut self, now: Instant, id: RouteId, association: Option<AssociationId>) {
-        let association = association.filter(|association| self.may_use(*association, id));
+    /// Ends the handshake on the channel that it agreed on, or without one for this reason.
+    fn settle(&mut self, now: Instant, id: RouteId, association: Option<AssociationId>, without: FailReason) {
+        let (agreed, association) =
+            (association.is_some(), association.filter(|association| self.may_use(*association, id)));
+        let without = if agreed { FailReason::NoStack } else { without };
         self.tie(now, id, association);
         let open = association.is_none_or(|association| self.associations.is_open(association));
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
@@ -399,8 +407,9 @@ impl Engine {
         let stack = association.and_then(|id| self.associations.get(id)).map(|association| association.stack);
         let lacks =
             |message: &Pending| message.needs_association && stack.is_none_or(|stack| stack < message.least_stack());
-        let wants = |message: &Pending| message.attributes.reliable || message.attributes.secure;
-        self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| lacks(message) && wants(message));
+        let secure = |message: &Pending| lacks(message) && message.attributes.secure;
+        self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), secure);
+        self.fail_pending(id, SendStatus::Failed(without), |message| lacks(message) && message.attributes.reliable);
         self.fail_pending(id, SendStatus::Failed(FailReason::TooLong), lacks);
         if open {
             self.confirm(now, id);
@@ -421,7 +430,7 @@ impl Engine {
     pub(crate) fn association_opened(&mut self, now: Instant, id: RouteId) {
         let association = self.routes.get(id).and_then(|route| route.association);
         if association.is_some_and(|association| !self.may_use(association, id)) {
-            self.settle(now, id, None);
+            self.settle(now, id, None, FailReason::NoStack);
             self.arm_route(id);
             return;
         }

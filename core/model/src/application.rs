@@ -235,7 +235,7 @@ pub struct MessageStatus {
     /// What became of it.
     pub status: SentAs,
     /// Why, unless it was sent: `timeout`, `hindered`, `unreachable`, `endpoint-found`, `association`, `no-stack`,
-    /// `no-association`, `rate-limited`, `rejected`, `outside`, `cancelled`.
+    /// `no-connection`, `no-association`, `too-long`, `congested`, `rate-limited`, `rejected`, `outside`, `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same for people.

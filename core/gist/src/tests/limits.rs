@@ -114,7 +114,7 @@ fn there_are_only_so_many_associations() {
     s.send(3, &other);
     s.recv_kind(3, MessageType::Confirm);
     s.recv_kind(3, MessageType::Data);
-    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::NoStack)), (2, SendStatus::Sent)]);
+    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::NoConnection)), (2, SendStatus::Sent)]);
     assert_eq!(s.count(Counter::AssociationsRefused), 2);
     assert_eq!(Config::new(vec![1]).associations_max, ASSOCIATIONS_MAX);
 }

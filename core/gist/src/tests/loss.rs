@@ -241,13 +241,13 @@ fn a_peer_without_connections_gets_what_fits_a_datagram() {
         s.recv_kind(0, MessageType::Confirm);
         assert_eq!(s.recv_kind(0, MessageType::Data).nslp_data, Some(fits), "IPv6: {six}");
         let failed = |reason| SendStatus::Failed(reason);
-        let expected = [(3, failed(FailReason::NoStack)), (2, failed(FailReason::TooLong)), (1, SendStatus::Sent)];
+        let expected = [(3, failed(FailReason::NoConnection)), (2, failed(FailReason::TooLong)), (1, SendStatus::Sent)];
         assert_eq!(s.statuses(), expected, "IPv6: {six}");
     }
 }
 
 #[test]
-fn a_peer_that_offers_no_stack_of_ours_fails_what_needs_one() {
+fn a_peer_that_offers_no_stack_fails_what_needs_one() {
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
     s.call(0, send(2, 5, downstream(), UNRELIABLE, b"y"));
@@ -255,7 +255,7 @@ fn a_peer_that_offers_no_stack_of_ours_fails_what_needs_one() {
     s.send(1, &Message { stack_proposal: None, stack_configuration: None, ..response_to(&query) });
     s.recv_kind(1, MessageType::Confirm);
     s.recv_kind(1, MessageType::Data);
-    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::NoStack)), (2, SendStatus::Sent)]);
+    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::NoConnection)), (2, SendStatus::Sent)]);
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn failed(reason: FailReason) -> (&'static str, String) {
         FailReason::Timeout => "timeout",
         FailReason::Association => "association",
         FailReason::NoStack => "no-stack",
+        FailReason::NoConnection => "no-connection",
         FailReason::TooLong => "too-long",
         FailReason::NoAssociation => "no-association",
         FailReason::Congested => "congested",

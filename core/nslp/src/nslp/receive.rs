@@ -265,8 +265,8 @@ impl Nslp {
                 let detail = format!("{} lets the request not out of the domain", self.config.node);
                 self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::OutsideDomain, detail)));
             }
-            (Some(Sent::Request(key)), SendStatus::Failed(FailReason::NoStack)) if self.turn_to_datagrams(now, key) => {
-            }
+            (Some(Sent::Request(key)), SendStatus::Failed(FailReason::NoConnection))
+                if self.turn_to_datagrams(now, key) => {}
             // The next copy may go.
             (Some(Sent::Request(key)), SendStatus::Failed(FailReason::RateLimited))
                 if self.retransmissions.has(key) => {}

@@ -11,7 +11,7 @@ use crate::limits::{RETRANSMISSION_FIRST, RETRANSMISSION_GAP_MAX};
 fn refused_a_connection(node: &mut Node) -> SentMessage {
     let first = node.sent_request();
     node.by_datagram = true;
-    node.status(first.handle, SendStatus::Failed(FailReason::NoStack));
+    node.status(first.handle, SendStatus::Failed(FailReason::NoConnection));
     let again = node.sent_request();
     assert_eq!(again.data, first.data, "the same text");
     again
@@ -123,4 +123,18 @@ fn who_asks_by_datagram_is_answered_so_and_told_what_does_not_fit() {
         asks(&mut node);
         assert_eq!(node.sent_response(), answer, "each copy is answered");
     }
+}
+
+/// By datagram it would have no answer either, and its user not be told why.
+#[test]
+fn a_request_to_a_node_that_offers_other_connections_is_refused_at_once() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let request = node.asked();
+    node.report(request, report("me", "0.0.0.0"));
+    let sent = node.sent_request();
+    node.status(sent.handle, SendStatus::Failed(FailReason::NoStack));
+    assert!(node.result(7).incomplete.unwrap().detail.contains("may want TLS"));
+    node.forgets(true);
+    assert_eq!(node.nslp.counters().requests_retransmitted, 0);
 }
