@@ -32,6 +32,7 @@ use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
 use crate::event::{ApplicationInput, ApplicationPort, Call, Event, Offered, ReadConfig, ReloadReply, SignalInput};
+use crate::inbox::Inbox;
 use crate::machine::about::About;
 use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
@@ -124,12 +125,7 @@ impl ControlLoop {
 
     /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
     /// machine. `stored` is what the node kept when it last ran.
-    pub async fn run(
-        mut self,
-        stored: Stored,
-        mut events: mpsc::Receiver<Event>,
-        mut answers: mpsc::UnboundedReceiver<Answer>,
-    ) {
+    pub async fn run(mut self, stored: Stored, mut inbox: Inbox, mut answers: mpsc::UnboundedReceiver<Answer>) {
         if !stored.installed.is_empty() {
             tracing::info!(modules = stored.installed.len(), "restoring what was installed");
         }
@@ -141,7 +137,7 @@ impl ControlLoop {
                 biased;
                 answer = answers.recv() => self.timed(|this| answer.into_iter().for_each(|answer| this.answer(answer))),
                 () = sleep_until(clock, deadline) => self.timed(|this| this.timeout(deadline)),
-                event = events.recv() => match event {
+                event = inbox.next() => match event {
                     None => break,
                     Some(Event::Stop) if self.stop == Stop::Asked => break,
                     Some(event) => self.timed(|this| this.handle(event)),
@@ -411,6 +407,7 @@ impl ControlLoop {
                 gist: view.gist,
                 sent: self.parts.signal.send_counters(),
                 intercepted: self.parts.signal.interceptor_counters(),
+                unread: self.parts.signal.unread(),
                 handshakes: self.parts.signal.handshakes(),
                 nslp: view.nslp,
                 controller: view.controller,

@@ -31,9 +31,6 @@ use crate::config::tls::Credentials;
 use crate::metered::Metered;
 use crate::tls::{Side, Trust};
 
-/// Capacity of the queue of events; senders wait when it is full.
-pub const EVENTS_MAX: usize = 4096;
-
 /// Everything that can happen to a node.
 pub enum Event {
     /// Something arrived from a signaling peer.

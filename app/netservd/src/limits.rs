@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use netserv_model::limits::SERVER_STOP_TIME_MAX;
 
+/// Events of the node's own threads, clients and programs that wait for the control loop, or for the thread of workers; senders
+/// wait for room.
+pub const EVENTS_MAX: usize = 4096;
+/// Datagrams of signaling, and ICMP errors about them, that wait for the control loop; further ones wait in the socket, and are
+/// lost if there is no room.
+pub const DATAGRAMS_WAITING_MAX: usize = 256;
+/// Events of connections with signaling peers that wait for the control loop, with 64 KiB at most in each; what peers send
+/// beyond waits in their connections.
+pub const CONNECTION_EVENTS_MAX: usize = 256;
 /// How long a signaling peer may take no byte of what waits for it; then its connection is cut.
 pub const STREAM_STALL_TIME: Duration = Duration::from_secs(30);
 /// How long a signaling connection that is to be closed may take to send the rest.

@@ -9,6 +9,7 @@ mod config;
 mod control_loop;
 mod effects;
 mod event;
+mod inbox;
 mod limits;
 mod logs;
 mod machine;

@@ -40,7 +40,9 @@ use crate::effects::store::Store;
 use crate::effects::workers::launches::{self, Disk, RealTime};
 use crate::effects::workers::{self, WorkersParts};
 use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
-use crate::event::{EVENTS_MAX, Event, Wish, WorkerEvent};
+use crate::event::{Event, Wish, WorkerEvent};
+use crate::inbox::{SignalingWays, Ways, inbox};
+use crate::limits::EVENTS_MAX;
 use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
@@ -183,7 +185,7 @@ async fn run_node(
     keeper: Option<Arc<Keeper>>,
 ) -> Result<()> {
     let clock = Clock::start();
-    let (events, inbox) = mpsc::channel(EVENTS_MAX);
+    let (Ways { events, signaling: signaling_ways }, inbox) = inbox();
     let listener = unix_socket::bind(&config.socket, OWNER_AND_GROUP, "socket")?;
     let application_listener = application_socket(&config)?;
     let (worker_events, worker_inbox) = mpsc::channel(EVENTS_MAX);
@@ -193,7 +195,7 @@ async fn run_node(
     let Plane { why, devices, planes, packets, filters, signaling } = Plane::start(&config, report)?;
     let (routes, addresses) = routes::start(events.clone(), config.signaling.ingress.clone())?;
     let own_addresses = addresses.all().iter().map(|local| local.address).collect();
-    let signal = start_signaling(&config, addresses, signaling, &events)?;
+    let signal = start_signaling(&config, addresses, signaling, signaling_ways)?;
     let database = config.state_dir.join("node.db");
     let records = Store::open(&database)?;
     let installed = records.all().unwrap_or_else(|error| {
@@ -354,7 +356,7 @@ fn start_signaling(
     config: &Config,
     addresses: LocalAddresses,
     passage: Option<Passage>,
-    events: &mpsc::Sender<Event>,
+    ways: SignalingWays,
 ) -> Result<SignalIo> {
     let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
     let socket = SignalSocket::open(signal_config).context(
@@ -368,7 +370,7 @@ fn start_signaling(
     };
     let signaling = &config.signaling;
     let router_alert = RouterAlert { is_on: signaling.send_router_alert, except: signaling.no_router_alert.clone() };
-    SignalIo::start(socket, interceptor, ports(signaling)?, router_alert, addresses, events.clone())
+    SignalIo::start(socket, interceptor, ports(signaling)?, router_alert, addresses, ways)
 }
 
 /// Returns where peers connect: no plain connection is as much as accepted where TLS is required.

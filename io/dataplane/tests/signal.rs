@@ -63,6 +63,29 @@ fn queries_are_intercepted_with_and_without_router_alert() {
 }
 
 #[test]
+fn datagrams_that_find_no_room_are_lost_and_counted() {
+    const SENT: u64 = 20_000;
+    let Some(chain) = Chain::new(2) else { return };
+    let (sender, receiver) = (socket(&chain, 0), socket(&chain, 1));
+    let to = SocketAddr::new(address(false, 0, 2), 270);
+    for _ in 0..SENT {
+        sender.send_datagram(SignalKind::Peer, address(false, 0, 1), to, &[7; 1000]).unwrap();
+    }
+    let mut sent = 0;
+    wait_until(|| {
+        sender.send_waiting();
+        let before = sent;
+        sent = sender.send_counters()[&SignalKind::Peer].sent;
+        sent == before
+    });
+    let received = std::iter::from_fn(|| receiver.receive().unwrap()).count();
+    let lost = receiver.lost();
+    assert!(received > 1000 && lost > 1000, "{received} were received and {lost} lost");
+    assert!(received as u64 + lost <= sent, "{received} + {lost} of {sent}");
+    assert_eq!(sender.lost(), 0);
+}
+
+#[test]
 fn queries_carry_the_dscp_and_flow_label_that_they_are_given() {
     let Some(chain) = Chain::new(3) else { return };
     let sender = socket(&chain, 0);

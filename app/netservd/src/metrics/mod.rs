@@ -37,6 +37,8 @@ pub struct Sources<'a> {
     pub sent: BTreeMap<SignalKind, SendCounters>,
     /// Datagrams for others there.
     pub intercepted: InterceptorCounters,
+    /// Datagrams for the node there that were lost unread.
+    pub unread: u64,
     /// What became of TLS handshakes with signaling peers; nothing without TLS.
     pub handshakes: Vec<(HandshakeEnd, u64)>,
     /// The NSLP.
@@ -138,6 +140,8 @@ fn signaling(out: &mut Exposition, from: &Sources<'_>) {
     ] {
         family.sample(&[("fate", fate)], value);
     }
+    let help = "Datagrams for the node at the signaling port that were lost, since more came than were read";
+    out.family("signaling_unread_total", Kind::Counter, help).sample(&[("reason", "crowded")], from.unread);
     let help = "TLS handshakes with signaling peers, by how they ended";
     let mut family = out.family("signaling_tls_handshakes_total", Kind::Counter, help);
     for (end, value) in &from.handshakes {

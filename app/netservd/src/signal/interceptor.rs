@@ -43,7 +43,7 @@ impl Passing {
             match interceptor.receive(&mut packets) {
                 Ok(0) => return packets,
                 Ok(_) if packets.len() >= INTERCEPTED_BATCH => {
-                    // There may be more; a full queue of events means that the loop comes by anyway.
+                    // There may be more; where there is no room, the loop comes by anyway.
                     let _ = self.events.try_send(Event::Intercepted);
                     return packets;
                 }

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 
 use crate::config::tls::Credentials;
 use crate::event::{Connection, Event, SignalInput};
+use crate::inbox::SignalingWays;
 use crate::readable::readable;
 use crate::tls::{HandshakeEnd, Tls};
 use associations::Associations;
@@ -56,7 +57,7 @@ pub struct SignalIo {
     passing: Passing,
     addresses: LocalAddresses,
     associations: Associations,
-    events: mpsc::Sender<Event>,
+    datagrams: mpsc::Sender<Event>,
     /// What the node decides about as soon as it has the input.
     connections: BTreeMap<Token, (IpAddr, Connection)>,
     packets: BTreeMap<Token, PacketId>,
@@ -74,13 +75,14 @@ impl SignalIo {
         ports: Ports,
         router_alert: RouterAlert,
         addresses: LocalAddresses,
-        events: mpsc::Sender<Event>,
+        ways: SignalingWays,
     ) -> Result<SignalIo> {
         let socket = Arc::new(socket);
         let fd = readable(&*socket)?;
-        tokio::spawn(datagrams::read(fd, socket.clone(), events.clone()));
-        let passing = Passing::start(interceptor, events.clone())?;
-        let associations = Associations::listen(ports, events.clone())?;
+        let SignalingWays { datagrams, connections: of_connections, intercepted } = ways;
+        tokio::spawn(datagrams::read(fd, socket.clone(), datagrams.clone()));
+        let passing = Passing::start(interceptor, intercepted)?;
+        let associations = Associations::listen(ports, of_connections)?;
         let (connections, packets, next_token) = (BTreeMap::new(), BTreeMap::new(), 0);
         Ok(SignalIo {
             socket,
@@ -88,7 +90,7 @@ impl SignalIo {
             passing,
             addresses,
             associations,
-            events,
+            datagrams,
             connections,
             packets,
             next_token,
@@ -186,7 +188,7 @@ impl SignalIo {
         let mtu = u16::try_from(headers + payload.len() - 1).unwrap_or(u16::MAX);
         let error = IcmpError { kind: IcmpKind::TooBig { mtu }, reporter: None, quoted: payload.to_vec() };
         // Where there is no room, the next datagram says so again.
-        let _ = self.events.try_send(Event::Signal(SignalInput::Icmp(Box::new(error))));
+        let _ = self.datagrams.try_send(Event::Signal(SignalInput::Icmp(Box::new(error))));
     }
 
     /// Carries an association over the connection that is held under a token.
@@ -206,6 +208,11 @@ impl SignalIo {
     /// Returns what became of the node's own datagrams.
     pub fn send_counters(&self) -> BTreeMap<SignalKind, SendCounters> {
         self.socket.send_counters()
+    }
+
+    /// Returns how many datagrams for the node were lost, since more came than were read.
+    pub fn unread(&self) -> u64 {
+        self.socket.lost()
     }
 
     /// Returns what became of TLS handshakes with peers; nothing without TLS.

@@ -311,6 +311,11 @@ impl SignalSocket {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns how many datagrams were lost, since more arrived than were received.
+    pub fn lost(&self) -> u64 {
+        self.sockets.iter().filter_map(|socket| sys::socket_drops(&socket.fd).ok()).map(u64::from).sum()
+    }
+
     fn send(&self, kind: SignalKind, peer: SocketAddr, control: Vec<u8>, payload: &[u8]) -> Result<(), DriverError> {
         let is_it = |socket: &&Socket| socket.kind == kind && socket.is_v6 == peer.is_ipv6();
         let failed = |error| DriverError::system("sending a signaling message", error);
