@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 over_each_driver!(
     a_ping_finds_every_copy_on_the_path_and_passes_by_one_that_is_killed,
     programs_that_misbehave_are_told_and_disturb_nobody,
+    a_message_is_taken_back_while_it_waits_and_one_without_state_arrives_unproven,
 );
 
 const SOON: Duration = Duration::from_secs(20);
@@ -115,6 +116,47 @@ fn programs_that_misbehave_are_told_and_disturb_nobody(driver: Driver) {
     );
     assert!(net.count("n1", "malformed-line") >= 33);
     net.register("n1", 32_711);
+}
+
+/// Goal: what a program says of a message's transfer holds between nodes, and a message that waits is taken back. Method: the
+/// flow of the one that waits ends at an address that nobody has.
+fn a_message_is_taken_back_while_it_waits_and_one_without_state_arrives_unproven(driver: Driver) {
+    let test = "a_message_is_taken_back_while_it_waits_and_one_without_state_arrives_unproven";
+    let Some(net) = Net::up(test, driver) else { return };
+    let (mut near, mut far) = (net.register("n1", 32_710), net.register("n3", 32_710));
+    let [v4, v6] = net.receivers();
+    for (to, from) in [(v4, net.lab.v4("n1").into()), (v6, IpAddr::from(net.lab.v6("n1")))] {
+        let flow = json!({ "source": from, "destination": to, "direction": "downstream" });
+        let call = json!({
+            "call": "send-message", "handle": 1, "session": SESSION, "flow": flow, "data": "00ff00ff", "state": "not-needed",
+        });
+        say(&mut near, &call);
+        let status = next(&mut near);
+        let carried = json!({ "by": "q-mode", "reliable": false, "secure": false });
+        assert_eq!([&status["status"], &status["carried"]], [&json!("sent"), &carried]);
+        let message = next(&mut far);
+        assert_eq!([&message["validated"], &message["data"]], [&json!(false), &json!("00ff00ff")], "{message}");
+        assert!(message["ip_ttl"].as_u64().is_some_and(|ttl| ttl > 1), "{message}");
+    }
+    let mut nobody = net.lab.v4("receiver").octets();
+    nobody[3] = 99;
+    let flow = json!({ "source": net.lab.v4("n3"), "destination": IpAddr::from(nobody), "direction": "downstream" });
+    let message = |handle: u64| json!({ "call": "send-message", "handle": handle, "session": SESSION, "flow": flow, "data": "00", "priority": 9 });
+    for abort in
+        [json!({ "call": "abort-message", "handle": 2 }), json!({ "call": "abort-session", "session": SESSION })]
+    {
+        say(&mut far, &message(2));
+        say(&mut far, &abort);
+        let status = next(&mut far);
+        assert_eq!(
+            [&status["handle"], &status["status"], &status["reason"]],
+            [&json!(2), &json!("failed"), &json!("cancelled")],
+            "{status}"
+        );
+    }
+    say(&mut far, &json!({ "call": "abort-message", "handle": 2 }));
+    let error = next(&mut far);
+    assert_eq!([&error["error"], &error["handle"], &error["fatal"]], [&json!("not-waiting"), &json!(2), &json!(false)]);
 }
 
 /// `sender – n1 – n2 – n3 – receiver`, with a daemon on all but the receiver.

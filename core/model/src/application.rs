@@ -19,6 +19,10 @@ pub enum ApplicationCall {
     Register(Register),
     /// Sends a message to the next node of the NSLP; answered by one [`ApplicationEvent::MessageStatus`], or refused.
     SendMessage(SendMessage),
+    /// Takes a message back that was not sent yet; its status is then `failed`, `cancelled` (RFC 5971 B.3).
+    AbortMessage(AbortMessage),
+    /// Takes all messages of a session back that were not sent yet; each has its own status.
+    AbortSession(AbortSession),
     /// Says how long routing state lives without messages (RFC 5971 B.5).
     SetStateLifetime(SetStateLifetime),
     /// Says that the next node may be the wrong one (RFC 5971 B.6).
@@ -72,6 +76,52 @@ pub struct SendMessage {
     /// Nodes of any NSLP that it may still cross; who relays a message passes on what it received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u8>,
+    /// Which routing state the message needs.
+    #[serde(default, skip_serializing_if = "RoutingState::is_needed")]
+    pub state: RoutingState,
+    /// Of messages that wait for one route or connection, those of a greater priority go first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: u8,
+    /// The TTL or hop limit of its datagrams and of the Queries downstream that it starts: not 0. Without it, the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_ttl: Option<u8>,
+}
+
+/// Which routing state a message needs (RFC 5971 §4.3.3, §5.8.1.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingState {
+    /// Downstream a handshake makes it; upstream it is there already, since the peer made it.
+    #[default]
+    Needed,
+    /// A handshake makes it in either direction. Upstream that finds a peer only if none but a router without GIST is between.
+    Queried,
+    /// None: a message that is neither reliable nor secure and fits a datagram goes at once to whoever is next, and nobody can
+    /// say whether it arrived. Others are treated as those that need it.
+    NotNeeded,
+}
+
+impl RoutingState {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+    fn is_needed(&self) -> bool {
+        *self == RoutingState::Needed
+    }
+}
+
+/// A message that is not to be sent any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbortMessage {
+    /// The program's name for the message.
+    pub handle: u64,
+}
+
+/// A session whose messages are not to be sent any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbortSession {
+    /// The session.
+    pub session: SessionId,
 }
 
 /// How long routing state lives.
@@ -97,6 +147,10 @@ pub struct InvalidateRoutingState {
     /// Whether the state must not be used before a new handshake; otherwise it is only checked.
     #[serde(default)]
     pub bad: bool,
+    /// What the Queries of the next handshake say to the program that they find: at most 128 bytes, unprotected, and perhaps
+    /// more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Payload>,
 }
 
 /// A flow, and a direction along it: a message routing information (RFC 5971 A.3.1). What is left out matches everything.
@@ -214,6 +268,9 @@ pub struct RecvMessage {
     pub interface: u32,
     /// Hops of IP to the peer, if they are known: 0 if no router lies between.
     pub ip_distance: Option<u8>,
+    /// The TTL or hop limit with which it came; nothing over a connection.
+    #[serde(default)]
+    pub ip_ttl: Option<u8>,
     /// Whether it came over a connection.
     pub reliable: bool,
     /// Whether it came over TLS.
@@ -241,6 +298,32 @@ pub struct MessageStatus {
     /// The same for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// How it was carried, if it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+}
+
+/// How a message was carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// By what.
+    pub by: Carrier,
+    /// Whether it arrives once and in order, or its loss is told.
+    pub reliable: bool,
+    /// Whether it went over TLS.
+    pub secure: bool,
+}
+
+/// What a message was carried by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carrier {
+    /// A connection with the peer.
+    Connection,
+    /// A datagram to the peer.
+    Datagram,
+    /// A datagram along the flow, for whoever is next.
+    QMode,
 }
 
 /// How a message ended.
@@ -340,6 +423,8 @@ pub enum ApplicationErrorKind {
     HandleInUse,
     /// Too much of the program's waits.
     TooManyWaiting,
+    /// No such message waits: it was sent, or has its status already.
+    NotWaiting,
     /// The program knows no such peer.
     UnknownPeer,
     /// GIST does not take the call.
@@ -356,7 +441,7 @@ pub enum ApplicationErrorKind {
 
 impl ApplicationErrorKind {
     /// Every kind, in order.
-    pub const ALL: [ApplicationErrorKind; 14] = [
+    pub const ALL: [ApplicationErrorKind; 15] = [
         ApplicationErrorKind::Malformed,
         ApplicationErrorKind::Order,
         ApplicationErrorKind::Version,
@@ -365,6 +450,7 @@ impl ApplicationErrorKind {
         ApplicationErrorKind::TooManyPrograms,
         ApplicationErrorKind::HandleInUse,
         ApplicationErrorKind::TooManyWaiting,
+        ApplicationErrorKind::NotWaiting,
         ApplicationErrorKind::UnknownPeer,
         ApplicationErrorKind::Refused,
         ApplicationErrorKind::TooManyErrors,
@@ -384,6 +470,7 @@ impl ApplicationErrorKind {
             ApplicationErrorKind::TooManyPrograms => "too-many-programs",
             ApplicationErrorKind::HandleInUse => "handle-in-use",
             ApplicationErrorKind::TooManyWaiting => "too-many-waiting",
+            ApplicationErrorKind::NotWaiting => "not-waiting",
             ApplicationErrorKind::UnknownPeer => "unknown-peer",
             ApplicationErrorKind::Refused => "refused",
             ApplicationErrorKind::TooManyErrors => "too-many-errors",
@@ -407,6 +494,7 @@ impl ApplicationErrorKind {
             ApplicationErrorKind::TooManyPrograms => "end a program that is an NSLP on this node",
             ApplicationErrorKind::HandleInUse => "take another handle, or wait for the status of that message",
             ApplicationErrorKind::TooManyWaiting => "wait for the status of messages, then send on",
+            ApplicationErrorKind::NotWaiting => "nothing: the message was sent or is over; its status says which",
             ApplicationErrorKind::UnknownPeer => {
                 "name a peer by the number in an event that this connection got lately"
             }
@@ -433,6 +521,7 @@ impl ApplicationErrorKind {
             | ApplicationErrorKind::Order
             | ApplicationErrorKind::HandleInUse
             | ApplicationErrorKind::TooManyWaiting
+            | ApplicationErrorKind::NotWaiting
             | ApplicationErrorKind::UnknownPeer
             | ApplicationErrorKind::Refused => false,
         }
@@ -484,6 +573,11 @@ fn timeout_default() -> u64 {
     10_000
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -497,8 +591,15 @@ mod tests {
                 r#"{{"call":"send-message","handle":7,"session":"{}",{flow},"protocol":17,"destination_port":5060}},"data":"00ff","reliable":true,"secure":false,"inside":false,"peer":3,"timeout_ms":5,"hops":4}}"#,
                 "0a".repeat(16)
             ),
+            format!(
+                r#"{{"call":"send-message","handle":7,"session":"{}",{flow}}},"data":"","reliable":false,"secure":false,"inside":false,"timeout_ms":5,"state":"not-needed","priority":7,"ip_ttl":9}}"#,
+                "0a".repeat(16)
+            ),
+            r#"{"call":"abort-message","handle":7}"#.to_owned(),
+            format!(r#"{{"call":"abort-session","session":"{}"}}"#, "0a".repeat(16)),
             r#"{"call":"set-state-lifetime","lifetime_ms":0}"#.to_owned(),
             format!(r#"{{"call":"invalidate-routing-state",{flow}}},"bad":true}}"#),
+            format!(r#"{{"call":"invalidate-routing-state",{flow}}},"bad":false,"data":"0aff"}}"#),
         ] {
             let call: ApplicationCall = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(serde_json::to_string(&call).unwrap(), text);

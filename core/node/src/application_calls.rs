@@ -4,13 +4,14 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, ApiError, MessageHandle, SendOptions, SiiHandle, TransferAttributes};
+use netserv_gist::{ApiCall, ApiError, MessageHandle, SendOptions, SiiHandle, StateUse, TransferAttributes};
+use netserv_model::SessionId;
 use netserv_model::application::{
-    ApplicationCall, ApplicationError, ApplicationErrorKind as Kind, ApplicationEvent, InvalidateRoutingState,
-    Register, Registered, SendMessage, SetStateLifetime, VERSION,
+    AbortMessage, AbortSession, ApplicationCall, ApplicationError, ApplicationErrorKind as Kind, ApplicationEvent,
+    InvalidateRoutingState, Register, Registered, RoutingState, SendMessage, SetStateLifetime, VERSION,
 };
 
-use crate::applications::{ApplicationConfig, ClientId, mri_of};
+use crate::applications::{ApplicationConfig, ClientId, Told, mri_of};
 use crate::drain::{mri, toward};
 use crate::limits::{
     APPLICATION_BYTES_MAX, APPLICATION_MESSAGES_MAX, APPLICATION_NAME_CHARS_MAX, APPLICATION_TIMEOUT_MAX,
@@ -22,8 +23,14 @@ use crate::routes;
 impl Node {
     /// Takes a call of a program.
     pub(crate) fn application(&mut self, client: ClientId, line: u64, call: ApplicationCall) {
-        let handle =
-            if let ApplicationCall::SendMessage(SendMessage { handle, .. }) = &call { Some(*handle) } else { None };
+        let handle = match &call {
+            ApplicationCall::SendMessage(SendMessage { handle, .. })
+            | ApplicationCall::AbortMessage(AbortMessage { handle }) => Some(*handle),
+            ApplicationCall::Register(_)
+            | ApplicationCall::AbortSession(_)
+            | ApplicationCall::SetStateLifetime(_)
+            | ApplicationCall::InvalidateRoutingState(_) => None,
+        };
         let known = self.applications.get(client).map(|application| application.nslp_id);
         let result = match (call, known) {
             (ApplicationCall::Register(_), Some(_)) => {
@@ -32,6 +39,13 @@ impl Node {
             (ApplicationCall::Register(register), None) => self.register(client, register),
             (_, None) => Err((Kind::Order, "the program is not registered".to_owned())),
             (ApplicationCall::SendMessage(message), Some(nslp_id)) => self.send(client, line, nslp_id, message),
+            (ApplicationCall::AbortMessage(AbortMessage { handle }), Some(nslp_id)) => {
+                self.abort_message(client, nslp_id, handle)
+            }
+            (ApplicationCall::AbortSession(AbortSession { session }), Some(nslp_id)) => {
+                self.abort_session(client, nslp_id, session);
+                Ok(())
+            }
             (ApplicationCall::SetStateLifetime(lifetime), Some(nslp_id)) => {
                 self.set_lifetime(client, line, nslp_id, &lifetime)
             }
@@ -66,6 +80,7 @@ impl Node {
         let kind = match error {
             ApiError::QueueFull | ApiError::TableFull => Kind::TooManyWaiting,
             ApiError::UnknownPeer(_) => Kind::UnknownPeer,
+            ApiError::NotWaiting => Kind::NotWaiting,
             ApiError::UnknownNslp(_)
             | ApiError::TooLarge { .. }
             | ApiError::NoHops
@@ -74,7 +89,6 @@ impl Node {
             | ApiError::OwnDestination
             | ApiError::NoAddress
             | ApiError::NoRoute
-            | ApiError::NotWaiting
             | ApiError::UnknownQuery(_)
             | ApiError::TooManyRules(_) => Kind::Refused,
         };
@@ -110,7 +124,9 @@ impl Node {
 
     /// Sends a message of a program.
     fn send(&mut self, client: ClientId, line: u64, nslp_id: u16, message: SendMessage) -> Result<(), Refused> {
-        let SendMessage { handle, session, flow, data, reliable, secure, inside, peer, timeout_ms, hops } = message;
+        let SendMessage { handle, session, flow, data, reliable, secure, inside, peer, timeout_ms, hops, .. } = message;
+        let options =
+            SendOptions { state: state_of(message.state), priority: message.priority, ip_ttl: message.ip_ttl };
         let bytes = data.0.len();
         if let Some(application) = self.applications.get(client) {
             if application.handles.contains_key(&handle) {
@@ -132,12 +148,36 @@ impl Node {
         let timeout = Duration::from_millis(timeout_ms).min(APPLICATION_TIMEOUT_MAX);
         let attributes = TransferAttributes { reliable, secure, inside };
         self.may_wait()?;
-        let Some(handle) = self.applications.send(client, handle, bytes) else { return Ok(()) };
-        let (data, options) = (data.0, SendOptions::default());
+        let Some(handle) = self.applications.send(client, handle, bytes, (session, &mri)) else { return Ok(()) };
+        let data = data.0;
         let call =
             ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, options };
         self.call_for(client, line, call);
         Ok(())
+    }
+
+    /// Takes a message of a program back, which still waits for a route of the kernel or of GIST, or for a connection.
+    fn abort_message(&mut self, client: ClientId, nslp_id: u16, handle: u64) -> Result<(), Refused> {
+        let not_waiting = || (Kind::NotWaiting, format!("no message {handle} waits to be sent"));
+        let (own, sent) = self.applications.waiting(client, handle).ok_or_else(not_waiting)?;
+        let (session, mri) = (sent.session, sent.mri.clone());
+        if self.routes.withdraw(own) {
+            if let Told::Client(client, words) = self.applications.cancelled(nslp_id, own) {
+                self.outputs.push_back(Output::Application(client, words));
+            }
+            return Ok(());
+        }
+        let call = ApiCall::AbortMessage { nslp_id, session, mri, handle: own };
+        // No address of the node's is in what it does.
+        let result = self.gist.handle_api(self.now.instant, call, Ipv4Addr::UNSPECIFIED.into());
+        result.map_err(|_| not_waiting())
+    }
+
+    /// Takes all messages of a session back that still wait; those that were sent have their status on its way.
+    fn abort_session(&mut self, client: ClientId, nslp_id: u16, session: SessionId) {
+        for handle in self.applications.waiting_of(client, session) {
+            let _ = self.abort_message(client, nslp_id, handle);
+        }
     }
 
     fn set_lifetime(
@@ -171,8 +211,9 @@ impl Node {
         doubt: &InvalidateRoutingState,
     ) -> Result<(), Refused> {
         let mri = mri_of(&doubt.flow).map_err(|cause| (Kind::Malformed, cause.to_owned()))?;
+        let data = doubt.data.as_ref().map(|data| data.0.clone());
         self.may_wait()?;
-        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), mri, bad: doubt.bad, data: None };
+        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), mri, bad: doubt.bad, data };
         self.call_for(client, line, call);
         Ok(())
     }
@@ -230,6 +271,14 @@ fn allowed(config: &ApplicationConfig, nslp_id: u16, router_alert: Option<u16>) 
 fn is_unicast(address: IpAddr) -> bool {
     let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(broadcast || address.is_multicast() || address.is_unspecified() || address.is_loopback())
+}
+
+fn state_of(state: RoutingState) -> StateUse {
+    match state {
+        RoutingState::Needed => StateUse::Needed,
+        RoutingState::Queried => StateUse::Queried,
+        RoutingState::NotNeeded => StateUse::NotNeeded,
+    }
 }
 
 fn handle_of(call: &ApiCall) -> Option<MessageHandle> {

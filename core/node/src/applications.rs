@@ -8,8 +8,10 @@ mod told;
 
 use std::collections::BTreeMap;
 
-use netserv_gist::{Event, MessageHandle, SiiHandle};
+use netserv_gist::{Event, FailReason, MessageHandle, SendStatus, SiiHandle};
+use netserv_model::SessionId;
 use netserv_model::application::{ApplicationEvent, ApplicationInfo};
+use netserv_wire::gist::Mri;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use flow::mri_of;
@@ -73,10 +75,12 @@ pub(crate) struct Application {
 }
 
 /// A message without a status.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) client: ClientId,
     pub(crate) handle: u64,
+    pub(crate) session: SessionId,
+    pub(crate) mri: Mri,
     bytes: usize,
 }
 
@@ -116,14 +120,39 @@ impl Applications {
     }
 
     /// Returns the node's own name for a message of a program, which is open until [`Applications::ended`].
-    pub(crate) fn send(&mut self, client: ClientId, handle: u64, bytes: usize) -> Option<MessageHandle> {
+    pub(crate) fn send(
+        &mut self,
+        client: ClientId,
+        handle: u64,
+        bytes: usize,
+        (session, mri): (SessionId, &Mri),
+    ) -> Option<MessageHandle> {
         let application = self.clients.get_mut(&client)?;
         let own = MessageHandle(HANDLES_FIRST | self.last);
         self.last += 1;
         application.handles.insert(handle, own);
         application.bytes += bytes;
-        self.sent.insert(own, Sent { client, handle, bytes });
+        self.sent.insert(own, Sent { client, handle, session, mri: mri.clone(), bytes });
         Some(own)
+    }
+
+    /// Returns a message of a program that has no status.
+    pub(crate) fn waiting(&self, client: ClientId, handle: u64) -> Option<(MessageHandle, &Sent)> {
+        let own = self.clients.get(&client)?.handles.get(&handle)?;
+        Some((*own, self.sent.get(own)?))
+    }
+
+    /// Returns the names of a program's messages of a session that have no status.
+    pub(crate) fn waiting_of(&self, client: ClientId, session: SessionId) -> Vec<u64> {
+        let handles = self.clients.get(&client).map(|application| &application.handles);
+        let is_of = |own: &MessageHandle| self.sent.get(own).is_some_and(|sent| sent.session == session);
+        handles.into_iter().flatten().filter(|(_, own)| is_of(own)).map(|(handle, _)| *handle).collect()
+    }
+
+    /// Ends a message that was taken back before GIST had it; returns what its program is told.
+    pub(crate) fn cancelled(&mut self, nslp_id: u16, own: MessageHandle) -> Told {
+        let status = SendStatus::Failed(FailReason::Cancelled);
+        self.tell(Event::MessageStatus { nslp_id, handle: own, status, carriage: None })
     }
 
     /// Ends a message; returns whose it was, and under which name.

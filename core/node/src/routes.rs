@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use netserv_gist::ApiCall;
+use netserv_gist::{ApiCall, MessageHandle};
 use netserv_model::api::PostRequest;
 use netserv_model::effect::EffectId;
 
@@ -102,6 +102,25 @@ impl Routes {
         }
         self.known.insert(destination, local);
         (waiters, None)
+    }
+
+    /// Takes a message of a program back that waits; returns whether it did.
+    pub(crate) fn withdraw(&mut self, message: MessageHandle) -> bool {
+        let is_it = |waiter: &Waiter| match waiter {
+            Waiter::Application(_, _, call) => {
+                matches!(&**call, ApiCall::SendMessage { handle, .. } if *handle == message)
+            }
+            Waiter::Message(_) | Waiter::Post(..) => false,
+        };
+        for asked in self.asked.values_mut() {
+            if let Some(at) = asked.waiters.iter().position(is_it) {
+                asked.waiters.remove(at);
+                self.waiting -= 1;
+                self.of_applications -= 1;
+                return true;
+            }
+        }
+        false
     }
 
     /// Forgets what is known, since routes changed.

@@ -38,9 +38,11 @@ impl Budget {
 /// Returns how many calls a call counts for.
 pub fn cost(call: &ApplicationCall) -> u32 {
     match call {
-        ApplicationCall::Register(_) | ApplicationCall::SendMessage(_) => 1,
+        ApplicationCall::Register(_) | ApplicationCall::SendMessage(_) | ApplicationCall::AbortMessage(_) => 1,
         ApplicationCall::SetStateLifetime(lifetime) if lifetime.session.is_some() && lifetime.flow.is_some() => 1,
-        ApplicationCall::SetStateLifetime(_) | ApplicationCall::InvalidateRoutingState(_) => APPLICATION_WIDE_CALL,
+        ApplicationCall::SetStateLifetime(_)
+        | ApplicationCall::AbortSession(_)
+        | ApplicationCall::InvalidateRoutingState(_) => APPLICATION_WIDE_CALL,
     }
 }
 
@@ -71,6 +73,8 @@ mod tests {
             (r#""set-state-lifetime","lifetime_ms":1"#.to_owned(), APPLICATION_WIDE_CALL),
             (format!(r#""set-state-lifetime","lifetime_ms":1,"flow":{flow}"#), APPLICATION_WIDE_CALL),
             (format!(r#""set-state-lifetime","lifetime_ms":1,"flow":{flow},"session":"{session}""#), 1),
+            (r#""abort-message","handle":1"#.to_owned(), 1),
+            (format!(r#""abort-session","session":"{session}""#), APPLICATION_WIDE_CALL),
             (format!(r#""invalidate-routing-state","flow":{flow}"#), APPLICATION_WIDE_CALL),
         ] {
             assert_eq!(cost(&serde_json::from_str(&format!("{{\"call\":{call}}}")).unwrap()), calls, "{call}");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events of GIST in the words of programs.
 
-use netserv_gist::{Event, FailReason, IcmpKind, NoPeerReason, Notification, RouteStatus, SendStatus, SiiHandle};
+use netserv_gist::{
+    Carriage, Event, FailReason, IcmpKind, Mode, NoPeerReason, Notification, RouteStatus, SendStatus, SiiHandle,
+};
 use netserv_model::application::{
-    ApplicationEvent, MessageStatus, NetworkNotification, Payload, RecvMessage, RouteNews, SentAs,
+    ApplicationEvent, Carried, Carrier, MessageStatus, NetworkNotification, Payload, RecvMessage, RouteNews, SentAs,
 };
 
 use super::flow::flow_of;
@@ -37,7 +39,7 @@ pub(super) fn words(event: &Event, names: &mut Names<'_>) -> Option<ApplicationE
             hops,
             nslp_id: _,
             association: _,
-            provenance: _,
+            provenance,
             query: _,
             claims: _,
         } => Some(ApplicationEvent::RecvMessage(Box::new(RecvMessage {
@@ -49,6 +51,7 @@ pub(super) fn words(event: &Event, names: &mut Names<'_>) -> Option<ApplicationE
             local_address: *local,
             interface: interface.0,
             ip_distance: *ip_distance,
+            ip_ttl: provenance.ip_ttl,
             reliable: attributes.reliable,
             secure: attributes.secure,
             validated: *validated,
@@ -68,7 +71,7 @@ pub(super) fn words(event: &Event, names: &mut Names<'_>) -> Option<ApplicationE
 
 /// Returns the status of a message under the program's name for it.
 pub(super) fn status(handle: u64, event: &Event) -> Option<ApplicationEvent> {
-    let Event::MessageStatus { status, .. } = event else { return None };
+    let Event::MessageStatus { status, carriage, .. } = event else { return None };
     let (status, why) = match status {
         SendStatus::Sent => (SentAs::Sent, None),
         SendStatus::NoPeer(reason) => (SentAs::NoPeer, Some(no_peer(*reason))),
@@ -76,7 +79,22 @@ pub(super) fn status(handle: u64, event: &Event) -> Option<ApplicationEvent> {
     };
     let (reason, detail) = why.unzip();
     let reason = reason.map(str::to_owned);
-    Some(ApplicationEvent::MessageStatus(MessageStatus { handle, status, reason, detail }))
+    Some(ApplicationEvent::MessageStatus(MessageStatus {
+        handle,
+        status,
+        reason,
+        detail,
+        carried: carriage.map(carried),
+    }))
+}
+
+fn carried(Carriage { attributes, mode }: Carriage) -> Carried {
+    let by = match mode {
+        Mode::Connection => Carrier::Connection,
+        Mode::Datagram => Carrier::Datagram,
+        Mode::QMode => Carrier::QMode,
+    };
+    Carried { by, reliable: attributes.reliable, secure: attributes.secure }
 }
 
 fn news(kind: Notification) -> (RouteNews, Option<SiiHandle>) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netserv_gist::limits::GUESTS_MAX;
 use netserv_gist::{Disposition, InterfaceId, Transmit};
 use netserv_model::application::{
-    ApplicationCall, ApplicationErrorKind as Kind, ApplicationEvent, RecvMessage, RouteNews, SentAs,
+    ApplicationCall, ApplicationErrorKind as Kind, ApplicationEvent, Carrier, RecvMessage, RouteNews, SentAs,
 };
 
 use super::*;
@@ -128,6 +128,125 @@ fn a_lifetime_neither_overtakes_its_message_nor_needs_a_route() {
     net.call("near", A, &give_up);
     assert_eq!(net.statuses("near", A), [(1, SentAs::Failed, Some("cancelled".to_owned()))]);
     assert_eq!(net.node("near").view().gist.state_counts().querying, 0);
+}
+
+/// Goal: a message is taken back wherever it waits, once, with its one status; one that was sent is not. Method: it waits for a
+/// route of the kernel, then for a handshake.
+#[test]
+fn a_message_that_waits_is_taken_back_and_one_that_was_sent_is_not() {
+    let abort = |handle| format!("{{\"call\":\"abort-message\",\"handle\":{handle}}}");
+    let cancelled = |handle| (handle, SentAs::Failed, Some("cancelled".to_owned()));
+    let mut net = Net::new();
+    net.call("near", A, &abort(1));
+    assert_eq!(net.errors("near", A), [(Kind::Order, Some(1))]);
+    net.register("near", A, PING);
+    net.register("near", B, PONG);
+    net.register("far", A, PING);
+
+    net.answers = false;
+    net.call("near", A, &send(1, "aa", ""));
+    net.call("near", A, &send(2, "bb", ""));
+    net.call("near", B, &abort(1));
+    assert_eq!(net.errors("near", B), [(Kind::NotWaiting, Some(1))], "another's message");
+    net.call("near", A, &abort(1));
+    assert_eq!(net.statuses("near", A), [cancelled(1)]);
+    net.call("near", A, &abort(1));
+    assert_eq!(net.errors("near", A), [(Kind::NotWaiting, Some(1))]);
+    net.answers = true;
+    net.run();
+    assert_eq!(net.node("near").counters().route_waiters, 0);
+    assert_eq!(net.messages("far", A).len(), 1);
+    assert_eq!(net.messages("far", A)[0].1.data.0[0], 0xbb);
+    assert_eq!(net.statuses("near", A), [(2, SentAs::Sent, None)]);
+    net.call("near", A, &abort(2));
+    assert_eq!(net.errors("near", A), [(Kind::NotWaiting, Some(2))], "it was sent");
+
+    let other = |text: String| text.replace(SESSION, &"0b".repeat(16));
+    net.call("near", A, &other(send(3, "cc", "")));
+    net.call("near", A, &abort(3));
+    assert_eq!(net.statuses("near", A), [cancelled(3)]);
+    net.run();
+    assert_eq!(net.messages("far", A).len(), 1, "nothing of it came");
+    assert_eq!(net.node("near").view().gist.state_counts().querying, 1, "the Query that nobody waits for is over");
+}
+
+#[test]
+fn a_session_is_taken_back_with_all_that_waits_and_nothing_else() {
+    let mut net = Net::new();
+    net.register("near", A, PING);
+    net.register("near", B, PONG);
+    let other = |text: String| text.replace(SESSION, &"0b".repeat(16));
+    net.call("near", A, &send(1, "aa", ""));
+    net.answers = false;
+    net.call("near", A, &send(2, "aa", "").replace("10.0.9.9", "10.0.9.8"));
+    net.call("near", A, &other(send(3, "aa", "")));
+    net.call("near", B, &send(1, "aa", ""));
+    net.call("near", A, &format!("{{\"call\":\"abort-session\",\"session\":\"{SESSION}\"}}"));
+    let cancelled = |handle| (handle, SentAs::Failed, Some("cancelled".to_owned()));
+    let mut statuses = net.statuses("near", A);
+    statuses.sort_by_key(|(handle, ..)| *handle);
+    assert_eq!(statuses, [cancelled(1), cancelled(2)]);
+    assert_eq!([net.events("near", A), net.events("near", B)], [[], []]);
+    let waiting = net.node("near").applications().into_iter().map(|one| one.waiting);
+    assert_eq!(waiting.collect::<Vec<_>>(), [1, 1], "another session, and another program");
+}
+
+/// Goal: what RFC 5971 B.1 has of a message's transfer is the program's to say, and B.3 of how it went is told.
+#[test]
+fn a_program_says_which_state_priority_and_ttl_its_messages_have_and_is_told_how_they_went() {
+    let carried = |net: &mut Net| {
+        let of = |event| {
+            let ApplicationEvent::MessageStatus(status) = event else { panic!("{event:?}") };
+            (status.handle, status.carried.map(|carried| (carried.by, carried.reliable)))
+        };
+        net.events("near", A).into_iter().map(of).collect::<Vec<_>>()
+    };
+    let mut net = Net::new();
+    net.register("near", A, PING);
+    net.register("far", A, PING);
+    net.call("near", A, &send(1, "aa", "\"state\":\"not-needed\",\"ip_ttl\":9,"));
+    let sent = net.sent("near");
+    assert!(matches!(sent[..], [Transmit::QMode { ttl: Some(9), .. }]), "{sent:?}");
+    assert_eq!(carried(&mut net), [(1, Some((Carrier::QMode, false)))]);
+    net.run();
+    let [(_, ref message)] = net.messages("far", A)[..] else { panic!("it comes once") };
+    assert_eq!((message.validated, message.ip_ttl, message.data.0[0]), (false, Some(63), 0xaa));
+    assert_eq!(net.node("near").view().gist.state_counts(), Default::default(), "no state is made for it");
+
+    for (handle, priority) in [(2, 0), (3, 7)] {
+        net.call("near", A, &send(handle, "bb", &format!("\"priority\":{priority},")));
+    }
+    net.run();
+    let by_datagram = Some((Carrier::Datagram, false));
+    assert_eq!(carried(&mut net), [(3, by_datagram), (2, by_datagram)]);
+
+    let upstream = |handle| send(handle, "cc", "\"state\":\"queried\",").replace("downstream", "upstream");
+    let of_others = |text: String| text.replace("10.0.0.1", "10.0.8.8").replace(SESSION, &"0b".repeat(16));
+    net.call("near", A, &of_others(upstream(4)));
+    let sent = net.sent("near");
+    assert!(matches!(sent[..], [Transmit::QMode { ttl: Some(255), .. }]), "{sent:?}");
+    net.call("near", A, &send(5, "cc", "\"ip_ttl\":0,"));
+    assert_eq!(net.errors("near", A), [(Kind::Refused, Some(5))]);
+}
+
+#[test]
+fn what_a_program_says_of_a_doubted_route_comes_with_the_next_query() {
+    let mut net = Net::new();
+    net.register("near", A, PING);
+    net.register("far", A, PING);
+    net.call("near", A, &send(1, "aa", ""));
+    net.run();
+    net.events("far", A);
+    let doubt =
+        |data: &str| format!("{{\"call\":\"invalidate-routing-state\",\"flow\":{},\"data\":\"{data}\"}}", flow(""));
+    net.call("near", A, &doubt("77"));
+    net.run();
+    let said: Vec<_> =
+        net.messages("far", A).into_iter().map(|(_, message)| (message.validated, message.data.0)).collect();
+    assert!(said.contains(&(false, vec![0x77, 0, 0, 0])), "{said:?}");
+    net.events("near", A);
+    net.call("near", A, &doubt(&"00".repeat(netserv_gist::limits::HANDSHAKE_DATA_BYTES_MAX + 1)));
+    assert_eq!(net.errors("near", A), [(Kind::Refused, None)]);
 }
 
 /// Goal: a call that waits for a route does not go out for a program that came later under the same NSLPID.
