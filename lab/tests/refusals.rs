@@ -153,6 +153,7 @@ fn nodes_that_are_slow_absent_or_none() {
         | Outcome::Refreshed { .. }
         | Outcome::Replaced { .. }
         | Outcome::Removed
+        | Outcome::Told
         | Outcome::Probed
         | Outcome::WouldDo { .. }
         | Outcome::NotTargeted { .. } => None,

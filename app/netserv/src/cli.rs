@@ -60,6 +60,7 @@ pub struct Global {
 pub enum Command {
     Setup(cmd::setup::Setup),
     Remove(cmd::remove::Remove),
+    Tell(cmd::tell::Tell),
     Probe(cmd::probe::Probe),
     Path(cmd::probe::Path),
     Watch(cmd::watch::Watch),

@@ -118,6 +118,8 @@ fn line(sequence: u64, event: NotifyEvent, nodes: Vec<netserv_model::NodeId>, de
         event,
         nodes,
         detail: detail.to_owned(),
+        topic: None,
+        body: Vec::new(),
     };
     EventLine::News(Box::new(EventRecord { sequence, time: UnixTime(1_795_226_401_204), notify }))
 }

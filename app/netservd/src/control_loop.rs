@@ -17,7 +17,7 @@ use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::notify::Notify;
 use netserv_model::policy::NodePolicy;
 use netserv_model::trace::TraceRequest;
-use netserv_model::{Instant, Refusal};
+use netserv_model::{Instant, Refusal, Topic};
 use netserv_node::{CallId, ClientId, Input, Node, Output, What};
 use netserv_packet_loop::PacketCommand;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
@@ -511,9 +511,10 @@ fn log(notice: &Notice) {
             tracing::info!(request = request.0, %outcome, took_us, "answer");
         }
         Notice::Notified(notify) => {
-            let Notify { session, user, module, node, event, nodes, detail, nonce: _ } = &**notify;
+            let Notify { session, user, module, node, event, nodes, detail, topic, nonce: _, body: _ } = &**notify;
+            let topic = topic.as_ref().map(Topic::as_str);
             let nodes = nodes.iter().map(NodeId::as_str).collect::<Vec<_>>().join(", ");
-            tracing::info!(%session, %user, %module, %node, event = event.as_str(), nodes, detail, "news of a path");
+            tracing::info!(%session, %user, %module, %node, event = event.as_str(), topic, nodes, detail, "news of a path");
         }
         Notice::Dissolved { user, module, refusal } => {
             tracing::warn!(%user, %module, %refusal, "a service is removed");

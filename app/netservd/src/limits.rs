@@ -57,6 +57,10 @@ pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
 pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
 /// Frames to one worker that wait for it to read others; one that has more of them is killed.
 pub const FRAMES_UNSENT_MAX: usize = 64;
+/// Control messages to the modules of one worker of which it has not said whether they are in an inbox; further ones are refused.
+pub const TELLS_UNANSWERED_MAX: usize = 64;
+/// Messages of the modules of one worker that go to the controller within a second: a burst of each of them.
+pub const NOTIFIES_PER_WORKER_MAX: u32 = 320;
 /// How long a worker without room for frames is left alone.
 pub const SEND_PAUSE: Duration = Duration::from_millis(50);
 /// How long a worker may take to write what its modules keep, when it is told to end.

@@ -131,6 +131,8 @@ mod tests {
             event,
             nodes: Vec::new(),
             detail: String::new(),
+            topic: None,
+            body: Vec::new(),
         }
     }
 

@@ -203,6 +203,7 @@ async fn run_node(
         Vec::new()
     });
     // Billing goes by it: rather no node than one that counts from nothing.
+    let messages = records.messages().context("messages to modules cannot be read")?;
     let usage = records.usage().context("what was used before cannot be read")?;
     let (modules, repository) = match keeper {
         Some(keeper) => {
@@ -249,7 +250,7 @@ async fn run_node(
     }
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
-    control.run(Stored { installed, usage }, inbox, answers).await;
+    control.run(Stored { installed, usage, messages }, inbox, answers).await;
     // They are ours; if somebody removed them, that is as good.
     let _ = std::fs::remove_file(&config.socket);
     let _ = config.signaling.applications.is_on().then(|| std::fs::remove_file(&config.signaling.applications.socket));

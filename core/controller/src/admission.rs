@@ -37,7 +37,7 @@ impl Controller {
         if self.policy.host_only {
             return match &request.body {
                 Body::Probe(_) => Ok((None, Freshness::Fresh)),
-                Body::Setup(_) | Body::Remove(_) => {
+                Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => {
                     Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)).into())
                 }
             };
@@ -56,6 +56,7 @@ impl Controller {
         let module = match &request.body {
             Body::Setup(setup) => Some(&setup.module.name),
             Body::Remove(remove) => Some(&remove.module),
+            Body::Tell(tell) => Some(&tell.module),
             Body::Probe(_) => None,
         };
         if !request.dry_run
@@ -69,6 +70,11 @@ impl Controller {
         let time = self.check_fresh(request)?;
         // Before anything is noted: it may be for this node later.
         self.check_target(request, module.is_some_and(|module| self.is_taken(user, module)))?;
+        if let Body::Tell(tell) = &request.body {
+            // Its number says whether it came before, so its nonce need not be remembered.
+            self.newest.check(user, &tell.module, request.created, false)?;
+            return Ok((Some(user.clone()), time));
+        }
         let late = matches!(time, Freshness::Late { .. });
         let is_remove = matches!(request.body, Body::Remove(_));
         if let Some(module) = module.filter(|_| !is_remove) {
@@ -358,7 +364,7 @@ fn is_harmless(body: &Body) -> bool {
             Ask::Nodes | Ask::Blocks | Ask::Load => true,
             Ask::Modules | Ask::Policy => false,
         }),
-        Body::Setup(_) | Body::Remove(_) => false,
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => false,
     }
 }
 

@@ -32,6 +32,10 @@ pub struct Counters {
     pub usage_store_failures: u64,
     /// Times that meters could not be read.
     pub meter_failures: u64,
+    /// Messages of modules that went to the requesters of their SETUPs.
+    pub module_notifies: u64,
+    /// Messages of modules that did not, since there were too many.
+    pub module_notifies_dropped: u64,
     /// Outcomes and news that nothing waited for.
     pub stray_events: u64,
 }
@@ -49,6 +53,7 @@ fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Refreshed { .. } => "refreshed",
         Outcome::Replaced { .. } => "replaced",
         Outcome::Removed => "removed",
+        Outcome::Told => "told",
         Outcome::Probed => "probed",
         Outcome::NotTargeted { .. } => "not-targeted",
         Outcome::WouldDo { .. } => "would-do",

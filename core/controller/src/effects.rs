@@ -27,6 +27,8 @@ pub(crate) enum Purpose {
     Start(WorkerId),
     /// A worker of a generation is told to load a module into a place.
     Load(WorkerId, Option<EffectId>, ModuleSlot),
+    /// A message is put into the inbox of a module.
+    Tell,
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -114,6 +116,11 @@ impl Controller {
         }
     }
 
+    /// Answers a request once an effect is done.
+    pub(crate) fn answer_after(&mut self, id: EffectId, ticket: PendingAnswer, outcome: Outcome) {
+        self.effects.answers.entry(id).or_default().push((ticket, outcome));
+    }
+
     /// Takes the outcome of an effect; each has one.
     pub(crate) fn end_effect(&mut self, id: EffectId, outcome: EffectOutcome) {
         let Some(purpose) = self.effects.close(id) else {
@@ -153,6 +160,7 @@ impl Controller {
                 self.counters.store_failures += 1;
                 self.commands.push_back(Command::Notify(Notice::NotStored { user, module, refusal }));
             }
+            (Purpose::Tell, outcome) => self.told(id, failure(outcome)),
             (Purpose::Meters, EffectOutcome::Metered(meters)) => self.metered(Some(*meters)),
             (Purpose::Meters, _) => self.metered(None),
             (Purpose::Usage, outcome) => self.usage_stored(outcome == EffectOutcome::Done),

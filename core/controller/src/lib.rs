@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod control;
 mod counters;
 mod effects;
 mod expiry;
@@ -55,6 +56,7 @@ use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixT
 pub use counters::Counters;
 
 use admission::Freshness;
+use control::{PendingTell, ToldBefore};
 use effects::{Effects, Purpose};
 use expiry::Timers;
 use ledger::Ledger;
@@ -84,6 +86,9 @@ pub struct Controller {
     nonces: Nonces,
     newest: Newest,
     quarantine: Quarantine,
+    /// Messages that workers are asked to put into inboxes.
+    tells: BTreeMap<EffectId, PendingTell>,
+    told_before: ToldBefore,
     counters: Counters,
     ledger: Ledger,
     metering: Metering,
@@ -111,6 +116,8 @@ impl Controller {
             nonces: Nonces::default(),
             newest: Newest::default(),
             quarantine: Quarantine::default(),
+            tells: BTreeMap::new(),
+            told_before: ToldBefore::default(),
             counters: Counters::default(),
             ledger: Ledger::default(),
             metering: Metering::default(),
@@ -127,7 +134,7 @@ impl Controller {
     /// forgotten. Requests that were made before this moment, to the second, are refused from here on, as they may have
     /// been carried out before the restart.
     pub fn restore(&mut self, now: Now, stored: impl Into<Stored>) {
-        let Stored { installed, usage } = stored.into();
+        let Stored { installed, usage, messages } = stored.into();
         self.now = now;
         if !usage.is_empty() {
             self.ledger.restore(usage);
@@ -138,7 +145,7 @@ impl Controller {
         if plan != AddressPlan::default() {
             self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
         }
-        self.restore_records(installed);
+        self.restore_records(installed, messages);
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
@@ -173,7 +180,13 @@ impl Controller {
             (Body::Remove(remove), Some(user)) => {
                 self.take_task(&(user, remove.module), ticket, origin, Task::Remove, request.dry_run);
             }
-            (Body::Setup(_) | Body::Remove(_), None) => unreachable!("admission lets only a PROBE be without a user"),
+            (Body::Tell(tell), Some(user)) => {
+                let key = (user, tell.module.clone());
+                self.tell(key, ticket, tell, request.created, request.dry_run);
+            }
+            (Body::Setup(_) | Body::Remove(_) | Body::Tell(_), None) => {
+                unreachable!("admission lets only a PROBE be without a user")
+            }
         }
     }
 
@@ -220,6 +233,7 @@ impl Controller {
             WorkerNews::Died { refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
             WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
             WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),
+            WorkerNews::Notified { slot, message } => self.notified(&worker, slot, message),
         }
     }
 

@@ -11,6 +11,7 @@ use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, clamp_limits, merged_properties, narrowed};
+use crate::control::Control;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
@@ -129,7 +130,8 @@ impl Controller {
         let Some(entry) = self.entry(key) else { return };
         let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
         let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
-        let old = entry.active.take();
+        let mut old = entry.active.take();
+        let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
         let kept = old.as_ref().filter(|_| ticket.is_none()).map(Active::lease);
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
@@ -137,12 +139,14 @@ impl Controller {
             self.retire(key, &old);
         }
         let mut active = self.activate(key, origin, setup, candidate);
+        active.control = control;
         if let Some(lease) = kept {
             active.keep_lease(lease);
         }
         self.store(key, &active.record);
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
         self.entry_or_new(key).active = Some(active);
+        self.tell_rest(key);
         self.order_packets(&key.0);
         if let Some(ticket) = ticket {
             self.answer_when_done(&key.0, ticket, outcome);
@@ -180,6 +184,7 @@ impl Controller {
     pub(crate) fn uninstall(&mut self, key: &Key) -> bool {
         let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.retire(key, &active);
+        self.remember_told(key, &active.control);
         self.forget(key);
         self.order_packets(&key.0);
         self.check_services(&key.0);
@@ -217,6 +222,8 @@ impl Controller {
 
     /// Asks a worker to load a module.
     pub(crate) fn load_into(&mut self, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
+        let key = (worker.user.clone(), what.manifest.module().name);
+        let messages = self.active(&key).map(|active| active.control.give_kept()).unwrap_or_default();
         let user = self.policy.users.get(&worker.user);
         let (granted, container) = user.map(|user| (user.module_limits, user.container)).unwrap_or_default();
         let load = ModuleLoad {
@@ -233,6 +240,7 @@ impl Controller {
             server: what.manifest.server.clone(),
             chain: what.chain.to_vec(),
             blocks: self.policy.blocks.keys().cloned().collect(),
+            messages,
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         let generation = self.worker(worker).and_then(|worker| worker.generation);
@@ -393,6 +401,7 @@ impl Controller {
             return;
         }
         active.run = Run::Running;
+        self.tell_rest(key);
         self.order_packets(&key.0);
         self.install_rules(key);
     }
@@ -436,6 +445,7 @@ impl Controller {
             run: Run::Running,
             backoff: Backoff::default(),
             restarts: 0,
+            control: Control::default(),
             last_failure: None,
         }
     }

@@ -34,6 +34,14 @@ pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
 /// How long the load of a module may stay unanswered.
 pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Control messages to one module within a second.
+pub const TELLS_PER_SECOND_MAX: usize = 20;
+/// How long a worker may take to say whether a control message is in the inbox.
+pub const TELL_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Modules that are not installed any more of which the last control message is remembered; over it, the one that would be
+/// forgotten first is.
+pub const TOLD_REMEMBERED_MAX: usize = 4096;
+
 /// How often meters are read while there is something to read.
 pub const METER_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon they are read after something began or ended.

@@ -42,6 +42,7 @@ impl Controller {
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
             Timer::StopIdle(worker) => self.stop_idle(&worker),
+            Timer::Tell(id) => self.tell_overdue(id),
             Timer::ReadMeters => self.meter_due(),
         }
     }
@@ -150,7 +151,8 @@ impl Controller {
     pub(crate) fn tell_requesters(&mut self, key: &Key, event: NotifyEvent, detail: String) {
         let Some(origin) = self.active(key).map(|active| active.origin()) else { return };
         let (user, module) = key.clone();
-        let news = ModuleNews { user, module, session: origin.session, nonce: origin.nonce, event, detail };
+        let (session, nonce) = (origin.session, origin.nonce);
+        let news = ModuleNews { user, module, session, nonce, event, detail, message: None };
         self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Installed modules that failed, or that a restart of the node took down.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use netserv_model::effect::{EffectId, InstalledRecord};
+use netserv_model::control::ControlMessage;
+use netserv_model::effect::{EffectId, InstalledRecord, StoredMessage};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::request::Setup;
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, Topic, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, narrowed};
+use crate::control::Control;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
@@ -94,9 +97,13 @@ impl Controller {
         self.pump(&key.0);
     }
 
-    /// Takes over the modules of an earlier run, in install order.
-    pub(crate) fn restore_records(&mut self, mut records: Vec<InstalledRecord>) {
+    /// Takes over the modules of an earlier run, in install order, with the last messages to them.
+    pub(crate) fn restore_records(&mut self, mut records: Vec<InstalledRecord>, messages: Vec<StoredMessage>) {
         records.sort_by_key(|record| record.order);
+        let mut kept: BTreeMap<Key, BTreeMap<Topic, ControlMessage>> = BTreeMap::new();
+        for StoredMessage { user, module, message } in messages {
+            kept.entry((user, module)).or_default().insert(message.topic.clone(), message);
+        }
         for record in records {
             self.next_order = self.next_order.max(record.order.saturating_add(1));
             let key = (record.user.clone(), record.module.name.clone());
@@ -108,7 +115,8 @@ impl Controller {
                 self.counters.leases_expired += 1;
                 self.forget(&key);
             } else if self.may_stay(&key, &record) {
-                self.restore_record(&key, record);
+                let control = Control::with(kept.remove(&key).unwrap_or_default());
+                self.restore_record(&key, record, control);
             } else {
                 self.counters.revoked += 1;
                 self.forget(&key);
@@ -200,7 +208,7 @@ impl Controller {
         installed < MODULES_PER_USER_MAX && user.is_some_and(|user| filters::check(user, &record.filters).is_ok())
     }
 
-    fn restore_record(&mut self, key: &Key, mut record: InstalledRecord) {
+    fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
         let left = record.lease_until.distance(self.now.wall).min(self.policy.ttl_max);
         record.lease_until = self.now.wall + left;
         let lease_end = self.now.instant + left;
@@ -216,6 +224,7 @@ impl Controller {
             run: Run::Fetching(job),
             backoff: Backoff::default(),
             restarts: 0,
+            control,
             last_failure: None,
         };
         self.timers.set(Timer::Lease(key.clone()), lease_end);

@@ -10,6 +10,7 @@ use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
 use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId};
 
+use crate::control::Control;
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
 
@@ -110,6 +111,8 @@ pub(crate) struct Active {
     pub(crate) run: Run,
     pub(crate) backoff: Backoff,
     pub(crate) restarts: u32,
+    /// Its control messages.
+    pub(crate) control: Control,
     pub(crate) last_failure: Option<Refusal>,
 }
 

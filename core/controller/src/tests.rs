@@ -3,6 +3,7 @@
 
 mod admission;
 mod bounds;
+mod control;
 mod failures;
 mod flavours;
 mod lifecycle;

@@ -92,7 +92,7 @@ pub enum Side {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Methods {
-    /// Those to install modules.
+    /// Those to install modules, and to tell them something.
     pub setup: Users,
     /// Those to remove modules.
     pub remove: Users,
@@ -105,7 +105,7 @@ impl Methods {
     #[must_use]
     pub fn have(&self, body: &Body, user: Option<&UserId>) -> bool {
         let users = match body {
-            Body::Setup(_) => &self.setup,
+            Body::Setup(_) | Body::Tell(_) => &self.setup,
             Body::Remove(_) => &self.remove,
             Body::Probe(_) => &self.probe,
         };

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::{ControlMessage, ModuleMessage};
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
@@ -71,6 +72,8 @@ pub struct ModuleNews {
     pub event: NotifyEvent,
     /// Why, for people.
     pub detail: String,
+    /// What the module says, if it says something.
+    pub message: Option<ModuleMessage>,
 }
 
 /// Names one change of the policy, until it is in force.
@@ -140,6 +143,8 @@ impl Job {
     pub fn is_ordered(&self) -> bool {
         match self {
             Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::ReadMeters | Job::Route(_) => false,
+            // The module that it is for runs, so what came before is done as far as it matters.
+            Job::Workers(WorkerJob::Tell { .. }) | Job::Store(StoreJob::PutMessage { .. }) => false,
             Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Permit(_) | Job::Limit(_) | Job::Store(_) => {
                 true
             }
@@ -204,6 +209,15 @@ pub enum WorkerJob {
         /// Their places.
         slots: Vec<ModuleSlot>,
     },
+    /// Put a message into the inbox of a running module. Done means that it is there.
+    Tell {
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// The message.
+        message: ControlMessage,
+    },
 }
 
 impl WorkerJob {
@@ -213,7 +227,8 @@ impl WorkerJob {
             WorkerJob::Start { worker, .. }
             | WorkerJob::Stop { worker }
             | WorkerJob::Unload { worker, .. }
-            | WorkerJob::Order { worker, .. } => worker,
+            | WorkerJob::Order { worker, .. }
+            | WorkerJob::Tell { worker, .. } => worker,
             WorkerJob::Load(load) => &load.worker,
         }
     }
@@ -278,7 +293,16 @@ pub struct Interception {
 pub enum StoreJob {
     /// Remember an installed module, in place of an earlier record of the same user and name.
     Put(Box<InstalledRecord>),
-    /// Forget an installed module.
+    /// Remember a control message, in place of an earlier one of the same module and topic.
+    PutMessage {
+        /// The module's owner.
+        user: UserId,
+        /// The module's name.
+        module: ModuleName,
+        /// The message.
+        message: ControlMessage,
+    },
+    /// Forget an installed module, and the messages to it.
     Forget {
         /// The module's owner.
         user: UserId,
@@ -296,7 +320,7 @@ pub enum Notice {
     Requested {
         /// The request.
         request: RequestId,
-        /// `SETUP`, `REMOVE` or `PROBE`.
+        /// `SETUP`, `REMOVE`, `TELL` or `PROBE`.
         method: &'static str,
         /// Who asks, as the request says.
         user: Option<UserId>,
@@ -372,6 +396,8 @@ pub struct ModuleLoad {
     pub chain: Vec<Digest>,
     /// The building blocks that it may use.
     pub blocks: BTreeSet<String>,
+    /// The last message of each topic, in order of their numbers: it gets them before others.
+    pub messages: Vec<ControlMessage>,
 }
 
 /// What outlived the node's last process.
@@ -381,12 +407,26 @@ pub struct Stored {
     pub installed: Vec<InstalledRecord>,
     /// What was used.
     pub usage: Vec<(UsageKey, Used)>,
+    /// The last message of each topic to each module.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<StoredMessage>,
 }
 
 impl From<Vec<InstalledRecord>> for Stored {
     fn from(installed: Vec<InstalledRecord>) -> Stored {
-        Stored { installed, usage: Vec::new() }
+        Stored { installed, ..Stored::default() }
     }
+}
+
+/// A control message as it is remembered across restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredMessage {
+    /// The module's owner.
+    pub user: UserId,
+    /// The module's name.
+    pub module: ModuleName,
+    /// The message.
+    pub message: ControlMessage,
 }
 
 /// A module as it is remembered across restarts.
@@ -491,6 +531,13 @@ pub enum WorkerNews {
     },
     /// A module runs.
     Loaded(ModuleSlot),
+    /// A module tells the requester of its SETUP something.
+    Notified {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// What.
+        message: ModuleMessage,
+    },
     /// A module could not be loaded, or trapped and was unloaded; the worker goes on.
     Failed {
         /// The module's place.

@@ -76,6 +76,16 @@ pub enum RefusalKind {
     Quarantined,
     /// No such module is installed for this user.
     NotInstalled,
+    /// The module is installed and does not run.
+    NotRunning,
+    /// The running module takes no control messages.
+    NoInbox,
+    /// As many control messages as may wait for the module do, and it does not take them.
+    InboxFull,
+    /// A control message with this sequence number, or with a later one, was taken before.
+    OldSequence,
+    /// There were too many of them within a second.
+    RateLimited,
     /// The node could not make a container or a filter rule.
     NodeFailed,
     /// The node's role is `host`: it sends requests and runs no modules.
@@ -90,7 +100,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 37] = [
+    pub const ALL: [RefusalKind; 42] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -123,6 +133,11 @@ impl RefusalKind {
         RefusalKind::Stalled,
         RefusalKind::Quarantined,
         RefusalKind::NotInstalled,
+        RefusalKind::NotRunning,
+        RefusalKind::NoInbox,
+        RefusalKind::InboxFull,
+        RefusalKind::OldSequence,
+        RefusalKind::RateLimited,
         RefusalKind::NodeFailed,
         RefusalKind::NotANode,
         RefusalKind::OutsideDomain,
@@ -165,6 +180,11 @@ impl RefusalKind {
             RefusalKind::Stalled => "stalled",
             RefusalKind::Quarantined => "quarantined",
             RefusalKind::NotInstalled => "not-installed",
+            RefusalKind::NotRunning => "not-running",
+            RefusalKind::NoInbox => "no-inbox",
+            RefusalKind::InboxFull => "inbox-full",
+            RefusalKind::OldSequence => "old-sequence",
+            RefusalKind::RateLimited => "rate-limited",
             RefusalKind::NodeFailed => "node-failed",
             RefusalKind::NotANode => "not-a-node",
             RefusalKind::OutsideDomain => "outside-domain",
@@ -222,6 +242,11 @@ impl RefusalKind {
             RefusalKind::Stalled => "find the endless loop with `netserv module test`",
             RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
+            RefusalKind::NotRunning => "try again once `netserv probe --ask modules` shows that it runs",
+            RefusalKind::NoInbox => "build the module with an inbox: `netserv:control/inbox`, or `netserv_control`",
+            RefusalKind::InboxFull => "have the module take its messages, then send this one again",
+            RefusalKind::OldSequence => "number it above the last one, or leave `--seq` to `netserv tell`",
+            RefusalKind::RateLimited => "send fewer in a second, or put several into one",
             RefusalKind::NodeFailed => "ask the node's operator to look at its log",
             RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
             RefusalKind::OutsideDomain => {

@@ -90,6 +90,11 @@ text_id! {
     ModuleName, "a module name such as example.org/net-monitor", is_module_name
 }
 
+text_id! {
+    /// What a control message to or from a module is about. 1–64 visible ASCII characters.
+    Topic, "a topic (1-64 visible ASCII characters, without spaces)", is_topic
+}
+
 /// A module at one version: `example.org/net-monitor@1.2.0`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -213,6 +218,10 @@ fn is_node_name(text: &str) -> bool {
     (1..=limits::NODE_NAME_CHARS_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
+fn is_topic(text: &str) -> bool {
+    (1..=limits::TOPIC_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
 fn is_module_name(text: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -253,6 +262,12 @@ mod tests {
         assert!("janedoe".parse::<UserId>().is_ok());
         for bad in ["", "Jane", "1jane", "jane doe", "jane/doe", "a23456789012345678901234567890123"] {
             assert!(bad.parse::<UserId>().is_err(), "{bad}");
+        }
+        for good in ["a", "purge", "rate/limit:v2", "~!", &"t".repeat(64)] {
+            assert_eq!(good.parse::<Topic>().unwrap().as_str(), good);
+        }
+        for bad in ["", " ", "a b", "a\n", "ü", "\u{7f}", &"t".repeat(65)] {
+            assert!(bad.parse::<Topic>().is_err(), "{bad}");
         }
         assert!("example.org/net-monitor".parse::<ModuleName>().is_ok());
         for bad in

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod application;
 pub mod container_link;
+pub mod control;
 pub mod dependency;
 pub mod domain;
 pub mod effect;
@@ -33,6 +34,6 @@ pub use error::{Refusal, RefusalKind};
 pub use filter::{Filter, Flow, PortRange, Protocol};
 pub use filter_index::FilterIndex;
 pub use flavour::{Flavour, WorkerId};
-pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, UserId};
+pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, Topic, UserId};
 pub use time::{Instant, Now, UnixTime};
 pub use verdict::{DropReason, Verdict};

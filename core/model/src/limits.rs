@@ -12,6 +12,9 @@ pub const NODE_NAME_CHARS_MAX: usize = 64;
 /// Characters of a module's name.
 pub const MODULE_NAME_CHARS_MAX: usize = 128;
 
+/// Characters of the topic of a control message.
+pub const TOPIC_CHARS_MAX: usize = 64;
+
 /// Bytes of one header line of a signaling message (design §6).
 pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a whole signaling message (design §6).

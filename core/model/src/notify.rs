@@ -4,7 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleName, NodeId, Nonce, SessionId, UserId};
+use crate::control::base64_text;
+use crate::{ModuleName, NodeId, Nonce, SessionId, Topic, UserId};
 
 /// One thing that happened to what a SETUP installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +27,13 @@ pub struct Notify {
     pub nodes: Vec<NodeId>,
     /// More about it for people, in one line.
     pub detail: String,
+    /// What a module's own message is about; only with the event `module-message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<Topic>,
+    /// A module's own message, in base64, at most 1,024 bytes; only with the event `module-message`.
+    #[serde(default, with = "base64_text", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "String")]
+    pub body: Vec<u8>,
 }
 
 /// What happened.
@@ -42,16 +50,19 @@ pub enum NotifyEvent {
     ModuleFailed,
     /// The node is about to stop in order; what is installed starts with it again.
     NodeDraining,
+    /// The module says something of its own.
+    ModuleMessage,
 }
 
 impl NotifyEvent {
     /// Every event.
-    pub const ALL: [NotifyEvent; 5] = [
+    pub const ALL: [NotifyEvent; 6] = [
         NotifyEvent::RouteMoved,
         NotifyEvent::RouteLost,
         NotifyEvent::LeaseEnded,
         NotifyEvent::ModuleFailed,
         NotifyEvent::NodeDraining,
+        NotifyEvent::ModuleMessage,
     ];
 
     /// Returns its name in messages.
@@ -63,6 +74,7 @@ impl NotifyEvent {
             NotifyEvent::LeaseEnded => "lease-ended",
             NotifyEvent::ModuleFailed => "module-failed",
             NotifyEvent::NodeDraining => "node-draining",
+            NotifyEvent::ModuleMessage => "module-message",
         }
     }
 

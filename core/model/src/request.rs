@@ -9,6 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::control::ControlMessage;
 pub use crate::dependency::Dependency;
 use crate::target::Condition;
 use crate::{
@@ -47,6 +48,8 @@ pub enum Body {
     Setup(Setup),
     /// Remove a module.
     Remove(Remove),
+    /// Tell a running module something.
+    Tell(Tell),
     /// Tell about the node.
     Probe(Probe),
 }
@@ -57,6 +60,7 @@ impl Body {
         match self {
             Body::Setup(_) => "SETUP",
             Body::Remove(_) => "REMOVE",
+            Body::Tell(_) => "TELL",
             Body::Probe(_) => "PROBE",
         }
     }
@@ -86,6 +90,15 @@ pub struct Setup {
 pub struct Remove {
     /// The module, whatever its version.
     pub module: ModuleName,
+}
+
+/// Asks for a message to be handed to a running module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tell {
+    /// The module, whatever its version.
+    pub module: ModuleName,
+    /// The message.
+    pub message: ControlMessage,
 }
 
 /// Asks nodes about themselves.
@@ -317,11 +330,13 @@ pub enum Outcome {
     },
     /// The module is gone.
     Removed,
+    /// The message is in the inbox of the running module.
+    Told,
     /// The answer is in the other fields.
     Probed,
     /// A dry run that would have succeeded.
     WouldDo {
-        /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`.
+        /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`, `tell`.
         action: String,
     },
     /// The request is for other nodes; this one passed it on.
@@ -346,6 +361,7 @@ impl Outcome {
                 Some(*lease_s)
             }
             Outcome::Removed
+            | Outcome::Told
             | Outcome::Probed
             | Outcome::WouldDo { .. }
             | Outcome::NotTargeted { .. }
@@ -373,6 +389,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Refreshed { lease_s } => write!(f, "refreshed for {lease_s} s"),
             Outcome::Replaced { lease_s } => write!(f, "replaced for {lease_s} s"),
             Outcome::Removed => f.write_str("removed"),
+            Outcome::Told => f.write_str("told"),
             Outcome::Probed => f.write_str("probed"),
             Outcome::WouldDo { action } => write!(f, "would {action}"),
             Outcome::NotTargeted { reason } => write!(f, "not targeted: {reason}"),

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use netserv_gist::{AssociationId, SiiHandle};
 use netserv_model::domain::Side;
+use netserv_model::notify::NotifyEvent;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
 use crate::limits::{
-    LEASE_BYTES, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_MAX,
-    QUESTIONS_PAUSE, TORN_MAX, UPSTREAM_MAX,
+    LEASE_BYTES, LEASES_PER_FLOW_MAX, MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, QUESTION_DELAY,
+    QUESTION_INTERVAL, QUESTIONS_MAX, QUESTIONS_PAUSE, TORN_MAX, UPSTREAM_MAX,
 };
 
 /// Names a lease on this node.
@@ -71,6 +72,8 @@ pub(crate) struct Lease {
     pub(crate) looked_at: Instant,
     /// Since when so many news were passed on.
     pub(crate) news: (Instant, u8),
+    /// Since when so many messages of modules were.
+    pub(crate) messages: (Instant, u8),
 }
 
 /// A peer that the path led to.
@@ -173,13 +176,21 @@ impl Lease {
         due.fold(self.until, Instant::min)
     }
 
-    /// Takes one of the news that may be sent within a time; false if there were too many.
-    pub(crate) fn take_news(&mut self, now: Instant) -> bool {
-        let (since, count) = self.news;
+    /// Takes one of the news, or of the messages of modules, that may be sent within a time; false if there were too many.
+    pub(crate) fn take_news(&mut self, now: Instant, event: NotifyEvent) -> bool {
+        let (sent, most) = match event {
+            NotifyEvent::ModuleMessage => (&mut self.messages, MODULE_MESSAGES_BURST_MAX),
+            NotifyEvent::RouteMoved
+            | NotifyEvent::RouteLost
+            | NotifyEvent::LeaseEnded
+            | NotifyEvent::ModuleFailed
+            | NotifyEvent::NodeDraining => (&mut self.news, NEWS_BURST_MAX),
+        };
+        let (since, count) = *sent;
         let begins = now >= since + NEWS_INTERVAL;
         let (since, count) = if begins { (now, 0) } else { (since, count) };
-        let may = count < NEWS_BURST_MAX;
-        self.news = (since, if may { count + 1 } else { count });
+        let may = count < most;
+        *sent = (since, if may { count + 1 } else { count });
         may
     }
 }
@@ -475,6 +486,7 @@ mod tests {
             look_at: None,
             looked_at: Instant::from_millis(0),
             news: (Instant::from_millis(0), 0),
+            messages: (Instant::from_millis(0), 0),
         }
     }
 

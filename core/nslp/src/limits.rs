@@ -46,6 +46,8 @@ pub const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 pub const CHECK_AGAIN_MIN: Duration = Duration::from_secs(1);
 /// News about one lease that are passed on within [`NEWS_INTERVAL`]; more are dropped.
 pub const NEWS_BURST_MAX: u8 = 16;
+/// Messages of the modules of one lease that are passed on within [`NEWS_INTERVAL`], beside the news; more are dropped.
+pub const MODULE_MESSAGES_BURST_MAX: u8 = 64;
 /// See [`NEWS_BURST_MAX`].
 pub const NEWS_INTERVAL: Duration = Duration::from_secs(10);
 /// Times that the previous nodes of a lease are asked whether their path still leads here, after a sign that it may not.

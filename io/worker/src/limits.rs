@@ -9,6 +9,10 @@ pub const LOG_LINE_BYTES_MAX: usize = 1024;
 pub const LOG_LINES_BURST: u32 = 256;
 /// Log lines per second that a module may write in the long run.
 pub const LOG_LINES_PER_SECOND: u32 = 100;
+/// Control messages that wait for one part of a module.
+pub const CONTROL_MESSAGES_MAX: usize = 64;
+/// Bytes of them, with their topics.
+pub const CONTROL_WAITING_BYTES_MAX: usize = 256 * 1024;
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.

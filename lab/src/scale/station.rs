@@ -117,6 +117,7 @@ impl Station {
         let outcome = match &request.body {
             Body::Setup(setup) => Outcome::Installed { lease_s: setup.ttl.as_secs() },
             Body::Remove(_) => Outcome::Removed,
+            Body::Tell(_) => Outcome::Told,
             Body::Probe(_) => Outcome::Probed,
         };
         NodeReport {

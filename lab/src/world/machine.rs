@@ -145,7 +145,7 @@ impl Machine {
         // What was not stored is lost.
         self.metered.restart(sums(&self.usage));
         let usage = self.usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
-        Stored { installed: self.store.values().cloned().collect(), usage }
+        Stored { installed: self.store.values().cloned().collect(), usage, messages: Vec::new() }
     }
 
     /// Begins an effect; returns when to carry it out.
@@ -217,7 +217,11 @@ impl Machine {
             Outcome::Removed => {
                 assert!(!ruled && !self.store.contains_key(module), "something of {module:?} is left");
             }
-            Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } | Outcome::Refused(_) => {}
+            Outcome::Told
+            | Outcome::Probed
+            | Outcome::WouldDo { .. }
+            | Outcome::NotTargeted { .. }
+            | Outcome::Refused(_) => {}
         }
     }
 
@@ -311,6 +315,7 @@ impl Machine {
                 }
             }
             WorkerJob::Order { .. } => unreachable!("there are no services in the world"),
+            WorkerJob::Tell { .. } => unreachable!("nobody in the world tells modules anything"),
         }
         true
     }
@@ -364,6 +369,7 @@ impl Machine {
                 self.unwritten.remove(&key);
                 self.store.insert(key, *record);
             }
+            StoreJob::PutMessage { .. } => unreachable!("nobody in the world tells modules anything"),
             // A record that cannot be taken away stays until its lease ends and the node starts again.
             StoreJob::Forget { user, module } => {
                 self.unwritten.remove(&(user.clone(), module.clone()));

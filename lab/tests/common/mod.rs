@@ -196,6 +196,7 @@ pub fn refusal(result: &RequestResult) -> Refusal {
             | Outcome::Refreshed { .. }
             | Outcome::Replaced { .. }
             | Outcome::Removed
+            | Outcome::Told
             | Outcome::Probed
             | Outcome::WouldDo { .. }
             | Outcome::NotTargeted { .. } => panic!("{} did not refuse but {:?}", node.node, node.outcome),

@@ -3,16 +3,20 @@
 //!
 //! The counts are kept in kv state under keys such as `10.1.0.2 10.2.0.1 61`, so that they outlive an upgrade of the
 //! module, and are shown as counters of the same names as far as there are enough. Property `sample=100` looks at one
-//! packet in a hundred and counts it as a hundred.
+//! packet in a hundred and counts it as a hundred; `netserv tell … --topic sample 100` changes that while it runs, and 0 switches
+//! it off until another number comes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_sdk::{Counter, Packet, PacketModule, StartError, Verdict, ip, kv, netserv_module, property, timer};
+use netserv_sdk::{
+    Counter, Packet, PacketModule, StartError, Verdict, control, ip, kv, netserv_module, property, timer,
+};
 
 /// The module.
 pub struct NetMonitor {
+    /// One packet in how many is looked at; 0 if none is.
     sample: u64,
     until_sample: u64,
     packets: Counter,
@@ -42,14 +46,29 @@ impl PacketModule for NetMonitor {
 
     fn process(&mut self, packet: &mut Packet<'_>) -> Verdict {
         self.seen += 1;
-        self.until_sample -= 1;
-        if self.until_sample == 0 {
+        self.until_sample = self.until_sample.saturating_sub(1);
+        if self.until_sample == 0 && self.sample > 0 {
             self.until_sample = self.sample;
             if let Some(ip) = ip::parse(packet.bytes()) {
                 self.count((ip.source, ip.destination, ip.ttl));
             }
         }
         Verdict::Pass
+    }
+
+    fn control(&mut self, message: &control::Message<'_>) {
+        let number = std::str::from_utf8(message.body).ok().and_then(|text| text.trim().parse().ok());
+        let answer = match (message.topic, number) {
+            ("sample", Some(sample)) => {
+                self.put_last_away();
+                (self.sample, self.until_sample) = (sample, sample);
+                format!("sample is {sample}")
+            }
+            ("sample", None) => "sample is a number".to_owned(),
+            _ => format!("nothing is known of {}", message.topic),
+        };
+        // Its user may tell it more than it may answer.
+        let _ = control::notify(message.topic, answer.as_bytes());
     }
 
     fn timer(&mut self, _: u32) {
@@ -61,7 +80,7 @@ impl PacketModule for NetMonitor {
     }
 }
 
-netserv_module!(NetMonitor);
+netserv_module!(NetMonitor, control);
 
 impl NetMonitor {
     /// Packets come in runs, so the last key is at hand.
@@ -185,6 +204,32 @@ mod tests {
         });
         fake::reset(&[("sample", "0")]);
         assert!(NetMonitor::start().is_err());
+    }
+
+    #[test]
+    fn its_user_changes_the_sample_and_switches_it_off_and_on() {
+        fake::reset(&[]);
+        let mut module = NetMonitor::start().unwrap();
+        let tell = |module: &mut NetMonitor, topic: &str, body: &[u8]| {
+            fake::tell(module, &control::Message { topic, seq: 1, body });
+            for _ in 0..20 {
+                fake::process(module, &packet(1, 61));
+            }
+            fake::advance(module, FLUSH_PERIOD);
+            fake::with(|node| node.counter("10.1.0.1 10.2.0.1 61"))
+        };
+        assert_eq!(tell(&mut module, "sample", b"10"), 20);
+        assert_eq!(tell(&mut module, "sample", b"0"), 20);
+        assert_eq!(tell(&mut module, "sample", b"many"), 20);
+        assert_eq!(tell(&mut module, "other", b"1"), 20);
+        assert_eq!(tell(&mut module, "sample", b"1\n"), 40);
+        let said: Vec<String> = fake::with(|node| node.notified.clone())
+            .into_iter()
+            .map(|(topic, body)| format!("{topic}: {}", String::from_utf8(body).unwrap()))
+            .collect();
+        assert_eq!(said[..2], ["sample: sample is 10", "sample: sample is 0"]);
+        assert_eq!(said[2..4], ["sample: sample is a number", "other: nothing is known of other"]);
+        fake::with(|node| assert_eq!(node.counter("packets"), 100));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) use sip::sip_parse;
 
-use crate::{PACKET_BYTES_MAX, Packet, PacketModule, Verdict};
+use crate::{PACKET_BYTES_MAX, Packet, PacketModule, Verdict, control};
 
 /// What the fake node was told, and what it tells.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub struct Node {
     pub timers: BTreeMap<u32, (u64, u64)>,
     /// Messages that the module sent to its server part.
     pub sent: Vec<Vec<u8>>,
+    /// Topics and bodies that the module told its requester.
+    pub notified: Vec<(String, Vec<u8>)>,
     /// Injected packets.
     pub injected: Vec<Vec<u8>>,
     /// Sets of patterns, and whether they ignore the case of ASCII letters; those that were closed have none.
@@ -77,6 +79,11 @@ pub fn process(module: &mut impl PacketModule, packet: &[u8]) -> (Verdict, Vec<u
 /// Has a module take a message from its server part.
 pub fn message(module: &mut impl PacketModule, message: &[u8]) {
     module.message(message);
+}
+
+/// Has a module take a control message of its user.
+pub fn tell(module: &mut impl PacketModule, message: &control::Message<'_>) {
+    module.control(message);
 }
 
 /// Moves the clocks on, and calls the timers that come due, in order.
@@ -205,6 +212,17 @@ pub(crate) fn message_send(message: &[u8]) -> i32 {
 /// Messages come by [`message`] alone.
 pub(crate) fn message_receive(_: &mut [u8]) -> i32 {
     NOT_FOUND
+}
+
+/// Control messages come by [`tell`] alone.
+pub(crate) fn control_receive(_: &mut [u8]) -> i32 {
+    NOT_FOUND
+}
+
+pub(crate) fn control_notify(topic: &[u8], body: &[u8]) -> i32 {
+    let Ok(topic) = std::str::from_utf8(topic) else { return INVALID };
+    with(|node| node.notified.push((topic.to_owned(), body.to_vec())));
+    0
 }
 
 pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32 {

@@ -69,6 +69,14 @@ pub(crate) fn message_receive(into: &mut [u8]) -> Result<usize, Error> {
     number(calls::message_receive(into))
 }
 
+pub(crate) fn control_receive(into: &mut [u8]) -> Result<usize, Error> {
+    number(calls::control_receive(into))
+}
+
+pub(crate) fn control_notify(topic: &str, body: &[u8]) -> Result<(), Error> {
+    done(calls::control_notify(topic.as_bytes(), body))
+}
+
 pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> Result<(), Error> {
     done(calls::timer_set(id, delay_ns, period_ns))
 }

@@ -26,6 +26,7 @@
 //! that a module's own unit tests need nothing else.
 
 pub mod clock;
+pub mod control;
 mod counter;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
@@ -73,6 +74,10 @@ pub trait PacketModule: Sized {
     /// Is called for each message from the module's server part, in order. [`messages::send`] answers.
     fn message(&mut self, _message: &[u8]) {}
 
+    /// Is called for each [`control`] message of the module's user, in order, if the module says
+    /// `netserv_module!(MyModule, control)`: first for the last one of each topic from before.
+    fn control(&mut self, _message: &control::Message<'_>) {}
+
     /// Is called before the module is unloaded, but not after it trapped.
     fn stop(&mut self) {}
 }
@@ -86,10 +91,21 @@ pub fn inject(packet: &[u8]) -> Result<(), Error> {
     host::inject(packet)
 }
 
-/// Makes a type that is a [`PacketModule`] the module of its crate.
+/// Makes a type that is a [`PacketModule`] the module of its crate; with `control` behind it, it takes [`control`] messages.
 #[macro_export]
 macro_rules! netserv_module {
+    ($module:ty, control) => {
+        $crate::netserv_module!(@exports $module, {
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_control() {
+                RUNTIME.control();
+            }
+        });
+    };
     ($module:ty) => {
+        $crate::netserv_module!(@exports $module, {});
+    };
+    (@exports $module:ty, { $($more:item)* }) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             use $crate::runtime::Runtime;
@@ -130,6 +146,8 @@ macro_rules! netserv_module {
             extern "C" fn netserv_stop() {
                 RUNTIME.stop();
             }
+
+            $($more)*
         };
     };
 }

@@ -10,6 +10,7 @@ mod wasm {
     use std::cell::{Cell, RefCell};
     use std::time::Duration;
 
+    use crate::control;
     use crate::messages::{self, MESSAGE_BYTES_MAX};
     use crate::packet::{Packet, Verdict};
     use crate::sys::{OneThread, PAGE_BYTES, allocate_pages, area_bytes};
@@ -78,6 +79,16 @@ mod wasm {
                 let mut bytes = [0; MESSAGE_BYTES_MAX];
                 while let Some(message) = messages::receive(&mut bytes) {
                     module.message(message);
+                }
+            }
+        }
+
+        /// Passes control messages on until there is none left.
+        pub fn control(&self) {
+            if let Some(module) = self.0.0.module.borrow_mut().as_mut() {
+                let mut bytes = [0; control::MESSAGE_BYTES_MAX];
+                while let Some(message) = control::receive(&mut bytes) {
+                    module.control(&message);
                 }
             }
         }

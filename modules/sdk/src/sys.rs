@@ -68,6 +68,8 @@ mod wasm {
             ) -> i32;
             pub(super) fn message_send(message: *const u8, length: usize) -> i32;
             pub(super) fn message_receive(out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn control_receive(out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn control_notify(topic: *const u8, topic_length: usize, body: *const u8, length: usize) -> i32;
             pub(crate) safe fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32;
             pub(crate) safe fn timer_cancel(id: u32) -> i32;
             pub(super) fn inject(packet: *const u8, length: usize) -> i32;
@@ -150,6 +152,16 @@ mod wasm {
     pub(crate) fn message_receive(into: &mut [u8]) -> i32 {
         // SAFETY: the node writes `into` and nothing else.
         unsafe { raw::message_receive(into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn control_receive(into: &mut [u8]) -> i32 {
+        // SAFETY: the node writes `into` and nothing else.
+        unsafe { raw::control_receive(into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn control_notify(topic: &[u8], body: &[u8]) -> i32 {
+        // SAFETY: the node reads `topic` and `body` and nothing else.
+        unsafe { raw::control_notify(topic.as_ptr(), topic.len(), body.as_ptr(), body.len()) }
     }
 
     pub(crate) fn inject(packet: &[u8]) -> i32 {

@@ -2,7 +2,7 @@
 //! Write server modules for NetServ nodes in Rust: components of WASI 0.2 for `wasm32-wasip2`.
 //!
 //! A module that only answers HTTP needs nothing of this: any `wasi:http/proxy` component runs. This crate has the node's
-//! building blocks ([`kv`], [`messages`], [`cache`] and the others) and two traits that save most of the boilerplate:
+//! building blocks ([`kv`], [`messages`], [`cache`], [`control`] and the others) and two traits that save most of the boilerplate:
 //! [`http::HttpModule`] and [`tcp::TcpModule`].
 //!
 //! ```no_run
@@ -36,6 +36,14 @@
 pub mod bindings;
 pub mod http;
 pub mod tcp;
+
+/// Control messages, which the module's user sends by `netserv tell`, and the way back.
+pub mod control {
+    #[doc(inline)]
+    pub use crate::bindings::imports::netserv::control::requester::{Error as NotifyError, notify};
+    #[doc(inline)]
+    pub use crate::bindings::imports::netserv::control::{inbox, topics::last, types::Message};
+}
 
 #[doc(inline)]
 pub use bindings::imports::netserv::{

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use netserv_model::api::{EventLine, EventRecord, MissedEvents};
+use netserv_model::control::encode_body;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{ModuleName, NodeId, SessionId, UserId};
 
@@ -170,16 +171,22 @@ fn write(line: &EventLine, output: &mut Output) -> Result<(), Failure> {
 }
 
 fn event(record: &EventRecord, output: &Output) -> String {
-    let Notify { user, module, node, event, nodes, detail, .. } = &record.notify;
+    let Notify { user, module, node, event, nodes, detail, topic, body, .. } = &record.notify;
     let style = match event {
-        NotifyEvent::RouteMoved => Style::Good,
+        NotifyEvent::RouteMoved | NotifyEvent::ModuleMessage => Style::Good,
         NotifyEvent::RouteLost | NotifyEvent::NodeDraining => Style::Warn,
         NotifyEvent::LeaseEnded | NotifyEvent::ModuleFailed => Style::Bad,
     };
     let word = output.paint(style, &format!("{:13}", event.as_str()));
     let nodes: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
     let further = if nodes.is_empty() { String::new() } else { format!("; further on: {}", nodes.join(", ")) };
-    format!("{}  {word}  {node}  {user}  {module}  {}{further}", record.time, one_line(detail))
+    let said = topic.as_ref().map(|topic| format!("{topic}: {}", said(body))).unwrap_or_default();
+    format!("{}  {word}  {node}  {user}  {module}  {}{said}{further}", record.time, one_line(detail))
+}
+
+/// Returns a module's message for people: as text, or in base64 if it is none.
+fn said(body: &[u8]) -> String {
+    std::str::from_utf8(body).map_or_else(|_| format!("base64 {}", encode_body(body)), one_line)
 }
 
 /// Parses the word of an event.

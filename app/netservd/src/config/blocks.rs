@@ -14,10 +14,11 @@ use super::media::MediaBlock;
 /// Blocks that every node of this version has, and the packet ABI as block `packet`.
 const ALWAYS: [&str; 9] = ["clock", "counters", "inject", "log", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
-const OPTIONAL: [&str; 14] = [
+const OPTIONAL: [&str; 15] = [
     "cache",
     "command",
     "compress",
+    "control",
     "crypto",
     "hash",
     "http",

@@ -181,7 +181,7 @@ impl Effects {
             let note = match &job {
                 StoreJob::Put(record) => Some(NetworkJob::Installed(record.user.clone(), record.module.name.clone())),
                 StoreJob::Forget { user, module } => Some(NetworkJob::Gone(user.clone(), module.clone())),
-                StoreJob::PutUsage(_) => None,
+                StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => None,
             };
             note.into_iter().for_each(|note| drop(modules.networks.send(note)));
         }
@@ -221,6 +221,7 @@ impl Effects {
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
+            WorkerJob::Tell { worker, slot, message } => WorkersJob::Tell(worker, slot, message, ticket),
         };
         let _ = workers.send(job);
     }

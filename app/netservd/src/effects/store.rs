@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_model::effect::{InstalledRecord, StoreJob};
+use netserv_model::control::ControlMessage;
+use netserv_model::effect::{InstalledRecord, StoreJob, StoredMessage};
 use netserv_model::usage::{UsageChange, UsageKey, Used};
 use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
 use netserv_repository::Repository;
@@ -29,7 +30,7 @@ pub fn start(
     packages: Option<Arc<Repository>>,
     installed: &[InstalledRecord],
 ) -> Result<Sender<(StoreJob, Ticket)>> {
-    // Each user has one job under way.
+    // Each user has one job under way, and one for each of its requests that tell a module something.
     let (jobs, inbox) = channel();
     let mut keeper = PackageKeeper { packages, kept: BTreeMap::new() };
     installed.iter().for_each(|record| keeper.keep(record));
@@ -51,7 +52,7 @@ fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ti
             match &job {
                 StoreJob::Put(record) => keeper.keep(record),
                 StoreJob::Forget { user, module } => keeper.let_go(user, module),
-                StoreJob::PutUsage(_) => {}
+                StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => {}
             }
             ticket.end(written.clone());
         }
@@ -85,7 +86,7 @@ impl PackageKeeper {
 /// How long one connection waits for the other's transaction.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The version of the tables, kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// The database of installed modules, what was used, and containers' addresses.
 pub struct Store {
@@ -119,6 +120,7 @@ impl Store {
             match job {
                 StoreJob::Put(record) => self.put(record)?,
                 StoreJob::Forget { user, module } => self.forget(user, module)?,
+                StoreJob::PutMessage { user, module, message } => self.put_message(user, module, message)?,
                 StoreJob::PutUsage(change) => self.put_usage(change)?,
             }
         }
@@ -136,13 +138,14 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a module.
+    /// Forgets a module, and the messages to it.
     ///
     /// # Errors
     /// The database cannot be written.
     pub fn forget(&self, user: &UserId, module: &ModuleName) -> Result<()> {
         let key = params![user.as_str(), module.as_str()];
         self.connection.execute("DELETE FROM installed WHERE user = ?1 AND module = ?2", key)?;
+        self.connection.execute("DELETE FROM messages WHERE user = ?1 AND module = ?2", key)?;
         Ok(())
     }
 
@@ -185,9 +188,44 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
          CREATE TABLE IF NOT EXISTS usage (
              user TEXT NOT NULL, module TEXT NOT NULL, used TEXT NOT NULL, PRIMARY KEY (user, module)
          ) WITHOUT ROWID;
+         CREATE TABLE IF NOT EXISTS messages (
+             user TEXT NOT NULL, module TEXT NOT NULL, topic TEXT NOT NULL, message TEXT NOT NULL,
+             PRIMARY KEY (user, module, topic)
+         ) WITHOUT ROWID;
          CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
     )?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+/// The last control message of each topic to each module.
+impl Store {
+    /// Remembers a message, in place of an earlier one of the same module and topic.
+    fn put_message(&self, user: &UserId, module: &ModuleName, message: &ControlMessage) -> Result<()> {
+        let row = params![user.as_str(), module.as_str(), message.topic.as_str(), serde_json::to_string(message)?];
+        let put = "INSERT OR REPLACE INTO messages (user, module, topic, message) VALUES (?1, ?2, ?3, ?4)";
+        self.connection.prepare_cached(put)?.execute(row)?;
+        Ok(())
+    }
+
+    /// Returns every message that can be read; one that cannot is logged and left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn messages(&self) -> Result<Vec<StoredMessage>> {
+        let mut statement = self.connection.prepare("SELECT user, module, message FROM messages")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let mut messages = Vec::new();
+        for row in rows {
+            let (user, module, json): (String, String, String) = row?;
+            match (user.parse(), module.parse(), serde_json::from_str(&json)) {
+                (Ok(user), Ok(module), Ok(message)) => messages.push(StoredMessage { user, module, message }),
+                (Err(_), ..) | (_, Err(_), _) | (.., Err(_)) => {
+                    tracing::warn!(%user, %module, "a stored message to a module cannot be read");
+                }
+            }
+        }
+        Ok(messages)
+    }
 }
 
 /// What users and their modules used.
@@ -352,6 +390,31 @@ mod tests {
         assert_eq!(store.all().unwrap().len(), 1);
     }
 
+    #[test]
+    fn messages_survive_are_replaced_by_topic_and_go_with_their_module() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let stored = |module: &str, topic: &str, seq: u64| {
+            let message = ControlMessage { topic: topic.parse().unwrap(), seq, body: b"\x00\xff".to_vec() };
+            StoredMessage { user: "jane".parse().unwrap(), module: module.parse().unwrap(), message }
+        };
+        let put = |store: &Store, stored: StoredMessage| {
+            let StoredMessage { user, module, message } = stored;
+            store.write([StoreJob::PutMessage { user, module, message }].iter()).unwrap();
+        };
+        let store = Store::open(&path).unwrap();
+        for (module, topic, seq) in [("a/m", "x", 1), ("a/m", "y", 2), ("a/n", "x", 1), ("a/m", "x", u64::MAX)] {
+            put(&store, stored(module, topic, seq));
+        }
+        store.connection.execute("INSERT INTO messages VALUES ('x', 'y/z', 't', '{')", []).unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        let all = [stored("a/m", "x", u64::MAX), stored("a/m", "y", 2), stored("a/n", "x", 1)];
+        assert_eq!(store.messages().unwrap(), all);
+        store.forget(&"jane".parse().unwrap(), &"a/m".parse().unwrap()).unwrap();
+        assert_eq!(store.messages().unwrap(), all[2..]);
+    }
+
     /// What a node wrote that did not know of usage.
     #[test]
     fn an_older_database_is_taken_over() {
@@ -359,7 +422,7 @@ mod tests {
         let path = dir.path().join("node.db");
         let store = Store::open(&path).unwrap();
         store.put(&example()).unwrap();
-        store.connection.execute_batch("DROP TABLE usage; PRAGMA user_version = 1;").unwrap();
+        store.connection.execute_batch("DROP TABLE usage; DROP TABLE messages; PRAGMA user_version = 1;").unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!((store.usage().unwrap(), store.all().unwrap().len()), (Vec::new(), 1));

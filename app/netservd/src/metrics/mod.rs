@@ -205,6 +205,8 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         ("store-failure", counters.store_failures),
         ("usage-store-failure", counters.usage_store_failures),
         ("meter-failure", counters.meter_failures),
+        ("module-notify", counters.module_notifies),
+        ("module-notify-dropped", counters.module_notifies_dropped),
         ("stray-event", counters.stray_events),
     ] {
         family.sample(&[("event", event)], value);

@@ -284,7 +284,7 @@ impl World {
             | Job::Measure
             | Job::ReadMeters
             | Job::Route(_)
-            | Job::Store(StoreJob::PutUsage(_)) => {
+            | Job::Store(StoreJob::PutUsage(_) | StoreJob::PutMessage { .. }) => {
                 unreachable!("they are in no lane")
             }
             Job::Permit(permits) => {
@@ -347,6 +347,7 @@ impl World {
                 true
             }
             WorkerJob::Order { .. } => unreachable!("there is no service here"),
+            WorkerJob::Tell { .. } => unreachable!("nobody tells modules anything"),
         }
     }
 
@@ -432,7 +433,7 @@ impl World {
         self.node.controller = crate::Controller::new(self.node.policy.clone());
         let installed = self.stored.values().cloned().collect();
         let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
-        self.node.controller.restore(self.node.now, Stored { installed, usage });
+        self.node.controller.restore(self.node.now, Stored { installed, usage, messages: Vec::new() });
     }
 
     /// Lets time pass, obeying at each timer.
@@ -503,7 +504,7 @@ impl World {
             Outcome::Refreshed { .. } => assert!(stored),
             Outcome::Removed => assert!(!ruled && !stored, "something of it is left"),
             Outcome::Refused(_) => {}
-            Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => {
+            Outcome::Told | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => {
                 unreachable!("nobody asks for that")
             }
         }

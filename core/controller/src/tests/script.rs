@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_model::control::ControlMessage;
 use netserv_model::effect::{
     Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleNews, ModuleSlot, News,
     Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
-use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
+use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup, Tell};
 use netserv_model::usage::Meters;
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
 use netserv_model::{Signature, UnixTime, UserId, WorkerId};
@@ -123,6 +124,23 @@ impl Node {
     pub(crate) fn remove(&mut self, module: &str) -> u64 {
         let request = self.request("jane", Body::Remove(Remove { module: name(module) }));
         self.send(request)
+    }
+
+    /// Tells a module of `jane` something of two bytes.
+    pub(crate) fn tell(&mut self, module: &str, topic: &str, seq: u64) -> u64 {
+        let request = self.request("jane", tell(module, topic, seq));
+        self.send(request)
+    }
+
+    /// Sends a TELL, whose message the worker takes if it is asked; returns the outcome.
+    pub(crate) fn take(&mut self, request: Request) -> Outcome {
+        let id = self.send(request);
+        self.pull();
+        if !self.reports.contains_key(&id) {
+            self.package(self.packages.len() as u64 - 1, EffectOutcome::Done);
+        }
+        self.commands();
+        self.reports.get(&id).expect("it is answered when the worker has it").outcome.clone()
     }
 
     pub(crate) fn probe(&mut self, ask: &[Ask]) -> NodeReport {
@@ -243,7 +261,7 @@ impl Node {
         while let Some(command) = self.controller.poll_command() {
             match command {
                 Command::Do(effect) => {
-                    if effect.job.is_ordered() || effect.user.is_none() {
+                    if effect.job.is_ordered() || effect.user.is_none() || matches!(effect.job, Job::Store(_)) {
                         self.lines.extend(lines(&effect.job));
                         let outcome = self.outcome_of(&effect.job);
                         self.controller.handle_outcome(self.now, effect.id, outcome);
@@ -398,7 +416,8 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Workers(WorkerJob::Start { worker, .. }) => format!("start {}", place(worker)),
         Job::Workers(WorkerJob::Stop { worker }) => format!("stop {}", place(worker)),
         Job::Workers(WorkerJob::Load(load)) => {
-            format!("load {} {} {}", place(&load.worker), load.slot.0, short(&load.module))
+            let given = load.messages.iter().map(|message| format!(" {}", message.seq)).collect::<String>();
+            format!("load {} {} {}{given}", place(&load.worker), load.slot.0, short(&load.module))
         }
         Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
         Job::Filters(change) => {
@@ -423,6 +442,12 @@ fn lines(job: &Job) -> Vec<String> {
         }
         Job::Store(StoreJob::Put(record)) => format!("store {} {}", record.user, short(&record.module)),
         Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
+        Job::Workers(WorkerJob::Tell { worker, slot, message }) => {
+            format!("tell # {} {} {} {}", place(worker), slot.0, message.topic, message.seq)
+        }
+        Job::Store(StoreJob::PutMessage { user, module, message }) => {
+            format!("keep {user} {} {} {}", short(module), message.topic, message.seq)
+        }
         Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
@@ -452,6 +477,11 @@ fn place(worker: &WorkerId) -> String {
         Flavour::Wasm => worker.user.to_string(),
         Flavour::Osgi => format!("{}/osgi", worker.user),
     }
+}
+
+pub(crate) fn tell(module: &str, topic: &str, seq: u64) -> Body {
+    let message = ControlMessage { topic: topic.parse().unwrap(), seq, body: b"\x00\xff".to_vec() };
+    Body::Tell(Tell { module: name(module), message })
 }
 
 pub(crate) fn jane(flavour: Flavour) -> WorkerId {
@@ -570,6 +600,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Refreshed { lease_s } => format!("refreshed {lease_s}"),
         Outcome::Replaced { lease_s } => format!("replaced {lease_s}"),
         Outcome::Removed => "removed".to_owned(),
+        Outcome::Told => "told".to_owned(),
         Outcome::Probed => "probed".to_owned(),
         Outcome::NotTargeted { .. } => "not-targeted".to_owned(),
         Outcome::WouldDo { action } => format!("would {action}"),

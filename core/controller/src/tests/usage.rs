@@ -54,7 +54,7 @@ fn a_restart_goes_on_where_the_sums_were() {
     let usage = Usage { cpu_ns: 100, ..Usage::default() };
     let used = Used { since: UnixTime::from_secs(1), until: UnixTime::from_secs(2), usage };
     let usage = vec![(UsageKey::of_user(&user("jane")), used)];
-    node.controller.restore(START, Stored { installed: Vec::new(), usage });
+    node.controller.restore(START, Stored { usage, ..Stored::default() });
     assert_eq!(cpu(&node), 100);
     node.meters = meters(5, true);
     node.sleep_ms(1000);

@@ -3,7 +3,8 @@
 
 use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpKind, InterfaceId, Prefix};
 use netserv_model::application::ApplicationCall;
-use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
+use netserv_model::control::{ControlMessage, ModuleMessage};
+use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::route::RouteChange;
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -199,7 +200,11 @@ fn inputs() -> Vec<Input> {
     let error = "a \"quoted\" line\n\u{202e}and \u{0} more".to_owned();
     let path = Some(PathSpec { destination: addresses[1], source: Some(addresses[1]) });
     let mut inputs = vec![
-        Input::Restore(Box::new(Stored { installed: vec![record()], usage: usage() })),
+        Input::Restore(Box::new(Stored {
+            installed: vec![record()],
+            usage: usage(),
+            messages: vec![stored_message()],
+        })),
         Input::Policy(CallId(5), Box::new(policy(3))),
         Input::Addresses(addresses.clone()),
         Input::Ingress(vec![
@@ -324,7 +329,12 @@ fn meters() -> Meters {
     }
 }
 
-fn news() -> [WorkerNews; 5] {
+fn stored_message() -> StoredMessage {
+    let message = ControlMessage { topic: "limit".parse().unwrap(), seq: 7, body: b"\xff".to_vec() };
+    StoredMessage { user: "jane".parse().unwrap(), module: "example.org/m".parse().unwrap(), message }
+}
+
+fn news() -> [WorkerNews; 6] {
     let refusal = Refusal::new(RefusalKind::Stalled, "it stalled");
     [
         WorkerNews::Ready,
@@ -332,6 +342,10 @@ fn news() -> [WorkerNews; 5] {
         WorkerNews::Died { refusal: refusal.clone(), culprit: None },
         WorkerNews::Loaded(ModuleSlot(0)),
         WorkerNews::Failed { slot: ModuleSlot(63), refusal },
+        WorkerNews::Notified {
+            slot: ModuleSlot(63),
+            message: ModuleMessage { topic: "full".parse().unwrap(), body: b"\xff".to_vec() },
+        },
     ]
 }
 

@@ -51,7 +51,7 @@ impl Nslp {
                     self.remove_leases(now, &user, &module, mri.as_ref(), here);
                 }
             }
-            (Body::Setup(_), None) | (Body::Probe(_), _) => {}
+            (Body::Setup(_), None) | (Body::Tell(_) | Body::Probe(_), _) => {}
         }
     }
 
@@ -306,6 +306,7 @@ impl Nslp {
             look_at: None,
             looked_at: now,
             news: (now, 0),
+            messages: (now, 0),
         };
         let (id, was) = match before {
             None => {
@@ -496,7 +497,7 @@ fn module_of(body: &Body) -> Option<&ModuleName> {
     match body {
         Body::Setup(setup) => Some(&setup.module.name),
         Body::Remove(remove) => Some(&remove.module),
-        Body::Probe(_) => None,
+        Body::Tell(_) | Body::Probe(_) => None,
     }
 }
 

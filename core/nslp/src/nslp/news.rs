@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! News for those who sent SETUPs: of nodes further on, of modules on this node, and that this node is going to stop.
 
+use netserv_model::control::ModuleMessage;
 use netserv_model::domain::Side;
 use netserv_model::effect::ModuleNews;
 use netserv_model::notify::{Notify, NotifyEvent};
@@ -11,27 +12,36 @@ use netserv_wire::nslp::{Message, emit_notify, notify_detail, parts};
 use super::domain::anonymous;
 use super::{Nslp, Received, Route, Sent};
 use crate::exchange::{Exchange, Own, refused};
-use crate::leases::LeaseId;
+use crate::leases::{Lease, LeaseId};
 use crate::limits::{ANSWER_SEND_TIME, FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX};
 
 impl Nslp {
     /// Takes what happened to a module on this node, and tells whoever sent a SETUP for it and the node's own clients. A
-    /// lease that ended is not followed any more; what nodes further on have stays.
+    /// lease that ended is not followed any more; what nodes further on have stays. What the module itself says is for the
+    /// requester of its last SETUP only.
     pub fn handle_module_news(&mut self, now: Now, news: ModuleNews) {
-        let ModuleNews { user, module, session, nonce, event, detail } = news;
+        let ModuleNews { user, module, session, nonce, event, detail, message } = news;
+        let of_origin = |lease: &Lease| message.is_none() || (lease.session == session && Some(lease.nonce) == nonce);
         let has_ended = match event {
             NotifyEvent::LeaseEnded => true,
             NotifyEvent::RouteMoved
             | NotifyEvent::RouteLost
             | NotifyEvent::ModuleFailed
-            | NotifyEvent::NodeDraining => false,
+            | NotifyEvent::NodeDraining
+            | NotifyEvent::ModuleMessage => false,
         };
         let detail = notify_detail(&detail);
         let mut is_told_here = false;
         for id in self.leases.all_of_module(&user, &module) {
-            let Some(lease) = self.leases.get(id).filter(|lease| lease.is_here) else { continue };
+            let Some(lease) = self.leases.get(id).filter(|lease| lease.is_here && of_origin(lease)) else {
+                continue;
+            };
             is_told_here |= lease.is_local;
-            self.tell(now.instant, id, event, Vec::new(), &detail);
+            self.tell_of(
+                now.instant,
+                id,
+                News { event, nodes: Vec::new(), detail: &detail, message: message.as_ref() },
+            );
             if has_ended {
                 self.lose_lease(id);
             }
@@ -41,7 +51,9 @@ impl Nslp {
         }
         if let Some(nonce) = nonce.filter(|_| !is_told_here) {
             let (node, nodes) = (self.config.node.clone(), Vec::new());
-            self.notifies.push_back(Notify { session, nonce, user, module, node, event, nodes, detail });
+            let (topic, body) = message.map(|message| (message.topic, message.body)).unzip();
+            let body = body.unwrap_or_default();
+            self.notifies.push_back(Notify { session, nonce, user, module, node, event, nodes, detail, topic, body });
         }
     }
 
@@ -88,12 +100,19 @@ impl Nslp {
 
     /// Tells whoever sent the SETUP of a lease what happened to it on this node.
     pub(super) fn tell(&mut self, now: Instant, id: LeaseId, event: NotifyEvent, nodes: Vec<NodeId>, detail: &str) {
+        self.tell_of(now, id, News { event, nodes, detail, message: None });
+    }
+
+    fn tell_of(&mut self, now: Instant, id: LeaseId, news: News<'_>) {
+        let News { event, nodes, detail, message } = news;
         let Some(lease) = self.leases.get(id) else { return };
         let (session, nonce) = (lease.session, lease.nonce);
         let (user, module, node) =
             (lease.installed.user.clone(), lease.installed.module.clone(), self.config.node.clone());
         let detail = notify_detail(detail);
-        let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
+        let (topic, body) = message.map(|message| (message.topic.clone(), message.body.clone())).unzip();
+        let body = body.unwrap_or_default();
+        let notify = Notify { session, nonce, user, module, node, event, nodes, detail, topic, body };
         let text = emit_notify(&notify);
         self.pass_on(now, id, &notify, text.as_bytes());
     }
@@ -125,7 +144,7 @@ impl Nslp {
 
     /// Passes news on: to the previous node, or to the node's own clients.
     fn pass_on(&mut self, now: Instant, id: LeaseId, notify: &Notify, text: &[u8]) {
-        let may = self.leases.change(id, |lease| lease.take_news(now)).unwrap_or(false);
+        let may = self.leases.change(id, |lease| lease.take_news(now, notify.event)).unwrap_or(false);
         let Some(lease) = self.leases.get(id).filter(|_| may) else {
             self.counters.news_dropped += 1;
             return;
@@ -152,6 +171,14 @@ impl Nslp {
             None,
         );
     }
+}
+
+/// What happened to a lease on this node, or what its module says.
+struct News<'a> {
+    event: NotifyEvent,
+    nodes: Vec<NodeId>,
+    detail: &'a str,
+    message: Option<&'a ModuleMessage>,
 }
 
 /// How far a node that is going to stop is with telling that.

@@ -179,6 +179,8 @@ fn news_that_go_out_name_no_nodes_where_the_stack_does_not() {
             event: NotifyEvent::RouteMoved,
             nodes: vec!["n10".parse().unwrap()],
             detail: "n10 comes after n9".to_owned(),
+            topic: None,
+            body: Vec::new(),
         };
         from_inside(&mut node, &flow().inverted(), emit_notify(&news).as_bytes());
         let sent = node.sent();

@@ -504,6 +504,8 @@ fn news_go_to_whoever_sent_the_setup() {
         event: NotifyEvent::RouteLost,
         nodes: Vec::new(),
         detail: "gone".to_owned(),
+        topic: None,
+        body: Vec::new(),
     };
     let text = emit_notify(&notify);
     let mut node = Node::with_lease();

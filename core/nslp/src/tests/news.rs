@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! News of modules on this node, and of its stop.
 
+use netserv_model::control::ModuleMessage;
 use netserv_model::effect::ModuleNews;
 use netserv_model::notify::NotifyEvent;
 
 use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, setup};
 use super::*;
-use crate::limits::{FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX};
+use crate::limits::{
+    FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX, MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX,
+};
 
 fn news(event: NotifyEvent) -> ModuleNews {
     ModuleNews {
@@ -16,6 +19,45 @@ fn news(event: NotifyEvent) -> ModuleNews {
         nonce: Some(Nonce([1; 16])),
         event,
         detail: "as the test says".to_owned(),
+        message: None,
+    }
+}
+
+/// Returns what the module says itself, after the SETUP of this nonce.
+fn message(nonce: u8) -> ModuleNews {
+    let message = ModuleMessage { topic: "full".parse().unwrap(), body: b"\x00\xff".to_vec() };
+    let (nonce, message) = (Some(Nonce([nonce; 16])), Some(message));
+    ModuleNews { nonce, detail: String::new(), message, ..news(NotifyEvent::ModuleMessage) }
+}
+
+#[test]
+fn what_a_module_says_goes_to_the_requester_of_its_last_setup_only() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_module_news(node.now, message(1));
+    let told = node.sent_news();
+    assert_eq!((told.event, told.topic.as_ref().unwrap().as_str()), (NotifyEvent::ModuleMessage, "full"));
+    assert_eq!((&told.body[..], told.detail.as_str()), (&b"\x00\xff"[..], ""));
+    assert_eq!(node.nslp.poll_notify(), Some(told), "whoever watches this node sees it, too");
+    node.nslp.handle_module_news(node.now, message(2));
+    node.quiet();
+    assert_eq!((node.nslp.poll_notify().unwrap().nonce, node.leases()), (Nonce([2; 16]), 1));
+}
+
+/// Goal: what modules say, however often, does not take the place of news of their leases.
+#[test]
+fn messages_of_modules_are_bounded_beside_news() {
+    let mut node = Node::with_lease();
+    for _ in 0..MODULE_MESSAGES_BURST_MAX {
+        node.nslp.handle_module_news(node.now, message(1));
+        assert_eq!(node.sent_news().event, NotifyEvent::ModuleMessage);
+    }
+    let before = node.nslp.counters().news_dropped;
+    node.nslp.handle_module_news(node.now, message(1));
+    node.quiet();
+    assert_eq!(node.nslp.counters().news_dropped, before + 1);
+    for _ in 0..NEWS_BURST_MAX {
+        node.nslp.handle_module_news(node.now, news(NotifyEvent::ModuleFailed));
+        assert_eq!(node.sent_news().event, NotifyEvent::ModuleFailed);
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, MODULE_NOTIFY_BYTES_MAX, ModuleMessage};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::ModuleLimits;
@@ -102,6 +103,20 @@ pub enum ToWorker {
     /// eventfd by which that lane wakes the worker, and the one by which the worker wakes that lane. Lanes come in their order,
     /// before any [`ToWorker::Load`].
     Lane,
+    /// Put a control message into a module's inbox; answered by one [`FromWorker::Told`].
+    Tell {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// The message.
+        message: ControlMessage,
+    },
+    /// The messages that the module gets first which is loaded into a place next.
+    Kept {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// At most [`CONTROL_TOPICS_MAX`], in order of their numbers.
+        messages: Vec<ControlMessage>,
+    },
     /// End; the process exits with 0.
     Shutdown,
 }
@@ -202,11 +217,41 @@ pub enum FromWorker {
         /// What is to be done.
         task: MediaTask,
     },
+    /// What became of a control message. Answers come in the order of the messages.
+    Told {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// The message's number.
+        seq: u64,
+        /// Whether it is in the inbox.
+        verdict: TellVerdict,
+    },
+    /// A module tells the requester of its SETUP something.
+    Notify {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// What.
+        message: ModuleMessage,
+    },
     /// Nobody wants a media job any more; answered by [`ToWorker::MediaEnded`] if it has not ended.
     MediaCancel {
         /// Which job.
         job: u64,
     },
+}
+
+/// What became of a control message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TellVerdict {
+    /// It is in the module's inbox.
+    Taken,
+    /// As many as may wait do.
+    Full,
+    /// The module has no inbox.
+    NoInbox,
+    /// There is no module in the place.
+    NotLoaded,
 }
 
 /// How many times a worker's files could not be read or written, or were damaged, since it started.
@@ -276,8 +321,12 @@ impl ToWorker {
                 check_slot(*slot)?;
                 check_parts(parts)?;
             }
-            ToWorker::Unload { slot } => check_slot(*slot)?,
+            ToWorker::Unload { slot } | ToWorker::Tell { slot, .. } => check_slot(*slot)?,
             ToWorker::Order { slots } => check_order(slots)?,
+            ToWorker::Kept { slot, messages } => {
+                check_slot(*slot)?;
+                check_kept(messages)?;
+            }
             ToWorker::MediaEnded { detail, .. } => check_text("words about a job", detail, LOG_TEXT_BYTES_MAX)?,
             ToWorker::Stats
             | ToWorker::Lane
@@ -325,6 +374,11 @@ impl FromWorker {
                 check_slot(*slot)?;
                 task.check().map_err(FrameError::Malformed)?;
             }
+            FromWorker::Told { slot, .. } => check_slot(*slot)?,
+            FromWorker::Notify { slot, message } => {
+                check_slot(*slot)?;
+                check_size("a module's message", message.body.len(), MODULE_NOTIFY_BYTES_MAX)?;
+            }
             FromWorker::StatsDone { .. } | FromWorker::MediaCancel { .. } => {}
         }
         Ok(frame)
@@ -348,6 +402,13 @@ fn check_slot(slot: ModuleSlot) -> Result<(), FrameError> {
         Ok(())
     } else {
         Err(FrameError::Malformed(format!("module slot {} is over {}", slot.0, MODULES_PER_CONTAINER_MAX - 1)))
+    }
+}
+
+fn check_kept(messages: &[ControlMessage]) -> Result<(), FrameError> {
+    match messages.len() {
+        0..=CONTROL_TOPICS_MAX => Ok(()),
+        more => Err(FrameError::Malformed(format!("{more} messages are kept, at most {CONTROL_TOPICS_MAX} may be"))),
     }
 }
 
@@ -376,10 +437,14 @@ fn check_count(sockets: u32) -> Result<(), FrameError> {
 }
 
 fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), FrameError> {
-    if text.len() <= bytes_max {
+    check_size(what, text.len(), bytes_max)
+}
+
+fn check_size(what: &str, bytes: usize, bytes_max: usize) -> Result<(), FrameError> {
+    if bytes <= bytes_max {
         Ok(())
     } else {
-        Err(FrameError::Malformed(format!("{what} of {} bytes is over the {bytes_max} allowed", text.len())))
+        Err(FrameError::Malformed(format!("{what} of {bytes} bytes is over the {bytes_max} allowed")))
     }
 }
 
@@ -395,6 +460,7 @@ fn check_name(name: &str) -> Result<(), FrameError> {
 #[cfg(test)]
 mod tests {
     use netserv_model::RefusalKind;
+    use netserv_model::control::CONTROL_BYTES_MAX;
     use proptest::prelude::*;
 
     use super::*;
@@ -433,6 +499,16 @@ mod tests {
         for (count, fits) in [(0, false), (1, true), (64, true), (65, false), (u32::MAX, false)] {
             check_from_worker(&FromWorker::Sockets { count, v6: false }, fits);
         }
+        let notify = |bytes: usize| FromWorker::Notify {
+            slot: ModuleSlot(0),
+            message: ModuleMessage { topic: "full".parse().unwrap(), body: vec![0; bytes] },
+        };
+        check_from_worker(&notify(MODULE_NOTIFY_BYTES_MAX), true);
+        check_from_worker(&notify(MODULE_NOTIFY_BYTES_MAX + 1), false);
+        let tell = |bytes: usize| ToWorker::decode(&tell(bytes).encode().unwrap()).is_ok();
+        assert!(tell(CONTROL_BYTES_MAX) && !tell(CONTROL_BYTES_MAX + 1));
+        let kept = |messages: usize| ToWorker::decode(&kept(messages).encode().unwrap()).is_ok();
+        assert!(kept(CONTROL_TOPICS_MAX) && !kept(CONTROL_TOPICS_MAX + 1));
     }
 
     #[test]
@@ -491,7 +567,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_frames_never_panic(which in 0_usize..9, at in 0_usize..200, byte in any::<u8>()) {
+        fn damaged_frames_never_panic(which in 0_usize..11, at in 0_usize..200, byte in any::<u8>()) {
             let mut bytes = from_worker_examples()[which].encode().unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
@@ -543,11 +619,25 @@ mod tests {
             permit,
             order,
             ToWorker::Lane,
+            tell(3),
+            kept(2),
             ToWorker::Shutdown,
         ]
         .into_iter()
         .chain(media_to_worker())
         .collect()
+    }
+
+    fn kept(messages: usize) -> ToWorker {
+        let message =
+            |seq| ControlMessage { topic: "limit".parse().unwrap(), seq, body: vec![0xff; CONTROL_BYTES_MAX] };
+        let messages = (0..messages).map(|seq| message(u64::try_from(seq).unwrap())).collect();
+        ToWorker::Kept { slot: ModuleSlot(1), messages }
+    }
+
+    fn tell(bytes: usize) -> ToWorker {
+        let message = ControlMessage { topic: "limit".parse().unwrap(), seq: 7, body: vec![0xff; bytes] };
+        ToWorker::Tell { slot: ModuleSlot(1), message }
     }
 
     fn media_to_worker() -> [ToWorker; 2] {
@@ -566,6 +656,11 @@ mod tests {
             FromWorker::Sockets { count: 64, v6: true },
             FromWorker::Media { slot: ModuleSlot(1), job: 7, task: MediaTask::Probe { source: MediaSource::Any } },
             FromWorker::MediaCancel { job: 7 },
+            FromWorker::Told { slot: ModuleSlot(1), seq: u64::MAX, verdict: TellVerdict::NoInbox },
+            FromWorker::Notify {
+                slot: ModuleSlot(1),
+                message: ModuleMessage { topic: "full".parse().unwrap(), body: b"\xff".to_vec() },
+            },
         ]
     }
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use netserv_model::control::{ControlMessage, encode_body};
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency};
@@ -33,6 +34,14 @@ impl RequestBuilder {
     /// Starts a REMOVE: take a module away, whatever its version.
     pub fn remove(module: &ModuleName) -> RequestBuilder {
         RequestBuilder::new(format!("REMOVE {module} NETSERV/1"))
+    }
+
+    /// Starts a TELL: hand a message to a running module.
+    pub fn tell(module: &ModuleName, message: &ControlMessage) -> RequestBuilder {
+        let ControlMessage { topic, seq, body } = message;
+        let builder = RequestBuilder::new(format!("TELL {module} NETSERV/1"));
+        let builder = builder.header("topic", topic.as_str()).header("seq", &seq.to_string());
+        builder.header("body", &encode_body(body))
     }
 
     /// Starts a PROBE; asking for nothing means `nodes`.

@@ -6,10 +6,11 @@ use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
+use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
 use netserv_model::off_path::OffPath;
-use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup};
+use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup, Tell};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
 
@@ -155,6 +156,7 @@ pub fn peek_nonce(bytes: &[u8]) -> Option<Nonce> {
 enum Method {
     Setup,
     Remove,
+    Tell,
     Probe,
 }
 
@@ -163,6 +165,7 @@ impl Method {
         match self {
             Method::Setup => "SETUP",
             Method::Remove => "REMOVE",
+            Method::Tell => "TELL",
             Method::Probe => "PROBE",
         }
     }
@@ -174,6 +177,7 @@ impl Method {
                 &["url", "digest", "filter", "filter-proto", "filter-port", "properties", "dependencies", "ttl"]
             }
             Method::Remove => &[],
+            Method::Tell => &["topic", "seq", "body"],
             Method::Probe => &["ask"],
         }
     }
@@ -181,7 +185,7 @@ impl Method {
 
 const COMMON_HEADERS: [&str; 10] =
     ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
-const METHODS: [Method; 3] = [Method::Setup, Method::Remove, Method::Probe];
+const METHODS: [Method; 4] = [Method::Setup, Method::Remove, Method::Tell, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 6] = ["filter", "properties", "dependencies", "ask", "node-id", "require"];
 
@@ -274,9 +278,25 @@ impl Fields {
                 ttl: self.ttl()?,
             })),
             Method::Remove => Ok(Body::Remove(Remove { module: subject.parse().map_err(subject_error)? })),
+            Method::Tell => {
+                let module = subject.parse().map_err(subject_error)?;
+                let (topic, seq, body) = (self.required("topic")?, self.seq()?, self.message_body()?);
+                Ok(Body::Tell(Tell { module, message: ControlMessage { topic, seq, body } }))
+            }
             Method::Probe if subject == "*" => Ok(Body::Probe(Probe { ask: self.list("ask", parse_ask)? })),
             Method::Probe => Err(bad(1, format!("`{}`: a PROBE is of `*`", shown(subject)))),
         }
+    }
+
+    fn seq(&mut self) -> Result<u64, Refusal> {
+        let Some((line, value)) = self.take("seq").pop() else { return Err(missing(self.method, "seq")) };
+        let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
+        number.ok_or_else(|| bad(line, "`seq` is not a whole number below 2^64"))
+    }
+
+    fn message_body(&mut self) -> Result<Vec<u8>, Refusal> {
+        let Some((line, value)) = self.take("body").pop() else { return Err(missing(self.method, "body")) };
+        decode_body(&value, CONTROL_BYTES_MAX).map_err(|error| bad(line, format!("`body`: {error}")))
     }
 
     fn url(&mut self) -> Result<String, Refusal> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
 
+use netserv_model::control::{MODULE_NOTIFY_BYTES_MAX, decode_body, encode_body};
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::text::one_line;
@@ -73,6 +74,10 @@ pub(super) fn parse_notify(bytes: &[u8]) -> Result<Notify, Refusal> {
     let mut fields = Fields::parse(bytes, NOTIFY)?;
     let (line, event) = fields.take("event")?;
     let event = NotifyEvent::from_word(event.trim_matches(' '));
+    let body = fields.0.remove("body").map(|(line, body)| {
+        let body = decode_body(body.trim_matches(' '), MODULE_NOTIFY_BYTES_MAX);
+        body.map_err(|error| bad(line, format!("`body`: {error}")))
+    });
     let nodes = fields.0.remove("nodes").map(|(line, nodes)| parse_nodes(line, &nodes)).transpose()?;
     Ok(Notify {
         session: fields.required("session")?,
@@ -83,12 +88,14 @@ pub(super) fn parse_notify(bytes: &[u8]) -> Result<Notify, Refusal> {
         event: event.ok_or_else(|| bad(line, "`event` is none that this version knows"))?,
         nodes: nodes.unwrap_or_default(),
         detail: fields.0.remove("detail").map(|(_, detail)| one_line(&detail)).unwrap_or_default(),
+        topic: fields.optional("topic")?,
+        body: body.transpose()?.unwrap_or_default(),
     })
 }
 
 /// Writes a NOTIFY; of very many nodes, the nearest ones.
 pub fn emit_notify(notify: &Notify) -> String {
-    let Notify { session, nonce, user, module, node, event, nodes, detail } = notify;
+    let Notify { session, nonce, user, module, node, event, nodes, detail, topic, body } = notify;
     let mut text = format!(
         "{NOTIFY}\nsession: {session}\nnonce: {nonce}\nuser: {user}\nmodule: {module}\nnode: {node}\nevent: {}\n",
         event.as_str()
@@ -96,6 +103,10 @@ pub fn emit_notify(notify: &Notify) -> String {
     let nodes: Vec<&str> = nodes.iter().take(STACK_ENTRIES_MAX).map(NodeId::as_str).collect();
     if !nodes.is_empty() {
         writeln!(text, "nodes: {}", nodes.join(", ")).expect("writing to a String cannot fail");
+    }
+    if let Some(topic) = topic {
+        let body = encode_body(body);
+        writeln!(text, "topic: {topic}\nbody: {body}").expect("writing to a String cannot fail");
     }
     writeln!(text, "detail: {}\n", notify_detail(detail)).expect("writing to a String cannot fail");
     text

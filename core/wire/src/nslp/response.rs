@@ -305,6 +305,7 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
         | Outcome::Refreshed { .. }
         | Outcome::Replaced { .. }
         | Outcome::Removed
+        | Outcome::Told
         | Outcome::Probed) => plain,
     };
     for module in &mut report.modules {

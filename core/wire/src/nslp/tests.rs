@@ -19,6 +19,8 @@ const SETUP: &str = include_str!("../../../../vectors/nslp/setup.txt");
 const SETUP_CANONICAL: &str = include_str!("../../../../vectors/nslp/setup.canonical.txt");
 const SETUP_PAPER: &str = include_str!("../../../../vectors/nslp/setup-paper.txt");
 const REMOVE: &str = include_str!("../../../../vectors/nslp/remove.txt");
+const TELL: &str = include_str!("../../../../vectors/nslp/tell.txt");
+const NOTIFY_MESSAGE: &str = include_str!("../../../../vectors/nslp/notify-message.txt");
 const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
 const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
 const NOTIFY: &str = include_str!("../../../../vectors/nslp/notify.txt");
@@ -26,7 +28,8 @@ const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
 const HOP: &str = include_str!("../../../../vectors/nslp/hop.txt");
 const PROBE_EDGE: &str = include_str!("../../../../vectors/nslp/probe-edge.txt");
 /// One of each kind of text.
-const TEXTS: [&str; 9] = [SETUP, SETUP_PAPER, REMOVE, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, TEAR, HOP];
+const TEXTS: [&str; 11] =
+    [SETUP, SETUP_PAPER, REMOVE, TELL, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, NOTIFY_MESSAGE, TEAR, HOP];
 
 #[test]
 fn a_setup_says_all_that_a_module_needs() {
@@ -71,6 +74,19 @@ fn removes_and_probes_are_understood() {
     let Body::Probe(probe) = message.body() else { panic!() };
     assert_eq!(probe.ask, [Ask::Nodes, Ask::Modules, Ask::Blocks, Ask::Load, Ask::Policy]);
     assert_eq!(message.user(), None);
+}
+
+#[test]
+fn a_tell_is_read_and_written() {
+    let message = Message::parse(TELL.as_bytes()).unwrap();
+    let Body::Tell(tell) = message.body() else { panic!() };
+    assert_eq!((tell.module.as_str(), tell.message.topic.as_str()), ("example.org/net-monitor", "limit"));
+    assert_eq!((tell.message.seq, &tell.message.body[..]), (u64::MAX, &b"rate=100\n\x00\xff"[..]));
+    let target = Target { nodes: vec!["r2".parse().unwrap()], ..Target::default() };
+    let builder = RequestBuilder::tell(&tell.module, &tell.message).user(message.user().unwrap()).target(&target);
+    let written = builder.build(message.created(), message.nonce()).unwrap().into_message();
+    let Body::Tell(again) = written.body() else { panic!() };
+    assert_eq!((again, written.target()), (tell, message.target()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, Refusal, RefusalKind};
-use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, TellVerdict, ToWorker};
 use netserv_wire::container::ring::{Answer, Arrival};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -325,6 +325,11 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
+                ToWorker::Kept { .. } => {}
+                ToWorker::Tell { slot, message } => {
+                    let (seq, verdict) = (message.seq, TellVerdict::NoInbox);
+                    self.control.send(&FromWorker::Told { slot, seq, verdict });
+                }
                 ToWorker::Lane => self.lanes.add(&mut self.memory, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
                 ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),

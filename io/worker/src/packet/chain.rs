@@ -227,17 +227,20 @@ impl Chain {
         }
     }
 
-    /// Tells every module of messages that came for it from its server part; of several instances, the first.
+    /// Tells every module of control messages, and of messages that came for it from its server part; of several instances,
+    /// the first.
     pub fn handle_messages(&mut self, around: &mut impl Surroundings) {
         let mut at = 0;
         while let Some(link) = self.links.get_mut(at) {
             let instance = &mut link.instances[0];
-            if !instance.host().messages.take_news() {
+            let (told, sent) = (instance.host().control.take_news(), instance.host().messages.take_news());
+            if !told && !sent {
                 at += 1;
                 continue;
             }
             around.enter(link.slot);
-            let result = instance.handle_message();
+            let handled = if told { instance.handle_control() } else { Ok(()) };
+            let result = handled.and_then(|()| if sent { instance.handle_message() } else { Ok(()) });
             around.leave();
             match result {
                 Ok(()) => {

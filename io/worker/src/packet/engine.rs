@@ -119,6 +119,11 @@ impl Runtime {
 }
 
 impl Checked {
+    /// Returns whether the module takes control messages: it imports what it takes them with.
+    pub fn has_inbox(&self) -> bool {
+        self.pre.module().imports().any(|import| import.name() == "control_receive")
+    }
+
     /// Checks that the module may use the blocks that it imports from.
     ///
     /// # Errors
@@ -154,6 +159,7 @@ const EXPORTS: &[(&str, usize, usize, bool)] = &[
     ("netserv_process", 1, 0, true),
     ("netserv_timer", 1, 0, false),
     ("netserv_message", 0, 0, false),
+    ("netserv_control", 0, 0, false),
     ("netserv_stop", 0, 0, false),
 ];
 

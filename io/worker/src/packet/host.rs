@@ -14,6 +14,7 @@ use crate::clock;
 use crate::compute::Workplace;
 use crate::error::HostError;
 use crate::limits;
+use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
 use crate::shared::kv::SharedKv;
 use crate::shared::log::LogBuffer;
@@ -149,6 +150,8 @@ pub struct Host {
     pub kv: SharedKv,
     /// Its messages from and to its server part.
     pub messages: Arc<Exchange>,
+    /// What it is told, and tells the requester of its SETUP.
+    pub control: Arc<ControlPort>,
     /// Its counters.
     pub counters: Counters,
     /// Its timers.
@@ -198,6 +201,7 @@ impl Host {
             entropy,
             kv,
             messages: Arc::default(),
+            control: Arc::default(),
             counters: Counters::default(),
             timers: Timers::default(),
             work: Workplace::default(),

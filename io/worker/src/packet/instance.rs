@@ -39,6 +39,7 @@ pub struct Instance {
     process: TypedFunc<i32, ()>,
     timer: Option<TypedFunc<i32, ()>>,
     message: Option<TypedFunc<(), ()>>,
+    control: Option<TypedFunc<(), ()>>,
     stop: Option<TypedFunc<(), ()>>,
     /// Epoch steps that one call may take.
     epochs: Option<u64>,
@@ -87,6 +88,7 @@ impl Instance {
             process: instance.get_typed_func(&mut store, "netserv_process").map_err(missing)?,
             timer: instance.get_typed_func(&mut store, "netserv_timer").ok(),
             message: instance.get_typed_func(&mut store, "netserv_message").ok(),
+            control: instance.get_typed_func(&mut store, "netserv_control").ok(),
             stop: instance.get_typed_func(&mut store, "netserv_stop").ok(),
             epochs,
             counts: PacketCounts::default(),
@@ -204,6 +206,17 @@ impl Instance {
     pub fn handle_message(&mut self) -> Result<(), Refusal> {
         match self.message.clone() {
             Some(message) => self.call(|store| message.call(store, ())),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the module that there are control messages.
+    ///
+    /// # Errors
+    /// It trapped.
+    pub fn handle_control(&mut self) -> Result<(), Refusal> {
+        match self.control.clone() {
+            Some(control) => self.call(|store| control.call(store, ())),
             None => Ok(()),
         }
     }

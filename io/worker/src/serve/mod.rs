@@ -17,12 +17,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use netserv_model::control::ControlMessage;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal, RefusalKind};
-use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, TellVerdict, ToWorker};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::error::ServeError;
@@ -36,6 +37,7 @@ use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
 use crate::server::module::Shared;
+use crate::shared::control::ControlPort;
 use crate::shared::kv::KvStores;
 use crate::shared::messages::Exchanges;
 use crate::storage::cache::{CacheHandle, CacheSource};
@@ -79,8 +81,11 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         wakeups: Vec::new(),
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
+        ports: BTreeMap::new(),
+        kept: BTreeMap::new(),
         cache: CacheSource::at(store.join(CACHE_FILE)),
-        servers: Servers::new(wake, memory_bytes),
+        servers: Servers::new(Arc::clone(&wake), memory_bytes),
+        wake,
     };
     sys::give_back_program();
     worker.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
@@ -102,8 +107,14 @@ struct Worker {
     wakeups: Vec<Arc<Wakeup>>,
     kv: KvStores,
     exchanges: Exchanges,
+    /// What modules are told, by their places.
+    ports: BTreeMap<ModuleSlot, Arc<ControlPort>>,
+    /// What the modules begin with that are loaded next.
+    kept: BTreeMap<ModuleSlot, Vec<ControlMessage>>,
     cache: Arc<CacheSource>,
     servers: Servers,
+    /// What wakes this thread.
+    wake: Arc<Wakeup>,
 }
 
 impl Worker {
@@ -175,6 +186,7 @@ impl Worker {
             self.control.send_log(Some(slot), lines);
             if told.insert(slot) {
                 self.control.send(&FromWorker::Failed { slot, refusal });
+                self.ports.remove(&slot);
                 self.end_server(slot)?;
             }
         }
@@ -216,6 +228,11 @@ impl Worker {
                 if !log.is_empty() {
                     self.control.send_log(Some(slot), log.take());
                 }
+            }
+        }
+        for (slot, port) in &self.ports {
+            for message in port.take_notifies() {
+                self.control.send(&FromWorker::Notify { slot: *slot, message });
             }
         }
         for text in self.kv.take_reports() {
@@ -269,6 +286,8 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Kept { slot, messages } => drop(self.kept.insert(slot, messages)),
+                ToWorker::Tell { slot, message } => self.tell(slot, message),
                 ToWorker::Order { slots } => {
                     self.settle()?;
                     self.rounds.chain.sort(&slots);
@@ -289,6 +308,13 @@ impl Worker {
         }
     }
 
+    /// Puts a control message into the inbox of a module, and says whether it is there.
+    fn tell(&mut self, slot: ModuleSlot, message: ControlMessage) {
+        let seq = message.seq;
+        let verdict = self.ports.get(&slot).map_or(TellVerdict::NotLoaded, |port| port.tell(message));
+        self.control.send(&FromWorker::Told { slot, seq, verdict });
+    }
+
     fn add_lane(&mut self, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         self.recall()?;
         let lanes = &mut self.rounds.around.lanes;
@@ -300,15 +326,16 @@ impl Worker {
     /// Begins to load a module: its server part first, if it has one, whose thread reports when it runs.
     fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
-        let name = &parts.profile.name.name;
+        let (slot, name) = (parts.profile.slot, &parts.profile.name.name);
         let shared = Shared {
             kv: self.kv.open(name, parts.state_schema),
             messages: self.exchanges.open(name),
+            control: Arc::new(ControlPort::new(self.kept.remove(&slot).unwrap_or_default(), Arc::clone(&self.wake))),
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
         };
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);
-        let slot = parts.profile.slot;
+        self.ports.insert(slot, Arc::clone(&shared.control));
         match self.servers.load(parts, shared)? {
             Step::Wait => Ok(()),
             Step::Start(packet) => self.load_packet(slot, Some(packet)),
@@ -352,7 +379,7 @@ impl Worker {
 
     /// Starts the part of a module that sees packets: one instance, or one for each lane if it is parallel.
     fn start(&mut self, slot: ModuleSlot, part: PacketPart) -> Result<Vec<Instance>, Refusal> {
-        let PacketPart { code, profile, parallel, shared: Shared { kv, messages, .. } } = part;
+        let PacketPart { code, profile, parallel, shared: Shared { kv, messages, control, .. } } = part;
         messages.tell_again();
         let lanes = self.memory.lanes();
         let count = if parallel { lanes } else { 1 };
@@ -361,11 +388,15 @@ impl Worker {
         let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
         self.rounds.around.leave();
         let checked = checked?;
+        if checked.has_inbox() {
+            control.open_for_packets();
+        }
         let mut instances = Vec::new();
         for _ in 0..count {
             let (properties, kv, messages) = (profile.properties.clone(), kv.clone(), Arc::clone(&messages));
             let host = Host::new(properties, profile.limits, kv, Clock::System, Entropy::System);
-            let host = Host { messages, lanes: if count > 1 { 1 } else { lanes }, ..host };
+            let control = Arc::clone(&control);
+            let host = Host { messages, control, lanes: if count > 1 { 1 } else { lanes }, ..host };
             // Each may take as long as a call.
             self.rounds.around.enter(slot);
             let started = Instance::start(&checked, host);
@@ -397,6 +428,7 @@ impl Worker {
 
     /// Ends what packets a module sees, and tells the node why.
     fn fail(&mut self, slot: ModuleSlot, refusal: Refusal) {
+        self.ports.remove(&slot);
         if let Some(old) = self.rounds.chain.remove(slot) {
             self.stop(slot, old);
         }
@@ -405,6 +437,7 @@ impl Worker {
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         self.settle()?;
+        self.ports.remove(&slot);
         self.end_server(slot)?;
         if let Some(instances) = self.rounds.chain.remove(slot) {
             self.stop(slot, instances);

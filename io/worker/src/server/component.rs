@@ -49,6 +49,15 @@ pub struct CheckedComponent {
     pub kind: ComponentKind,
 }
 
+impl CheckedComponent {
+    /// Returns whether the component imports an interface, `netserv:PACKAGE/NAME` without its version.
+    pub fn imports(&self, wanted: &str) -> bool {
+        let component = self.pre.component();
+        let ty = component.component_type();
+        ty.imports(component.engine()).any(|(name, _)| interface(name) == wanted)
+    }
+}
+
 /// Returns whether a WebAssembly file is a component, and not a core module.
 pub fn is_component(wasm: &[u8]) -> bool {
     matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0]))

@@ -16,6 +16,7 @@ use netserv_wire::container::frames::{LogLevel, ServerLoad};
 use crate::clock;
 use crate::compute::Budget;
 use crate::limits;
+use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
 use crate::shared::kv::SharedKv;
 use crate::shared::log::{Line, LogBuffer};
@@ -50,6 +51,8 @@ pub struct Module {
     pub kv: SharedKv,
     /// Its messages from and to its packet part.
     pub messages: Arc<Exchange>,
+    /// What it is told, and tells the requester of its SETUP.
+    pub control: Arc<ControlPort>,
     /// Its share of the cache.
     pub cache: Arc<CacheHandle>,
     /// The counters of its server part.
@@ -81,6 +84,7 @@ impl Module {
             blocks,
             kv: shared.kv,
             messages: shared.messages,
+            control: shared.control,
             cache: shared.cache,
             counters: Mutex::default(),
             coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
@@ -183,13 +187,15 @@ impl Transport {
     }
 }
 
-/// What all parts of a module, and the versions of it that follow each other, have together.
+/// What all parts of a module have together. The versions of it that follow each other share all of it but what they are told.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     /// Kv state.
     pub kv: SharedKv,
     /// Messages between the parts.
     pub messages: Arc<Exchange>,
+    /// What this version is told, and tells.
+    pub control: Arc<ControlPort>,
     /// The module's share of the cache.
     pub cache: Arc<CacheHandle>,
 }

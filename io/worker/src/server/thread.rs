@@ -160,6 +160,8 @@ impl Servers {
     async fn start(&mut self, load: ServerLoad) -> Result<(), Refusal> {
         let ServerLoad { module, ticket, code, tls, listeners } = load;
         let component = component::load(&self.engine, code, &module.blocks)?;
+        let [inbox, topics] = ["netserv:control/inbox", "netserv:control/topics"].map(|name| component.imports(name));
+        module.control.open_for_server(inbox, topics);
         let mut work = self.work(component, &module, ticket, tls).await?;
         self.open(&module, &work, listeners)?;
         match &mut work {

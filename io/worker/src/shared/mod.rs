@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the parts of a module have alike: kv state and messages, which they share, counters and log lines.
+//! What the parts of a module have alike: kv state and messages, which they share, control messages, counters and log lines.
 
+pub mod control;
 pub mod counters;
 pub mod kv;
 pub mod log;

@@ -52,6 +52,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
             FromWorker::Loaded { .. } => panic!("of no slot"),
             FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
             FromWorker::Media { .. } | FromWorker::MediaCancel { .. } => panic!("nobody wants a job"),
+            FromWorker::Told { .. } | FromWorker::Notify { .. } => panic!("nobody was told anything"),
         }
     }
     assert_eq!(engines, [0, 256]);
@@ -88,6 +89,8 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             | FromWorker::Sockets { .. }
             | FromWorker::Media { .. }
             | FromWorker::MediaCancel { .. }
+            | FromWorker::Told { .. }
+            | FromWorker::Notify { .. }
             | FromWorker::StatsDone { .. }) => panic!("{frame:?}"),
         }
     }

@@ -213,7 +213,7 @@ fn is_in_packet_abi(name: &str) -> bool {
 }
 
 /// Beginnings of the names of functions that packet modules import, with their blocks.
-const FUNCTIONS: [(&str, &str); 14] = [
+const FUNCTIONS: [(&str, &str); 15] = [
     ("log", "log"),
     ("monotonic_", "clock"),
     ("wall_", "clock"),
@@ -224,15 +224,17 @@ const FUNCTIONS: [(&str, &str); 14] = [
     ("timer_", "timers"),
     ("inject", "inject"),
     ("message_", "messages"),
+    ("control_", "control"),
     ("find", "match"),
     ("patterns_", "match"),
     ("sip_", "sip"),
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("netserv:cache", "cache"),
     ("netserv:compress", "compress"),
+    ("netserv:control", "control"),
     ("netserv:crypto", "crypto"),
     ("netserv:hash", "hash"),
     ("netserv:kv", "kv"),

@@ -157,9 +157,11 @@ impl Workbench {
                     let cause = format!("the node refuses it: {}: {}", refusal.kind, refusal.detail);
                     return Err(Failure::new(cause, refusal.kind.fix()).with_exit(Exit::NodeRefused));
                 }
-                Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => {
-                    "answered"
-                }
+                Outcome::Removed
+                | Outcome::Told
+                | Outcome::Probed
+                | Outcome::WouldDo { .. }
+                | Outcome::NotTargeted { .. } => "answered",
             };
             let took = u64::try_from(Duration::from_micros(node.took_us).as_millis()).unwrap_or(u64::MAX);
             if output.is_json() {

@@ -13,6 +13,7 @@ use netserv_wire::container::frames::StorageFailures;
 
 use super::launches::Job;
 use super::outbox::Outbox;
+use super::tells::{NotifyBudget, Tells};
 use super::watch::{remind, watch};
 use super::{Dying, Launch, LogBudget, Running, Starting, Workers};
 use crate::effects::ticket::Ticket;
@@ -130,6 +131,8 @@ impl Workers {
             pinned: BTreeMap::new(),
             dying: None,
             log: LogBudget::default(),
+            tells: Tells::default(),
+            notifies: NotifyBudget::default(),
         };
         self.workers.insert(worker.clone(), running);
         Ok(())
@@ -214,7 +217,8 @@ impl Workers {
 
     pub(super) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
         self.starting.remove(worker);
-        let running = self.workers.remove(worker)?;
+        let mut running = self.workers.remove(worker)?;
+        running.tells.end(None);
         self.cancel_media_of(worker, None);
         self.drop_listeners(worker, None);
         // Before its process ends, so that its packets get their verdict at once.

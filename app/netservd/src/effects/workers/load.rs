@@ -74,7 +74,7 @@ impl Workers {
         let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
-        let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, .. } = load;
+        let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, messages, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
@@ -90,6 +90,9 @@ impl Workers {
         // Before the module starts, which is its first call.
         self.parts.packets.send(PacketCommand::SetCallTime { worker: worker.clone(), slot, call });
         let borrowed: Vec<_> = descriptors.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
+        if !messages.is_empty() {
+            running.control.send(&ToWorker::Kept { slot, messages }, &[])?;
+        }
         running.control.send(&frame, &borrowed)?;
         // Before it is shown a packet, which is after it said that it runs.
         self.metered.begin(id, &worker, slot, name);

@@ -13,6 +13,7 @@ mod measure;
 mod media;
 mod meters;
 pub mod outbox;
+mod tells;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +25,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use netserv_container::{ControlError, Process};
+use netserv_model::control::ControlMessage;
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
 use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::usage::NetworkMeter;
@@ -41,6 +43,7 @@ use log_budget::{LogBudget, LogEntry};
 use measure::Measuring;
 use meters::Metered;
 use outbox::Outbox;
+use tells::{NotifyBudget, Tells};
 
 use super::ticket::Ticket;
 use crate::config::blocks::Blocks;
@@ -75,6 +78,8 @@ pub enum WorkersJob {
     Unload(WorkerId, ModuleSlot, Ticket),
     /// Have packets go through modules in this order.
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
+    /// Put a message into the inbox of a module.
+    Tell(WorkerId, ModuleSlot, ControlMessage, Ticket),
     /// Find out what modules counted and how busy the machine is.
     Measure(Ticket),
     /// Read all meters; with those of networks.
@@ -180,6 +185,9 @@ struct Running {
     pinned: BTreeMap<ModuleSlot, Digest>,
     dying: Option<Dying>,
     log: LogBudget,
+    /// Messages to its modules.
+    tells: Tells,
+    notifies: NotifyBudget,
 }
 
 /// A worker whose channel ended and that is killed, until it is known how it ended.
@@ -265,6 +273,7 @@ impl Workers {
                 self.order(&worker, slots);
                 ticket.done();
             }
+            WorkersJob::Tell(worker, slot, message, ticket) => self.tell_module(&worker, slot, message, ticket),
             WorkersJob::Measure(ticket) => self.measure(ticket),
             WorkersJob::ReadMeters(networks, ticket) => self.read_meters(networks, ticket),
             WorkersJob::Permit(user, permits, network, ticket) => {
@@ -437,6 +446,7 @@ impl Workers {
         if let Some(digest) = running.pinned.remove(&slot) {
             self.parts.repository.unpin(digest);
         }
+        running.tells.end(Some(slot));
         self.stats.remove(&(worker.clone(), slot));
         self.metered.end(worker, Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
@@ -490,6 +500,8 @@ impl Workers {
             FromWorker::Sockets { count, v6 } => self.ask_for_sockets(worker, count, v6),
             FromWorker::Media { slot, job, task } => self.start_media(worker, slot, job, task),
             FromWorker::MediaCancel { job } => self.cancel_media(worker, job),
+            FromWorker::Told { slot, seq, verdict } => self.told(worker, slot, seq, verdict),
+            FromWorker::Notify { slot, message } => self.notified(worker, slot, message),
         }
     }
 

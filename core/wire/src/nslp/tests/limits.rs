@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each bound, hit and exceeded by one.
 
+use netserv_model::control::{CONTROL_BYTES_MAX, MODULE_NOTIFY_BYTES_MAX, encode_body};
 use netserv_model::limits::*;
 use netserv_model::request::{NodeReport, PathEnd, Withheld};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX};
@@ -54,6 +55,17 @@ fn targets_have_bounds() {
         assert!(Message::parse(text(name, most, item).as_bytes()).is_ok());
         refused(&text(name, most + 1, item), detail);
     }
+}
+
+#[test]
+fn a_control_message_has_a_bound() {
+    let text = |bytes: usize| TELL.replace("cmF0ZT0xMDAKAP8=", &encode_body(&vec![b'x'; bytes]));
+    assert!(Message::parse(text(CONTROL_BYTES_MAX).as_bytes()).is_ok());
+    refused(&text(CONTROL_BYTES_MAX + 1), "line 5: `body`: longer than 4096 bytes");
+    let text = |bytes: usize| NOTIFY_MESSAGE.replace("AP8=", &encode_body(&vec![b'x'; bytes]));
+    assert!(Payload::parse(text(MODULE_NOTIFY_BYTES_MAX).as_bytes()).is_ok());
+    let refusal = Payload::parse(text(MODULE_NOTIFY_BYTES_MAX + 1).as_bytes()).unwrap_err();
+    assert_eq!(refusal.detail, "line 9: `body`: longer than 1024 bytes");
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn bad_request_lines_are_refused() {
     ] {
         check(&PROBE.replace("PROBE * NETSERV/1", line), detail);
     }
+    check(&TELL.replace("net-monitor ", "net-monitor@1.0.0 "), "line 1: `example.org/net-monitor@1.0.0` is not");
     check(&REMOVE.replace("net-monitor ", "net-monitor@1.0.0 "), "line 1: `example.org/net-monitor@1.0.0` is not");
     check(&SETUP.replace("@1.2.0", ""), "line 1: `example.org/net-monitor` is not");
 }
@@ -79,6 +80,28 @@ fn bad_headers_are_refused_with_their_line() {
     }
     check(&PROBE.replace("load,policy", "load,mood"), "line 3: `ask`: `mood` is not one of nodes,");
     check(&PROBE.replace("load,policy", "load,"), "line 3: `ask`: `` is not one of nodes,");
+}
+
+#[test]
+fn bad_tells_are_refused() {
+    for (from, to, detail) in [
+        ("topic: limit\n", "", "the TELL has no `topic` header"),
+        ("topic: limit", "topic: two words", "line 3: `topic`: `two words` is not a topic"),
+        ("topic: limit", "topic: a\ntopic: b", "line 4: `topic` is there twice"),
+        ("seq: 18446744073709551615\n", "", "the TELL has no `seq` header"),
+        ("seq: 1844", "seq: 91844", "line 4: `seq` is not a whole number below 2^64"),
+        ("seq: 1844", "seq: +1844", "line 4: `seq` is not a whole number below 2^64"),
+        ("seq: 1844", "seq: -1844", "line 4: `seq` is not a whole number below 2^64"),
+        ("body: cmF0ZT0xMDAKAP8=\n", "", "the TELL has no `body` header"),
+        ("AP8=", "AP8", "line 5: `body`: not base64"),
+        ("AP8=", "AP9=", "line 5: `body`: not base64"),
+        ("AP8=", "AP8=\nbody: AP8=", "line 6: `body` is there twice"),
+        ("user: janedoe\n", "", "the TELL has no `user` header"),
+        ("topic: limit", "topic: limit\nttl: 60", "line 4: `ttl` means nothing in a TELL"),
+    ] {
+        check(&TELL.replacen(from, to, 1), detail);
+    }
+    check(&SETUP.replace("user: janedoe", "seq: 1\nuser: janedoe"), "line 2: `seq` means nothing in a SETUP");
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         any::<u64>().prop_map(|lease_s| Outcome::Installed { lease_s }),
         any::<u64>().prop_map(|lease_s| Outcome::Replaced { lease_s }),
         Just(Outcome::Removed),
+        Just(Outcome::Told),
         Just(Outcome::Probed),
         "\\PC{0,20}".prop_map(|reason| Outcome::NotTargeted { reason: one_line(&reason) }),
         "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action: one_line(&action) }),

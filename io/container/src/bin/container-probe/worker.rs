@@ -54,6 +54,8 @@ pub(crate) fn serve() -> ExitCode {
                 | ToWorker::Sockets { .. }
                 | ToWorker::Order { .. }
                 | ToWorker::Lane
+                | ToWorker::Tell { .. }
+                | ToWorker::Kept { .. }
                 | ToWorker::MediaStarted { .. }
                 | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => return ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 
 mod call;
 mod clock;
+mod control;
 mod counter;
 mod find;
 mod hash;
@@ -31,6 +32,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     counter::add(linker)?;
     kv::add(linker)?;
     messages::add(linker)?;
+    control::add(linker)?;
     timer::add(linker)?;
     find::add(linker)?;
     sip::add(linker)?;
@@ -44,6 +46,7 @@ pub fn block_of(name: &str) -> Option<&'static str> {
         "find" | "patterns_open" | "patterns_find" | "patterns_close" => Some("match"),
         "sip_parse" => Some("sip"),
         "hash" => Some("hash"),
+        "control_receive" | "control_notify" => Some("control"),
         _ => None,
     }
 }

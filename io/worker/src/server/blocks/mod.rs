@@ -6,6 +6,7 @@
 
 mod cache;
 mod compress;
+mod control;
 mod crypto;
 mod hash;
 mod kv;
@@ -43,6 +44,7 @@ struct Block {
 const BLOCKS: &[Block] = &[
     Block { package: "cache", name: "cache", add: cache::add_to_linker },
     Block { package: "compress", name: "compress", add: compress::add_to_linker },
+    Block { package: "control", name: "control", add: control::add_to_linker },
     Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },
     Block { package: "hash", name: "hash", add: hash::add_to_linker },
     Block { package: "kv", name: "kv", add: kv::add_to_linker },

@@ -386,5 +386,6 @@ fn load(user: &str) -> ModuleLoad {
         server: None,
         chain: Vec::new(),
         blocks: ["kv".to_owned()].into(),
+        messages: Vec::new(),
     }
 }

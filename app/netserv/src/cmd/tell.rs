@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv tell`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage};
+use netserv_model::{ModuleName, Topic};
+use netserv_wire::nslp::RequestBuilder;
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::output::Output;
+use crate::report;
+use crate::request::{Identity, Route, widen};
+
+/// Tell a running module something, on every node toward a destination
+#[derive(Args)]
+pub struct Tell {
+    /// The module's name, without a version
+    #[arg(value_name = "NAME")]
+    module: ModuleName,
+    /// The message, at most 4,096 bytes; - reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "file", conflicts_with = "file")]
+    text: Option<String>,
+    /// A file with the message
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// What it is about, as the module understands it: 1 to 64 visible ASCII characters. The last message of each topic is
+    /// kept for later instances of the module
+    #[arg(long, value_name = "TOPIC")]
+    topic: Topic,
+    /// Its number, above those of all messages to the module before [default: the time in nanoseconds since 1970]
+    #[arg(long, value_name = "N")]
+    seq: Option<u64>,
+    #[command(flatten)]
+    route: Route,
+    #[command(flatten)]
+    identity: Identity,
+    /// Only ask what would happen
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Tell {
+    /// Sends the TELL and shows the response stack.
+    ///
+    /// # Errors
+    /// The message cannot be read, or the request cannot be made or sent.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let body = self.body()?;
+        if body.len() > CONTROL_BYTES_MAX {
+            let cause = format!("the message is longer than {CONTROL_BYTES_MAX} bytes");
+            return Err(Failure::new(cause, "send less, or have the module fetch the rest").with_exit(Exit::Usage));
+        }
+        let (topic, seq) = (self.topic.clone(), self.seq.unwrap_or_else(number));
+        let message = ControlMessage { topic, seq, body };
+        let builder = RequestBuilder::tell(&self.module, &message).target(&self.route.target());
+        let builder = self.route.travel.shape(builder);
+        let builder = if self.dry_run { builder.dry_run() } else { builder };
+        let text = self.identity.account()?.sign(widen(builder, self.route.off_path))?;
+        let path = self.route.path()?;
+        output.note(format!("tell {} {} (seq {seq}) {}", self.module, self.topic, self.route.shown()));
+        let result = self.route.travel.send(client, output, text, path).await?;
+        report::write(&result, output)
+    }
+
+    fn body(&self) -> Result<Vec<u8>, Failure> {
+        match (&self.file, self.text.as_deref()) {
+            (Some(file), _) => read_file(file),
+            (None, Some("-")) => read(std::io::stdin().lock(), "standard input"),
+            (None, text) => Ok(text.unwrap_or_default().as_bytes().to_vec()),
+        }
+    }
+}
+
+fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
+    let name = file.display().to_string();
+    let opened = std::fs::File::open(file).or_fail(format!("cannot open {name}"), "give a file that can be read")?;
+    read(opened, &name)
+}
+
+/// Reads no more than it takes to see that there is too much.
+fn read(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(CONTROL_BYTES_MAX + 1).unwrap_or(u64::MAX);
+    from.take(most).read_to_end(&mut bytes).or_fail(format!("cannot read {name}"), "give a file that can be read")?;
+    Ok(bytes)
+}
+
+/// Returns a number that grows from one command to the next.
+fn number() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_grow_with_the_clock() {
+        let (first, second) = (number(), number());
+        assert!(first > 1_700_000_000_000_000_000 && second >= first);
+    }
+
+    #[test]
+    fn no_more_of_a_long_message_is_read_than_shows_that_it_is_too_long() {
+        let bytes = read(std::io::repeat(b'x'), "endless").unwrap();
+        assert_eq!(bytes.len(), CONTROL_BYTES_MAX + 1);
+    }
+}

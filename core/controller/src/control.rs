@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control messages: to running modules, and what modules tell the requesters of their SETUPs.
+//!
+//! A message is taken once it is in the inbox of the running instance. Its number is above those of all messages that the
+//! module took before, so none is taken twice. The last one of each topic is kept for as long as the module is installed:
+//! each instance that is loaded later gets it before others.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use netserv_model::control::{
+    CONTROL_TOPICS_MAX, ControlMessage, MODULE_NOTIFIES_BURST_MAX, MODULE_NOTIFY_INTERVAL, ModuleMessage,
+};
+use netserv_model::effect::{Command, EffectId, Job, ModuleNews, ModuleSlot, StoreJob, WorkerJob};
+use netserv_model::notify::NotifyEvent;
+use netserv_model::request::{Outcome, Tell};
+use netserv_model::{Flavour, Instant, Refusal, RefusalKind, Topic, UnixTime, WorkerId};
+
+use crate::Controller;
+use crate::effects::Purpose;
+use crate::expiry::Timer;
+use crate::limits::{TELL_ANSWER_TIME_MAX, TELLS_PER_SECOND_MAX, TOLD_REMEMBERED_MAX};
+use crate::report::not_installed;
+use crate::state::{Active, Key, PendingAnswer, Run};
+
+/// What is known of the messages to and from one module, whatever version of it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    /// The last message of each topic.
+    kept: BTreeMap<Topic, ControlMessage>,
+    /// Messages that are on their way to the worker, by number.
+    under_way: BTreeMap<u64, Topic>,
+    /// When the last messages came, [`TELLS_PER_SECOND_MAX`] of them at most.
+    recent: VecDeque<Instant>,
+    /// When the newest message was made, by its user's clock.
+    created: UnixTime,
+    /// The highest number that was given with the last load.
+    given: Option<u64>,
+    notifies: NotifyBucket,
+}
+
+impl Control {
+    /// Returns what is known of a module that had these messages.
+    pub(crate) fn with(kept: BTreeMap<Topic, ControlMessage>) -> Control {
+        Control { kept, ..Control::default() }
+    }
+
+    /// Returns the last message of each topic, in order of their numbers.
+    fn kept(&self) -> Vec<ControlMessage> {
+        let mut kept: Vec<ControlMessage> = self.kept.values().cloned().collect();
+        kept.sort_by_key(|message| message.seq);
+        kept
+    }
+
+    /// Returns what an instance is given that is about to be loaded.
+    pub(crate) fn give_kept(&mut self) -> Vec<ControlMessage> {
+        let kept = self.kept();
+        self.given = kept.last().map(|message| message.seq);
+        kept
+    }
+
+    /// Returns the highest number that was taken or may be, if there is one.
+    fn newest(&self) -> Option<u64> {
+        let kept = self.kept.values().map(|message| message.seq);
+        kept.chain(self.under_way.keys().last().copied()).max()
+    }
+
+    /// Checks that a message may come next.
+    fn check(&self, now: Instant, message: &ControlMessage) -> Result<(), Refusal> {
+        if let Some(newest) = self.newest().filter(|newest| message.seq <= *newest) {
+            let detail = format!("seq {} is not above {newest}, which came before", message.seq);
+            return Err(Refusal::new(RefusalKind::OldSequence, detail));
+        }
+        let full = self.recent.len() >= TELLS_PER_SECOND_MAX;
+        if full && self.recent.front().is_some_and(|first| now.since(*first) < Duration::from_secs(1)) {
+            let detail = format!("{TELLS_PER_SECOND_MAX} messages to the module within a second");
+            return Err(Refusal::new(RefusalKind::RateLimited, detail));
+        }
+        let topics: BTreeSet<&Topic> = self.kept.keys().chain(self.under_way.values()).collect();
+        if topics.len() >= CONTROL_TOPICS_MAX && !topics.contains(&message.topic) {
+            let detail = format!("the module has messages of {CONTROL_TOPICS_MAX} topics, use one of them");
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, now: Instant, message: &ControlMessage) {
+        if self.recent.len() >= TELLS_PER_SECOND_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(now);
+        self.under_way.insert(message.seq, message.topic.clone());
+    }
+}
+
+/// How many messages of a module may still go to the requester of its SETUP.
+#[derive(Debug)]
+struct NotifyBucket {
+    left: u32,
+    /// Since when it fills.
+    since: Instant,
+}
+
+impl Default for NotifyBucket {
+    fn default() -> NotifyBucket {
+        NotifyBucket { left: MODULE_NOTIFIES_BURST_MAX, since: Instant::default() }
+    }
+}
+
+impl NotifyBucket {
+    fn take(&mut self, now: Instant) -> bool {
+        while self.left < MODULE_NOTIFIES_BURST_MAX && now.since(self.since) >= MODULE_NOTIFY_INTERVAL {
+            self.left += 1;
+            self.since = self.since + MODULE_NOTIFY_INTERVAL;
+        }
+        if self.left == MODULE_NOTIFIES_BURST_MAX {
+            self.since = now;
+        }
+        self.left = match self.left.checked_sub(1) {
+            Some(left) => left,
+            None => return false,
+        };
+        true
+    }
+}
+
+/// Names one instance of a module: its place, and how often the module was restarted there.
+type Place = (Flavour, ModuleSlot, u32);
+
+/// A message on its way to a worker.
+#[derive(Debug)]
+pub(crate) struct PendingTell {
+    key: Key,
+    message: ControlMessage,
+    /// Where it went.
+    place: Place,
+    /// Nothing once its requester was told that there is no answer.
+    ticket: Option<PendingAnswer>,
+    /// It went to the instance before this one, which was gone.
+    again: bool,
+}
+
+/// The last messages of modules that are not installed any more: none of them is taken again by one of the same name.
+#[derive(Debug, Default)]
+pub(crate) struct ToldBefore {
+    newest: BTreeMap<Key, Told>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    seq: u64,
+    created: UnixTime,
+    /// Until when it could come once more.
+    until: UnixTime,
+}
+
+impl ToldBefore {
+    fn remember(&mut self, key: &Key, told: Told, wall: UnixTime) {
+        self.newest.retain(|_, told| told.until >= wall);
+        if self.newest.len() >= TOLD_REMEMBERED_MAX && !self.newest.contains_key(key) {
+            let first = self.newest.iter().min_by_key(|(_, told)| told.until).map(|(key, _)| key.clone());
+            self.newest.remove(&first.expect("a full table has a first entry"));
+        }
+        self.newest.insert(key.clone(), told);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn remember_for_tests(&mut self, key: &Key, seq: u64, wall: UnixTime) {
+        self.remember(key, Told { seq, created: wall, until: wall + Duration::from_secs(seq) }, wall);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.newest.len()
+    }
+
+    fn check(&self, key: &Key, seq: u64, created: UnixTime) -> Result<(), Refusal> {
+        let is_old = |told: &&Told| seq <= told.seq && created <= told.created;
+        let Some(told) = self.newest.get(key).filter(is_old) else { return Ok(()) };
+        let detail = format!("seq {seq} is not above {}, which came before the module was installed anew", told.seq);
+        Err(Refusal::new(RefusalKind::OldSequence, detail))
+    }
+}
+
+impl Controller {
+    /// Has a message handed to a running module, or answers why not.
+    pub(crate) fn tell(&mut self, key: Key, ticket: PendingAnswer, tell: Tell, created: UnixTime, dry_run: bool) {
+        let place = match self.check_tell(&key, &tell.message, created) {
+            Ok(place) => place,
+            Err(refusal) => return self.refuse(ticket, refusal),
+        };
+        if dry_run {
+            return self.answer(ticket, Outcome::WouldDo { action: "tell".to_owned() });
+        }
+        let now = self.now.instant;
+        let control = &mut self.active(&key).expect("it was just there").control;
+        control.begin(now, &tell.message);
+        control.created = control.created.max(created);
+        self.begin_tell(PendingTell { key, message: tell.message, place, ticket: Some(ticket), again: false });
+    }
+
+    /// A worker said whether a message is in the inbox.
+    pub(crate) fn told(&mut self, id: EffectId, failure: Option<Refusal>) {
+        self.timers.cancel(&Timer::Tell(id));
+        let Some(tell) = self.tells.remove(&id) else { return };
+        let seq = tell.message.seq;
+        // A module that was installed anew meanwhile knows nothing of it.
+        let active = self.active(&tell.key).filter(|active| active.control.under_way.contains_key(&seq));
+        let Some(place) = active.map(|active| place_of(active).filter(|_| active.run == Run::Running)) else {
+            let refusal = failure.unwrap_or_else(|| not_installed(&tell.key));
+            return self.refuse_tell(tell.ticket, refusal);
+        };
+        let moved = place.filter(|place| *place != tell.place);
+        match (failure, moved) {
+            // The instance before this one has it; so has this one to.
+            (None, moved) => self.keep_message(tell, moved.is_some()),
+            (Some(refusal), Some(place)) if refusal.kind == RefusalKind::NotRunning && !tell.again => {
+                self.begin_tell(PendingTell { place, again: true, ..tell });
+            }
+            (Some(refusal), _) => {
+                if let Some(active) = self.active(&tell.key) {
+                    active.control.under_way.remove(&seq);
+                }
+                self.refuse_tell(tell.ticket, refusal);
+            }
+        }
+    }
+
+    /// A worker did not say in time whether a message is in the inbox.
+    pub(crate) fn tell_overdue(&mut self, id: EffectId) {
+        let ticket = self.tells.get_mut(&id).and_then(|tell| tell.ticket.take());
+        let detail = format!("the module's worker did not answer within {} s", TELL_ANSWER_TIME_MAX.as_secs());
+        self.refuse_tell(ticket, Refusal::new(RefusalKind::Timeout, detail));
+    }
+
+    /// Hands the instance that has just come in force what came while it was loaded.
+    pub(crate) fn tell_rest(&mut self, key: &Key) {
+        let Some(active) = self.active(key) else { return };
+        let Some((flavour, slot)) = active.place() else { return };
+        let given = active.control.given;
+        let rest: Vec<ControlMessage> =
+            active.control.kept().into_iter().filter(|message| Some(message.seq) > given).collect();
+        let worker = WorkerId::new(key.0.clone(), flavour);
+        for message in rest {
+            let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
+            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
+        }
+    }
+
+    /// Remembers which messages a module had that goes, so that none of them is taken again.
+    pub(crate) fn remember_told(&mut self, key: &Key, control: &Control) {
+        let Some(seq) = control.newest() else { return };
+        let until = self.now.wall + 2 * self.policy.clock_skew_max;
+        self.told_before.remember(key, Told { seq, created: control.created, until }, self.now.wall);
+    }
+
+    /// A running module tells the requester of its SETUP something.
+    pub(crate) fn notified(&mut self, worker: &WorkerId, slot: ModuleSlot, message: ModuleMessage) {
+        let now = self.now.instant;
+        let module = self.module_at(worker, slot).cloned();
+        let key = module.map(|module| (worker.user.clone(), module));
+        let place = (worker.flavour, slot);
+        let Some((key, active)) = key.and_then(|key| {
+            let active = self.active(&key).filter(|active| active.place() == Some(place))?;
+            Some((key, active))
+        }) else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        if !active.control.notifies.take(now) {
+            self.counters.module_notifies_dropped += 1;
+            return;
+        }
+        let (origin, (user, module)) = (active.origin(), key);
+        self.counters.module_notifies += 1;
+        let (event, message, detail) = (NotifyEvent::ModuleMessage, Some(message), String::new());
+        let news = ModuleNews { user, module, session: origin.session, nonce: origin.nonce, event, detail, message };
+        self.commands.push_back(Command::TellRequesters(Box::new(news)));
+    }
+
+    fn check_tell(&self, key: &Key, message: &ControlMessage, created: UnixTime) -> Result<Place, Refusal> {
+        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+        let active = entry.and_then(|entry| entry.active.as_ref()).ok_or_else(|| not_installed(key))?;
+        active.control.check(self.now.instant, message)?;
+        self.told_before.check(key, message.seq, created)?;
+        if active.run != Run::Running {
+            let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
+            return Err(Refusal::new(RefusalKind::NotRunning, detail));
+        }
+        let no_code = || Refusal::new(RefusalKind::NoInbox, "the service has no code of its own");
+        place_of(active).ok_or_else(no_code)
+    }
+
+    fn begin_tell(&mut self, tell: PendingTell) {
+        let (user, (flavour, slot, _)) = (tell.key.0.clone(), tell.place);
+        let worker = WorkerId::new(user.clone(), flavour);
+        let job = Job::Workers(WorkerJob::Tell { worker, slot, message: tell.message.clone() });
+        let id = self.start_effect(&user, job, Purpose::Tell);
+        self.timers.set(Timer::Tell(id), self.now.instant + TELL_ANSWER_TIME_MAX);
+        self.tells.insert(id, tell);
+    }
+
+    fn keep_message(&mut self, tell: PendingTell, give: bool) {
+        let PendingTell { key, message, ticket, .. } = tell;
+        let Some(active) = self.active(&key) else { return };
+        active.control.under_way.remove(&message.seq);
+        let (user, module) = key.clone();
+        // Answers may come in another order than the messages went.
+        if active.control.kept.get(&message.topic).is_none_or(|kept| kept.seq < message.seq) {
+            active.control.kept.insert(message.topic.clone(), message.clone());
+            let job = StoreJob::PutMessage { user, module, message: message.clone() };
+            let stored = self.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
+            if let Some(ticket) = ticket {
+                self.answer_after(stored, ticket, Outcome::Told);
+            }
+        } else if let Some(ticket) = ticket {
+            self.answer(ticket, Outcome::Told);
+        }
+        let place = self.active(&key).and_then(|active| active.place());
+        if let Some((flavour, slot)) = place.filter(|_| give) {
+            let job = WorkerJob::Tell { worker: WorkerId::new(key.0.clone(), flavour), slot, message };
+            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
+        }
+    }
+
+    fn refuse_tell(&mut self, ticket: Option<PendingAnswer>, refusal: Refusal) {
+        if let Some(ticket) = ticket {
+            self.refuse(ticket, refusal);
+        }
+    }
+}
+
+fn place_of(active: &Active) -> Option<Place> {
+    active.place().map(|(flavour, slot)| (flavour, slot, active.restarts))
+}
