@@ -242,8 +242,16 @@ pub const TCP_CHUNK_BYTES_MIN: usize = 4 * 1024;
 pub const TCP_WAITING_TOTAL: usize = 16 << 20;
 /// Bytes that a module may have waiting for one side, and may put in place of a chunk.
 pub const TCP_SEND_BYTES_MAX: usize = 1 << 20;
-/// Bytes that wait in all connections of a module before it may not send more of its own.
+/// Bytes that wait in all connections of a module before each side has but a share of what is left.
+pub const TCP_SENT_FREE: usize = 12 << 20;
+/// Bytes that may wait in all connections of a module for it to send more of its own than the least.
 pub const TCP_SENT_TOTAL: usize = 24 << 20;
+/// Bytes of its own that a module may always have waiting for one side.
+pub const TCP_SHARE_BYTES_MIN: usize = 2 * 1024;
+/// How often it is looked whether there is room that a module waits for.
+pub const TCP_ROOM_LOOK_TIME: Duration = Duration::from_millis(100);
+/// What a module that handles connections may watch.
+pub const TCP_WATCHES_MAX: usize = 64;
 /// Large buffers that are kept for the next connection with something to read.
 pub const TCP_BUFFERS_KEPT_MAX: usize = 8;
 /// Timers of a module that handles connections.

@@ -10,7 +10,7 @@ pub mod imports {
                 include netserv:module/blocks@1.0.0;
                 include wasi:cli/imports@0.2.12;
                 include wasi:http/imports@0.2.12;
-                import netserv:tcp/control@1.0.0;
+                import netserv:tcp/control@1.1.0;
             }",
         generate_all,
     });
@@ -41,8 +41,8 @@ pub mod tcp {
     wit_bindgen::generate!({
         path: "../../wit",
         inline: "package netserv:sdk-tcp;
-            world tcp { export netserv:tcp/handler@1.0.0; }",
-        with: { "netserv:tcp/types@1.0.0": super::imports::netserv::tcp::types },
+            world tcp { export netserv:tcp/handler@1.1.0; }",
+        with: { "netserv:tcp/types@1.1.0": super::imports::netserv::tcp1_1_0::types },
         pub_export_macro: true,
         export_macro_name: "export_tcp",
         default_bindings_module: "netserv_server_sdk::bindings::tcp",

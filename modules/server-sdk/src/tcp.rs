@@ -3,13 +3,18 @@
 
 use std::cell::RefCell;
 
-pub use crate::bindings::imports::netserv::tcp::control::{Error, cancel_timer, close, send, set_timer, shutdown};
-pub use crate::bindings::imports::netserv::tcp::types::{Action, Address, Connection, Decision, Flow, Side};
+pub use crate::bindings::imports::netserv::tcp1_1_0::control::{
+    Error, cancel_timer, close, open, pause, queued, resume, send, set_timer, shutdown, unwatch, watch,
+};
+pub use crate::bindings::imports::netserv::tcp1_1_0::types::{Action, Address, Connection, Decision, Flow, Side};
 
 /// A module that handles TCP connections. One value of it has all connections; calls never overlap.
 pub trait TcpModule: Default {
-    /// A connection was opened.
+    /// A connection came in.
     fn connect(&mut self, id: Connection, flow: &Flow) -> Decision;
+
+    /// A connection that [`open`] asked for is there; `closed` comes instead if it cannot be.
+    fn opened(&mut self, _id: Connection) {}
 
     /// Bytes came from one side.
     fn data(&mut self, id: Connection, source: Side, bytes: &[u8]) -> Action;
@@ -17,11 +22,19 @@ pub trait TcpModule: Default {
     /// A side sends no more.
     fn end(&mut self, _id: Connection, _source: Side) {}
 
+    /// There is room for what [`send`] said [`Error::WouldBlock`] to.
+    fn room(&mut self, _id: Connection, _to: Side) {}
+
     /// A connection is gone.
     fn closed(&mut self, _id: Connection) {}
 
     /// A timer is due.
     fn timer(&mut self, _id: u32) {}
+
+    /// What was watched with this token is ready: `watch(messages::subscribe(), 1)` tells when messages wait,
+    /// `watch(stream.subscribe(), 2)` when a cached body or a media job has more. While a call blocks in place of that, no
+    /// other connection's event is handled.
+    fn ready(&mut self, _token: u32) {}
 }
 
 /// Where the one value of a module is; what [`tcp_module!`](crate::tcp_module) makes.
@@ -58,9 +71,13 @@ macro_rules! tcp_module {
 
             struct Exported;
 
-            impl $crate::bindings::tcp::exports::netserv::tcp::handler::Guest for Exported {
+            impl $crate::bindings::tcp::exports::netserv::tcp1_1_0::handler::Guest for Exported {
                 fn connect(id: Connection, flow: Flow) -> Decision {
                     PLACE.with(|place| place.with(|module| module.connect(id, &flow)))
+                }
+
+                fn opened(id: Connection) {
+                    PLACE.with(|place| place.with(|module| module.opened(id)));
                 }
 
                 fn data(id: Connection, source: Side, bytes: Vec<u8>) -> Action {
@@ -71,12 +88,20 @@ macro_rules! tcp_module {
                     PLACE.with(|place| place.with(|module| module.end(id, source)));
                 }
 
+                fn room(id: Connection, to: Side) {
+                    PLACE.with(|place| place.with(|module| module.room(id, to)));
+                }
+
                 fn closed(id: Connection) {
                     PLACE.with(|place| place.with(|module| module.closed(id)));
                 }
 
                 fn timer(id: u32) {
                     PLACE.with(|place| place.with(|module| module.timer(id)));
+                }
+
+                fn ready(token: u32) {
+                    PLACE.with(|place| place.with(|module| module.ready(token)));
                 }
             }
 

@@ -1,31 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Does with connections what their clients say, most of it bad.
 
-use netserv_server_sdk::tcp::{Action, Connection, Decision, Flow, Side, TcpModule, send};
-use netserv_server_sdk::tcp_module;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use netserv_server_sdk::tcp::{
+    self, Action, Address, Connection, Decision, Error, Flow, Side, TcpModule, open, queued, send, set_timer, watch,
+};
+use netserv_server_sdk::wasi::clocks::monotonic_clock::subscribe_duration;
+use netserv_server_sdk::{properties, tcp_module};
 
 #[derive(Default)]
-struct Tests;
+struct Tests {
+    /// Clients by what the module opened for them.
+    opened: HashMap<Connection, Connection>,
+    /// Clients by the token or timer that they wait for.
+    waiting: HashMap<u32, Connection>,
+}
 
 impl TcpModule for Tests {
     fn connect(&mut self, _: Connection, _: &Flow) -> Decision {
-        Decision::Accept
+        match properties::get("decision").as_deref() {
+            Some("serve") => Decision::Serve,
+            Some("splice") => Decision::Splice,
+            _ => Decision::Accept,
+        }
     }
 
-    fn data(&mut self, id: Connection, _: Side, bytes: &[u8]) -> Action {
-        match bytes {
-            b"flood and close" => {
+    fn opened(&mut self, id: Connection) {
+        if let Some(client) = self.opened.get(&id) {
+            answer(*client, b"opened");
+        }
+    }
+
+    fn data(&mut self, id: Connection, source: Side, bytes: &[u8]) -> Action {
+        if source == Side::Server {
+            let client = self.opened.get(&id).copied().unwrap_or(id);
+            return answer(client, bytes);
+        }
+        let text = std::str::from_utf8(bytes).unwrap_or("");
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match word {
+            "flood" if rest == "and close" => {
                 let _ = send(id, Side::Client, &vec![b'x'; 1 << 20]);
                 Action::Close
             }
-            b"grow" => {
+            "grow" => {
                 let grown = Vec::<u8>::new().try_reserve_exact(1 << 30).is_ok();
                 answer(id, if grown { b"grown" } else { b"small" })
             }
-            b"trap" => std::process::abort(),
-            other => answer(id, other),
+            "trap" => std::process::abort(),
+            "fill" => {
+                let mut size = 1 << 20;
+                while size > 0 {
+                    if send(id, Side::Client, &vec![b'f'; size]).is_err() {
+                        size /= 2;
+                    }
+                }
+                Action::Pass
+            }
+            "queued" => {
+                answer(id, queued(id, Side::Client).map_or("gone".to_owned(), |bytes| bytes.to_string()).as_bytes())
+            }
+            "open" => self.open(id, rest),
+            "pause" => {
+                let _ = tcp::pause(id, Side::Client);
+                self.wait(id, |token| set_timer(token, number(rest), 0))
+            }
+            "block" => {
+                subscribe_duration(number(rest) * 1_000_000).block();
+                answer(id, b"blocked")
+            }
+            "watch" => self.wait(id, |token| watch(subscribe_duration(number(rest) * 1_000_000), token)),
+            _ => answer(id, bytes),
         }
     }
+
+    fn end(&mut self, id: Connection, source: Side) {
+        if source == Side::Server && self.opened.contains_key(&id) {
+            let _ = tcp::close(id);
+        }
+    }
+
+    fn room(&mut self, id: Connection, _: Side) {
+        answer(id, b"room");
+    }
+
+    fn closed(&mut self, id: Connection) {
+        if let Some(client) = self.opened.remove(&id) {
+            answer(client, b"closed");
+        }
+        self.opened.retain(|own, client| {
+            let goes = *client == id;
+            if goes {
+                // It may be gone, too.
+                let _ = tcp::close(*own);
+            }
+            !goes
+        });
+    }
+
+    fn timer(&mut self, token: u32) {
+        if let Some(id) = self.waiting.remove(&token) {
+            answer(id, b"resumed");
+            let _ = tcp::resume(id, Side::Client);
+        }
+    }
+
+    fn ready(&mut self, token: u32) {
+        if let Some(id) = self.waiting.remove(&token) {
+            answer(id, b"watched");
+        }
+    }
+}
+
+impl Tests {
+    fn open(&mut self, id: Connection, remote: &str) -> Action {
+        let (ip, port) = match remote.parse::<SocketAddr>() {
+            Ok(remote) => (remote.ip().to_string(), remote.port()),
+            Err(_) => (remote.to_owned(), 1),
+        };
+        match open(&Address { ip, port }) {
+            Ok(own) => {
+                self.opened.insert(own, id);
+                let _ = send(own, Side::Server, b"hello from the module");
+                Action::Pass
+            }
+            Err(error) => answer(id, error.name().as_bytes()),
+        }
+    }
+
+    fn wait(&mut self, id: Connection, begin: impl FnOnce(u32) -> Result<(), Error>) -> Action {
+        let token = u32::try_from(id).unwrap_or(u32::MAX);
+        match begin(token) {
+            Ok(()) => {
+                self.waiting.insert(token, id);
+                Action::Pass
+            }
+            Err(error) => answer(id, error.name().as_bytes()),
+        }
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.trim().parse().unwrap_or(0)
 }
 
 fn answer(id: Connection, bytes: &[u8]) -> Action {

@@ -187,14 +187,16 @@ fn interface_skew(name: &str) -> Option<Skew> {
     Some(Skew::new(cause, fix))
 }
 
-/// Returns the packages of our WIT files with their versions.
+/// Returns the packages of our WIT files, each with the newest of its versions.
 fn known_packages() -> BTreeMap<String, String> {
     let declared = WIT_FILES.iter().filter_map(|(_, text)| {
         let line = text.lines().find(|line| line.starts_with("package "))?;
         let (name, version) = line.strip_prefix("package ")?.trim_end_matches(';').split_once('@')?;
         Some((name.to_owned(), version.to_owned()))
     });
-    declared.collect()
+    let mut declared: Vec<(String, String)> = declared.collect();
+    declared.sort();
+    declared.into_iter().collect()
 }
 
 fn has_interface(package: &str, interface: &str) -> bool {

@@ -5,7 +5,7 @@
 //! Nothing that calls the module is ever given up half-way.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +14,17 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::service::TcpService;
-use super::table::{Connection, SendQueue, Stage};
+use super::table::{Connection, Sides, Stage};
+use super::wit::control::Error;
 use super::wit::{Action, Address, Decision, Flow, Side};
 use crate::limits;
 use crate::server::accepted::Accepted;
+use crate::server::module::Transport;
 
 /// Takes a connection for a module, unless that has as many as it may have.
 pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
-    let Some((id, connection)) = service.enter(accepted.origin.is_some()) else {
+    let sides = if accepted.origin.is_some() { Sides::Both } else { Sides::Client };
+    let Some((id, connection)) = service.enter(sides) else {
         return reset(&accepted.stream);
     };
     let service = Arc::clone(service);
@@ -31,25 +34,67 @@ pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
     });
 }
 
+/// Opens a connection of a module's own, whose number is returned at once.
+///
+/// # Errors
+/// The module may not connect there, or has as many connections as it may have.
+pub fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
+    let ip: IpAddr = remote.ip.parse().map_err(|_| Error::Invalid)?;
+    if remote.port == 0 {
+        return Err(Error::Invalid);
+    }
+    let remote = SocketAddr::new(ip, remote.port);
+    if !service.module().may_connect(Transport::Tcp, remote) {
+        return Err(Error::NotPermitted);
+    }
+    let (id, connection) = service.enter(Sides::Server).ok_or(Error::Quota)?;
+    let service = Arc::clone(service);
+    tokio::spawn(async move {
+        let connecting = timeout(limits::EGRESS_CONNECT_TIME_MAX, TcpStream::connect(remote));
+        let connected = tokio::select! {
+            connected = connecting => connected.ok().and_then(Result::ok),
+            () = connection.reached(Stage::Closing) => None,
+        };
+        if let Some(stream) = connected
+            && service.opened(id).await.is_some()
+        {
+            exchange(&service, id, &connection, (Side::Server, &Arc::new(stream)), None).await;
+        }
+        service.closed(id).await;
+        service.leave(id);
+    });
+    Ok(id)
+}
+
 /// Serves a connection to its end.
 async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
     let Accepted { stream: client, client: from, server: to, origin } = accepted;
     let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
-    match service.connect(id, flow).await {
-        Some(Decision::Accept) => {}
-        Some(Decision::Splice) if origin.is_some() => connection.advance(Stage::Spliced),
+    let origin = match service.connect(id, flow).await {
+        Some(Decision::Accept) => origin,
+        Some(Decision::Serve) => {
+            connection.serve();
+            None
+        }
+        Some(Decision::Splice) if origin.is_some() => {
+            connection.advance(Stage::Spliced);
+            origin
+        }
         // Without another side there is nobody to hand it on to.
         Some(Decision::Splice | Decision::Refuse) | None => {
             reset(&client);
             return;
         }
-    }
+    };
     let opened = match origin {
         Some(origin) => timeout(limits::EGRESS_CONNECT_TIME_MAX, origin.connect()).await.map(|opened| opened.map(Some)),
         None => Ok(Ok(None)),
     };
     match opened {
-        Ok(Ok(server)) => exchange(service, id, connection, &client, server.as_ref()).await,
+        Ok(Ok(server)) => {
+            let (client, server) = (Arc::new(client), server.map(Arc::new));
+            exchange(service, id, connection, (Side::Client, &client), server.as_ref()).await;
+        }
         Ok(Err(_)) | Err(_) => {
             service.module().counts.failed();
             reset(&client);
@@ -64,37 +109,39 @@ fn reset(stream: &TcpStream) {
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
+/// Has bytes go from side to side, or to and from the module if there is one side only.
 async fn exchange(
     service: &TcpService,
     id: u64,
     connection: &Connection,
-    client: &TcpStream,
-    server: Option<&TcpStream>,
+    first: (Side, &Arc<TcpStream>),
+    server: Option<&Arc<TcpStream>>,
 ) {
-    prepare(client);
+    prepare(connection, first);
+    let (side, stream) = (first.0, first.1.as_ref());
     let ends = match server {
         Some(server) => {
-            prepare(server);
-            let (client, server) = ((Side::Client, client), (Side::Server, server));
+            prepare(connection, (Side::Server, server));
+            let server = (Side::Server, server.as_ref());
             let (a, b, c, d) = tokio::join!(
-                read(service, id, connection, client, Some(server.1)),
-                read(service, id, connection, server, Some(client.1)),
-                write(service, connection, client.0, client.1),
-                write(service, connection, server.0, server.1),
+                read(service, id, connection, (side, stream)),
+                read(service, id, connection, server),
+                write(service, id, connection, (side, stream)),
+                write(service, id, connection, server),
             );
             [a, b, c, d]
         }
         None => {
             let (a, b, ()) = tokio::join!(
-                read(service, id, connection, (Side::Client, client), None),
-                write(service, connection, Side::Client, client),
+                read(service, id, connection, (side, stream)),
+                write(service, id, connection, (side, stream)),
                 end_if_idle(connection, service.times.idle),
             );
             [a, b, Ok(()), Ok(())]
         }
     };
     if connection.stage() == Stage::Aborted || ends.iter().any(Result::is_err) {
-        std::iter::once(client).chain(server).for_each(reset);
+        std::iter::once(first.1).chain(server).for_each(|stream| reset(stream));
     }
 }
 
@@ -112,7 +159,8 @@ async fn end_if_idle(connection: &Connection, time: Duration) {
     }
 }
 
-fn prepare(stream: &TcpStream) {
+fn prepare(connection: &Connection, (side, stream): (Side, &Arc<TcpStream>)) {
+    connection.queue(side).attach(stream);
     // Without these options it works too: later, or for longer than its other end lives.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
@@ -125,9 +173,8 @@ async fn read(
     id: u64,
     connection: &Connection,
     (source, stream): (Side, &TcpStream),
-    onward: Option<&TcpStream>,
 ) -> io::Result<()> {
-    let outcome = receive(service, id, connection, (source, stream), onward).await;
+    let outcome = receive(service, id, connection, (source, stream)).await;
     match outcome {
         Ok(true) => {
             if connection.stage() < Stage::Spliced && service.end(id, source).await.is_none() {
@@ -135,7 +182,7 @@ async fn read(
             }
             match connection.other(source) {
                 Some(other) => connection.queue(other).shut(),
-                None => linger(connection).await,
+                None => linger(connection, source).await,
             }
         }
         Ok(false) => {}
@@ -144,9 +191,9 @@ async fn read(
     outcome.map(drop)
 }
 
-/// Lets a module finish what it sends to a client that sends no more.
-async fn linger(connection: &Connection) {
-    let own = connection.queue(Side::Client);
+/// Lets a module finish what it sends to the only side there is, when that sends no more.
+async fn linger(connection: &Connection, side: Side) {
+    let own = connection.queue(side);
     let mut quiet = Duration::ZERO;
     while connection.stage() < Stage::Closing && !own.is_shut() && quiet < limits::TCP_HALF_CLOSED_TIME_MAX {
         sleep(LOOK_TIME).await;
@@ -163,20 +210,20 @@ async fn receive(
     id: u64,
     connection: &Connection,
     (source, stream): (Side, &TcpStream),
-    onward: Option<&TcpStream>,
 ) -> io::Result<bool> {
+    let onward = connection.other(source).map(|other| connection.queue(other));
     // What a module sends to the only side there is holds up what it is shown.
-    let queue = connection.queue(connection.other(source).unwrap_or(source));
-    let way = onward.map(|onward| Onward { service, queue, onward });
+    let queue = onward.unwrap_or(connection.queue(source));
     let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
     loop {
+        connection.unpaused(source).await;
         while !queue.has_room() {
             tokio::select! {
                 () = connection.reached(Stage::Closing) => return Ok(false),
                 () = queue.room.notified() => {}
             }
         }
-        let most = wanted.min(service.connections.chunk_bytes());
+        let most = wanted.min(service.connections.pool().chunk_bytes());
         let mut buffer = service.buffers.take(most);
         let length = match stream.try_read_buf(&mut bytes::BufMut::limit(&mut buffer, most)) {
             Ok(0) => return Ok(true),
@@ -194,8 +241,9 @@ async fn receive(
         };
         service.module().counts.bytes_in(length);
         connection.touch();
-        if let (Some(bytes), Some(way)) = (shown(service, id, connection, source, buffer).await, &way) {
-            way.send(bytes)?;
+        if let (Some(bytes), Some(onward)) = (shown(service, id, connection, source, buffer).await, onward) {
+            let sent = onward.send_on(bytes, &service.buffers)?;
+            service.module().counts.bytes_out(sent);
         }
         if connection.stage() >= Stage::Closing {
             return Ok(false);
@@ -205,30 +253,6 @@ async fn receive(
         } else if length == most {
             wanted = (wanted * 2).min(limits::TCP_CHUNK_BYTES_MAX);
         }
-    }
-}
-
-/// The way to the other side.
-struct Onward<'a> {
-    service: &'a TcpService,
-    queue: &'a SendQueue,
-    onward: &'a TcpStream,
-}
-
-impl Onward<'_> {
-    /// Sends bytes behind those that wait: at once as many as the socket takes, if none do.
-    fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
-        let mut sent = 0;
-        while self.queue.is_free() && sent < bytes.len() {
-            match self.onward.try_write(&bytes[sent..]) {
-                Ok(length) => sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.service.module().counts.bytes_out(sent);
-        self.queue.push_rest(bytes, sent, &self.service.buffers);
-        Ok(())
     }
 }
 
@@ -263,16 +287,26 @@ pub(in crate::server) async fn shown(
 }
 
 /// Sends a side what waits for it, until no more comes.
-async fn write(service: &TcpService, connection: &Connection, side: Side, stream: &TcpStream) -> io::Result<()> {
-    let queue = connection.queue(side);
-    let sent = send(service, connection, queue, stream).await;
+async fn write(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    (side, stream): (Side, &TcpStream),
+) -> io::Result<()> {
+    let sent = send(service, id, connection, (side, stream)).await;
     if sent.is_err() {
         connection.advance(Stage::Aborted);
     }
     sent
 }
 
-async fn send(service: &TcpService, connection: &Connection, queue: &SendQueue, stream: &TcpStream) -> io::Result<()> {
+async fn send(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    (side, stream): (Side, &TcpStream),
+) -> io::Result<()> {
+    let queue = connection.queue(side);
     loop {
         if connection.stage() == Stage::Aborted {
             return Ok(());
@@ -294,6 +328,11 @@ async fn send(service: &TcpService, connection: &Connection, queue: &SendQueue, 
             // If the other end is gone, there is nobody to tell.
             let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
             return Ok(());
+        } else if queue.take_wanted() {
+            service.room(id, side).await;
+        } else if queue.is_wanted() {
+            // The module's other connections have what it waits for, and do not say when they give it back.
+            let _ = timeout(limits::TCP_ROOM_LOOK_TIME, queue.more.notified()).await;
         } else {
             queue.more.notified().await;
         }

@@ -3,6 +3,8 @@
 
 pub mod buffers;
 pub mod connection;
+pub mod guest;
+pub mod queue;
 pub mod service;
 pub mod table;
 pub mod wit;

@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
-use tokio::sync::watch;
+use tokio::sync::{MutexGuard, Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::DynPollable;
+use wasmtime_wasi::p2::bindings::io::poll::{Host as Pollables, HostPollable as _};
 
 use super::buffers::Buffers;
-use super::table::{Connection, ConnectionTable};
-use super::wit::{Action, Decision, Flow, Side, TcpHost, TcpHostPre};
+use super::guest::{Handler, HandlerPre};
+use super::table::{Connection, ConnectionTable, Sides};
+use super::wit::{Action, Decision, Flow, Side};
 use crate::limits;
 use crate::packet::engine::one_line;
 use crate::server::component::{CheckedComponent, failure, started};
@@ -27,6 +31,8 @@ pub struct TcpService {
     engine: Arc<ServerEngine>,
     module: Arc<Module>,
     guest: tokio::sync::Mutex<Guest>,
+    /// Raised for who has the instance only to wait for what is watched.
+    is_wanted: Notify,
     /// What the module knows of its connections.
     pub(in crate::server) connections: Arc<ConnectionTable>,
     /// What connections read into.
@@ -57,7 +63,7 @@ type Ended = Box<dyn FnOnce(Refusal) + Send>;
 
 struct Guest {
     store: Store<ServerState>,
-    instance: TcpHost,
+    instance: Handler,
 }
 
 /// How far the service's end has come.
@@ -73,15 +79,21 @@ enum Stage {
 /// Calls the module, whose calls wait for each other; nothing if it has failed, or fails by this.
 macro_rules! call {
     ($service:ident, $method:ident $(, $argument:expr)*) => {{
-        let mut guest = $service.guest.lock().await;
-        let Guest { store, instance } = &mut *guest;
+        let mut guest = $service.enter_guest().await;
+        call_in!($service, guest, $method $(, $argument)*)
+    }};
+}
+
+/// The same for who is with the module already.
+macro_rules! call_in {
+    ($service:ident, $guest:ident, $method:ident $(, $argument:expr)*) => {{
+        let Guest { store, instance } = &mut *$guest;
         if $service.stage() == Stage::Ended {
             None
         } else {
             // What it did not get in another call has nothing to do with this one.
             store.data_mut().cap.denied = None;
-            let handler = instance.netserv_tcp_handler();
-            let called = $service.engine.pace(handler.$method(&mut *store $(, $argument)*));
+            let called = $service.engine.pace(instance.$method(&mut *store $(, $argument)*));
             match timeout($service.patience(), called).await {
                 Ok(Ok(value)) => Some(value),
                 Ok(Err(error)) => {
@@ -110,27 +122,29 @@ impl TcpService {
         times: Times,
         ended: impl FnOnce(Refusal) + Send + 'static,
     ) -> Result<Arc<TcpService>, Refusal> {
-        let pre = TcpHostPre::new(component.pre);
-        let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+        let pre = HandlerPre::new(component.pre)?;
         let mut state = ServerState::new(module, Sockets::Permitted(None), Egress::new(module));
         let connections = Arc::clone(&state.tcp);
         connections.open();
         state.tcp = Arc::clone(&connections);
         let mut store = engine.store(state);
-        let made = engine.pace(pre.instantiate_async(&mut store));
+        let made = engine.pace(pre.instantiate(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
         let instance = started(made, &store.data().cap)?;
         let service = Arc::new(TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),
             guest: tokio::sync::Mutex::new(Guest { store, instance }),
+            is_wanted: Notify::new(),
             connections,
             buffers: Buffers::default(),
             times,
             stage: watch::Sender::new(Stage::Open),
             ended: Mutex::new(Some(Box::new(ended))),
         });
+        service.connections.bind(&service);
         tokio::spawn(keep_time(Arc::downgrade(&service)));
+        tokio::spawn(keep_watch(Arc::downgrade(&service)));
         Ok(service)
     }
 
@@ -140,10 +154,10 @@ impl TcpService {
     }
 
     /// Adds a connection, unless there are as many as there may be. [`TcpService::leave`] must follow.
-    pub(super) fn enter(&self, is_intercepted: bool) -> Option<(u64, Arc<Connection>)> {
+    pub(super) fn enter(&self, sides: Sides) -> Option<(u64, Arc<Connection>)> {
         self.module.counts.connection();
         let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
-        let entered = if self.stage() == Stage::Open { self.connections.enter(is_intercepted, most) } else { None };
+        let entered = if self.stage() == Stage::Open { self.connections.enter(sides, most) } else { None };
         if entered.is_none() {
             self.module.counts.refused();
         }
@@ -172,28 +186,76 @@ impl TcpService {
     }
 
     pub(in crate::server) async fn connect(&self, id: u64, flow: Flow) -> Option<Decision> {
-        call!(self, call_connect, id, &flow)
+        call!(self, connect, id, &flow)
     }
 
     pub(in crate::server) async fn data(&self, id: u64, source: Side, bytes: &[u8]) -> Option<Action> {
-        call!(self, call_data, id, source, bytes)
+        call!(self, data, id, source, bytes)
     }
 
     pub(in crate::server) async fn end(&self, id: u64, source: Side) -> Option<()> {
-        call!(self, call_end, id, source)
+        call!(self, end, id, source)
     }
 
     pub(in crate::server) async fn closed(&self, id: u64) -> Option<()> {
-        call!(self, call_closed, id)
+        call!(self, closed, id)
+    }
+
+    pub(super) async fn opened(&self, id: u64) -> Option<()> {
+        call!(self, opened, id)
+    }
+
+    pub(super) async fn room(&self, id: u64, to: Side) -> Option<()> {
+        call!(self, room, id, to)
     }
 
     async fn timer(&self, id: u32) -> Option<()> {
-        call!(self, call_timer, id)
+        call!(self, timer, id)
+    }
+
+    /// Waits until what is watched is ready, or somebody else wants the module, and tells it.
+    async fn watch(&self) {
+        let mut guest = self.guest.lock().await;
+        let (tokens, pollables): (Vec<u32>, Vec<u32>) = self.connections.watched().into_iter().unzip();
+        if tokens.is_empty() {
+            return;
+        }
+        let mut stage = self.stage.subscribe();
+        let pollables: Vec<Resource<DynPollable>> = pollables.into_iter().map(Resource::new_borrow).collect();
+        let ready = tokio::select! {
+            biased;
+            _ = stage.wait_for(|stage| *stage == Stage::Ended) => return,
+            () = self.is_wanted.notified() => return,
+            ready = Pollables::poll(&mut guest.store.data_mut().table, pollables) => ready,
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            // It has dropped what it watches, or has lost all its resources.
+            Err(error) => return self.fail(Refusal::new(RefusalKind::Trapped, one_line(&error))),
+        };
+        for token in ready.into_iter().filter_map(|place| tokens.get(usize::try_from(place).ok()?)) {
+            // One that was ready before may have had it forgotten.
+            let Some(pollable) = self.connections.unwatch(*token) else { continue };
+            let dropped = guest.store.data_mut().table.drop(Resource::new_own(pollable));
+            if let Err(error) = dropped {
+                return self.fail(Refusal::new(RefusalKind::Trapped, one_line(&error)));
+            }
+            call_in!(self, guest, ready, *token);
+        }
+    }
+
+    /// Waits for the module, and lets nobody keep it who only waits for what it watches.
+    async fn enter_guest(&self) -> MutexGuard<'_, Guest> {
+        if let Ok(guest) = self.guest.try_lock() {
+            return guest;
+        }
+        self.is_wanted.notify_one();
+        self.guest.lock().await
     }
 
     /// Returns how much memory the instance has taken.
     pub(in crate::server) async fn memory_bytes(&self) -> u64 {
-        self.guest.lock().await.store.data().cap.used()
+        self.enter_guest().await.store.data().cap.used()
     }
 
     fn stage(&self) -> Stage {
@@ -237,6 +299,24 @@ async fn keep_time(service: Weak<TcpService>) {
         }
         while let Some(id) = connections.due_timer(Instant::now()) {
             service.timer(id).await;
+        }
+    }
+}
+
+/// Tells the module when what it watches is ready.
+async fn keep_watch(service: Weak<TcpService>) {
+    let Some(connections) = service.upgrade().map(|service| Arc::clone(&service.connections)) else { return };
+    loop {
+        let _ = timeout(LOOK_TIME, connections.watches_changed()).await;
+        loop {
+            let Some(service) = service.upgrade() else { return };
+            if service.stage() == Stage::Ended {
+                return;
+            }
+            if connections.watched().is_empty() {
+                break;
+            }
+            service.watch().await;
         }
     }
 }

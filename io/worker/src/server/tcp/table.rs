@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connections and timers of an instance that handles connections: what `netserv:tcp/control` changes.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::buffers::Buffers;
+use super::queue::{Pool, SendQueue};
+use super::service::TcpService;
 use super::wit::Side;
 use super::wit::control::Error;
 use crate::limits;
@@ -19,8 +20,9 @@ use crate::limits;
 pub struct ConnectionTable {
     inner: Mutex<Inner>,
     timers: Notify,
-    /// Bytes that wait in all connections.
-    waiting: Arc<AtomicUsize>,
+    watches: Notify,
+    pool: Arc<Pool>,
+    service: OnceLock<Weak<TcpService>>,
 }
 
 #[derive(Default)]
@@ -30,6 +32,8 @@ struct Inner {
     next: u64,
     connections: BTreeMap<u64, Arc<Connection>>,
     timers: BTreeMap<u32, Timer>,
+    /// What is watched, by token: numbers of pollables in the instance's table.
+    watched: BTreeMap<u32, u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,10 +45,29 @@ struct Timer {
 /// One connection as the module, and those who read and write it, share it.
 pub struct Connection {
     queues: [SendQueue; 2],
-    has_server: bool,
+    there: [AtomicBool; 2],
+    valves: [Valve; 2],
     stage: watch::Sender<Stage>,
     /// When something came or went last.
     moved: Mutex<Instant>,
+}
+
+/// Which sides a connection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// It was taken over.
+    Both,
+    /// It was opened to the module, or is served by it.
+    Client,
+    /// The module opened it.
+    Server,
+}
+
+/// What holds up the reading of a side.
+#[derive(Default)]
+struct Valve {
+    paused: AtomicBool,
+    opened: Notify,
 }
 
 /// How far a connection's end has come.
@@ -60,54 +83,46 @@ pub enum Stage {
     Aborted,
 }
 
-/// What waits to be sent to one side.
-pub struct SendQueue {
-    queue: Mutex<Queue>,
-    /// Something is to be sent, or no more comes.
-    pub more: Notify,
-    /// Something has been sent.
-    pub room: Notify,
-    waiting: Arc<AtomicUsize>,
-}
-
-#[derive(Default)]
-struct Queue {
-    chunks: VecDeque<Vec<u8>>,
-    /// How much of the first was sent.
-    sent: usize,
-    bytes: usize,
-    shut: bool,
-}
-
 impl ConnectionTable {
     /// Lets there be connections.
     pub fn open(&self) {
         self.lock().open = true;
     }
 
+    /// Names the service that connections are opened for.
+    pub fn bind(&self, service: &Arc<TcpService>) {
+        // A table has one service.
+        let _ = self.service.set(Arc::downgrade(service));
+    }
+
+    /// Returns the service that connections are opened for.
+    pub fn service(&self) -> Option<Arc<TcpService>> {
+        self.service.get().and_then(Weak::upgrade)
+    }
+
+    /// Returns what waits in all connections.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Adds a connection, unless there are so many.
-    pub fn enter(&self, has_server: bool, most: usize) -> Option<(u64, Arc<Connection>)> {
-        let queue = || SendQueue {
-            queue: Mutex::default(),
-            more: Notify::new(),
-            room: Notify::new(),
-            waiting: Arc::clone(&self.waiting),
-        };
+    pub fn enter(&self, sides: Sides, most: usize) -> Option<(u64, Arc<Connection>)> {
         let mut inner = self.lock();
         if inner.connections.len() >= most {
             return None;
         }
         inner.next += 1;
-        let (id, stage) = (inner.next, watch::Sender::new(Stage::Open));
-        let moved = Mutex::new(Instant::now());
-        let connection = Arc::new(Connection { queues: [queue(), queue()], has_server, stage, moved });
+        let (id, connection) = (inner.next, Arc::new(Connection::new(sides, &self.pool)));
         inner.connections.insert(id, Arc::clone(&connection));
+        self.pool.enter();
         Some((id, connection))
     }
 
     /// Forgets a connection.
     pub fn leave(&self, id: u64) {
-        self.lock().connections.remove(&id);
+        if self.lock().connections.remove(&id).is_some() {
+            self.pool.leave();
+        }
     }
 
     /// Returns how many connections there are.
@@ -119,15 +134,6 @@ impl ConnectionTable {
     pub fn abort_all(&self) {
         let all: Vec<Arc<Connection>> = self.lock().connections.values().cloned().collect();
         all.iter().for_each(|connection| connection.advance(Stage::Aborted));
-    }
-
-    /// Returns how many bytes a connection should read at once at most: fewer, the more bytes wait in all of them.
-    pub fn chunk_bytes(&self) -> usize {
-        match self.waiting.load(Ordering::Relaxed) {
-            waiting if waiting < limits::TCP_WAITING_TOTAL / 2 => limits::TCP_CHUNK_BYTES_MAX,
-            waiting if waiting < limits::TCP_WAITING_TOTAL => limits::TCP_CHUNK_BYTES_FIRST,
-            _ => limits::TCP_CHUNK_BYTES_MIN,
-        }
     }
 
     /// Waits until a timer was set.
@@ -155,12 +161,40 @@ impl ConnectionTable {
         Some(id)
     }
 
-    /// Sends bytes to a side of a connection.
+    /// Sends bytes to a side of a connection. Returns how many went at once.
     ///
     /// # Errors
     /// There is none, or no room.
-    pub fn send(&self, id: u64, to: Side, bytes: Vec<u8>) -> Result<(), Error> {
-        self.connection(id)?.with(to)?.send(bytes)
+    pub fn send(&self, id: u64, to: Side, bytes: &[u8]) -> Result<usize, Error> {
+        let connection = self.connection(id)?;
+        let sent = connection.with(to)?.send(bytes)?;
+        if sent > 0 {
+            connection.touch();
+        }
+        Ok(sent)
+    }
+
+    /// Returns how many bytes wait for a side of a connection.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn queued(&self, id: u64, to: Side) -> Result<u64, Error> {
+        Ok(self.connection(id)?.with(to)?.bytes() as u64)
+    }
+
+    /// Has a side of a connection not be read, or be read again.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn pause(&self, id: u64, source: Side, paused: bool) -> Result<(), Error> {
+        let connection = self.connection(id)?;
+        connection.with(source)?;
+        let valve = connection.valve(source);
+        valve.paused.store(paused, Ordering::Release);
+        if !paused {
+            valve.opened.notify_one();
+        }
+        Ok(())
     }
 
     /// Says that no more comes for a side of a connection.
@@ -201,6 +235,36 @@ impl ConnectionTable {
         self.lock().timers.remove(&id);
     }
 
+    /// Watches a pollable in place of the one that was watched with this token, which is returned.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub fn watch(&self, token: u32, pollable: u32) -> Result<Option<u32>, Error> {
+        let mut inner = self.lock();
+        if !inner.open || (inner.watched.len() >= limits::TCP_WATCHES_MAX && !inner.watched.contains_key(&token)) {
+            return Err(Error::Quota);
+        }
+        let replaced = inner.watched.insert(token, pollable);
+        drop(inner);
+        self.watches.notify_one();
+        Ok(replaced)
+    }
+
+    /// Forgets what is watched with a token, and returns it.
+    pub fn unwatch(&self, token: u32) -> Option<u32> {
+        self.lock().watched.remove(&token)
+    }
+
+    /// Returns what is watched, with its tokens.
+    pub fn watched(&self) -> Vec<(u32, u32)> {
+        self.lock().watched.iter().map(|(token, pollable)| (*token, *pollable)).collect()
+    }
+
+    /// Waits until more is watched.
+    pub async fn watches_changed(&self) {
+        self.watches.notified().await;
+    }
+
     fn connection(&self, id: u64) -> Result<Arc<Connection>, Error> {
         self.lock().connections.get(&id).cloned().ok_or(Error::NotFound)
     }
@@ -211,16 +275,40 @@ impl ConnectionTable {
 }
 
 impl Connection {
-    /// Returns what waits for a side.
-    pub fn queue(&self, side: Side) -> &SendQueue {
-        &self.queues[usize::from(side == Side::Server)]
+    fn new(sides: Sides, pool: &Arc<Pool>) -> Connection {
+        let there = [sides != Sides::Server, sides != Sides::Client].map(AtomicBool::new);
+        let queues = [SendQueue::new(Arc::clone(pool)), SendQueue::new(Arc::clone(pool))];
+        let (stage, moved) = (watch::Sender::new(Stage::Open), Mutex::new(Instant::now()));
+        Connection { queues, there, valves: Default::default(), stage, moved }
     }
 
-    /// Returns the side to which goes what comes from `source`; nothing without a server.
+    /// Returns what waits for a side.
+    pub fn queue(&self, side: Side) -> &SendQueue {
+        &self.queues[place(side)]
+    }
+
+    /// Returns the side to which goes what comes from `source`; nothing if it has no other one.
     pub fn other(&self, source: Side) -> Option<Side> {
-        match source {
-            Side::Client => self.has_server.then_some(Side::Server),
-            Side::Server => Some(Side::Client),
+        let other = match source {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        };
+        self.there[place(other)].load(Ordering::Acquire).then_some(other)
+    }
+
+    /// Has the module answer in the server's place.
+    pub fn serve(&self) {
+        self.there[place(Side::Server)].store(false, Ordering::Release);
+    }
+
+    /// Waits while a side is not to be read, or until there is no module any more that says so.
+    pub async fn unpaused(&self, source: Side) {
+        let valve = self.valve(source);
+        while valve.paused.load(Ordering::Acquire) && self.stage() == Stage::Open {
+            tokio::select! {
+                () = valve.opened.notified() => {}
+                () = self.reached(Stage::Spliced) => {}
+            }
         }
     }
 
@@ -254,117 +342,18 @@ impl Connection {
     }
 
     fn with(&self, to: Side) -> Result<&SendQueue, Error> {
-        if to == Side::Server && !self.has_server { Err(Error::NotFound) } else { Ok(self.queue(to)) }
+        if self.there[place(to)].load(Ordering::Acquire) { Ok(self.queue(to)) } else { Err(Error::NotFound) }
+    }
+
+    fn valve(&self, source: Side) -> &Valve {
+        &self.valves[place(source)]
     }
 }
 
-impl SendQueue {
-    /// Returns whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.lock().chunks.is_empty()
-    }
-
-    /// Returns whether more may be read for it.
-    pub fn has_room(&self) -> bool {
-        let queue = self.lock();
-        queue.bytes == 0 || queue.shut
-    }
-
-    /// Returns whether it was shut: what is sent then goes nowhere.
-    pub fn is_shut(&self) -> bool {
-        self.lock().shut
-    }
-
-    /// Returns whether bytes may be sent at once: none wait, and it was not shut.
-    pub fn is_free(&self) -> bool {
-        let queue = self.lock();
-        queue.chunks.is_empty() && !queue.shut
-    }
-
-    /// Appends what is left of bytes of which so many were sent, and keeps no more memory for it than it needs.
-    pub fn push_rest(&self, bytes: Vec<u8>, sent: usize, buffers: &Buffers) {
-        if sent == 0 && bytes.capacity() <= 2 * bytes.len() {
-            return self.push(bytes);
-        }
-        if sent < bytes.len() {
-            self.push(bytes[sent..].to_vec());
-        }
-        buffers.give(bytes);
-    }
-
-    /// Appends bytes; none to one that is shut.
-    pub fn push(&self, bytes: Vec<u8>) {
-        let mut queue = self.lock();
-        if bytes.is_empty() || queue.shut {
-            return;
-        }
-        queue.bytes += bytes.len();
-        self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-        queue.chunks.push_back(bytes);
-        drop(queue);
-        self.more.notify_one();
-    }
-
-    /// Says that no more comes.
-    pub fn shut(&self) {
-        self.lock().shut = true;
-        self.more.notify_one();
-        self.room.notify_one();
-    }
-
-    /// Hands what waits to `write`, piece by piece, until that takes no more; nothing waits any more if it returns true.
-    ///
-    /// # Errors
-    /// Those of `write`.
-    pub fn write(&self, mut write: impl FnMut(&[u8]) -> std::io::Result<usize>) -> std::io::Result<bool> {
-        let mut queue = self.lock();
-        while let Some(first) = queue.chunks.front() {
-            let written = match write(&first[queue.sent..]) {
-                Ok(written) => written,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(error),
-            };
-            let whole = queue.sent + written == first.len();
-            queue.bytes -= written;
-            self.waiting.fetch_sub(written, Ordering::Relaxed);
-            queue.sent = if whole { 0 } else { queue.sent + written };
-            if whole {
-                queue.chunks.pop_front();
-            }
-        }
-        drop(queue);
-        self.room.notify_one();
-        Ok(true)
-    }
-
-    fn send(&self, bytes: Vec<u8>) -> Result<(), Error> {
-        if bytes.len() > limits::TCP_SEND_BYTES_MAX {
-            return Err(Error::Quota);
-        }
-        let queue = self.lock();
-        if queue.shut {
-            return Err(Error::NotFound);
-        }
-        if queue.bytes > 0 && queue.bytes + bytes.len() > limits::TCP_SEND_BYTES_MAX {
-            return Err(Error::WouldBlock);
-        }
-        drop(queue);
-        if self.waiting.load(Ordering::Relaxed) > limits::TCP_SENT_TOTAL {
-            return Err(Error::WouldBlock);
-        }
-        self.push(bytes);
-        Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for SendQueue {
-    fn drop(&mut self) {
-        let left = self.lock().bytes;
-        self.waiting.fetch_sub(left, Ordering::Relaxed);
+fn place(of: Side) -> usize {
+    match of {
+        Side::Client => 0,
+        Side::Server => 1,
     }
 }
 
@@ -381,68 +370,56 @@ mod tests {
     #[test]
     fn there_are_only_so_many_connections_and_each_has_its_own_number() {
         let connections = connections();
-        let (first, _) = connections.enter(true, 2).unwrap();
-        let (second, _) = connections.enter(true, 2).unwrap();
-        assert!(first != second && connections.enter(true, 2).is_none());
+        let (first, _) = connections.enter(Sides::Both, 2).unwrap();
+        let (second, _) = connections.enter(Sides::Both, 2).unwrap();
+        assert!(first != second && connections.enter(Sides::Both, 2).is_none());
         connections.leave(first);
-        let (third, _) = connections.enter(true, 2).unwrap();
+        let (third, _) = connections.enter(Sides::Both, 2).unwrap();
         assert!(third != first && connections.count() == 2);
     }
 
     #[test]
-    fn what_waits_is_bounded_and_makes_others_read_less() {
-        let connections = connections();
-        let (_, connection) = connections.enter(true, 8).unwrap();
-        let queue = connection.queue(Side::Server);
-        assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MAX);
-        assert!(matches!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX + 1]), Err(Error::Quota)));
-        assert!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX]).is_ok());
-        assert!(matches!(queue.send(vec![0]), Err(Error::WouldBlock)));
-        assert!(!queue.has_room());
-        let others: Vec<_> = (0..limits::TCP_SENT_TOTAL / limits::TCP_SEND_BYTES_MAX)
-            .map(|_| connections.enter(true, 100).unwrap().1)
-            .collect();
-        others.iter().for_each(|other| other.queue(Side::Client).send(vec![0; limits::TCP_SEND_BYTES_MAX]).unwrap());
-        assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MIN);
-        let (_, last) = connections.enter(true, 100).unwrap();
-        assert!(matches!(last.queue(Side::Client).send(vec![0]), Err(Error::WouldBlock)), "the module's bound");
-        drop(others);
-        connections.abort_all();
-        (1..=u64::try_from(connections.count()).unwrap()).for_each(|id| connections.leave(id));
-        drop((connection, last));
-        assert_eq!(connections.waiting.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn a_lane_is_written_in_pieces_and_in_order() {
-        let connections = connections();
-        let (_, connection) = connections.enter(true, 8).unwrap();
-        let queue = connection.queue(Side::Client);
-        queue.push(b"hello ".to_vec());
-        queue.push(b"world".to_vec());
-        queue.shut();
-        queue.push(b"late".to_vec());
-        let (mut written, mut room) = (Vec::new(), 4);
-        while !queue
-            .write(|bytes| {
-                let taken = bytes.len().min(room);
-                room -= taken;
-                written.extend_from_slice(&bytes[..taken]);
-                if taken > 0 { Ok(taken) } else { Err(std::io::ErrorKind::WouldBlock.into()) }
-            })
-            .unwrap()
-        {
-            room = 4;
-        }
-        assert_eq!(written, b"hello world");
-        assert!(queue.is_empty() && queue.is_shut());
-    }
-
-    #[test]
     fn a_connection_without_a_server_has_one_side() {
-        let (_, connection) = connections().enter(false, 1).unwrap();
+        let (_, connection) = connections().enter(Sides::Client, 1).unwrap();
         assert!(connection.with(Side::Server).is_err() && connection.with(Side::Client).is_ok());
         assert_eq!(connection.other(Side::Client), None);
+        let (_, connection) = connections().enter(Sides::Server, 1).unwrap();
+        assert!(connection.with(Side::Client).is_err() && connection.with(Side::Server).is_ok());
+        assert_eq!(connection.other(Side::Server), None);
+        let (_, connection) = connections().enter(Sides::Both, 1).unwrap();
+        connection.serve();
+        assert!(connection.with(Side::Server).is_err());
+        assert_eq!(connection.other(Side::Client), None);
+    }
+
+    #[test]
+    fn there_are_only_so_many_watches() {
+        let connections = connections();
+        let most = u32::try_from(limits::TCP_WATCHES_MAX).unwrap();
+        (0..most).for_each(|token| assert!(matches!(connections.watch(token, token), Ok(None))));
+        assert!(matches!(connections.watch(most, 0), Err(Error::Quota)));
+        assert!(matches!(connections.watch(0, 7), Ok(Some(0))), "one that is there is set anew");
+        assert_eq!(connections.unwatch(0), Some(7));
+        assert!(connections.watch(most, 0).is_ok() && connections.unwatch(0).is_none());
+        assert!(matches!(ConnectionTable::default().watch(0, 0), Err(Error::Quota)), "it handles no connections");
+    }
+
+    #[tokio::test]
+    async fn a_paused_side_goes_on_when_it_is_to_or_when_nobody_can_say_so_any_more() {
+        let connections = connections();
+        let (id, connection) = connections.enter(Sides::Both, 1).unwrap();
+        let waits = async |connection: &Connection| {
+            tokio::time::timeout(Duration::from_millis(5), connection.unpaused(Side::Client)).await.is_err()
+        };
+        assert!(!waits(&connection).await);
+        connections.pause(id, Side::Client, true).unwrap();
+        assert!(waits(&connection).await);
+        connections.pause(id, Side::Client, false).unwrap();
+        assert!(!waits(&connection).await);
+        connections.pause(id, Side::Client, true).unwrap();
+        connection.advance(Stage::Spliced);
+        assert!(!waits(&connection).await);
+        assert!(matches!(connections.pause(9, Side::Client, true), Err(Error::NotFound)));
     }
 
     #[test]
@@ -459,7 +436,7 @@ mod tests {
 
     #[test]
     fn stages_go_one_way() {
-        let (_, connection) = connections().enter(true, 1).unwrap();
+        let (_, connection) = connections().enter(Sides::Both, 1).unwrap();
         connection.advance(Stage::Closing);
         connection.advance(Stage::Spliced);
         assert_eq!(connection.stage(), Stage::Closing);

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::server::component::ComponentKind;
 use crate::server::tcp::connection::{address, shown};
 use crate::server::tcp::service::{TcpService, Times};
-use crate::server::tcp::table::{Connection, Stage};
+use crate::server::tcp::table::{Connection, Sides, Stage};
 use crate::server::tcp::wit::{Decision, Flow, Side};
 use crate::server::thread;
 use crate::shared::log::Line;
@@ -69,7 +69,8 @@ impl TcpTester {
     /// # Errors
     /// The module failed.
     pub fn connect(&self, flow: &TestFlow) -> Result<TestConnection<'_>, Refusal> {
-        let entered = self.service.connections.enter(flow.intercepted, usize::MAX);
+        let sides = if flow.intercepted { Sides::Both } else { Sides::Client };
+        let entered = self.service.connections.enter(sides, usize::MAX);
         let (id, connection) = entered.expect("there is room for every one");
         let TestFlow { client, server, intercepted } = *flow;
         let flow = Flow { client: address(client), server: address(server), intercepted };
@@ -77,8 +78,11 @@ impl TcpTester {
         if decision == Some(Decision::Splice) && intercepted {
             connection.advance(Stage::Spliced);
         }
+        if decision == Some(Decision::Serve) {
+            connection.serve();
+        }
         let refused = match decision {
-            Some(Decision::Accept) => false,
+            Some(Decision::Accept | Decision::Serve) => false,
             Some(Decision::Splice) => !intercepted,
             Some(Decision::Refuse) | None => true,
         };

@@ -11,6 +11,7 @@ mod program;
 mod slow;
 mod start;
 mod streams;
+mod tcp;
 mod upgrade;
 
 use std::collections::BTreeMap;
@@ -275,7 +276,7 @@ pub fn component(name: &str) -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
             .args(["build", "--release", "--quiet", "--target", "wasm32-wasip2"])
-            .args(["-p", "server-tests", "-p", "tcp-tests", "-p", "hello-http", "-p", "token"])
+            .args(["-p", "server-tests", "-p", "tcp-tests", "-p", "tcp-tests-first", "-p", "hello-http", "-p", "token"])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")
             .output()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients of TCP modules that take their time, and a module that is told of no memory.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::pin::Pin;
@@ -129,25 +128,33 @@ fn ask<const N: usize>(stream: &mut TcpStream, bytes: &[u8; N]) -> Vec<u8> {
     answer
 }
 
-/// The module `tcp-tests` in this process.
-struct Service {
-    runtime: Runtime,
-    service: Arc<TcpService>,
+/// A module that handles connections, in this process.
+pub struct Service {
+    pub runtime: Runtime,
+    pub service: Arc<TcpService>,
 }
 
 impl Service {
-    /// Starts it with room for two connections.
+    /// Starts `tcp-tests` with room for two connections.
     fn start(times: Times) -> Service {
+        Service::of("tcp_tests", times, 2, &[], &[])
+    }
+
+    /// Starts a module of `modules/`.
+    pub fn of(name: &str, times: Times, connections: u32, properties: &[(&str, &str)], connect: &[&str]) -> Service {
         let engine = Arc::new(ServerEngine::new().unwrap());
-        let wasm = std::fs::read(super::component("tcp_tests")).unwrap();
+        let wasm = std::fs::read(super::component(name)).unwrap();
         let component = component::compile(&engine, &wasm, &blocks::all()).unwrap();
         let profile = Profile {
             slot: ModuleSlot(0),
             name: "example.org/tests@1.0.0".parse().unwrap(),
-            properties: BTreeMap::new(),
-            limits: ModuleLimits { connections: 2, ..ModuleLimits::default() },
+            properties: properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            limits: ModuleLimits { connections, ..ModuleLimits::default() },
             blocks: blocks::all(),
-            network: ServerLoad::default(),
+            network: ServerLoad {
+                connect: connect.iter().map(|filter| filter.parse().unwrap()).collect(),
+                ..ServerLoad::default()
+            },
         };
         let module = Arc::new(Module::new(profile, Shared::default(), Arc::new(Wakeup::new().unwrap())));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -157,7 +164,7 @@ impl Service {
     }
 
     /// Opens a connection whose ends hold little.
-    fn connect(&self, origin: Option<Arc<dyn Origin>>) -> TcpStream {
+    pub fn connect(&self, origin: Option<Arc<dyn Origin>>) -> TcpStream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sockopt::set_socket_recv_buffer_size(&listener, 16 * 1024).unwrap();
         sockopt::set_socket_send_buffer_size(&listener, 16 * 1024).unwrap();
@@ -196,7 +203,7 @@ impl Service {
 }
 
 /// Where a connection went that was taken over.
-struct Server(SocketAddr);
+pub struct Server(pub SocketAddr);
 
 impl Origin for Server {
     fn connect(&self) -> Pin<Box<dyn Future<Output = io::Result<tokio::net::TcpStream>> + Send>> {

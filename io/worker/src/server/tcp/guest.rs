@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one instance of a module that handles connections, whichever version of `netserv:tcp/handler` it exports.
+
+use netserv_model::{Refusal, RefusalKind};
+use wasmtime::Store;
+use wasmtime::component::InstancePre;
+
+use super::wit::{Action, Decision, Flow, Side, TcpHost, TcpHostPre, first};
+use crate::packet::engine::one_line;
+use crate::server::state::ServerState;
+
+/// What is needed to make an instance.
+pub enum HandlerPre {
+    /// Of 1.0.0.
+    First(first::TcpHostPre<ServerState>),
+    /// Of 1.1.0.
+    Second(TcpHostPre<ServerState>),
+}
+
+/// An instance.
+pub enum Handler {
+    /// Of 1.0.0.
+    First(first::TcpHost),
+    /// Of 1.1.0.
+    Second(TcpHost),
+}
+
+impl HandlerPre {
+    /// Looks at what a component exports.
+    ///
+    /// # Errors
+    /// [`RefusalKind::AbiMismatch`] if it is neither version.
+    pub fn new(pre: InstancePre<ServerState>) -> Result<HandlerPre, Refusal> {
+        match first::TcpHostPre::new(pre.clone()) {
+            Ok(first) if TcpHostPre::new(pre.clone()).is_err() => Ok(HandlerPre::First(first)),
+            Ok(_) | Err(_) => TcpHostPre::new(pre)
+                .map(HandlerPre::Second)
+                .map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error))),
+        }
+    }
+
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// It traps, or there is no room.
+    pub async fn instantiate(&self, store: &mut Store<ServerState>) -> wasmtime::Result<Handler> {
+        match self {
+            HandlerPre::First(pre) => pre.instantiate_async(store).await.map(Handler::First),
+            HandlerPre::Second(pre) => pre.instantiate_async(store).await.map(Handler::Second),
+        }
+    }
+}
+
+/// The events, as `wit/deps/netserv-tcp-1.1/tcp.wit` says. Each fails if the instance traps.
+impl Handler {
+    pub(super) async fn connect(
+        &self,
+        store: &mut Store<ServerState>,
+        id: u64,
+        flow: &Flow,
+    ) -> wasmtime::Result<Decision> {
+        match self {
+            Handler::First(first) => {
+                first.netserv_tcp1_0_0_handler().call_connect(store, id, &flow.into()).await.map(Decision::from)
+            }
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_connect(store, id, flow).await,
+        }
+    }
+
+    pub(super) async fn data(
+        &self,
+        store: &mut Store<ServerState>,
+        id: u64,
+        source: Side,
+        bytes: &[u8],
+    ) -> wasmtime::Result<Action> {
+        match self {
+            Handler::First(first) => {
+                first.netserv_tcp1_0_0_handler().call_data(store, id, source.into(), bytes).await.map(Action::from)
+            }
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_data(store, id, source, bytes).await,
+        }
+    }
+
+    pub(super) async fn end(&self, store: &mut Store<ServerState>, id: u64, source: Side) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_end(store, id, source.into()).await,
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_end(store, id, source).await,
+        }
+    }
+
+    pub(super) async fn closed(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_closed(store, id).await,
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_closed(store, id).await,
+        }
+    }
+
+    pub(super) async fn timer(&self, store: &mut Store<ServerState>, id: u32) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_timer(store, id).await,
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_timer(store, id).await,
+        }
+    }
+
+    pub(super) async fn opened(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(_) => Ok(()),
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_opened(store, id).await,
+        }
+    }
+
+    pub(super) async fn room(&self, store: &mut Store<ServerState>, id: u64, to: Side) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(_) => Ok(()),
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_room(store, id, to).await,
+        }
+    }
+
+    pub(super) async fn ready(&self, store: &mut Store<ServerState>, token: u32) -> wasmtime::Result<()> {
+        match self {
+            Handler::First(_) => Ok(()),
+            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_ready(store, token).await,
+        }
+    }
+}

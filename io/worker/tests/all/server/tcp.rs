@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What modules do with their connections beyond answering: `netserv:tcp@1.1.0`, and 1.0.0 beside it.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use netserv_worker::server::egress::Origin;
+use netserv_worker::server::tcp::service::Times;
+
+use super::slow::{Server, Service};
+use super::{LONG, Spec, Worker, compiled, connect};
+
+const MANY: u32 = 500;
+
+#[test]
+fn a_module_of_the_first_version_runs_as_it_did() {
+    let spec = Spec::of(compiled("tcp_tests_first"));
+    let _worker = Worker::with(&spec);
+    let mut client = connect(spec.port());
+    client.write_all(b"hello").unwrap();
+    let mut all = String::new();
+    while all.len() < "HELLOlater".len() {
+        all.push_str(&said(&mut client));
+    }
+    assert!(all.contains("HELLO") && all.contains("later"), "{all}");
+}
+
+#[test]
+fn what_a_module_serves_never_gets_to_the_server() {
+    let service = tests(&[("decision", "serve")], &[]);
+    let (listener, origin) = server();
+    listener.set_nonblocking(true).unwrap();
+    let mut client = service.connect(Some(origin));
+    assert_eq!(ask(&mut client, "hello"), "hello");
+    assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_module_opens_connections_where_it_may() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let service =
+        tests(&[], &[&format!("tcp dst 127.0.0.1/32 port {}", address.port()), "tcp dst 127.0.0.1/32 port 1"]);
+    let mut client = service.connect(None);
+    for (remote, expected) in [
+        ("nowhere", "invalid"),
+        ("127.0.0.1:0", "invalid"),
+        ("127.0.0.2:1", "not-permitted"),
+        ("[::1]:1", "not-permitted"),
+        // Nobody listens there.
+        ("127.0.0.1:1", "closed"),
+    ] {
+        assert_eq!(ask(&mut client, &format!("open {remote}")), expected, "{remote}");
+    }
+    client.write_all(format!("open {address}").as_bytes()).unwrap();
+    let (mut opened, _) = listener.accept().unwrap();
+    assert_eq!(said(&mut opened), "hello from the module");
+    opened.write_all(b"hello from the server").unwrap();
+    let mut heard = String::new();
+    while !heard.contains("server") {
+        heard.push_str(&said(&mut client));
+    }
+    assert_eq!(heard, "openedhello from the server");
+    // Its end is an event, and so is its client's.
+    drop(opened);
+    assert_eq!(said(&mut client), "closed");
+    client.write_all(format!("open {address}").as_bytes()).unwrap();
+    let (mut opened, _) = listener.accept().unwrap();
+    assert_eq!(said(&mut opened), "hello from the module");
+    drop(client);
+    assert_eq!(opened.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn opened_connections_count_among_the_modules() {
+    let (listener, _) = server();
+    let address = listener.local_addr().unwrap();
+    let service = Service::of("tcp_tests", Times::default(), 2, &[], &["tcp"]);
+    let mut client = service.connect(None);
+    assert_eq!(ask(&mut client, &format!("open {address}")), "opened");
+    assert_eq!(ask(&mut client, &format!("open {address}")), "quota");
+}
+
+#[test]
+fn a_paused_side_is_not_read_until_it_is_to() {
+    let service = tests(&[], &[]);
+    let mut client = service.connect(None);
+    let begun = Instant::now();
+    client.write_all(b"pause 300").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    client.write_all(b"after").unwrap();
+    let mut heard = String::new();
+    while heard.len() < "resumedafter".len() {
+        heard.push_str(&said(&mut client));
+    }
+    assert_eq!(heard, "resumedafter");
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+}
+
+/// Goal: clients that take nothing leave the module's others theirs, who get messages of some size at once.
+#[test]
+fn clients_that_take_nothing_leave_others_their_share() {
+    let service = tests(&[], &[]);
+    let mut greedy: Vec<TcpStream> = (0..60).map(|_| service.connect(None)).collect();
+    for client in &mut greedy {
+        client.write_all(b"fill").unwrap();
+    }
+    let mut good = service.connect(None);
+    let queued = |client: &mut TcpStream| ask(client, "queued");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        assert_eq!(queued(&mut good), "0");
+    }
+    let message = "m".repeat(60 * 1024);
+    for _ in 0..20 {
+        good.write_all(message.as_bytes()).unwrap();
+        let mut answer = vec![0; message.len()];
+        good.read_exact(&mut answer).unwrap();
+        assert!(answer == message.as_bytes());
+    }
+    // Who takes what waits is told that there is room.
+    let mut all = Vec::new();
+    while !all.ends_with(b"room") {
+        all.extend(said(&mut greedy[0]).into_bytes());
+    }
+    assert!(all[..all.len() - 4].iter().all(|byte| *byte == b'f') && all.len() > 100_000, "{}", all.len());
+}
+
+/// Goal: what a module watches holds up no other connection, which a call that blocks does.
+#[test]
+fn what_is_watched_holds_up_nobody() {
+    let service = tests(&[], &[]);
+    let [mut one, mut other] = [service.connect(None), service.connect(None)];
+    let took = |one: &mut TcpStream, other: &mut TcpStream, how: &str, answer: &str| {
+        one.write_all(how.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let begun = Instant::now();
+        let mut asked = 0_u32;
+        while asked < 20 {
+            assert_eq!(ask(other, "hello"), "hello");
+            asked += 1;
+        }
+        let took = begun.elapsed();
+        assert_eq!(said(one), answer);
+        took
+    };
+    let blocked = took(&mut one, &mut other, "block 600", "blocked");
+    let watched = took(&mut one, &mut other, "watch 600", "watched");
+    eprintln!("20 answers beside a call that blocks for 600 ms: {blocked:?}, beside one that is watched: {watched:?}");
+    assert!(blocked > Duration::from_millis(400) && watched < Duration::from_millis(400));
+    // More than 64 at a time are too many.
+    let mut clients: Vec<TcpStream> = (0..70).map(|_| service.connect(None)).collect();
+    clients.iter_mut().for_each(|client| client.write_all(b"watch 1000").unwrap());
+    let answers: Vec<String> = clients.iter_mut().map(said).collect();
+    let count = |wanted: &str| answers.iter().filter(|answer| *answer == wanted).count();
+    assert_eq!((count("watched"), count("quota")), (64, 6), "{answers:?}");
+}
+
+fn tests(properties: &[(&str, &str)], connect: &[&str]) -> Service {
+    Service::of("tcp_tests", Times::default(), MANY, properties, connect)
+}
+
+fn server() -> (TcpListener, Arc<dyn Origin>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address: SocketAddr = listener.local_addr().unwrap();
+    (listener, Arc::new(Server(address)))
+}
+
+fn ask(client: &mut TcpStream, text: &str) -> String {
+    client.write_all(text.as_bytes()).unwrap();
+    said(client)
+}
+
+/// Returns what comes next.
+fn said(stream: &mut TcpStream) -> String {
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let mut buffer = vec![0; 256 * 1024];
+    let length = stream.read(&mut buffer).unwrap();
+    String::from_utf8_lossy(&buffer[..length]).into_owned()
+}
