@@ -85,13 +85,15 @@ impl Nslp {
         }
     }
 
-    /// Takes news of a node further on, which go on to whoever sent the SETUP.
+    /// Takes news of nodes further on, which go on to whoever sent the SETUP: only of the peer that said it has the SETUP next.
+    /// GIST vouches for the sender, but anybody can become a peer who knows session and flow.
     pub(super) fn handle_notify(&mut self, now: Instant, from: &Received, notify: &Notify, text: &[u8]) {
         let mri = from.mri.inverted();
         let key = (notify.session, notify.nonce);
         let found = self
             .lease_of(key, &mri)
-            .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module));
+            .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module))
+            .filter(|(_, lease)| lease.downstream.is_some_and(|next| next.is_node_of(from.asker.sii)));
         match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
             Some(id) => self.pass_on(now, id, notify, text),
             None => self.counters.news_dropped += 1,

@@ -513,14 +513,19 @@ fn news_go_to_whoever_sent_the_setup() {
         node.receive_from(OLD, &flow().inverted(), wrong.as_bytes());
         node.quiet();
     }
-    assert_eq!(node.nslp.counters().news_dropped, 3);
+    // Peers that are not next: of another branch, and the one that the SETUP came from.
+    for other in [NEW, UPSTREAM] {
+        node.receive_from(other, &flow().inverted(), text.as_bytes());
+        node.quiet();
+    }
+    assert_eq!(node.nslp.counters().news_dropped, 5);
     for _ in 0..NEWS_BURST_MAX {
         node.receive_from(OLD, &flow().inverted(), text.as_bytes());
         assert_eq!(node.sent_news(), notify);
     }
     node.receive_from(OLD, &flow().inverted(), text.as_bytes());
     node.quiet();
-    assert_eq!(node.nslp.counters().news_dropped, 4);
+    assert_eq!(node.nslp.counters().news_dropped, 6);
     // Where the SETUP began they come out.
     let mut node = Node::new(|_| {});
     let request = LocalRequest { message: setup(1, "m"), ..local_request() };
