@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bounds on how much a node does within a time.
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use netserv_model::Instant;
@@ -40,6 +42,45 @@ impl Burst {
     }
 }
 
+/// A bound for each source, and one for all, which bounds how many sources are remembered.
+#[derive(Debug)]
+pub(crate) struct SourceBursts {
+    each: usize,
+    interval: Duration,
+    all: Burst,
+    sources: BTreeMap<IpAddr, Burst>,
+}
+
+impl SourceBursts {
+    /// Returns one that nothing was taken of.
+    pub(crate) fn new(each: usize, all: usize, interval: Duration) -> SourceBursts {
+        SourceBursts { each, interval, all: Burst::new(all, interval), sources: BTreeMap::new() }
+    }
+
+    /// Takes one of a source's, if it and all have one left.
+    pub(crate) fn take(&mut self, now: Instant, source: IpAddr) -> bool {
+        let source = whose(source);
+        if self.sources.len() >= self.all.max {
+            self.sources.retain(|_, burst| now < burst.since + burst.interval);
+        }
+        if self.sources.len() >= 2 * self.all.max && !self.sources.contains_key(&source) {
+            return false;
+        }
+        let (each, interval) = (self.each, self.interval);
+        let of_source = self.sources.entry(source).or_insert_with(|| Burst::new(each, interval));
+        // A source that has had its own takes nothing of the others'.
+        of_source.take(now, 1) && self.all.take(now, 1)
+    }
+}
+
+/// Returns what a source is known by: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
+fn whose(source: IpAddr) -> IpAddr {
+    match source {
+        IpAddr::V4(_) => source,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +95,23 @@ mod tests {
         assert!(!burst.take(at(1006), 1));
         assert_eq!(burst.take_up_to(at(1007), 9), 5);
         assert!(!burst.take(at(2006), 6), "never more than the bound");
+    }
+
+    #[test]
+    fn a_source_uses_up_its_own_and_sources_are_forgotten() {
+        let mut bursts = SourceBursts::new(2, 5, Duration::from_secs(1));
+        let at = Instant::from_millis;
+        let mut take = |ms: u64, source: &str| bursts.take(at(ms), source.parse().unwrap());
+        assert_eq!([1, 2, 3, 4].map(|_| take(7, "10.0.0.1")), [true, true, false, false]);
+        assert_eq!([take(7, "fd00::1"), take(7, "fd00::2"), take(7, "fd00::3")], [true, true, false]);
+        assert_eq!([take(7, "10.0.0.2"), take(7, "10.0.0.3")], [true, false], "all have had theirs");
+        assert!(take(1007, "10.0.0.1"));
+        for n in 0..10_000_u32 {
+            bursts.take(at(1008 + u64::from(n)), IpAddr::from(n.to_be_bytes()));
+            assert!(bursts.sources.len() <= 10, "{}", bursts.sources.len());
+        }
+        let flood = (0..10_000_u32).filter(|n| bursts.take(at(20_000), IpAddr::from(n.to_be_bytes())));
+        assert_eq!(flood.count(), 5);
+        assert!(bursts.sources.len() <= 10);
     }
 }

@@ -71,6 +71,8 @@ counters! {
     returns_sent,
     /// Requests that were not sent back, since there were too many.
     returns_over_limit,
+    /// Requests that are not sent back, since nobody who is believed saw that their flow's source asked.
+    returns_not_taken,
     /// Previous nodes that were asked whether their path still leads here.
     questions_sent,
     /// Leases whose previous nodes were asked later, since there were too many questions.

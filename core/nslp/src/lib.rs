@@ -45,7 +45,8 @@
 //! A request may ask the last node to send it back (`trigger: return`): as its user signed it, in the session whose bits are
 //! all the other way round, on a flow from that node to the source of the first flow. What the nodes there say comes with the
 //! answer. It is sent only where the first node saw that the flow's source is the requester's own host, which the envelope
-//! says (`may-return`), once for a session and nonce, and [`limits::RETURNS_BURST_MAX`] times a second. The way back of a way
+//! says (`may-return`), and a peer outside of the domain is believed only about itself; once for a session and nonce, and
+//! [`limits::RETURNS_BURST_MAX`] times a second for each source. The way back of a way
 //! back is the first session again, so nothing goes to and fro. A node on both ways says on the second what it did on the
 //! first. The last node follows the way back of a SETUP until the lease ends there.
 //!

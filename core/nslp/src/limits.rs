@@ -76,8 +76,10 @@ pub const FAREWELL_INTERVAL: Duration = Duration::from_millis(10);
 pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long GIST keeps state beyond the end of a lease, so that neither ends before the other for a rounded second.
 pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
-/// Requests that a node sends back to their requesters within [`RETURNS_INTERVAL`].
+/// Requests that a node sends back to one requester (an IPv4 address or IPv6 network, 64 bits) within [`RETURNS_INTERVAL`].
 pub const RETURNS_BURST_MAX: usize = 20;
+/// Requests that a node sends back within [`RETURNS_INTERVAL`], to all requesters together.
+pub const RETURNS_OF_ALL_MAX: usize = 200;
 /// See [`RETURNS_BURST_MAX`].
 pub const RETURNS_INTERVAL: Duration = Duration::from_secs(1);
 /// Nodes next to this one that are remembered; the one that was seen last longest ago makes room.

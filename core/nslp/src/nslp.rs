@@ -20,14 +20,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::assembly::Assemblies;
-use crate::burst::Burst;
+use crate::burst::{Burst, SourceBursts};
 use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
 use crate::limits::{
     COPIES_BURST_MAX, COPIES_INTERVAL, FINISHED_MAX, PENDING_MAX, QUESTIONS_BURST_INTERVAL, QUESTIONS_BURST_MAX,
-    RETURNS_BURST_MAX, RETURNS_INTERVAL,
+    RETURNS_BURST_MAX, RETURNS_INTERVAL, RETURNS_OF_ALL_MAX,
 };
 use crate::neighbourhood::Neighbourhood;
 use crate::targeting::{Place, not_last};
@@ -74,7 +74,7 @@ pub struct Nslp {
     withdrawals: VecDeque<Withdrawal>,
     notifies: VecDeque<Notify>,
     /// Requests sent back.
-    returns: Burst,
+    returns: SourceBursts,
     /// Questions sent.
     questions: Burst,
     /// Messages to nodes beside paths.
@@ -158,7 +158,7 @@ impl Nslp {
             results: VecDeque::new(),
             withdrawals: VecDeque::new(),
             notifies: VecDeque::new(),
-            returns: Burst::new(RETURNS_BURST_MAX, RETURNS_INTERVAL),
+            returns: SourceBursts::new(RETURNS_BURST_MAX, RETURNS_OF_ALL_MAX, RETURNS_INTERVAL),
             questions: Burst::new(QUESTIONS_BURST_MAX, QUESTIONS_BURST_INTERVAL),
             copies: Burst::new(COPIES_BURST_MAX, COPIES_INTERVAL),
         }

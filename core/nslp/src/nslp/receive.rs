@@ -98,13 +98,21 @@ impl Nslp {
             self.counters.requests_over_limit += 1;
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
-        // The first node sees whether the requester is the flow's source.
-        let source = from.mri.addresses().map(|(source, _)| source);
-        let may_return = envelope.may_return && (passed > 0 || source == Some(from.asker.address));
+        let may_return = envelope.may_return && self.may_return(&from, passed);
         let requester = Requester::Upstream(vec![from.asker]);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
         let arrival = Arrival::own(message, requester, mri, address);
         self.start(now, key, Arrival { time, hops, passed, may_return, refusal, is_outside, copy, ..arrival });
+    }
+
+    /// Returns whether a request may be sent back to its flow's source: the first node sees whether that is who asks, and inside of
+    /// the domain the nodes after it believe that. What outsiders say that others saw proves nothing.
+    fn may_return(&mut self, from: &Received, passed: u32) -> bool {
+        let source = from.mri.addresses().map(|(source, _)| source);
+        let is_seen = source == Some(from.asker.address);
+        let may = is_seen || (passed > 0 && from.asker.side == Side::Inside);
+        self.counters.returns_not_taken += u64::from(!may);
+        may
     }
 
     /// Returns whether a request that was answered before comes from the requester's host now, which changes for whom it is.

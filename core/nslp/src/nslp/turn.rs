@@ -52,7 +52,7 @@ impl Nslp {
         };
         let mri = PathCoupled::new(own, source).map(Mri::PathCoupled);
         let (message, is_outside) = (exchange.message.clone(), exchange.is_outside);
-        if self.pending >= PENDING_MAX || !self.returns.take(now, 1) {
+        if self.pending >= PENDING_MAX || !self.returns.take(now, source) {
             self.counters.returns_over_limit += 1;
             return Err(refusal(RefusalKind::QuotaExceeded, "it does so for too many"));
         }

@@ -7,7 +7,7 @@ use netserv_model::{Digest, Signature};
 use netserv_wire::nslp::Tear;
 
 use super::*;
-use crate::limits::{RETURNS_BURST_MAX, RETURNS_INTERVAL};
+use crate::limits::{RETURNS_BURST_MAX, RETURNS_INTERVAL, RETURNS_OF_ALL_MAX};
 
 const HOST: &str = "10.0.0.9";
 
@@ -170,6 +170,37 @@ fn requests_are_not_sent_to_strangers() {
     }
 }
 
+/// Goal: who is outside of the domain brings nobody a request that did not ask, whatever it says that others saw.
+#[test]
+fn outsiders_are_believed_about_themselves_alone() {
+    use netserv_model::domain::{DomainPolicy, Neighbour, Neighbours, Side};
+    let stranger = Mri::PathCoupled(PathCoupled::new(ip("10.7.7.7"), ip("10.9.0.1")).unwrap());
+    for (inside, mri, passed, sends) in [
+        (vec!["10.5.0.0/16"], stranger.clone(), 1, false),
+        (vec!["10.5.0.0/16"], stranger.clone(), 0, false),
+        (vec!["10.5.0.0/16"], out(), 1, true),
+        (vec!["10.5.0.0/16"], out(), 0, true),
+        (vec!["10.0.0.0/16"], stranger.clone(), 1, true),
+        (vec!["10.0.0.0/16"], stranger, 0, false),
+    ] {
+        let mut node = Node::new(|_| {});
+        let prefixes = Some(inside.iter().map(|prefix| prefix.parse().unwrap()).collect());
+        let neighbours = Neighbours(vec![Neighbour { side: Side::Inside, prefixes, tls_name: None }]);
+        node.nslp.handle_domain(DomainPolicy { neighbours, ..DomainPolicy::default() });
+        node.asked_of(&mri, &format!("may-return: true\nnodes-passed: {passed}\n"), &setup(1));
+        let request = node.asked();
+        let handle = node.sent_all()[0].0;
+        node.no_peer(handle);
+        node.report(request, NodeReport { outcome: Outcome::Installed { lease_s: 600 }, ..report("me", "0.0.0.0") });
+        let counters = node.nslp.counters();
+        assert_eq!(
+            (counters.returns_sent, counters.returns_not_taken),
+            (u64::from(sends), u64::from(!sends)),
+            "{mri:?}"
+        );
+    }
+}
+
 #[test]
 fn a_request_on_its_way_back_is_not_sent_back_again() {
     let mut node = Node::new(|_| {});
@@ -186,7 +217,7 @@ fn a_request_on_its_way_back_is_not_sent_back_again() {
 }
 
 #[test]
-fn only_returns_burst_max_requests_are_sent_back_in_a_time() {
+fn only_returns_burst_max_requests_are_sent_back_to_one_source_and_returns_of_all_max_to_all() {
     let mut node = Node::new(|_| {});
     let ask = |node: &mut Node, number: usize| {
         let text = round_trip(u8::try_from(number).unwrap());
@@ -209,6 +240,28 @@ fn only_returns_burst_max_requests_are_sent_back_in_a_time() {
     node.at(u64::try_from(RETURNS_INTERVAL.as_millis()).unwrap());
     ask(&mut node, RETURNS_BURST_MAX + 2);
     assert_eq!(node.nslp.counters().returns_sent, u64::try_from(RETURNS_BURST_MAX).unwrap() + 1);
+    // Others have theirs, up to what there is for all.
+    node.at(2 * u64::try_from(RETURNS_INTERVAL.as_millis()).unwrap());
+    let before = node.nslp.counters().returns_sent;
+    for number in 0..=RETURNS_OF_ALL_MAX {
+        let source = ip(&format!("10.7.0.{}", number + 1));
+        let mri = Mri::PathCoupled(PathCoupled::new(source, ip("10.9.0.1")).unwrap());
+        let text = round_trip(u8::try_from(number).unwrap());
+        let data = format!("NETSERV/1 HOP\nbudget-ms: 8000\nmay-return: true\n\n{text}");
+        let mut event = received(&mri, 8, data.as_bytes());
+        if let Event::RecvMessage { session, peer, .. } = &mut event {
+            (*session, *peer) = (SessionId([0x22; 16]), source);
+        }
+        node.nslp.handle_event(node.now, event);
+        let request = node.asked();
+        let handle = node.sent_all()[0].0;
+        node.no_peer(handle);
+        node.report(request, report("me", "0.0.0.0"));
+        let answers = node.sent_all().into_iter().map(|(handle, ..)| handle).collect::<Vec<_>>();
+        answers.into_iter().for_each(|handle| node.no_peer(handle));
+        node.sent_all();
+    }
+    assert_eq!(node.nslp.counters().returns_sent - before, u64::try_from(RETURNS_OF_ALL_MAX).unwrap());
 }
 
 /// A node on both ways is asked once, and says the same twice.
