@@ -44,6 +44,16 @@ fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
         assert!(seen >= 1 && asked["hits"] >= 1, "{log}\n{asked:?}");
         assert!((seen as u64) < asked["hits"] + asked["misses"], "{log}\n{asked:?}");
 
+        // What its user purges is asked for anew.
+        let key = format!("{}/page.txt", host_port(server, 80).trim_end_matches(":80"));
+        std::fs::write(www.join("page.txt"), format!("another page, of IPv{}\n", if six { 6 } else { 4 })).unwrap();
+        assert!(!ask().contains("another page, of ipv"), "it is kept");
+        let told = net.request(&net.alice, &["tell", "example.org/edge-cache", "--topic", "purge", &key]);
+        assert_eq!(told, Outcome::Told);
+        let anew = ask();
+        assert!(anew.contains("x-cache: miss") && anew.contains("another page, of ipv"), "{anew}");
+        std::fs::write(www.join("page.txt"), "a page of the provider\n").unwrap();
+
         // What is not for a cache goes on, with its body.
         let upload = vec![b'u'; 300_000];
         std::fs::write(net.lab.dir().join("upload"), &upload).unwrap();

@@ -5,18 +5,24 @@
 //! to the server that it was for. What the server says of its own `max-age` holds; the property `max-age` (seconds) is for
 //! answers that say nothing.
 //!
+//! `netserv tell example.org/edge-cache --topic purge www.example.org/page.html` takes an answer out of the cache before the next
+//! request is answered; several of them, each on a line of its own.
+//!
 //! The host in a request is the client's word. Where servers of several people are behind the filters, the property `hosts`
 //! has to name those whose answers are kept (`www.example.org img.example.org:8080`): otherwise one of these people can
 //! put a page of another's into the cache.
 
 use netserv_server_sdk::cache::{self, Entry, Writer};
 use netserv_server_sdk::http::{Fetched, HttpModule, Request, Response, Scheme, forward, read, write_all};
-use netserv_server_sdk::{counters, http_module, properties};
+use netserv_server_sdk::{control, counters, http_module, properties};
 
 struct EdgeCache;
 
 impl HttpModule for EdgeCache {
     fn handle(request: Request) -> Response {
+        while let Some(message) = control::inbox::receive() {
+            purge(&message);
+        }
         let key = format!("{}{}", request.authority, request.path);
         let cacheable = request.method == "GET"
             && request.header("authorization").is_none()
@@ -27,6 +33,16 @@ impl HttpModule for EdgeCache {
             return response;
         }
         from_server(request, cacheable.then_some(key))
+    }
+}
+
+/// Takes what the module's user names out of the cache.
+fn purge(message: &control::Message) {
+    let text = String::from_utf8_lossy(&message.body);
+    for key in text.lines().map(str::trim).filter(|_| message.topic == "purge") {
+        if cache::remove(key) {
+            count("purged");
+        }
     }
 }
 

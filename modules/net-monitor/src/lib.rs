@@ -16,8 +16,8 @@ use netserv_sdk::{
 
 /// The module.
 pub struct NetMonitor {
-    /// One packet in how many is looked at; 0 if none is.
     sample: u64,
+    /// Packets until the next one that is looked at; more than there will be if none is to be.
     until_sample: u64,
     packets: Counter,
     not_kept: Counter,
@@ -46,8 +46,8 @@ impl PacketModule for NetMonitor {
 
     fn process(&mut self, packet: &mut Packet<'_>) -> Verdict {
         self.seen += 1;
-        self.until_sample = self.until_sample.saturating_sub(1);
-        if self.until_sample == 0 && self.sample > 0 {
+        self.until_sample -= 1;
+        if self.until_sample == 0 {
             self.until_sample = self.sample;
             if let Some(ip) = ip::parse(packet.bytes()) {
                 self.count((ip.source, ip.destination, ip.ttl));
@@ -61,7 +61,8 @@ impl PacketModule for NetMonitor {
         let answer = match (message.topic, number) {
             ("sample", Some(sample)) => {
                 self.put_last_away();
-                (self.sample, self.until_sample) = (sample, sample);
+                self.sample = sample;
+                self.until_sample = if sample > 0 { sample } else { u64::MAX };
                 format!("sample is {sample}")
             }
             ("sample", None) => "sample is a number".to_owned(),
