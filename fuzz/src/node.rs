@@ -161,7 +161,7 @@ impl World {
         let slot = loaded.filter(|_| slot & 0x80 == 0).unwrap_or(ModuleSlot(slot));
         let refusal = Refusal::new(RefusalKind::Trapped, "fuzzed");
         let what = match what >> 1 & 7 {
-            0..=2 => WorkerNews::Ready,
+            0..=2 => WorkerNews::Ready { addresses: Vec::new() },
             3..=5 => WorkerNews::Loaded(slot),
             6 => WorkerNews::Failed { slot, refusal },
             _ => WorkerNews::Died { refusal, culprit: (what & 0x10 != 0).then_some(slot) },

@@ -10,7 +10,7 @@ use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
-use netserv_model::{Filter, Flavour, ModuleName, Protocol, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::{Filter, Flavour, ModuleName, Protocol, PublicKey, Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::limits::MODULES_PER_USER_MAX;
 use crate::state::{Active, Key};
@@ -179,7 +179,7 @@ impl Controller {
         }
         check_properties(&setup.properties, RefusalKind::BadRequest)?;
         self.check_quota(key, user)?;
-        filters::check(user, &setup.filters)?;
+        filters::check(&self.policy, user, &setup.filters)?;
         check_dependencies(&self.policy, &setup.dependencies)?;
         self.check_quarantine(key, setup)
     }
@@ -250,16 +250,37 @@ fn pair<'a>(
     one.iter().find_map(|own| other.iter().find(|theirs| is(own, theirs)).map(|theirs| (own, theirs)))
 }
 
-/// Returns the manifest as a SETUP leaves it: the filters of a request for a module without a packet part are about the
-/// connections that it takes over.
-pub(crate) fn narrowed(mut manifest: Manifest, setup: &Setup) -> Manifest {
-    if let (None, Some(server)) = (&manifest.packet, &mut manifest.server)
-        && !server.intercept.is_empty()
-        && !setup.filters.is_empty()
-    {
-        server.intercept.clone_from(&setup.filters);
+/// Returns the manifest as a SETUP leaves it: with the connections that the request names. So do the filters of a request for
+/// a module without a packet part.
+///
+/// # Errors
+/// The module takes over no connections, or the request names some that cannot be taken over.
+pub(crate) fn narrowed(mut manifest: Manifest, setup: &Setup) -> Result<Manifest, Refusal> {
+    let wanted = |filters: &[Filter]| filters.iter().cloned().map(WantedFilter::from).collect::<Vec<_>>();
+    let asked = match &manifest.packet {
+        None if setup.intercept.is_empty() => setup.filters.clone(),
+        None | Some(_) => wanted(&setup.intercept),
+    };
+    let taker = manifest.server.as_mut().filter(|server| !server.intercept.is_empty());
+    match taker {
+        _ if asked.is_empty() => {}
+        Some(server) => {
+            let narrowed = filters::narrowed(&wanted(&server.intercept), &asked);
+            let fixed = narrowed.iter().map(|filter| filter.everywhere().cloned().ok_or_else(|| no_container(filter)));
+            server.intercept = fixed.collect::<Result<_, _>>()?;
+        }
+        None if setup.intercept.is_empty() => {}
+        None => {
+            let detail = "the request has `intercept`, and the module takes over no connections";
+            return Err(Refusal::new(RefusalKind::BadRequest, detail));
+        }
     }
-    manifest
+    Ok(manifest)
+}
+
+fn no_container(filter: &WantedFilter) -> Refusal {
+    let detail = format!("connections cannot be taken over by `{filter}`: those to and from containers never are");
+    Refusal::new(RefusalKind::BadRequest, detail)
 }
 
 /// Checks a package against the SETUP that named it; returns the filters that the module gets.
@@ -269,7 +290,7 @@ pub(crate) fn check_manifest(
     setup: &Setup,
     manifest: &Manifest,
     flavour: Flavour,
-) -> Result<Vec<Filter>, Refusal> {
+) -> Result<Vec<WantedFilter>, Refusal> {
     let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
     if manifest.manifest != MANIFEST_VERSION {
         let detail = format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest);
@@ -298,9 +319,9 @@ pub(crate) fn check_manifest(
             ),
         };
     }
-    let filters = if setup.filters.is_empty() { manifest.filters() } else { &setup.filters };
-    filters::check(user, filters)?;
-    Ok(filters::without_repetitions(filters))
+    let filters = filters::narrowed(manifest.filters(), &setup.filters);
+    filters::check(policy, user, &filters)?;
+    Ok(filters)
 }
 
 /// Checks that a module's server part, if it has one, may take its connections.
@@ -316,7 +337,8 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
                           grants neither `listen` nor `connect`";
             return Err(Refusal::new(RefusalKind::NotPermitted, detail));
         }
-        filters::check(user, &server.intercept)?;
+        let intercept: Vec<WantedFilter> = server.intercept.iter().cloned().map(WantedFilter::from).collect();
+        filters::check(policy, user, &intercept)?;
         let odd = |filter: &&Filter| filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none();
         if let Some(filter) = server.intercept.iter().find(odd) {
             let detail = format!("connections cannot be taken over by `{filter}`; write `tcp` and a port");

@@ -4,24 +4,42 @@
 use ipnet::IpNet;
 use netserv_model::filter::{PortRange, Protocol};
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
-use netserv_model::policy::UserPolicy;
-use netserv_model::{Filter, Refusal, RefusalKind};
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::{Filter, Refusal, RefusalKind, WantedFilter};
 
 /// Checks that there are not too many filters and that each stays inside what the user has proven.
-pub(crate) fn check(user: &UserPolicy, filters: &[Filter]) -> Result<(), Refusal> {
+pub(crate) fn check(policy: &NodePolicy, user: &UserPolicy, filters: &[WantedFilter]) -> Result<(), Refusal> {
     if filters.len() > FILTERS_PER_MODULE_MAX {
         let detail = format!("{} filters, at most {FILTERS_PER_MODULE_MAX} for one module", filters.len());
         return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
     }
     filters.iter().try_for_each(|filter| {
-        check_prefixes(user, filter)?;
-        check_ports(user, filter)
+        if filter.names_container() {
+            check_container(policy, user, filter)?;
+        } else {
+            check_prefixes(user, filter.open())?;
+        }
+        check_ports(user, filter.open())
     })
 }
 
+/// Returns what a module gets whose manifest has `own` filters, if `asked` for these: them, but for those that name ends
+/// only. These narrow the manifest's filters that name none, if there are such.
+pub(crate) fn narrowed(own: &[WantedFilter], asked: &[WantedFilter]) -> Vec<WantedFilter> {
+    if asked.is_empty() {
+        return without_repetitions(own);
+    }
+    let open = || own.iter().filter(|filter| !filter.has_ends());
+    let narrow = |one: &WantedFilter| match one.is_ends_only() && open().next().is_some() {
+        true => open().map(|filter| filter.with_ends_of(one)).collect(),
+        false => vec![one.clone()],
+    };
+    without_repetitions(&asked.iter().flat_map(narrow).collect::<Vec<_>>())
+}
+
 /// Returns whether two lists name the same filters, in whatever order.
-pub(crate) fn same(one: &[Filter], other: &[Filter]) -> bool {
-    let sorted = |filters: &[Filter]| {
+pub(crate) fn same<T: Ord + Clone>(one: &[T], other: &[T]) -> bool {
+    let sorted = |filters: &[T]| {
         let mut filters = filters.to_vec();
         filters.sort_unstable();
         filters.dedup();
@@ -31,8 +49,8 @@ pub(crate) fn same(one: &[Filter], other: &[Filter]) -> bool {
 }
 
 /// Returns the filters without repetitions, each at its first place.
-pub(crate) fn without_repetitions(filters: &[Filter]) -> Vec<Filter> {
-    let mut kept: Vec<Filter> = Vec::with_capacity(filters.len());
+pub(crate) fn without_repetitions<T: PartialEq + Clone>(filters: &[T]) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::with_capacity(filters.len());
     for filter in filters {
         if !kept.contains(filter) {
             kept.push(filter.clone());
@@ -87,8 +105,24 @@ fn share(one: Option<PortRange>, other: Option<PortRange>) -> bool {
     one.first() <= other.last() && other.first() <= one.last()
 }
 
+fn check_container(policy: &NodePolicy, user: &UserPolicy, filter: &WantedFilter) -> Result<(), Refusal> {
+    let refusal = |detail: &str| Err(Refusal::new(RefusalKind::NoNetwork, format!("filter `{filter}`: {detail}")));
+    if !policy.has_network() {
+        return refusal("the containers of this node have no network, so no address is their own");
+    }
+    if !user.permits().needs_network() {
+        return refusal(
+            "the user's container has no network, so no address is its own: the operator grants neither `listen` nor \
+             `connect`",
+        );
+    }
+    Ok(())
+}
+
 fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
-    let own = |net: Option<IpNet>| net.is_some_and(|net| user.prefixes.iter().any(|prefix| prefix.contains(&net)));
+    let given = || user.addresses.iter().copied().map(IpNet::from);
+    let is_own = |net: IpNet| user.prefixes.iter().copied().chain(given()).any(|prefix| prefix.contains(&net));
+    let own = |net: Option<IpNet>| net.is_some_and(is_own);
     if own(filter.source()) || own(filter.destination()) {
         return Ok(());
     }
@@ -246,7 +280,7 @@ mod tests {
             network: Default::default(),
             addresses: Vec::new(),
         };
-        let filters: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
-        check(&user, &filters).err().map(|refusal| refusal.kind)
+        let filters: Vec<WantedFilter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
+        check(&NodePolicy::new("n".parse().unwrap()), &user, &filters).err().map(|refusal| refusal.kind)
     }
 }

@@ -229,7 +229,7 @@ impl Controller {
             return;
         }
         match what {
-            WorkerNews::Ready => self.worker_ready(&worker),
+            WorkerNews::Ready { addresses } => self.worker_ready(&worker, addresses),
             WorkerNews::Died { refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
             WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
             WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),

@@ -366,14 +366,13 @@ impl Controller {
         setup: Setup,
         (manifest, flavour): (Manifest, Flavour),
     ) {
-        let manifest = narrowed(manifest, &setup);
-        let user = self.user_policy(&key.0);
-        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
-        let checked = checked.and_then(|filters| {
+        let checked = narrowed(manifest, &setup).and_then(|manifest| {
+            let filters = check_manifest(&self.policy, self.user_policy(&key.0)?, &setup, &manifest, flavour)?;
             self.check_ports(key, &manifest)?;
-            Ok((filters, self.composition(key, &manifest)?))
+            let composition = self.composition(key, &manifest)?;
+            Ok((manifest, filters, composition))
         });
-        let (filters, composition) = match checked {
+        let (manifest, filters, composition) = match checked {
             Ok(checked) => checked,
             Err(refusal) => {
                 self.refuse_setup(key, ticket, origin, &refusal);
@@ -429,6 +428,7 @@ impl Controller {
             session: origin.session,
             nonce: origin.nonce,
             filters: if sees_packets { ModuleRule::shown(&candidate.rules) } else { setup.filters },
+            intercept: setup.intercept,
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,

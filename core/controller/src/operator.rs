@@ -7,7 +7,7 @@ use netserv_model::effect::{Command, EffectId, Hold, Job, Late, ModuleNews, Noti
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{NodePolicy, UserPolicy};
-use netserv_model::{Filter, Refusal, RefusalKind, UserId};
+use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::Controller;
 use crate::admission::check_server;
@@ -177,8 +177,13 @@ impl Controller {
         self.why_not_allowed(self.policy.users.get(&key.0)?, &active.record.filters, active.manifest.as_ref())
     }
 
-    fn why_not_allowed(&self, user: &UserPolicy, filters: &[Filter], manifest: Option<&Manifest>) -> Option<Refusal> {
+    fn why_not_allowed(
+        &self,
+        user: &UserPolicy,
+        filters: &[WantedFilter],
+        manifest: Option<&Manifest>,
+    ) -> Option<Refusal> {
         let server = || manifest.map_or(Ok(()), |manifest| check_server(&self.policy, user, manifest));
-        filters::check(user, filters).and_then(|()| server()).err()
+        filters::check(&self.policy, user, filters).and_then(|()| server()).err()
     }
 }

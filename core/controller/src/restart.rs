@@ -128,12 +128,14 @@ impl Controller {
     pub(crate) fn active_fetched(&mut self, key: &Key, job: EffectId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
         let setup = as_setup(record);
-        let manifest = narrowed(manifest, &setup);
-        let user = self.user_policy(&key.0);
-        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
-        if let Err(refusal) = checked {
-            return self.give_up(key, &refusal);
-        }
+        let checked = narrowed(manifest, &setup).and_then(|manifest| {
+            check_manifest(&self.policy, self.user_policy(&key.0)?, &setup, &manifest, flavour)?;
+            Ok(manifest)
+        });
+        let manifest = match checked {
+            Ok(manifest) => manifest,
+            Err(refusal) => return self.give_up(key, &refusal),
+        };
         let service = manifest.service.is_some();
         self.change_flavour(key, if service { Flavour::Wasm } else { flavour });
         if let Some(active) = self.active(key) {
@@ -205,7 +207,8 @@ impl Controller {
     fn may_stay(&self, key: &Key, record: &InstalledRecord) -> bool {
         let installed = self.tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
         let user = self.policy.users.get(&key.0).filter(|_| !self.policy.host_only);
-        installed < MODULES_PER_USER_MAX && user.is_some_and(|user| filters::check(user, &record.filters).is_ok())
+        installed < MODULES_PER_USER_MAX
+            && user.is_some_and(|user| filters::check(&self.policy, user, &record.filters).is_ok())
     }
 
     fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
@@ -247,7 +250,7 @@ impl Controller {
         let unnamed: Vec<ModuleRule> = active
             .rules
             .iter()
-            .map(|rule| ModuleRule { kind: rule.kind, filter: rule.filter.clone(), id: None })
+            .map(|rule| ModuleRule { kind: rule.kind, filter: rule.filter.clone(), ids: Vec::new() })
             .collect();
         let rules = std::mem::replace(&mut active.rules, unnamed);
         self.remove_rules(key, &rules);
@@ -283,6 +286,7 @@ pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
         url: record.url.clone(),
         digest: record.digest,
         filters: record.filters.clone(),
+        intercept: record.intercept.clone(),
         properties: record.properties.clone(),
         dependencies: Vec::new(),
         ttl: Duration::ZERO,

@@ -4,15 +4,19 @@
 //! A module that is loaded gets its rules of connections first. Then its rules of packets come and its predecessor's go
 //! in one change, which puts it in force: before it everything is as it was, after it the predecessor is gone.
 
+use std::net::IpAddr;
+
 use netserv_model::effect::{
     EffectId, FilterChange, FilterId, FilterRule, InterceptJob, Interception, Job, ModuleSlot,
 };
 use netserv_model::manifest::Manifest;
-use netserv_model::{Refusal, WorkerId};
+use netserv_model::{Refusal, UserId, WorkerId};
 
 use crate::Controller;
 use crate::effects::Purpose;
-use crate::state::{Active, Candidate, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, entry_in};
+use crate::state::{
+    Active, Candidate, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, Tenant, entry_in,
+};
 
 impl Controller {
     /// Installs the rules of a module that has just been loaded, those of connections first.
@@ -37,13 +41,14 @@ impl Controller {
 
     /// Has a module's rules of packets take the place of its predecessor's, once it has its rules of connections.
     pub(crate) fn swap(&mut self, key: &Key) {
-        let Some(entry) = entry_in(&mut self.tenants, key) else { return };
+        let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(entry) = modules.get_mut(&key.1) else { return };
         let Some(Operation { stage: Stage::Settling(candidate, settling), .. }) = &mut entry.operation else { return };
         if !settling.intercepts.is_empty() || settling.change.is_some() {
             return;
         }
         let remove = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
-        let add = name_candidate_filters(&mut self.next_rule, key, candidate);
+        let add = name_candidate_filters(&mut self.next_rule, key, candidate, addresses);
         let change = self.change_filters(key, add, remove);
         match self.settling(key) {
             Some((_, settling)) if change.is_some() => settling.change = change,
@@ -94,11 +99,12 @@ impl Controller {
         if self.settling(key).is_some_and(|(_, settling)| settling.change.is_some()) {
             return;
         }
-        let Some(active) = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut()) else { return };
+        let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(active) = modules.get_mut(&key.1).and_then(|entry| entry.active.as_mut()) else { return };
         let Some((flavour, slot)) = active.place().filter(|_| active.run == Run::Running) else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
         let Active { manifest: Some(manifest), rules, .. } = active else { return };
-        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules);
+        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, addresses);
         self.change_filters(key, add, Vec::new());
     }
 
@@ -153,17 +159,36 @@ impl Controller {
 
     /// Has the predecessor's rules of packets take their place again.
     fn swap_back(&mut self, key: &Key) {
-        let Some(entry) = entry_in(&mut self.tenants, key) else { return };
+        let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(entry) = modules.get_mut(&key.1) else { return };
         let Some(Operation { stage: Stage::Settling(candidate, _), .. }) = &mut entry.operation else { return };
         let remove = take_ids(&mut candidate.rules, RuleKind::Show);
         let add = entry.active.as_mut().and_then(|active| {
             let (flavour, slot) = active.place()?;
             let worker = WorkerId::new(key.0.clone(), flavour);
-            Some(name_filters(&mut self.next_rule, (&worker, slot), active.manifest.as_ref()?, &mut active.rules))
+            let manifest = active.manifest.as_ref()?;
+            Some(name_filters(&mut self.next_rule, (&worker, slot), manifest, &mut active.rules, addresses))
         });
         // Apart, since what only takes rules away is never refused.
         self.change_filters(key, Vec::new(), remove);
         self.change_filters(key, add.unwrap_or_default(), Vec::new());
+    }
+
+    /// Takes note of the addresses that a user's container has. Filters that name it by others go, until their module is
+    /// loaded again.
+    pub(crate) fn readdress(&mut self, user: &UserId, addresses: Vec<IpAddr>) {
+        let Some(tenant) = self.tenants.get_mut(user).filter(|tenant| tenant.addresses != addresses) else { return };
+        tenant.addresses = addresses;
+        let mut gone: Vec<(Key, Vec<FilterId>)> = Vec::new();
+        for (module, entry) in &mut tenant.modules {
+            let rules = entry.active.iter_mut().flat_map(|active| active.rules.iter_mut());
+            let named = rules.filter(|rule| rule.filter.names_container());
+            gone.push(((user.clone(), module.clone()), named.flat_map(|rule| std::mem::take(&mut rule.ids)).collect()));
+        }
+        for (key, ids) in gone {
+            self.change_filters(&key, Vec::new(), ids);
+            self.install_filters(&key);
+        }
     }
 
     fn end_settling(&mut self, key: &Key, refusal: Refusal, loaded: bool) {
@@ -206,25 +231,34 @@ impl Controller {
     }
 }
 
-fn name_candidate_filters(next: &mut u64, key: &Key, candidate: &mut Candidate) -> Vec<FilterRule> {
+fn name_candidate_filters(
+    next: &mut u64,
+    key: &Key,
+    candidate: &mut Candidate,
+    addresses: &[IpAddr],
+) -> Vec<FilterRule> {
     let Some((flavour, slot)) = candidate.place() else { return Vec::new() };
     let worker = WorkerId::new(key.0.clone(), flavour);
-    name_filters(next, (&worker, slot), &candidate.manifest, &mut candidate.rules)
+    name_filters(next, (&worker, slot), &candidate.manifest, &mut candidate.rules, addresses)
 }
 
-/// Names the rules of packets that have no name yet, and returns them.
+/// Names the rules of packets that have no name yet, and returns them. The container has these `addresses`.
 fn name_filters(
     next: &mut u64,
     (worker, slot): (&WorkerId, ModuleSlot),
     manifest: &Manifest,
     rules: &mut [ModuleRule],
+    addresses: &[IpAddr],
 ) -> Vec<FilterRule> {
-    let unnamed = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Show && rule.id.is_none());
-    let name = |rule: &mut ModuleRule| {
-        let (id, worker, module, filter) = (name(next, rule), worker.clone(), manifest.module(), rule.filter.clone());
-        FilterRule { id, worker, slot, module, filter, on_failure: manifest.on_failure() }
-    };
-    unnamed.map(name).collect()
+    let mut named = Vec::new();
+    for rule in rules.iter_mut().filter(|rule| rule.kind == RuleKind::Show && rule.ids.is_empty()) {
+        for filter in rule.filter.on(addresses) {
+            let (id, worker, module) = (new_name(next), worker.clone(), manifest.module());
+            rule.ids.push(id);
+            named.push(FilterRule { id, worker, slot, module, filter, on_failure: manifest.on_failure() });
+        }
+    }
+    named
 }
 
 /// Returns the rules of connections, with names.
@@ -237,33 +271,40 @@ fn name_intercepts(
     let on_failure = manifest.server.as_ref().map(|server| server.on_failure).unwrap_or_default();
     let intercepts = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Intercept);
     let name = |rule: &mut ModuleRule| {
-        let (id, worker, filter) = (name(next, rule), worker.clone(), rule.filter.clone());
-        Interception { id, worker, slot, filter, on_failure }
+        if rule.ids.is_empty() {
+            rule.ids.push(new_name(next));
+        }
+        let named = rule.filter.everywhere().zip(rule.ids.first());
+        named.map(|(filter, id)| Interception {
+            id: *id,
+            worker: worker.clone(),
+            slot,
+            filter: filter.clone(),
+            on_failure,
+        })
     };
-    intercepts.map(name).collect()
+    intercepts.filter_map(name).collect()
 }
 
-fn name(next: &mut u64, rule: &mut ModuleRule) -> FilterId {
-    *rule.id.get_or_insert_with(|| {
-        *next += 1;
-        FilterId(*next - 1)
-    })
+fn new_name(next: &mut u64) -> FilterId {
+    *next += 1;
+    FilterId(*next - 1)
 }
 
 fn ids(rules: &[ModuleRule], kind: RuleKind) -> Vec<FilterId> {
-    rules.iter().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id).collect()
+    rules.iter().filter(|rule| rule.kind == kind).flat_map(|rule| rule.ids.iter().copied()).collect()
 }
 
 /// Takes the names of rules that are not there any more.
 fn take_ids(rules: &mut [ModuleRule], kind: RuleKind) -> Vec<FilterId> {
-    rules.iter_mut().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id.take()).collect()
+    rules.iter_mut().filter(|rule| rule.kind == kind).flat_map(|rule| std::mem::take(&mut rule.ids)).collect()
 }
 
 /// Forgets the names of rules that are not there; returns whether there was one of them.
 fn forget(rules: &mut [ModuleRule], gone: &[FilterId]) -> bool {
     let mut found = false;
-    for rule in rules.iter_mut().filter(|rule| rule.id.is_some_and(|id| gone.contains(&id))) {
-        rule.id = None;
+    for rule in rules.iter_mut().filter(|rule| rule.ids.iter().any(|id| gone.contains(id))) {
+        rule.ids.clear();
         found = true;
     }
     found

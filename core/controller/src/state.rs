@@ -2,13 +2,14 @@
 //! What the controller knows of users, workers and modules.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
-use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId, WantedFilter};
 
 use crate::control::Control;
 use crate::filters;
@@ -31,6 +32,8 @@ pub(crate) struct Tenant {
     /// Those that are there or on the way, by what they run.
     pub(crate) workers: BTreeMap<Flavour, Worker>,
     pub(crate) modules: BTreeMap<ModuleName, Entry>,
+    /// The addresses that the container had when its last worker was ready.
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 impl Tenant {
@@ -130,44 +133,45 @@ impl Active {
     /// Returns whether a request said in place of the manifest which connections the module takes over.
     pub(crate) fn is_narrowed(&self) -> bool {
         let sees_packets = self.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
-        !sees_packets && !self.record.filters.is_empty()
+        (!sees_packets && !self.record.filters.is_empty()) || !self.record.intercept.is_empty()
     }
 
     /// Returns whether a SETUP asks for nothing but what is installed.
     pub(crate) fn is_what(&self, setup: &Setup) -> bool {
         let same_filters = match &self.manifest {
             None if setup.filters.is_empty() => true,
-            Some(manifest) if setup.filters.is_empty() && manifest.packet.is_some() => {
-                filters::same(manifest.filters(), &self.record.filters)
+            Some(manifest) if manifest.packet.is_some() => {
+                filters::same(&filters::narrowed(manifest.filters(), &setup.filters), &self.record.filters)
             }
             Some(_) | None => filters::same(&setup.filters, &self.record.filters),
         };
         same_filters
+            && filters::same(&setup.intercept, &self.record.intercept)
             && self.record.module == setup.module
             && self.record.digest == setup.digest
             && self.record.properties == setup.properties
     }
 }
 
-/// One filter, with its rule's name once it is installed.
+/// One filter, with its rules' names once they are installed: one, or one for each address of the container.
 #[derive(Debug)]
 pub(crate) struct ModuleRule {
     pub(crate) kind: RuleKind,
-    pub(crate) filter: Filter,
-    pub(crate) id: Option<FilterId>,
+    pub(crate) filter: WantedFilter,
+    pub(crate) ids: Vec<FilterId>,
 }
 
 impl ModuleRule {
     /// Returns the rules of a module that are still to be installed: of its packets, then of its connections.
-    pub(crate) fn all_of(filters: &[Filter], manifest: Option<&Manifest>) -> Vec<ModuleRule> {
+    pub(crate) fn all_of(filters: &[WantedFilter], manifest: Option<&Manifest>) -> Vec<ModuleRule> {
         let intercept = manifest.map(|manifest| filters::without_repetitions(manifest.intercept())).unwrap_or_default();
-        let rule = |kind: RuleKind| move |filter: Filter| ModuleRule { kind, filter, id: None };
+        let rule = |kind: RuleKind| move |filter: WantedFilter| ModuleRule { kind, filter, ids: Vec::new() };
         let packets = filters.iter().cloned().map(rule(RuleKind::Show));
-        packets.chain(intercept.into_iter().map(rule(RuleKind::Intercept))).collect()
+        packets.chain(intercept.into_iter().map(WantedFilter::from).map(rule(RuleKind::Intercept))).collect()
     }
 
     /// Returns the filters of packets among some rules.
-    pub(crate) fn shown(rules: &[ModuleRule]) -> Vec<Filter> {
+    pub(crate) fn shown(rules: &[ModuleRule]) -> Vec<WantedFilter> {
         let shown = rules.iter().filter(|rule| rule.kind == RuleKind::Show);
         shown.map(|rule| rule.filter.clone()).collect()
     }

@@ -16,3 +16,4 @@ mod script;
 mod servers;
 mod services;
 mod usage;
+mod wanted;

@@ -3,6 +3,7 @@
 //! empty.
 
 use std::mem;
+use std::net::IpAddr;
 
 use netserv_model::effect::{EffectId, Job, ModuleSlot, WorkerJob};
 use netserv_model::{Flavour, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
@@ -39,13 +40,14 @@ impl Controller {
     }
 
     /// A worker takes modules.
-    pub(crate) fn worker_ready(&mut self, worker: &WorkerId) {
+    pub(crate) fn worker_ready(&mut self, worker: &WorkerId, addresses: Vec<IpAddr>) {
         let phase = self.worker(worker).map(|worker| worker.phase).unwrap_or_default();
         match phase {
             Phase::Starting => {
                 self.set_phase(worker, Phase::Ready);
                 self.meter_soon();
                 self.timers.cancel(&Timer::Start(worker.clone()));
+                self.readdress(&worker.user, addresses);
                 self.load_waiting(worker);
                 self.release_unused(&worker.user);
             }
@@ -233,7 +235,7 @@ impl Controller {
     }
 
     fn load_active(&mut self, key: &Key, id: &WorkerId) {
-        let Some(Tenant { workers, modules }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(Tenant { workers, modules, .. }) = self.tenants.get_mut(&key.0) else { return };
         let Some(worker) = workers.get_mut(&id.flavour) else { return };
         let Some(active) = modules.get_mut(&key.1).and_then(|entry| entry.active.as_mut()) else { return };
         let place = SlotHolder { module: key.1.clone(), role: Role::Active };
@@ -251,7 +253,7 @@ impl Controller {
     }
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
-        let Some(Tenant { workers, modules }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(Tenant { workers, modules, .. }) = self.tenants.get_mut(&key.0) else { return };
         let Some(worker) = workers.get_mut(&id.flavour) else { return };
         let entry = modules.get_mut(&key.1);
         let Some(operation) = entry.and_then(|entry| entry.operation.as_mut()) else { return };

@@ -14,7 +14,8 @@ use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
 use crate::{
-    Digest, Filter, Flavour, ModuleName, ModuleRef, Nonce, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
+    Digest, Filter, Flavour, ModuleName, ModuleRef, Nonce, PublicKey, Refusal, SessionId, UnixTime, UserId,
+    WantedFilter, WorkerId,
 };
 
 pub use crate::ids::EffectId;
@@ -179,7 +180,7 @@ pub enum PackageJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerJob {
     /// Start a worker, in the container that the user's other worker is in if there is one. Then comes
-    /// [`WorkerNews::Ready`] or [`WorkerNews::Died`]. The effect's id is the worker's generation.
+    /// [`WorkerNews::Ready { addresses: Vec::new() }`] or [`WorkerNews::Died`]. The effect's id is the worker's generation.
     Start {
         /// The worker.
         worker: WorkerId,
@@ -446,7 +447,10 @@ pub struct InstalledRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<Nonce>,
     /// Its filters.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<WantedFilter>,
+    /// The connections that it takes over, if a request named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept: Vec<Filter>,
     /// Its properties.
     pub properties: BTreeMap<String, String>,
     /// When its lease ends.
@@ -521,7 +525,11 @@ pub struct News {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkerNews {
     /// It takes modules.
-    Ready,
+    Ready {
+        /// The addresses of its container; none without a network.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        addresses: Vec<IpAddr>,
+    },
     /// It could not be started, or ended without being told to.
     Died {
         /// Why.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Filters: which packets a module sees.
 
+mod parts;
+mod wanted;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -8,6 +11,9 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use parts::{CONTAINER, End, Parts};
+pub use wanted::WantedFilter;
 
 /// The upper-layer protocol that a filter asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,33 +228,13 @@ impl FromStr for Filter {
     type Err = ParseFilterError;
 
     fn from_str(text: &str) -> Result<Filter, ParseFilterError> {
-        let mut words = text.split_ascii_whitespace().peekable();
-        let protocol = match words.peek().copied() {
-            Some("ip") => Some(Protocol::Any),
-            Some("tcp") => Some(Protocol::Tcp),
-            Some("udp") => Some(Protocol::Udp),
-            Some("icmp") => Some(Protocol::Icmp),
-            Some(_) => None,
-            None => return Err(ParseFilterError::Empty),
+        let Parts { protocol, source, destination, source_ports, destination_ports } = text.parse()?;
+        let net = |end: Option<End>| match end {
+            Some(End::Net(net)) => Ok(Some(net)),
+            Some(End::Container) => Err(ParseFilterError::Net(CONTAINER.to_owned())),
+            None => Ok(None),
         };
-        if protocol.is_some() {
-            words.next();
-        }
-        let (mut source, mut destination, mut source_ports, mut destination_ports) = (None, None, None, None);
-        while let Some(key) = words.next() {
-            let value = words.next().ok_or_else(|| ParseFilterError::Word(key.chars().take(40).collect()))?;
-            let repeated = match key {
-                "src" => source.replace(parse_net(value)?).is_some(),
-                "dst" => destination.replace(parse_net(value)?).is_some(),
-                "sport" => source_ports.replace(value.parse()?).is_some(),
-                "port" | "dport" => destination_ports.replace(value.parse()?).is_some(),
-                _ => return Err(ParseFilterError::Word(key.chars().take(40).collect())),
-            };
-            if repeated {
-                return Err(ParseFilterError::Word(key.to_owned()));
-            }
-        }
-        Filter::new(protocol.unwrap_or_default(), source, destination, source_ports, destination_ports)
+        Filter::new(protocol, net(source)?, net(destination)?, source_ports, destination_ports)
     }
 }
 
@@ -315,14 +301,12 @@ pub enum ParseFilterError {
     /// Ports need TCP or UDP.
     #[error("ports need `tcp` or `udp` in front")]
     PortsWithoutProtocol,
+    /// The word `self` for both ends.
+    #[error("`self` is one end only: what a container sends to itself passes no filter")]
+    TwoContainers,
     /// An IPv4 and an IPv6 prefix in one filter.
     #[error("source and destination are of different IP versions, so no packet would match")]
     MixedVersions,
-}
-
-fn parse_net(text: &str) -> Result<IpNet, ParseFilterError> {
-    let parsed = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-    parsed.ok_or_else(|| ParseFilterError::Net(text.chars().take(60).collect()))
 }
 
 #[cfg(test)]
@@ -357,6 +341,7 @@ mod tests {
             "src 10.0.0.0/8 dst 2001:db8::/32",
             "udp port +5",
             "udp port -",
+            "udp dst self",
         ] {
             assert!(text.parse::<Filter>().is_err(), "{text}");
         }

@@ -31,7 +31,7 @@ pub mod usage;
 pub mod verdict;
 
 pub use error::{Refusal, RefusalKind};
-pub use filter::{Filter, Flow, PortRange, Protocol};
+pub use filter::{Filter, Flow, PortRange, Protocol, WantedFilter};
 pub use filter_index::FilterIndex;
 pub use flavour::{Flavour, WorkerId};
 pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, Topic, UserId};

@@ -19,7 +19,7 @@ pub use self::feature::Feature;
 use crate::ids::ParseIdError;
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
-use crate::{Filter, ModuleName, ModuleRef};
+use crate::{Filter, ModuleName, ModuleRef, WantedFilter};
 
 /// The major version of manifests that this code writes and reads.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -71,7 +71,7 @@ impl Manifest {
     }
 
     /// Returns which packets the module sees unless the SETUP says otherwise; a server alone sees none.
-    pub fn filters(&self) -> &[Filter] {
+    pub fn filters(&self) -> &[WantedFilter] {
         self.packet.as_ref().map_or(&[], |packet| &packet.filters)
     }
 
@@ -104,6 +104,7 @@ impl Manifest {
         match feature {
             Feature::Intercept => !self.intercept().is_empty(),
             Feature::Service => self.service.is_some(),
+            Feature::SelfFilter => self.filters().iter().any(WantedFilter::names_container),
             Feature::Tls => self.server.as_ref().is_some_and(|server| server.tls),
         }
     }
@@ -123,7 +124,7 @@ pub struct PacketPart {
     pub abi: u32,
     /// Which packets it sees unless the SETUP says otherwise.
     #[serde(default)]
-    pub filters: Vec<Filter>,
+    pub filters: Vec<WantedFilter>,
     /// What happens to its packets while it cannot say.
     #[serde(default)]
     pub on_failure: FailureMode,

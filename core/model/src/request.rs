@@ -14,6 +14,7 @@ pub use crate::dependency::Dependency;
 use crate::target::Condition;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
+    WantedFilter,
 };
 
 /// One request as it enters the controller, by signaling or by the HTTP API alike.
@@ -75,8 +76,10 @@ pub struct Setup {
     pub url: String,
     /// The package's digest.
     pub digest: Digest,
-    /// Which packets it sees; if empty, the manifest's filters.
-    pub filters: Vec<Filter>,
+    /// Which packets it sees; if empty, the manifest's filters. Those that name ends only narrow the manifest's.
+    pub filters: Vec<WantedFilter>,
+    /// Which connections between others it takes over; if empty, the manifest's, narrowed likewise.
+    pub intercept: Vec<Filter>,
     /// What the module can read at run time.
     pub properties: BTreeMap<String, String>,
     /// The building blocks it needs.
@@ -430,7 +433,7 @@ pub struct ModuleStatus {
     /// Seconds until its lease ends.
     pub lease_s: u64,
     /// Which packets it sees.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<WantedFilter>,
     /// Where it takes connections, at its container's addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<Filter>,

@@ -110,7 +110,7 @@ impl Script {
         self.handle(Input::Done(effect.id, outcome(&effect.job)));
         if let Job::Workers(WorkerJob::Start { worker, .. }) = &effect.job {
             self.generations.insert(worker.clone(), effect.id);
-            self.tell(worker, WorkerNews::Ready);
+            self.tell(worker, WorkerNews::Ready { addresses: Vec::new() });
         }
         if let Job::Workers(WorkerJob::Load(load)) = &effect.job {
             self.tell(&load.worker, WorkerNews::Loaded(load.slot));

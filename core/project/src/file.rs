@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use netserv_model::manifest::{ChainPart, Manifest, ModuleLimits, PacketPart, ServerPart, ServicePart};
 use netserv_model::request::Dependency;
 use netserv_model::verdict::FailureMode;
-use netserv_model::{Filter, ModuleName};
+use netserv_model::{Filter, ModuleName, WantedFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,7 @@ struct PacketSection {
     abi: u32,
     /// Which packets it sees unless the SETUP says otherwise.
     #[serde(default)]
-    filters: Vec<Filter>,
+    filters: Vec<WantedFilter>,
     /// What happens to its packets while it cannot say.
     #[serde(default)]
     on_failure: FailureMode,

@@ -172,7 +172,7 @@ impl Machine {
                 known.ready = true;
                 let dies = self.happens(self.quality.dies_permille, rng);
                 let then = dies.then(|| (life(rng), Due::Dies(worker.clone(), generation))).into_iter().collect();
-                (news(worker, generation, WorkerNews::Ready), then)
+                (news(worker, generation, WorkerNews::Ready { addresses: Vec::new() }), then)
             }
             Due::Dies(worker, generation) => {
                 let Some(known) = self.worker(&worker, generation) else { return (None, Vec::new()) };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use netserv_model::request::Dependency;
-use netserv_model::{Digest, Filter, ModuleRef};
+use netserv_model::{Digest, Filter, ModuleRef, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::client::Client;
@@ -32,8 +32,14 @@ pub struct Setup {
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
     /// Which packets the module sees, such as "udp dst 10.2.0.0/24 port 5060" [default: the manifest's filters]
+    ///
+    /// `self` stands for the addresses of the module's container on each node: "udp dst self port 5060". Ends alone, as in
+    /// "dst 10.2.0.0/24", narrow those of the manifest's filters that name none.
     #[arg(long, value_name = "FILTER")]
-    filter: Vec<Filter>,
+    filter: Vec<WantedFilter>,
+    /// Which connections between others the module takes over, such as "tcp dst 203.0.113.0/24 port 80" [default: the manifest's]
+    #[arg(long, value_name = "FILTER")]
+    intercept: Vec<Filter>,
     /// What the module can read at run time
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
     property: Vec<(String, String)>,
@@ -138,6 +144,9 @@ impl Setup {
         let mut builder = RequestBuilder::setup(&target.module, &target.url, target.digest, self.ttl);
         for filter in &self.filter {
             builder = builder.filter(filter);
+        }
+        for filter in &self.intercept {
+            builder = builder.intercept(filter);
         }
         for (key, value) in &self.property {
             builder = builder.property(key, value);

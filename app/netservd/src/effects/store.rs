@@ -464,6 +464,7 @@ mod tests {
             session: SessionId([1; 16]),
             nonce: None,
             filters: vec!["udp dst 10.2.0.0/24 port 44444".parse().unwrap()],
+            intercept: vec!["tcp dst 10.2.0.0/24 port 80".parse().unwrap()],
             properties: BTreeMap::new(),
             lease_until: UnixTime::from_secs(1),
             order: 1,

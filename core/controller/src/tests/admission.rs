@@ -367,11 +367,11 @@ fn bodies_that_need_rights() -> [Body; 4] {
     [Body::Setup(setup("m@1.0.0")), Body::Remove(Remove { module: name("m") }), probe(Ask::Modules), probe(Ask::Policy)]
 }
 
-fn filter(text: &str) -> netserv_model::Filter {
+fn filter(text: &str) -> netserv_model::WantedFilter {
     text.parse().unwrap()
 }
 
-fn filters(count: usize) -> Vec<netserv_model::Filter> {
+fn filters(count: usize) -> Vec<netserv_model::WantedFilter> {
     (0..count).map(|n| filter(&format!("dst 10.2.0.{n}"))).collect()
 }
 

@@ -247,7 +247,14 @@ impl World {
             Due::Start(worker) => {
                 self.workers.get_mut(&worker).unwrap().ready = good;
                 let refusal = refusal(RefusalKind::NodeFailed);
-                self.tell(&worker, if good { WorkerNews::Ready } else { WorkerNews::Died { refusal, culprit: None } });
+                self.tell(
+                    &worker,
+                    if good {
+                        WorkerNews::Ready { addresses: Vec::new() }
+                    } else {
+                        WorkerNews::Died { refusal, culprit: None }
+                    },
+                );
                 if !good {
                     self.lose(&worker);
                 }

@@ -208,7 +208,7 @@ impl Node {
     }
 
     pub(crate) fn ready_as(&mut self, flavour: Flavour) {
-        self.news(&jane(flavour), WorkerNews::Ready);
+        self.news(&jane(flavour), WorkerNews::Ready { addresses: Vec::new() });
     }
 
     pub(crate) fn died(&mut self, culprit: Option<u8>) {
@@ -355,7 +355,9 @@ impl Node {
                     self.fetched_as(flavour, self.packages.len() as u64 - 1, manifest.clone());
                 }
                 Job::Packages(PackageJob::Compose { .. }) => self.composed(self.packages.len() as u64 - 1),
-                Job::Workers(WorkerJob::Start { worker, .. }) => self.news(&worker, WorkerNews::Ready),
+                Job::Workers(WorkerJob::Start { worker, .. }) => {
+                    self.news(&worker, WorkerNews::Ready { addresses: Vec::new() })
+                }
                 Job::Workers(WorkerJob::Load(load)) => self.news(&load.worker, WorkerNews::Loaded(load.slot)),
                 Job::Workers(_)
                 | Job::Filters(_)
@@ -501,6 +503,7 @@ pub(crate) fn setup(module: &str) -> Setup {
         url: "https://cp.example/m.nsm".to_owned(),
         digest: digest(version.replace('.', "").parse().expect("three digits up to 255")),
         filters: vec!["udp dst 10.2.0.0/24".parse().unwrap()],
+        intercept: Vec::new(),
         properties: BTreeMap::new(),
         dependencies: Vec::new(),
         ttl: Duration::from_secs(60),
@@ -517,6 +520,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         session: SessionId([9; 16]),
         nonce: None,
         filters: setup.filters,
+        intercept: setup.intercept,
         properties: setup.properties,
         lease_until: START.wall + Duration::from_secs(3600),
         order: 0,

@@ -35,7 +35,7 @@ fn a_module_of_both_roles_has_one_life() {
     );
     let status = &node.controller.modules(node.now)[0];
     let texts = |filters: &[Filter]| filters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    assert_eq!(texts(&status.filters), "udp dst 10.2.0.1/32 port 53");
+    assert_eq!(status.filters[0].to_string(), "udp dst 10.2.0.1/32 port 53");
     assert_eq!(texts(&status.listen), "tcp port 80");
     assert_eq!(texts(&status.intercept), "tcp dst 10.2.0.0/16 port 80");
 
@@ -304,7 +304,7 @@ fn node() -> Node {
     Node::with(server_policy())
 }
 
-fn server_policy() -> NodePolicy {
+pub(super) fn server_policy() -> NodePolicy {
     let mut policy = NodePolicy { container_prefixes: vec!["10.9.0.0/24".parse().unwrap()], ..policy() };
     jane(&mut policy).listen = vec!["tcp".parse().unwrap(), "udp".parse().unwrap()];
     policy
@@ -314,12 +314,12 @@ fn jane(policy: &mut NodePolicy) -> &mut netserv_model::policy::UserPolicy {
     policy.users.get_mut(&user("jane")).unwrap()
 }
 
-fn asked(module: &str) -> Setup {
+pub(super) fn asked(module: &str) -> Setup {
     Setup { filters: Vec::new(), ttl: Duration::from_secs(3600), ..setup(module) }
 }
 
 /// Returns a manifest with both roles.
-fn both(setup: &Setup) -> Manifest {
+pub(super) fn both(setup: &Setup) -> Manifest {
     let mut manifest = manifest(setup);
     super::script::packet(&mut manifest).filters = vec!["udp dst 10.2.0.1 port 53".parse().unwrap()];
     let server = ServerPart {

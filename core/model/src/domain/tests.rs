@@ -62,6 +62,7 @@ fn requests_are_taken_by_method_and_user() {
         url: "https://x".to_owned(),
         digest: format!("sha256:{}", "0".repeat(64)).parse().unwrap(),
         filters: Vec::new(),
+        intercept: Vec::new(),
         properties: std::collections::BTreeMap::new(),
         dependencies: Vec::new(),
         ttl: std::time::Duration::from_secs(60),

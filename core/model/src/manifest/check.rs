@@ -111,7 +111,7 @@ impl Manifest {
     }
 }
 
-fn bounded(what: &str, filters: &[Filter]) -> Result<(), Refusal> {
+fn bounded<T>(what: &str, filters: &[T]) -> Result<(), Refusal> {
     match filters.len() {
         0..=FILTERS_PER_MODULE_MAX => Ok(()),
         count => Err(bad(format!("{count} {what}, at most {FILTERS_PER_MODULE_MAX}"))),

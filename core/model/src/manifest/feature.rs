@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum Feature {
     /// `server.intercept`: the module takes over connections between others.
     Intercept,
+    /// A filter of `packet.filters` has the word `self`.
+    SelfFilter,
     /// `service`: the package is a chain of other modules.
     Service,
     /// `server.tls`: the node speaks TLS with the package's certificate.
@@ -23,12 +25,13 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature that this version knows, in the order of their names.
-    pub const ALL: [Feature; 3] = [Feature::Intercept, Feature::Service, Feature::Tls];
+    pub const ALL: [Feature; 4] = [Feature::Intercept, Feature::SelfFilter, Feature::Service, Feature::Tls];
 
     /// Returns the feature's name in `requires`.
     pub fn as_str(self) -> &'static str {
         match self {
             Feature::Intercept => "intercept",
+            Feature::SelfFilter => "self-filter",
             Feature::Service => "service",
             Feature::Tls => "tls",
         }

@@ -82,6 +82,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24".parse().unwrap()],
+        intercept: Vec::new(),
         properties: BTreeMap::new(),
         lease_until: START.wall + Duration::from_secs(3600),
         order: u64::try_from(n).unwrap(),

@@ -119,7 +119,7 @@ fn recording() -> Vec<String> {
             match &job {
                 Job::Workers(WorkerJob::Start { worker: started, .. }) => {
                     worker = Some(id);
-                    tell(started, id, WorkerNews::Ready);
+                    tell(started, id, WorkerNews::Ready { addresses: Vec::new() });
                 }
                 Job::Workers(WorkerJob::Load(load)) => {
                     tell(&load.worker, worker.unwrap(), WorkerNews::Loaded(load.slot));
@@ -337,7 +337,7 @@ fn stored_message() -> StoredMessage {
 fn news() -> [WorkerNews; 6] {
     let refusal = Refusal::new(RefusalKind::Stalled, "it stalled");
     [
-        WorkerNews::Ready,
+        WorkerNews::Ready { addresses: Vec::new() },
         WorkerNews::Died { refusal: refusal.clone(), culprit: Some(ModuleSlot(3)) },
         WorkerNews::Died { refusal: refusal.clone(), culprit: None },
         WorkerNews::Loaded(ModuleSlot(0)),
@@ -358,6 +358,7 @@ fn record() -> InstalledRecord {
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24 port 5060".parse().unwrap(), "tcp src fd00::/16".parse().unwrap()],
+        intercept: vec!["tcp dst 10.2.0.0/24 port 80".parse().unwrap()],
         properties: BTreeMap::from([("a=b".to_owned(), "c,\"d\"".to_owned())]),
         lease_until: START.wall,
         order: u64::MAX,

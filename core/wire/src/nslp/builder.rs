@@ -9,7 +9,9 @@ use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency};
 use netserv_model::target::{Scope, Target};
-use netserv_model::{Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId};
+use netserv_model::{
+    Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId, WantedFilter,
+};
 
 use super::message::Message;
 use super::properties;
@@ -60,8 +62,14 @@ impl RequestBuilder {
 
     /// Adds a filter.
     #[must_use]
-    pub fn filter(self, filter: &Filter) -> RequestBuilder {
+    pub fn filter(self, filter: &WantedFilter) -> RequestBuilder {
         self.header("filter", &filter.to_string())
+    }
+
+    /// Adds connections between others that the module takes over.
+    #[must_use]
+    pub fn intercept(self, filter: &Filter) -> RequestBuilder {
+        self.header("intercept", &filter.to_string())
     }
 
     /// Adds a property.

@@ -12,7 +12,7 @@ use netserv_model::limits::FILTERS_PER_MODULE_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup, Tell};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
-use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
+use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId, WantedFilter};
 
 use super::lines::{Header, Lines, bad, shown};
 use super::properties;
@@ -173,9 +173,17 @@ impl Method {
     /// Headers that mean something in this method beside those of every method.
     fn headers(self) -> &'static [&'static str] {
         match self {
-            Method::Setup => {
-                &["url", "digest", "filter", "filter-proto", "filter-port", "properties", "dependencies", "ttl"]
-            }
+            Method::Setup => &[
+                "url",
+                "digest",
+                "filter",
+                "filter-proto",
+                "filter-port",
+                "intercept",
+                "properties",
+                "dependencies",
+                "ttl",
+            ],
             Method::Remove => &[],
             Method::Tell => &["topic", "seq", "body"],
             Method::Probe => &["ask"],
@@ -187,7 +195,7 @@ const COMMON_HEADERS: [&str; 10] =
     ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
 const METHODS: [Method; 4] = [Method::Setup, Method::Remove, Method::Tell, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
-const REPEATABLE: [&str; 6] = ["filter", "properties", "dependencies", "ask", "node-id", "require"];
+const REPEATABLE: [&str; 7] = ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require"];
 
 /// Headers by name, taken out one by one.
 struct Fields {
@@ -273,6 +281,7 @@ impl Fields {
                 url: self.url()?,
                 digest: self.required("digest")?,
                 filters: self.filters()?,
+                intercept: self.intercept()?,
                 properties: self.properties()?,
                 dependencies: self.list("dependencies", parse_dependency)?,
                 ttl: self.ttl()?,
@@ -315,7 +324,17 @@ impl Fields {
         seconds.map(Duration::from_secs).ok_or_else(|| bad(line, "`ttl` is not a whole number of seconds"))
     }
 
-    fn filters(&mut self) -> Result<Vec<Filter>, Refusal> {
+    fn intercept(&mut self) -> Result<Vec<Filter>, Refusal> {
+        let values = self.take("intercept");
+        if let Some((line, _)) = values.get(FILTERS_PER_MODULE_MAX) {
+            return Err(bad(*line, format!("more than {FILTERS_PER_MODULE_MAX} of `intercept`")));
+        }
+        let parse =
+            |(line, value): (usize, String)| value.parse().map_err(|error| bad(line, format!("`intercept`: {error}")));
+        values.into_iter().map(parse).collect()
+    }
+
+    fn filters(&mut self) -> Result<Vec<WantedFilter>, Refusal> {
         let mut filters = Vec::new();
         let mut last_line = 0;
         for (line, value) in self.take("filter") {
@@ -333,7 +352,7 @@ impl Fields {
     }
 
     /// The 2011 paper's `filter-proto` and `filter-port`.
-    fn short_filter(&mut self) -> Result<Option<(usize, Filter)>, Refusal> {
+    fn short_filter(&mut self) -> Result<Option<(usize, WantedFilter)>, Refusal> {
         let (proto, port) = (self.take("filter-proto").pop(), self.take("filter-port").pop());
         let (line, text) = match (proto, port) {
             (None, None) => return Ok(None),

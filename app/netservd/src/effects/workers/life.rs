@@ -113,7 +113,7 @@ impl Workers {
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
         }
-        let prefixes = self.permits(&worker.user).prefixes;
+        let prefixes = self.sources(&worker.user);
         let rings = rings.into();
         self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, rings, prefixes });
         let running = Running {

@@ -17,6 +17,7 @@ mod tells;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use ipnet::IpNet;
 use netserv_container::{ControlError, Process};
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
@@ -320,12 +322,20 @@ impl Workers {
             self.parts.packets.send(PacketCommand::SetSendLimits { user: user.clone(), limits });
         }
         if prefixes != before.prefixes {
+            let prefixes = self.sources(&user);
             self.parts.packets.send(PacketCommand::SetPrefixes { user: user.clone(), prefixes });
         }
         if (&listen, &connect) != (&before.listen, &before.connect) {
             // A JVM is held to it by the kernel alone.
             self.tell(&WorkerId::new(user, Flavour::Wasm), ToWorker::Permit { connect, listen });
         }
+    }
+
+    /// Returns the sources that packets of a user's modules may have beside those of packets that they were shown: the user's
+    /// prefixes, and the addresses of the user's container.
+    fn sources(&self, user: &UserId) -> Vec<IpNet> {
+        let addresses = self.addresses(user).into_iter().map(IpNet::from);
+        self.permits(user).prefixes.into_iter().chain(addresses).collect()
     }
 
     /// Has a user's containers held to other limits, those that run and those that are being started.
@@ -339,6 +349,11 @@ impl Workers {
     /// Returns what a user's containers are held to.
     fn permits(&self, user: &UserId) -> Permits {
         self.permits.get(user).cloned().unwrap_or_default()
+    }
+
+    /// Returns the addresses of a user's container; none without a network.
+    fn addresses(&self, user: &UserId) -> Vec<IpAddr> {
+        self.networks.get(user).map(|network| network.addresses.clone()).unwrap_or_default()
     }
 
     fn packet_event(&mut self, event: PacketEvent) {
@@ -466,7 +481,8 @@ impl Workers {
             FromWorker::Ready { abi, engine } => {
                 tracing::debug!(%worker, abi, engine, "worker ready");
                 running.ready = true;
-                self.tell_news(worker, generation, WorkerNews::Ready);
+                let addresses = self.addresses(&worker.user);
+                self.tell_news(worker, generation, WorkerNews::Ready { addresses });
             }
             FromWorker::Loaded { slot } => {
                 let loaded = running.pinned.contains_key(&slot);

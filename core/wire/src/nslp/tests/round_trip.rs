@@ -9,7 +9,7 @@ use netserv_model::request::{
 };
 use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
-use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
+use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime, WantedFilter};
 use proptest::prelude::*;
 
 use super::*;
@@ -49,10 +49,13 @@ proptest! {
     ) {
         let module = "example.org/a/b@0.1.0-rc.1+x".parse().unwrap();
         let ttl = Duration::from_secs(ttl.into());
-        let filters: Vec<Filter> = ports.iter().map(|port| format!("tcp port {port}").parse().unwrap()).collect();
+        let filters: Vec<WantedFilter> =
+            ports.iter().map(|port| format!("tcp dst self port {port}").parse().unwrap()).collect();
+        let intercept: Vec<Filter> = ports.iter().map(|port| format!("tcp port {port}").parse().unwrap()).collect();
         let mut builder = RequestBuilder::setup(&module, "http://h/p", Digest([4; 32]), ttl);
         builder = builder.user(&"jane".parse().unwrap()).dependency(&"kv>=2".parse().unwrap());
         builder = filters.iter().fold(builder, |builder, filter| builder.filter(filter));
+        builder = intercept.iter().fold(builder, |builder, filter| builder.intercept(filter));
         builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
         let builder = if dry_run { builder.dry_run() } else { builder };
         let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
@@ -64,7 +67,7 @@ proptest! {
         let signed_bytes = unsigned.canonical_bytes().to_vec();
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
         let body = Body::Setup(Setup {
-            module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, properties,
+            module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
             dependencies: vec!["kv>=2".parse().unwrap()], ttl,
         });
         let session = SessionId([8; 16]);

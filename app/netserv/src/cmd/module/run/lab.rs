@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use netserv_model::api::NodeInfo;
 use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_model::{Filter, PublicKey};
+use netserv_model::{PublicKey, WantedFilter};
 use netserv_project::Project;
 
 use crate::client::Client;
@@ -205,14 +205,12 @@ pub(super) fn filters(manifest: &Manifest) -> Vec<String> {
     manifest.filters().iter().flat_map(in_lab).collect()
 }
 
-fn in_lab(filter: &Filter) -> Vec<String> {
-    let text = filter.to_string();
-    if filter.source().is_some() || filter.destination().is_some() {
-        return vec![text];
+fn in_lab(filter: &WantedFilter) -> Vec<String> {
+    if filter.has_ends() {
+        return vec![filter.to_string()];
     }
-    let (protocol, rest) = text.split_once(' ').map_or((text.as_str(), ""), |(protocol, rest)| (protocol, rest));
-    let narrowed = ["10.2.0.0/24", "fd00:2::/64"].map(|prefix| format!("{protocol} dst {prefix} {rest}"));
-    narrowed.into_iter().map(|text| text.trim_end().to_owned()).collect()
+    let ends = ["dst 10.2.0.0/24", "dst fd00:2::/64"].into_iter().filter_map(|ends| ends.parse().ok());
+    ends.map(|ends| filter.with_ends_of(&ends).to_string()).collect()
 }
 
 /// Returns command lines that show the module at work; `@CLIENT@` is for the way into the client.
@@ -303,10 +301,10 @@ mod tests {
             ("icmp", vec!["icmp dst 10.2.0.0/24", "icmp dst fd00:2::/64"]),
             ("udp src 10.1.0.0/24", vec!["udp src 10.1.0.0/24"]),
         ] {
-            let filter: Filter = filter.parse().unwrap();
+            let filter: WantedFilter = filter.parse().unwrap();
             let narrowed = in_lab(&filter);
             assert_eq!(narrowed, expected);
-            assert!(narrowed.iter().all(|text| text.parse::<Filter>().is_ok()), "{narrowed:?}");
+            assert!(narrowed.iter().all(|text| text.parse::<WantedFilter>().is_ok()), "{narrowed:?}");
         }
     }
 

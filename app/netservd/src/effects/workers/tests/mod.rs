@@ -46,7 +46,7 @@ async fn nobody_waits_for_containers_that_start() {
     assert!(containers.iter().all(|container| container.send(&ready())));
     let mut readied = BTreeSet::new();
     for _ in &users {
-        let Some(News { worker, what: WorkerNews::Ready, .. }) = rig.next().await else { panic!("not ready") };
+        let Some(News { worker, what: WorkerNews::Ready { .. }, .. }) = rig.next().await else { panic!("not ready") };
         readied.insert(worker.user);
     }
     assert!(users.into_iter().collect::<BTreeSet<_>>() == readied);
@@ -290,7 +290,10 @@ impl Rig {
         let container = self.launch(launch);
         assert!(container.send(&ready()));
         let news = self.next().await;
-        assert!(matches!(&news, Some(News { what: WorkerNews::Ready, worker, .. }) if *worker == id(user)), "{news:?}");
+        assert!(
+            matches!(&news, Some(News { what: WorkerNews::Ready { .. }, worker, .. }) if *worker == id(user)),
+            "{news:?}"
+        );
         container
     }
 
