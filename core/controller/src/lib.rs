@@ -168,10 +168,10 @@ impl Controller {
             (Body::Setup(mut setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
                 let task = match time {
-                    Freshness::Fresh => Task::Setup(Box::new(setup)),
+                    Freshness::Fresh => Task::Setup(setup),
                     Freshness::Late { left } => {
                         setup.ttl = left;
-                        Task::Setup(Box::new(setup))
+                        Task::Setup(setup)
                     }
                     Freshness::Repeated => Task::Repeat,
                 };

@@ -46,13 +46,19 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Install, refresh or replace a module.
-    Setup(Setup),
+    Setup(Box<Setup>),
     /// Remove a module.
     Remove(Remove),
     /// Tell a running module something.
     Tell(Tell),
     /// Tell about the node.
     Probe(Probe),
+}
+
+impl From<Setup> for Body {
+    fn from(setup: Setup) -> Body {
+        Body::Setup(Box::new(setup))
+    }
 }
 
 impl Body {

@@ -21,7 +21,7 @@ fn a_host_runs_nothing_and_answers_probes() {
         policy
     });
     let body = Body::Remove(Remove { module: name("m") });
-    for body in [Body::Setup(setup("m@1.0.0")), body] {
+    for body in [Body::from(setup("m@1.0.0")), body] {
         let request = node.request("jane", body);
         assert_refused(&node.ask(request), RefusalKind::NotANode, "r1 is a host");
     }
@@ -72,7 +72,7 @@ fn who_is_not_meant_does_nothing_and_may_be_meant_later() {
         });
         node.controller.set_load(load);
         let require = |text: &str| text.split(',').map(|text| text.parse().unwrap()).collect::<Vec<_>>();
-        let request = node.request("jane", Body::Setup(setup("m@1.0.0")));
+        let request = node.request("jane", Body::from(setup("m@1.0.0")));
         let unmet = Request { require: require(condition), ..request.clone() };
         let Outcome::NotTargeted { reason: said } = node.ask(unmet.clone()).outcome else { panic!("{condition}") };
         assert!(said.starts_with(reason), "{said}");
@@ -111,13 +111,13 @@ fn unsigned_requests_are_taken_only_if_the_operator_says_so() {
     policy.accept_unsigned = true;
     let mut node = Node::with(policy);
     let unsigned =
-        |node: &Node, user: &str| Request { signature: None, ..node.request(user, Body::Setup(setup("m@1.0.0"))) };
+        |node: &Node, user: &str| Request { signature: None, ..node.request(user, Body::from(setup("m@1.0.0"))) };
     let request = unsigned(&node, "stranger");
     assert_refused(&node.ask(request), RefusalKind::UnknownUser, "");
     let request = unsigned(&node, "jane");
     node.send(request.clone());
     commands!(node, "fetch 0 100");
-    let mut wrong = node.request("jane", Body::Setup(setup("m@1.0.0")));
+    let mut wrong = node.request("jane", Body::from(setup("m@1.0.0")));
     wrong.signature.as_mut().unwrap().0[3] ^= 1;
     assert_refused(&node.ask(wrong), RefusalKind::BadSignature, "");
 }
@@ -220,7 +220,7 @@ fn setups_must_keep_to_the_policy() {
         change(&mut wanted);
         for dry_run in [false, true] {
             let mut node = Node::new();
-            let request = Request { dry_run, ..node.request("jane", Body::Setup(wanted.clone())) };
+            let request = Request { dry_run, ..node.request("jane", Body::from(wanted.clone())) };
             let id = node.send(request);
             let commands = node.commands();
             match (kind, dry_run) {
@@ -241,7 +241,7 @@ fn ports_are_checked_too() {
     node.policy.users.get_mut(&user("jane")).unwrap().ports = vec!["5060-5061".parse().unwrap()];
     node.apply_policy();
     let mut wanted = setup("m@1.0.0");
-    let request = node.request("jane", Body::Setup(wanted.clone()));
+    let request = node.request("jane", Body::from(wanted.clone()));
     assert_refused(&node.ask(request), RefusalKind::PortNotAllowed, "5060-5061");
     wanted.filters = vec![filter("udp dst 10.2.0.0/24 port 5060")];
     node.install(wanted);
@@ -328,13 +328,13 @@ fn dry_runs_change_nothing() {
     };
     let would = |action: &str| Outcome::WouldDo { action: action.to_owned() };
     let remove = || Body::Remove(Remove { module: name("m") });
-    assert_eq!(dry(&mut node, Body::Setup(setup("m@1.0.0"))), would("install"));
+    assert_eq!(dry(&mut node, Body::from(setup("m@1.0.0"))), would("install"));
     assert!(matches!(dry(&mut node, remove()), Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotInstalled));
     node.assert_empty();
     node.install(setup("m@1.0.0"));
     let before = node.controller.modules(node.now);
-    assert_eq!(dry(&mut node, Body::Setup(setup("m@1.0.0"))), would("refresh"));
-    assert_eq!(dry(&mut node, Body::Setup(setup("m@1.0.1"))), would("replace"));
+    assert_eq!(dry(&mut node, Body::from(setup("m@1.0.0"))), would("refresh"));
+    assert_eq!(dry(&mut node, Body::from(setup("m@1.0.1"))), would("replace"));
     assert_eq!(dry(&mut node, remove()), would("remove"));
     assert_eq!(node.controller.modules(node.now), before);
 }
@@ -364,7 +364,7 @@ fn answers_are_counted_by_method_and_outcome() {
 
 fn bodies_that_need_rights() -> [Body; 4] {
     let probe = |ask: Ask| Body::Probe(Probe { ask: vec![Ask::Nodes, ask] });
-    [Body::Setup(setup("m@1.0.0")), Body::Remove(Remove { module: name("m") }), probe(Ask::Modules), probe(Ask::Policy)]
+    [Body::from(setup("m@1.0.0")), Body::Remove(Remove { module: name("m") }), probe(Ask::Modules), probe(Ask::Policy)]
 }
 
 fn filter(text: &str) -> netserv_model::WantedFilter {

@@ -64,7 +64,7 @@ fn containers_are_bounded() {
     }
     let mut node = Node::with(policy);
     let send = |node: &mut Node, n: usize| {
-        let unsigned = Request { signature: None, ..node.request(&format!("u{n}"), Body::Setup(setup("m@1.0.0"))) };
+        let unsigned = Request { signature: None, ..node.request(&format!("u{n}"), Body::from(setup("m@1.0.0"))) };
         let id = node.send(unsigned);
         node.carry_out(&super::script::manifest(&setup("m@1.0.0")));
         node.reports[&id].clone()

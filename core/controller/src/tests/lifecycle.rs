@@ -41,7 +41,7 @@ fn the_same_again_only_renews_the_lease() {
     let mut node = Node::new();
     node.install(setup("m@1.0.0"));
     node.sleep_ms(59_000);
-    let mut request = node.request("jane", Body::Setup(setup("m@1.0.0")));
+    let mut request = node.request("jane", Body::from(setup("m@1.0.0")));
     request.session = SessionId([1; 16]);
     node.send(request);
     commands!(node, "store jane m@1.0.0", "answer 1 refreshed 60");

@@ -17,7 +17,7 @@ fn lasting(module: &str) -> Setup {
 
 /// A SETUP as it was made some time ago.
 fn made_ago(node: &Node, ago: Duration, setup: Setup) -> Request {
-    let mut request = node.request("jane", Body::Setup(setup));
+    let mut request = node.request("jane", Body::from(setup));
     request.created = UnixTime(request.created.0 - u64::try_from(ago.as_millis()).unwrap());
     request
 }
@@ -73,7 +73,7 @@ fn a_setup_from_before_a_remove_comes_too_late() {
 #[test]
 fn a_setup_that_is_in_force_can_come_again() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let request = node.request("jane", Body::from(lasting("m@1.0.0")));
     node.send(request.clone());
     commands!(node, "fetch 0 100");
     node.send(request.clone());
@@ -104,7 +104,7 @@ fn a_setup_that_is_in_force_can_come_again() {
 #[test]
 fn a_setup_that_came_twice_is_refused_twice_for_the_same_reason() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let request = node.request("jane", Body::from(lasting("m@1.0.0")));
     let ids = [(); 3].map(|()| node.send(request.clone()));
     commands!(node, "fetch 0 100");
     node.fetch_failed(0, RefusalKind::FetchFailed);
@@ -114,9 +114,9 @@ fn a_setup_that_came_twice_is_refused_twice_for_the_same_reason() {
     }
     node.assert_empty();
     // Behind another one, which others wait for, too.
-    let first = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let first = node.request("jane", Body::from(lasting("m@1.0.0")));
     let first = [(); 2].map(|()| node.send(first.clone()));
-    let second = node.request("jane", Body::Setup(lasting("m@2.0.0")));
+    let second = node.request("jane", Body::from(lasting("m@2.0.0")));
     let second = [(); 2].map(|()| node.send(second.clone()));
     let remove = node.request("jane", Body::Remove(Remove { module: name("m") }));
     let removal = node.send(remove);
@@ -136,7 +136,7 @@ fn a_setup_that_came_twice_is_refused_twice_for_the_same_reason() {
 #[test]
 fn a_setup_that_is_in_force_can_come_again_after_a_restart() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let request = node.request("jane", Body::from(lasting("m@1.0.0")));
     let mut record = super::script::record(lasting("m@1.0.0"));
     record.nonce = Some(request.nonce);
     record.lease_until = node.now.wall + TTL;
@@ -177,7 +177,7 @@ fn modules_remembered_per_user_max_modules_have_their_newest_request_remembered(
 #[test]
 fn a_path_that_leads_elsewhere_takes_its_own_module_along() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let request = node.request("jane", Body::from(lasting("m@1.0.0")));
     let (nonce, jane) = (request.nonce, user("jane"));
     node.send(request);
     node.carry_out(&manifest(&setup("m@1.0.0")));
@@ -196,7 +196,7 @@ fn a_path_that_leads_elsewhere_takes_its_own_module_along() {
 fn a_path_that_comes_back_brings_its_module_along() {
     for late in [false, true] {
         let mut node = Node::new();
-        let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+        let request = node.request("jane", Body::from(lasting("m@1.0.0")));
         for _ in 0..3 {
             let id = node.send(request.clone());
             node.carry_out(&manifest(&setup("m@1.0.0")));
@@ -219,7 +219,7 @@ fn a_path_that_comes_back_brings_its_module_along() {
 #[test]
 fn a_path_that_leads_elsewhere_ends_a_setup_under_way() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let request = node.request("jane", Body::from(lasting("m@1.0.0")));
     let nonce = request.nonce;
     let id = node.send(request);
     commands!(node, "fetch 0 100");

@@ -158,7 +158,7 @@ impl World {
                     setup.properties.insert("sample".to_owned(), "1".to_owned());
                 }
                 setup.ttl = Duration::from_secs(*ttl_s);
-                self.send(USERS[*user], setup.module.name.clone(), Body::Setup(setup));
+                self.send(USERS[*user], setup.module.name.clone(), Body::from(setup));
             }
             Step::Remove { user, module } => {
                 let module = name(&format!("m{module}"));

@@ -117,7 +117,7 @@ impl Node {
     }
 
     pub(crate) fn setup_by(&mut self, user: &str, setup: Setup) -> u64 {
-        let request = self.request(user, Body::Setup(setup));
+        let request = self.request(user, Body::from(setup));
         self.send(request)
     }
 

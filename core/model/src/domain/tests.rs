@@ -67,8 +67,8 @@ fn requests_are_taken_by_method_and_user() {
         dependencies: Vec::new(),
         ttl: std::time::Duration::from_secs(60),
     };
-    check(&Body::Setup(setup.clone()), Some(&jane), None);
-    check(&Body::Setup(setup), None, Some("a SETUP of nobody is not taken from outside of the domain"));
+    check(&Body::from(setup.clone()), Some(&jane), None);
+    check(&Body::from(setup), None, Some("a SETUP of nobody is not taken from outside of the domain"));
 }
 
 #[test]

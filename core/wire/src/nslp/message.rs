@@ -276,7 +276,7 @@ impl Fields {
     fn body(&mut self, subject: &str) -> Result<Body, Refusal> {
         let subject_error = |error: ParseIdError| bad(1, error.to_string());
         match self.method {
-            Method::Setup => Ok(Body::Setup(Setup {
+            Method::Setup => Ok(Body::from(Setup {
                 module: subject.parse().map_err(subject_error)?,
                 url: self.url()?,
                 digest: self.required("digest")?,

@@ -268,7 +268,7 @@ fn a_nonce_is_found_in_what_is_no_request() {
 
 fn setup(request: Request) -> Setup {
     let Body::Setup(setup) = request.body else { panic!("not a SETUP") };
-    setup
+    *setup
 }
 
 #[test]

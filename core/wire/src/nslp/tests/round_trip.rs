@@ -66,7 +66,7 @@ proptest! {
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
-        let body = Body::Setup(Setup {
+        let body = Body::from(Setup {
             module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
             dependencies: vec!["kv>=2".parse().unwrap()], ttl,
         });
