@@ -356,7 +356,7 @@ impl Node {
                 }
                 Job::Packages(PackageJob::Compose { .. }) => self.composed(self.packages.len() as u64 - 1),
                 Job::Workers(WorkerJob::Start { worker, .. }) => {
-                    self.news(&worker, WorkerNews::Ready { addresses: Vec::new() })
+                    self.news(&worker, WorkerNews::Ready { addresses: Vec::new() });
                 }
                 Job::Workers(WorkerJob::Load(load)) => self.news(&load.worker, WorkerNews::Loaded(load.slot)),
                 Job::Workers(_)
