@@ -33,6 +33,8 @@ pub enum Counter {
     Unanswerable,
     /// Datagrams dropped since there were too many to unproven addresses of one network.
     UnprovenLimited,
+    /// Datagrams with Data that no routing state vouches for, dropped since there were too many.
+    DataLimited,
     /// Queries of this node that came back to it.
     QueriesLooped,
     /// Queries sent, copies included.
@@ -101,7 +103,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 46] = [
+    pub const ALL: [Counter; 47] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -116,6 +118,7 @@ impl Counter {
         Counter::QueriesForeign,
         Counter::Unanswerable,
         Counter::UnprovenLimited,
+        Counter::DataLimited,
         Counter::QueriesLooped,
         Counter::QueriesSent,
         Counter::QueriesUnanswered,
@@ -167,6 +170,7 @@ impl Counter {
             Counter::QueriesForeign => "queries_foreign",
             Counter::Unanswerable => "unanswerable",
             Counter::UnprovenLimited => "unproven_limited",
+            Counter::DataLimited => "data_limited",
             Counter::QueriesLooped => "queries_looped",
             Counter::QueriesSent => "queries_sent",
             Counter::QueriesUnanswered => "queries_unanswered",

@@ -44,6 +44,10 @@ impl Engine {
             return;
         }
         if message.explicit || message.context_free {
+            if !self.may_come_alone(now, arrival, message.context_free) {
+                self.out.count(Counter::DataLimited);
+                return;
+            }
             let claims = message.nli.as_ref().and_then(|nli| self.peers.find_node(&nli.peer_identity, nli.address));
             let delivery = Delivery { claims, ..Delivery::of(message) };
             self.deliver_stateless(arrival, &key, delivery, distance, None);
@@ -68,6 +72,14 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Returns whether Data that no routing state vouches for is handed up: anybody can send a datagram in anybody's name. Over a
+    /// connection, that holds its peer back.
+    fn may_come_alone(&mut self, now: Instant, arrival: &Arrival, in_q_mode: bool) -> bool {
+        let Via::Datagram { source, .. } = arrival.via else { return true };
+        let (of_network, of_all) = &mut self.alone;
+        (!in_q_mode || of_network.take(now, source.ip())) && of_all.take(now)
     }
 
     /// Returns what is wrong with Data in Q-mode: upstream it comes from next door (RFC 5971 §5.8.1.3).

@@ -46,6 +46,8 @@ pub struct Engine {
     pub(crate) queries: TokenBucket,
     pub(crate) errors: TokenBucket,
     unproven: NetworkBuckets,
+    /// For Data that no routing state vouches for.
+    pub(crate) alone: (NetworkBuckets, TokenBucket),
     own_addresses: BTreeSet<IpAddr>,
     /// What flows may come in by interfaces; by others, all.
     ingress: BTreeMap<InterfaceId, Vec<Prefix>>,
@@ -93,11 +95,15 @@ impl Engine {
         let identity = config.peer_identity.len();
         assert!((1..=limits::PEER_IDENTITY_BYTES_MAX).contains(&identity), "a peer identity of {identity} bytes");
         let mut rng = StdRng::from_seed(seed);
+        let cookies = CookieJar::new(&mut rng, config.secret_lifetime);
+        let secret = rng.random();
+        let alone_of_network = NetworkBuckets::new(limits::ALONE_RATE_PER_NETWORK, secret);
         Engine {
-            cookies: CookieJar::new(&mut rng, config.secret_lifetime),
+            cookies,
             queries: TokenBucket::new(config.query_rate),
             errors: TokenBucket::new(config.error_rate),
-            unproven: NetworkBuckets::new(config.unproven_rate, rng.random()),
+            unproven: NetworkBuckets::new(config.unproven_rate, secret),
+            alone: (alone_of_network, TokenBucket::new(limits::ALONE_RATE)),
             own_addresses: BTreeSet::new(),
             ingress: BTreeMap::new(),
             path_mtus: PathMtus::default(),

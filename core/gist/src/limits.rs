@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::api::RateLimit;
+
 /// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
 pub const DATA_BYTES_MAX: usize = netserv_wire::gist::limits::NSLP_DATA_BYTES_MAX;
 /// Bytes of an NSLP payload that go in a datagram over both IP versions, from a node whose identity has 16 bytes, with the
@@ -65,6 +67,10 @@ pub const PENDING_PER_ROUTE_MAX: usize = 16;
 pub const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Token buckets for datagrams to unproven addresses; networks share them.
 pub const NETWORK_BUCKETS: usize = 4096;
+/// Data in Q-mode that comes from one network (24 bits of IPv4, 64 of IPv6); more is dropped. No handshake has proven its source.
+pub const ALONE_RATE_PER_NETWORK: RateLimit = RateLimit { per_second: 100, burst: 200 };
+/// Datagrams with Data that no routing state vouches for, of all networks; more are dropped.
+pub const ALONE_RATE: RateLimit = RateLimit { per_second: 10_000, burst: 10_000 };
 /// Copies of one Query, so cookies that one handshake can be answered with.
 pub const QUERY_COPIES_MAX: usize = 8;
 /// The longest time between two copies of a Query, T2 (RFC 5971 §5.3.3).

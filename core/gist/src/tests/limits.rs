@@ -347,6 +347,37 @@ fn transmits_that_nobody_polls_are_bounded() {
     assert_eq!(s.engine.state_counts().associations, 0);
 }
 
+/// Goal: Data that no handshake vouches for is bounded for each network and in all, whatever sources are made up; Data of peers
+/// is not.
+#[test]
+fn alone_rate_per_network_and_alone_rate_bound_data_without_state() {
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    s.events();
+    let alone = Message { context_free: true, ..data(flow(THERE, HERE), 5, b"x") };
+    let from = |address: IpAddr| {
+        let nli = Some(Nli { ip_ttl: 64, ..nli(0xcc, address) });
+        (SocketAddr::new(address, UDP_PORT), Message { nli, source_is_signaller: false, ..alone.clone() })
+    };
+    let taken = |s: &mut Script, ms: u64, address: IpAddr| {
+        let (source, message) = from(address);
+        s.send_from(ms, source, InterfaceId(1), &message);
+        s.events().len()
+    };
+    let burst = usize::try_from(ALONE_RATE_PER_NETWORK.burst).unwrap();
+    let sum: usize = (0..burst + 50).map(|n| taken(&mut s, 1, [10, 7, 7, n.to_be_bytes()[7]].into())).sum();
+    assert_eq!((sum, s.count(Counter::DataLimited)), (burst, 50));
+    assert_eq!(taken(&mut s, 1, [10, 7, 8, 1].into()), 1, "another network");
+    assert_eq!(taken(&mut s, 1001, [10, 7, 7, 1].into()), 1, "a second later");
+    // All networks there are.
+    let all = usize::try_from(ALONE_RATE.burst).unwrap();
+    let networks = (0..2 * u32::try_from(all).unwrap()).map(|n| IpAddr::from(Ipv4Addr::from(n << 8 | 0x0b00_0000)));
+    let sum: usize = networks.map(|address| taken(&mut s, 12_000, address)).sum();
+    assert_eq!(sum, all);
+    s.send(12_000, &data(flow(THERE, HERE), 5, b"x"));
+    assert_eq!(s.events().len(), 1, "a peer's");
+}
+
 #[test]
 fn events_that_nobody_polls_are_bounded() {
     let mut s = Script::new();
