@@ -130,6 +130,7 @@ fn write_hops(nodes: &[NodeReport], output: &mut Output) {
         ]);
         if let Outcome::Refused(refusal) = &report.outcome {
             table.note(format!("cause: {}: {}", refusal.kind, refusal.detail));
+            note_context(refusal, &mut table);
             table.note(format!("fix: {}", refusal.kind.fix()));
         }
         // Nodes of one operator offer the same, in a line that fills the screen.
@@ -153,6 +154,10 @@ fn proven_by(proof: HopProof, tls_name: Option<&str>) -> String {
         HopProof::Association => "association".to_owned(),
         HopProof::Tls => tls_name.map_or_else(|| "TLS".to_owned(), |name| format!("TLS, {name}")),
     }
+}
+
+fn note_context(refusal: &Refusal, table: &mut Table) {
+    refusal.context.iter().for_each(|line| table.note(format!("  {line}")));
 }
 
 fn note_blocks(report: &NodeReport, table: &mut Table) {
@@ -227,6 +232,7 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
         }
         if let Some(refusal) = &module.last_failure {
             table.note(format!("last failure: {refusal} ({} restarts)", module.restarts));
+            note_context(refusal, &mut table);
             table.note(format!("fix: {}", refusal.kind.fix()));
         }
     }
@@ -258,6 +264,7 @@ fn table_of<'a>(rows: impl Iterator<Item = (usize, &'a NodeReport)>, first: &'st
         table.row([plain(number), plain(&report.node), plain(report.address), outcome, time]);
         if let Outcome::Refused(refusal) = &report.outcome {
             table.note(format!("cause: {}", refusal.detail));
+            note_context(refusal, &mut table);
             table.note(format!("fix: {}", refusal.kind.fix()));
         }
         if let Outcome::NotTargeted { reason } = &report.outcome {
@@ -370,7 +377,13 @@ fn withheld(withheld: &Withheld) -> String {
 
 fn write_refusal(refusal: &Refusal, indent: usize, output: &mut Output) {
     output.line(format!("{:indent$}cause: {}: {}", "", refusal.kind, one_line(&refusal.detail)));
+    write_context(refusal, indent, output);
     output.line(format!("{:indent$}fix: {}", "", refusal.kind.fix()));
+}
+
+/// Writes what more is known of a failure, below its cause.
+pub fn write_context(refusal: &Refusal, indent: usize, output: &mut Output) {
+    refusal.context.iter().for_each(|line| output.line(format!("{:indent$}  {}", "", one_line(line))));
 }
 
 fn outcome_cell(outcome: &Outcome) -> (Style, String) {

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{CONTEXT_BYTES_MAX, CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX};
 use crate::text::one_line;
 
 /// Why a node refused, as a word that programs can test for.
@@ -272,11 +273,70 @@ pub struct Refusal {
     pub kind: RefusalKind,
     /// The cause in one line, for people; at most 400 characters.
     pub detail: String,
+    /// What more is known of a module's failure, at most 1 KiB: the last lines that it wrote, then each function that it
+    /// was in, the innermost of its own first, as `in NAME`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
 }
 
 impl Refusal {
     /// Builds a refusal; the detail becomes one line ([`one_line`]) of at most 400 characters.
     pub fn new(kind: RefusalKind, detail: impl AsRef<str>) -> Refusal {
-        Refusal { kind, detail: one_line(detail.as_ref()).chars().take(400).collect() }
+        let detail = one_line(detail.as_ref()).chars().take(400).collect();
+        Refusal { kind, detail, context: Vec::new() }
+    }
+
+    /// Adds lines of context. Each becomes one line of at most [`CONTEXT_LINE_BYTES_MAX`] bytes; of more than
+    /// [`CONTEXT_LINES_MAX`] lines, or [`CONTEXT_BYTES_MAX`] bytes, the last are left out.
+    #[must_use]
+    pub fn with_context<T: AsRef<str>>(mut self, lines: impl IntoIterator<Item = T>) -> Refusal {
+        let mut bytes: usize = self.context.iter().map(String::len).sum();
+        for line in lines {
+            let mut line = one_line(line.as_ref());
+            line.truncate(line.floor_char_boundary(CONTEXT_LINE_BYTES_MAX));
+            bytes += line.len();
+            if self.context.len() >= CONTEXT_LINES_MAX || bytes > CONTEXT_BYTES_MAX {
+                break;
+            }
+            self.context.push(line);
+        }
+        self
+    }
+
+    /// Returns all of it in one line, for a log.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        std::iter::once(self.to_string()).chain(self.context.iter().cloned()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Returns the refusal with every text inside its bounds, for one that came from outside.
+    #[must_use]
+    pub fn clean(self) -> Refusal {
+        Refusal::new(self.kind, self.detail).with_context(self.context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_is_bounded_and_steers_no_terminal() {
+        let refusal = || Refusal::new(RefusalKind::Trapped, "x");
+        let context = refusal().with_context(["a\nb", "\u{1b}[2J", &"ü".repeat(1000)]).context;
+        assert_eq!(context[..2], ["a b", r"\u{1b}[2J"]);
+        assert_eq!(context[2].len(), CONTEXT_LINE_BYTES_MAX);
+        assert_eq!(refusal().with_context(vec!["a"; 1000]).context.len(), CONTEXT_LINES_MAX);
+        let long = refusal().with_context(vec!["x".repeat(1000); 1000]).with_context(["y".repeat(1000)]);
+        assert_eq!(long.context.iter().map(String::len).sum::<usize>(), CONTEXT_BYTES_MAX);
+        assert_eq!(long.clone().clean(), long);
+        assert_eq!(refusal().with_context(["in a", "in b"]).in_full(), "trapped: x; in a; in b");
+    }
+
+    #[test]
+    fn a_refusal_without_context_is_written_as_before_there_was_any() {
+        let json = r#"{"kind":"trapped","detail":"x"}"#;
+        let refusal: Refusal = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&refusal).unwrap(), json);
     }
 }

@@ -14,6 +14,12 @@ pub const MODULE_NAME_CHARS_MAX: usize = 128;
 
 /// Characters of the topic of a control message.
 pub const TOPIC_CHARS_MAX: usize = 64;
+/// Lines of a refusal's context.
+pub const CONTEXT_LINES_MAX: usize = 16;
+/// Bytes of one such line.
+pub const CONTEXT_LINE_BYTES_MAX: usize = 256;
+/// Bytes of all lines of a refusal's context together.
+pub const CONTEXT_BYTES_MAX: usize = 1024;
 
 /// Bytes of one header line of a signaling message (design §6).
 pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;

@@ -185,7 +185,7 @@ fn nothing_of_the_developer_travels() {
 
 #[track_caller]
 fn check(json: &[u8], kind: RefusalKind, expected: &str) {
-    let Refusal { kind: found, detail } = manifest::parse(json).unwrap_err();
+    let Refusal { kind: found, detail, .. } = manifest::parse(json).unwrap_err();
     assert_eq!(found, kind, "{detail}");
     assert!(detail.contains(expected), "`{detail}` has no `{expected}`");
     assert!(manifest::unknown_keys(json).is_empty());

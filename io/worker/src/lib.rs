@@ -10,6 +10,7 @@
 pub mod clock;
 pub mod compute;
 pub mod error;
+pub mod failure;
 pub mod jvm;
 pub mod limits;
 pub mod link;

@@ -13,6 +13,14 @@ pub const LOG_LINES_PER_SECOND: u32 = 100;
 pub const CONTROL_MESSAGES_MAX: usize = 64;
 /// Bytes of them, with their topics.
 pub const CONTROL_WAITING_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of what an instance wrote as an error that are kept for the case that it fails.
+pub const SAID_BYTES_MAX: usize = 2048;
+/// How long before its failure what a module wrote has to do with it.
+pub const SAID_TIME_MAX: Duration = Duration::from_secs(1);
+/// Lines of that which a refusal has.
+pub const SAID_LINES_SHOWN_MAX: usize = 8;
+/// Characters of the line of it that is in a refusal's detail.
+pub const SAID_LINE_SHOWN_CHARS_MAX: usize = 280;
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.
@@ -144,6 +152,8 @@ pub const WAITING_PER_REQUEST_MAX: usize = 4;
 pub const STOP_TIME_MAX: Duration = netserv_model::limits::SERVER_STOP_TIME_MAX;
 /// How long the version of a program that is to be replaced stays for the next one to want its port.
 pub const HANDOVER_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long a program that takes no port is waited for to end, before it counts as running.
+pub const SETTLE_TIME_MAX: Duration = Duration::from_millis(100);
 /// Ports that one server module listens at.
 pub const LISTEN_PORTS_MAX: usize = 64;
 /// Connections that wait at one port to be taken.

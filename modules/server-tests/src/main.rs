@@ -13,6 +13,7 @@ fn main() {
     match property("end").as_str() {
         "" => {}
         "trap" => std::process::abort(),
+        "panic" => panic!("no key for {}", property("whom")),
         status => std::process::exit(status.parse().unwrap_or(99)),
     }
     std::thread::sleep(Duration::from_millis(property("wait-ms").parse().unwrap_or(0)));

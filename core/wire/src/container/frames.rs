@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, MODULE_NOTIFY_BYTES_MAX, ModuleMessage};
 use netserv_model::effect::ModuleSlot;
-use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_model::limits::{CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::{Filter, ModuleRef, Refusal};
@@ -359,6 +359,7 @@ impl FromWorker {
             FromWorker::Failed { slot, refusal } => {
                 check_slot(*slot)?;
                 check_text("a refusal's detail", &refusal.detail, LOG_TEXT_BYTES_MAX)?;
+                check_context(&refusal.context)?;
             }
             FromWorker::Log { slot, text, .. } => {
                 slot.map_or(Ok(()), check_slot)?;
@@ -448,6 +449,13 @@ fn check_size(what: &str, bytes: usize, bytes_max: usize) -> Result<(), FrameErr
     }
 }
 
+fn check_context(lines: &[String]) -> Result<(), FrameError> {
+    if lines.len() > CONTEXT_LINES_MAX {
+        return Err(FrameError::Malformed(format!("{} lines of context, at most {CONTEXT_LINES_MAX}", lines.len())));
+    }
+    lines.iter().try_for_each(|line| check_text("a line of context", line, CONTEXT_LINE_BYTES_MAX))
+}
+
 /// Checks the name of a counter, which people see on terminals.
 fn check_name(name: &str) -> Result<(), FrameError> {
     check_text("a counter's name", name, COUNTER_NAME_BYTES_MAX)?;
@@ -491,6 +499,13 @@ mod tests {
 
         check_from_worker(&log(&long[..LOG_TEXT_BYTES_MAX]), true);
         check_from_worker(&log(&long[..=LOG_TEXT_BYTES_MAX]), false);
+        let failed = |context: Vec<String>| {
+            let refusal = Refusal { context, ..Refusal::new(RefusalKind::Trapped, "x") };
+            FromWorker::Failed { slot: ModuleSlot(0), refusal }
+        };
+        check_from_worker(&failed(vec![long[..CONTEXT_LINE_BYTES_MAX].to_owned(); CONTEXT_LINES_MAX]), true);
+        check_from_worker(&failed(vec![long[..=CONTEXT_LINE_BYTES_MAX].to_owned()]), false);
+        check_from_worker(&failed(vec![String::new(); CONTEXT_LINES_MAX + 1]), false);
         check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(63) }, true);
         check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(64) }, false);
         check_from_worker(&stats(&long[..COUNTER_NAME_BYTES_MAX]), true);
@@ -646,10 +661,11 @@ mod tests {
     }
 
     fn from_worker_examples() -> Vec<FromWorker> {
+        let trapped = Refusal::new(RefusalKind::Trapped, "unreachable").with_context(["in guard::parse"]);
         vec![
             FromWorker::Ready { abi: 1, engine: "wasmtime 48".to_owned() },
             FromWorker::Loaded { slot: ModuleSlot(0) },
-            FromWorker::Failed { slot: ModuleSlot(2), refusal: Refusal::new(RefusalKind::Trapped, "unreachable") },
+            FromWorker::Failed { slot: ModuleSlot(2), refusal: trapped },
             FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
             stats("packets"),
             FromWorker::StatsDone { storage: StorageFailures { kv: 3, cache: u64::MAX } },

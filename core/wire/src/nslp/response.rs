@@ -141,7 +141,7 @@ impl Response {
             session: identifier("session", session)?,
             nonce: identifier("nonce", nonce)?,
             entries: entries.iter().map(parse_entry).collect::<Result<_, _>>()?,
-            incomplete: incomplete.as_ref().map(parse_json::<Refusal>).transpose()?.map(clean_refusal),
+            incomplete: incomplete.as_ref().map(parse_json::<Refusal>).transpose()?.map(Refusal::clean),
             end: end.and_then(|(_, value)| PathEnd::from_word(value.trim_matches(' '))),
             withheld: withheld.as_ref().map(parse_json).transpose()?.unwrap_or_default(),
             foreign: foreign.map_or(Ok(0), parse_count)?.min(entries.len()),
@@ -217,7 +217,7 @@ impl Response {
 /// Returns why a stack is incomplete of which some entries were left out.
 fn incomplete_after(left_out: usize, incomplete: Option<&Refusal>) -> Option<Refusal> {
     if left_out == 0 {
-        return incomplete.cloned().map(clean_refusal);
+        return incomplete.cloned().map(Refusal::clean);
     }
     let detail = format!("the {left_out} entries furthest away did not fit the response");
     Some(Refusal::new(RefusalKind::QuotaExceeded, detail))
@@ -252,7 +252,7 @@ fn parse_returned(
     };
     let ReturnStack { nodes: _, incomplete, end } = parse_json(header)?;
     let nodes = entries.iter().map(parse_entry).collect::<Result<_, _>>()?;
-    Ok(Some(ReturnStack { nodes, incomplete: incomplete.map(clean_refusal), end }))
+    Ok(Some(ReturnStack { nodes, incomplete: incomplete.map(Refusal::clean), end }))
 }
 
 fn identifier<T: std::str::FromStr<Err: std::fmt::Display>>(
@@ -298,7 +298,7 @@ fn entry_lines(entry: &NodeReport, [first, more]: [&str; 2]) -> Vec<String> {
 /// Makes everything in a report that is free text [`one_line`].
 fn clean_report(mut report: NodeReport) -> NodeReport {
     report.outcome = match report.outcome {
-        Outcome::Refused(refusal) => Outcome::Refused(clean_refusal(refusal)),
+        Outcome::Refused(refusal) => Outcome::Refused(refusal.clean()),
         Outcome::WouldDo { action } => Outcome::WouldDo { action: one_line(&action) },
         Outcome::NotTargeted { reason } => Outcome::NotTargeted { reason: one_line(&reason) },
         plain @ (Outcome::Installed { .. }
@@ -309,7 +309,7 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
         | Outcome::Probed) => plain,
     };
     for module in &mut report.modules {
-        module.last_failure = module.last_failure.take().map(clean_refusal);
+        module.last_failure = module.last_failure.take().map(Refusal::clean);
         module.counters =
             std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (one_line(&name), count)).collect();
     }
@@ -325,8 +325,4 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
         environment.engine = one_line(&environment.engine);
     }
     report
-}
-
-fn clean_refusal(refusal: Refusal) -> Refusal {
-    Refusal::new(refusal.kind, refusal.detail)
 }

@@ -115,7 +115,7 @@ fn refusal(exit: &Exit, limits: &BuildLimits, words: &Words) -> Refusal {
     let Words { who, on_what, failed } = words;
     let said = exit.stderr.lines().last().and_then(|line| serde_json::from_str::<Refusal>(line).ok());
     match (exit.cause, said) {
-        (ExitCause::Code(_), Some(said)) => Refusal::new(said.kind, said.detail),
+        (ExitCause::Code(_), Some(said)) => said.clean(),
         (ExitCause::OutOfMemory, _) => {
             Refusal::new(RefusalKind::MemoryLimit, format!("{who} reached its memory limit {on_what}"))
         }

@@ -11,15 +11,15 @@ use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind, Verdict};
 use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS, SLOTS_BYTES};
-use wasmtime::{Memory, Store, Trap, TypedFunc, WasmBacktrace};
+use wasmtime::{Memory, Store, Trap, TypedFunc};
 
-use super::engine::{Checked, Interruption, abi_mismatch, memory_limit, one_line};
+use super::engine::{Checked, Interruption, abi_mismatch, memory_limit};
 use super::guest::MappedSlots;
 use super::host::Host;
-use crate::limits;
 use crate::link::ABI;
 use crate::link::ring_memory::RingSlots;
 use crate::sys;
+use crate::{failure, limits};
 
 /// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
 pub const EPOCH_MS: u64 = 10;
@@ -27,7 +27,6 @@ pub const EPOCH_MS: u64 = 10;
 const AREA_ALIGNMENT: usize = 65_536;
 const TABLE_BYTES: usize = BATCH_PACKETS_MAX * DESCRIPTOR_BYTES;
 const DESCRIPTOR_BYTES: usize = 32;
-const BACKTRACE_FRAMES_MAX: usize = 6;
 
 /// One instance of a module. After any call that fails, the instance is used up: drop it.
 pub struct Instance {
@@ -73,7 +72,7 @@ impl Instance {
         arm(&mut store, epochs);
         let instance = match checked.pre.instantiate(&mut store) {
             Ok(instance) => instance,
-            Err(error) => return Err(failure(&error, store.data(), memory_bytes)),
+            Err(error) => return Err(failed(&error, store.data(), memory_bytes)),
         };
         let missing = |_| abi_mismatch("the module's exports do not fit packet ABI 1");
         let memory = instance.get_memory(&mut store, "memory").ok_or_else(|| abi_mismatch("no memory"))?;
@@ -295,16 +294,18 @@ impl Instance {
 
     fn prepare_call(&mut self) {
         arm(&mut self.store, self.epochs);
-        self.store.data_mut().cap.memory_denied = None;
+        let host = self.store.data_mut();
+        host.cap.memory_denied = None;
+        host.log.forget_error();
     }
 
     fn failure(&self, error: &wasmtime::Error) -> Refusal {
-        failure(error, self.store.data(), self.store.data().limits.memory_bytes)
+        failed(error, self.store.data(), self.store.data().limits.memory_bytes)
     }
 
     /// Returns the refusal of a module that says itself that it fails, or that breaks the ABI.
     fn refuse(&self, detail: &str) -> Refusal {
-        Refusal::new(RefusalKind::Trapped, detail)
+        failure::with_words(RefusalKind::Trapped, detail, self.store.data().log.error())
     }
 
     fn table_mut(&mut self) -> &mut [[u8; DESCRIPTOR_BYTES]] {
@@ -375,20 +376,11 @@ fn arm(store: &mut Store<Host>, epochs: Option<u64>) {
 }
 
 /// Says why a call failed: a stall, memory that was denied, or any other trap with the functions it happened in.
-fn failure(error: &wasmtime::Error, host: &Host, memory_bytes: u64) -> Refusal {
-    let trap = error.downcast_ref::<Trap>();
+fn failed(error: &wasmtime::Error, host: &Host, memory_bytes: u64) -> Refusal {
     if let Some(wanted) = host.cap.memory_denied {
         return memory_limit(wanted as u64, memory_bytes);
     }
-    let kind = if trap == Some(&Trap::Interrupt) { RefusalKind::Stalled } else { RefusalKind::Trapped };
-    let cause = trap.map_or_else(|| one_line(error), ToString::to_string);
-    let names: Vec<&str> = error
-        .downcast_ref::<WasmBacktrace>()
-        .map(|trace| trace.frames().iter().filter_map(|frame| frame.func_name()).take(BACKTRACE_FRAMES_MAX).collect())
-        .unwrap_or_default();
-    if names.is_empty() {
-        Refusal::new(kind, cause)
-    } else {
-        Refusal::new(kind, format!("{cause} in {}", names.join(" < ")))
-    }
+    let is_stall = error.downcast_ref::<Trap>() == Some(&Trap::Interrupt);
+    let kind = if is_stall { RefusalKind::Stalled } else { RefusalKind::Trapped };
+    failure::refusal(kind, error, host.log.error())
 }

@@ -2,6 +2,7 @@
 //! Modules that are programs: one instance each, with sockets of its own, for as long as the module is there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
 use tokio::sync::oneshot;
@@ -10,15 +11,14 @@ use tokio::time::timeout;
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
-use super::cap::Cap;
-use super::component::{CheckedComponent, failure, stalled};
+use super::component::{CheckedComponent, failed, stalled};
 use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
-use crate::limits;
 use crate::packet::engine::one_line;
+use crate::{failure, limits};
 
 /// A program at work. It ends when this is dropped.
 pub struct Program {
@@ -48,13 +48,13 @@ impl Program {
                 Ok(command) => command,
                 Err(error) => {
                     // Whoever starts it waits for this.
-                    let _ = instantiated.send(Err(failure(&error, &store.data().cap)));
+                    let _ = instantiated.send(Err(failed(&error, store.data())));
                     return;
                 }
             };
             let _ = instantiated.send(Ok(()));
             let outcome = command.wasi_cli_run().call_run(&mut store).await;
-            ended(end(outcome, &store.data().cap));
+            ended(end(outcome, store.data()));
         };
         let program = Program { task: tokio::spawn(engine.pace(run)), porter };
         match timeout(limits::START_TIME_MAX, made).await {
@@ -64,10 +64,10 @@ impl Program {
         }
     }
 
-    /// Waits until the program wants a port or a message; not for long, since there are some that never do. Returns
+    /// Waits until the program wants a port or a message, at most so long, since there are some that never do. Returns
     /// whether it is still at work.
-    pub async fn is_at_gate(&mut self) -> bool {
-        self.porter.wait().await
+    pub async fn is_at_gate(&mut self, at_most: Duration) -> bool {
+        self.porter.wait(at_most).await
     }
 
     /// Lets the program take ports and messages.
@@ -90,14 +90,17 @@ impl Drop for Program {
 }
 
 /// Says how a program ended. That it did is a failure, whatever it says itself.
-fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &Cap) -> Refusal {
-    let exited = |status: i32| Refusal::new(RefusalKind::Trapped, format!("the program ended with status {status}"));
+fn end(outcome: wasmtime::Result<Result<(), ()>>, state: &ServerState) -> Refusal {
+    let exited = |status: i32| {
+        let cause = format!("the program ended with status {status}");
+        failure::with_words(RefusalKind::Trapped, &cause, &state.said.lines())
+    };
     match outcome {
         Ok(Ok(())) => exited(0),
         Ok(Err(())) => exited(1),
         Err(error) => match error.downcast_ref::<I32Exit>() {
             Some(I32Exit(status)) => exited(*status),
-            None => failure(&error, cap),
+            None => failed(&error, state),
         },
     }
 }

@@ -9,14 +9,13 @@ use std::time::Instant;
 use netserv_model::{Refusal, RefusalKind};
 use tokio::time::error::Elapsed;
 use wasmtime::component::{Component, InstancePre, Linker};
-use wasmtime::{Engine, PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime::{Engine, PoolConcurrencyLimitError};
 
 use super::blocks;
-use super::cap::Cap;
 use super::engine::ServerEngine;
 use super::state::ServerState;
 use crate::packet::engine::{memory_limit, one_line};
-use crate::{limits, sys};
+use crate::{failure, limits, sys};
 
 /// What a component does for its module, seen from what it exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +125,8 @@ pub fn check(
 }
 
 /// Returns the refusal for a call into an instance that did not come back as it should.
-pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
-    if let Some(denied) = cap.denied.filter(|denied| denied.explains_trap(Instant::now())) {
+pub fn failed(error: &wasmtime::Error, state: &ServerState) -> Refusal {
+    if let Some(denied) = state.cap.denied.filter(|denied| denied.explains_trap(Instant::now())) {
         return match denied.by_others {
             false => memory_limit(denied.wanted, denied.allowed),
             true => Refusal::new(RefusalKind::QuotaExceeded, "the container's servers have as much memory as they may"),
@@ -137,23 +136,16 @@ pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
         let detail = format!("the container's modules have as many instances as they may: {}", one_line(error));
         return Refusal::new(RefusalKind::QuotaExceeded, detail);
     }
-    let trap = error.downcast_ref::<Trap>();
-    let cause = trap.map_or_else(|| one_line(error), ToString::to_string);
-    let names: Vec<&str> = error
-        .downcast_ref::<WasmBacktrace>()
-        .map(|trace| trace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).collect())
-        .unwrap_or_default();
-    let within = if names.is_empty() { String::new() } else { format!(" in {}", names.join(" < ")) };
-    Refusal::new(RefusalKind::Trapped, format!("{cause}{within}"))
+    failure::refusal(RefusalKind::Trapped, error, &state.said.lines())
 }
 
 /// Returns what was made of a component in [`limits::START_TIME_MAX`].
 ///
 /// # Errors
-/// [`RefusalKind::Stalled`] if it took longer, or those of [`failure`].
-pub fn started<T>(made: Result<wasmtime::Result<T>, Elapsed>, cap: &Cap) -> Result<T, Refusal> {
+/// [`RefusalKind::Stalled`] if it took longer, or those of [`failed`].
+pub fn started<T>(made: Result<wasmtime::Result<T>, Elapsed>, state: &ServerState) -> Result<T, Refusal> {
     match made {
-        Ok(made) => made.map_err(|error| failure(&error, cap)),
+        Ok(made) => made.map_err(|error| failed(&error, state)),
         Err(_) => Err(stalled()),
     }
 }
@@ -167,8 +159,6 @@ pub fn stalled() -> Refusal {
 pub fn is_full(error: &wasmtime::Error) -> bool {
     error.is::<PoolConcurrencyLimitError>()
 }
-
-const FRAMES_MAX: usize = 6;
 
 fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal> {
     let exports: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();

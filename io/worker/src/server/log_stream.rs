@@ -3,8 +3,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use netserv_wire::container::frames::LogLevel;
@@ -13,7 +14,33 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::module::Module;
+use crate::failure::Said;
 use crate::limits::LOG_LINE_BYTES_MAX;
+
+/// What an instance wrote as an error of late, which its stream and its calls add to.
+#[derive(Clone, Debug, Default)]
+pub struct SharedSaid(Arc<Mutex<Said>>);
+
+impl SharedSaid {
+    /// Takes in what the instance wrote.
+    pub fn add(&self, bytes: &[u8]) {
+        self.lock().add(bytes, Instant::now());
+    }
+
+    /// Takes in one whole line.
+    pub fn add_line(&self, line: &[u8]) {
+        self.lock().add_line(line, Instant::now());
+    }
+
+    /// Returns the last lines of what was said just now.
+    pub fn lines(&self) -> Vec<String> {
+        self.lock().lines(Instant::now())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// One of the two streams of an instance. What it writes is cut to lines, and is never waited for.
 #[derive(Clone)]
@@ -22,17 +49,22 @@ pub struct LogStream(Arc<Shared>);
 struct Shared {
     module: Arc<Module>,
     level: LogLevel,
+    /// Where it is kept for the case that the instance fails.
+    said: Option<SharedSaid>,
     /// The start of a line.
     begun: Mutex<Vec<u8>>,
 }
 
 impl LogStream {
-    /// Returns a stream whose lines have `level`.
-    pub fn new(module: &Arc<Module>, level: LogLevel) -> LogStream {
-        LogStream(Arc::new(Shared { module: Arc::clone(module), level, begun: Mutex::default() }))
+    /// Returns a stream whose lines have `level`, and are kept in `said`.
+    pub fn new(module: &Arc<Module>, level: LogLevel, said: Option<SharedSaid>) -> LogStream {
+        LogStream(Arc::new(Shared { module: Arc::clone(module), level, said, begun: Mutex::default() }))
     }
 
     fn take(&self, bytes: &[u8]) {
+        if let Some(said) = &self.0.said {
+            said.add(bytes);
+        }
         let mut begun = self.0.begun.lock().unwrap_or_else(PoisonError::into_inner);
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ended) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -12,7 +13,6 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 use super::module::{Module, Transport};
-use crate::limits;
 
 /// Lets an instance of `module` make sockets, and look up names. With a gate, it waits there before it takes a port.
 pub fn permit(wasi: &mut WasiCtxBuilder, module: &Arc<Module>, gate: Option<Gate>) {
@@ -68,9 +68,9 @@ impl Gate {
 }
 
 impl Porter {
-    /// Waits until the program is at the gate, or for [`limits::HANDOVER_TIME_MAX`]. Returns whether it has not ended.
-    pub async fn wait(&mut self) -> bool {
-        timeout(limits::HANDOVER_TIME_MAX, self.asked.recv()).await.map_or(true, |asked| asked.is_some())
+    /// Waits until the program is at the gate, or for so long. Returns whether it has not ended.
+    pub async fn wait(&mut self, at_most: Duration) -> bool {
+        timeout(at_most, self.asked.recv()).await.map_or(true, |asked| asked.is_some())
     }
 
     /// Lets the program pass, from here on.

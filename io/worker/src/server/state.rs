@@ -12,7 +12,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use super::blocks::state::BlockState;
 use super::cap::Cap;
 use super::egress::Egress;
-use super::log_stream::LogStream;
+use super::log_stream::{LogStream, SharedSaid};
 use super::message_memory::MessageMemory;
 use super::module::Module;
 use super::sockets::{self, Gate};
@@ -37,6 +37,8 @@ pub struct ServerState {
     pub tcp: Arc<ConnectionTable>,
     /// The cap on its memories and tables.
     pub cap: Cap,
+    /// What it wrote as an error of late.
+    pub said: SharedSaid,
     /// Where it waits for the version before it to leave, if it is a program.
     pub gate: Option<Gate>,
     /// The module that it is an instance of.
@@ -56,7 +58,9 @@ impl ServerState {
     /// Returns the node's side of an instance that has not done anything.
     pub fn new(module: &Arc<Module>, sockets: Sockets, egress: Egress) -> ServerState {
         let mut wasi = WasiCtx::builder();
-        wasi.stdout(LogStream::new(module, LogLevel::Info)).stderr(LogStream::new(module, LogLevel::Warn));
+        let said = SharedSaid::default();
+        wasi.stdout(LogStream::new(module, LogLevel::Info, None));
+        wasi.stderr(LogStream::new(module, LogLevel::Warn, Some(said.clone())));
         for (name, value) in &module.properties {
             wasi.env(name, value);
         }
@@ -81,6 +85,7 @@ impl ServerState {
             egress,
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
+            said,
             gate,
             module: Arc::clone(module),
         }

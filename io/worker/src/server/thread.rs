@@ -180,7 +180,10 @@ impl Servers {
     /// instead, the node hears of that, and the others go on.
     async fn hand_over(&mut self, module: &Module, program: &mut Program) {
         let has_others = self.running.values().any(|running| running.name == module.name.name);
-        if has_others && program.is_at_gate().await {
+        if !has_others {
+            // One that ends at once is refused with its own words, and not installed first.
+            program.is_at_gate(limits::SETTLE_TIME_MAX).await;
+        } else if program.is_at_gate(limits::HANDOVER_TIME_MAX).await {
             self.stop(module).await;
         }
     }

@@ -36,12 +36,14 @@ pub struct LogBuffer {
     tokens: u32,
     refilled: Instant,
     left_out: u64,
+    /// The last line of level `error`, also if it was left out; none or one.
+    error: Vec<String>,
 }
 
 impl LogBuffer {
     /// Returns an empty buffer with a full bucket.
     pub fn new(now: Instant) -> LogBuffer {
-        LogBuffer { lines: Vec::new(), tokens: limits::LOG_LINES_BURST, refilled: now, left_out: 0 }
+        LogBuffer { lines: Vec::new(), tokens: limits::LOG_LINES_BURST, refilled: now, left_out: 0, error: Vec::new() }
     }
 
     /// Takes a line, as one line of at most [`limits::LOG_LINE_BYTES_MAX`] bytes.
@@ -49,6 +51,9 @@ impl LogBuffer {
     /// # Errors
     /// The module writes too many lines; this one is counted and left out.
     pub fn push(&mut self, now: Instant, level: LogLevel, bytes: &[u8]) -> Result<(), HostError> {
+        if level == LogLevel::Error {
+            self.error = vec![one_line(bytes)];
+        }
         self.refill(now);
         if self.tokens == 0 {
             self.left_out += 1;
@@ -68,6 +73,16 @@ impl LogBuffer {
     /// Returns whether lines wait.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// Returns the last line of level `error`, also one that was left out; nothing if there is none.
+    pub fn error(&self) -> &[String] {
+        &self.error
+    }
+
+    /// Forgets that line: what comes next has nothing to do with it.
+    pub fn forget_error(&mut self) {
+        self.error.clear();
     }
 
     /// Says how many lines were left out, for the end of an instance.
@@ -117,6 +132,17 @@ mod tests {
         assert_eq!(lines[0].text, "1001 lines left out: the module writes too many");
         assert_eq!(lines[1].text, "again");
         assert!(log.is_empty());
+    }
+
+    #[test]
+    fn the_last_error_is_known_also_if_it_was_left_out() {
+        let mut log = LogBuffer::new(Instant::default());
+        while log.push(Instant::default(), LogLevel::Warn, b"x").is_ok() {}
+        assert!(log.error().is_empty());
+        assert!(log.push(Instant::default(), LogLevel::Error, b"no\nkey").is_err());
+        assert_eq!(log.error(), ["no key"]);
+        log.forget_error();
+        assert!(log.error().is_empty());
     }
 
     #[test]

@@ -116,6 +116,48 @@ fn a_trap_ends_one_module_and_fails_its_packets() {
 }
 
 #[test]
+fn a_failure_names_the_modules_own_function_and_its_last_error() {
+    let fields = r#"(data (i32.const 1024) "no key\n\1b[2J")
+        (func $_ZN5guard5rules5parse17h0123456789abcdefE
+            (drop (call $log (i32.const 0) (i32.const 1024) (i32.const 11)))
+            (drop (call $log (i32.const 1) (i32.const 1024) (i32.const 2)))
+            (call $_ZN4core9panicking9panic_fmt17h0123456789abcdefE))
+        (func $_ZN4core9panicking9panic_fmt17h0123456789abcdefE (call $rust_begin_unwind))
+        (func $rust_begin_unwind unreachable)"#;
+    let guest = guest_with("(call $_ZN5guard5rules5parse17h0123456789abcdefE)", fields);
+    let mut chain = Setup::new().chain(&[(0, &guest)]);
+    let mut bench = Bench::new(&[(1, &[0; 20])]);
+    bench.run(&mut chain);
+    let refusal = &bench.failed[0].1;
+    let words = "no key  [2J (wasm trap: wasm `unreachable` instruction executed in guard::rules::parse)";
+    assert_eq!((refusal.kind, refusal.detail.as_str()), (RefusalKind::Trapped, words));
+    assert_eq!(refusal.context[0], "in guard::rules::parse");
+    assert!(refusal.context[1].starts_with("in function ") && refusal.context.len() == 2, "{:?}", refusal.context);
+}
+
+#[test]
+fn an_error_of_an_earlier_call_has_nothing_to_do_with_a_failure() {
+    let process = "(if (i32.eqz (i32.load8_u (i32.const 131136)))
+        (then (drop (call $log (i32.const 0) (i32.const 1024) (i32.const 2)))) (else unreachable))";
+    let mut chain = Setup::new().chain(&[(0, &guest(process))]);
+    let mut bench = Bench::new(&[(1, &[0; 20])]);
+    assert_eq!(bench.run(&mut chain)[0].answer, Answer::Pass);
+    let mut bench = Bench::new(&[(1, &[1; 20])]);
+    bench.run(&mut chain);
+    assert!(bench.failed[0].1.detail.starts_with("wasm trap: "), "{:?}", bench.failed);
+}
+
+#[test]
+fn a_recursion_without_end_leaves_a_bounded_context() {
+    let fields = "(func $deep (call $deep))";
+    let mut chain = Setup::new().chain(&[(0, &guest_with("(call $deep)", fields))]);
+    let mut bench = Bench::new(&[(1, &[0; 20])]);
+    bench.run(&mut chain);
+    let refusal = &bench.failed[0].1;
+    assert_eq!((refusal.context.len(), refusal.context[15].as_str()), (16, "in deep"));
+}
+
+#[test]
 fn a_module_that_fails_is_no_way_around_the_ones_behind_it() {
     let trap = bad_module("trap-on-packet.wat");
     let mut chain = Setup::new().chain(&[(0, &trap), (1, &per_packet(DROP_ODD))]);

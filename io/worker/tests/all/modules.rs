@@ -48,6 +48,28 @@ fn a_test_that_fails_shows_the_packet() {
 }
 
 #[test]
+fn a_module_that_does_not_start_says_why() {
+    let folder = repository().join("modules");
+    build(&folder);
+    let capture = folder.join("echo/tests/back.in.pcap");
+    let output = Command::new(env!("CARGO_BIN_EXE_netserv-worker"))
+        .arg("test")
+        .arg("--wasm")
+        .arg(wasm(&folder, "echo"))
+        .arg("--input")
+        .arg(&capture)
+        .arg("--output")
+        .arg(&capture)
+        .args(["--property", "port=high"])
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let detail =
+        "property `port` has the value `high`, which is not understood (the module refused to start, with code 1)";
+    assert_eq!((&report["failure"]["kind"], &report["failure"]["detail"]), (&"trapped".into(), &detail.into()));
+}
+
+#[test]
 fn a_tcp_test_that_fails_shows_the_bytes() {
     let folder = repository().join("modules");
     build(&folder);

@@ -154,7 +154,7 @@ impl Workbench {
                 Outcome::Refreshed { .. } => "unchanged",
                 Outcome::Replaced { .. } => "replaced",
                 Outcome::Refused(refusal) => {
-                    let cause = format!("the node refuses it: {}: {}", refusal.kind, refusal.detail);
+                    let cause = format!("the node refuses it: {}", refusal.in_full());
                     return Err(Failure::new(cause, refusal.kind.fix()).with_exit(Exit::NodeRefused));
                 }
                 Outcome::Removed

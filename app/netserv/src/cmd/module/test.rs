@@ -18,7 +18,7 @@ use super::build::{PartFile, Source};
 use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
-use crate::report::count;
+use crate::report::{count, write_context};
 
 /// Run a module's tests: recorded packets in, expected packets out; the same for requests and for TCP connections
 ///
@@ -263,6 +263,7 @@ fn show_packet(test: &TestReport, with_flavour: bool, output: &mut Output) {
 fn show_faults(test: &TestReport, output: &mut Output) {
     if let Some(failure) = &test.failure {
         output.line(format!("      cause: {}: {}", failure.kind, one_line(&failure.detail)));
+        write_context(failure, 6, output);
         output.line(format!("      fix: {}", failure.kind.fix()));
     }
     for (name, (expected, actual)) in &test.wrong_counters {

@@ -258,7 +258,7 @@ fn named(refusal: &Refusal, what: &What) -> Refusal {
     let detail = names.iter().enumerate().rev().fold(refusal.detail.clone(), |detail, (before, name)| {
         detail.replace(&format!("part {}", before + 1), &name.to_string())
     });
-    Refusal::new(refusal.kind, detail)
+    Refusal::new(refusal.kind, detail).with_context(&refusal.context)
 }
 
 #[cfg(test)]

@@ -234,8 +234,8 @@ impl Workers {
 pub(super) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
     let refusal = exit.refusal();
     match (exit.cause, culprit) {
-        (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
-        (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
+        (ExitCause::Code(EXIT_STALLED), _) => Refusal { kind: RefusalKind::Stalled, ..refusal },
+        (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal { kind: RefusalKind::Trapped, ..refusal },
         (ExitCause::Code(_) | ExitCause::Signal(_), None)
         | (ExitCause::OutOfMemory | ExitCause::OutOfCpuTime | ExitCause::Unknown, _) => refusal,
     }

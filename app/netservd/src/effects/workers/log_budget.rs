@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
-use netserv_model::WorkerId;
 use netserv_model::effect::ModuleSlot;
+use netserv_model::{Refusal, WorkerId};
 use netserv_wire::container::frames::LogLevel;
 
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
@@ -21,6 +21,14 @@ pub struct LogEntry {
     pub level: LogLevel,
     /// The text.
     pub text: String,
+}
+
+impl LogEntry {
+    /// Returns the line that says why a module failed.
+    pub fn of_failure(worker: &WorkerId, slot: ModuleSlot, refusal: &Refusal) -> LogEntry {
+        let text = format!("failed: {}", refusal.in_full());
+        LogEntry { worker: worker.clone(), slot: Some(slot), level: LogLevel::Error, text }
+    }
 }
 
 /// The lines of one container in the second that goes on.

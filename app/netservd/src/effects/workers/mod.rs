@@ -491,17 +491,15 @@ impl Workers {
             }
             FromWorker::Failed { slot, refusal } => {
                 // Its text is the worker's, so it is made one line again here.
-                let refusal = Refusal::new(refusal.kind, refusal.detail);
+                let refusal = refusal.clean();
+                self.log_of(worker, LogEntry::of_failure(worker, slot, &refusal));
                 self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
                 self.metered.end(worker, Some(slot));
                 self.tell_news(worker, generation, WorkerNews::Failed { slot, refusal });
                 self.drop_listeners(worker, Some(slot));
             }
             FromWorker::Log { slot, level, text } => {
-                let entry = LogEntry { worker: worker.clone(), slot, level, text };
-                if let Some(entry) = running.log.spend(Instant::now(), entry) {
-                    self.log(&entry);
-                }
+                self.log_of(worker, LogEntry { worker: worker.clone(), slot, level, text });
             }
             FromWorker::Stats { slot, packets, counters, server } => {
                 if running.pinned.contains_key(&slot) {
@@ -518,6 +516,14 @@ impl Workers {
             FromWorker::MediaCancel { job } => self.cancel_media(worker, job),
             FromWorker::Told { slot, seq, verdict } => self.told(worker, slot, seq, verdict),
             FromWorker::Notify { slot, message } => self.notified(worker, slot, message),
+        }
+    }
+
+    /// Writes a line of a worker's, if its container may write one more.
+    fn log_of(&mut self, worker: &WorkerId, entry: LogEntry) {
+        let Some(running) = self.workers.get_mut(worker) else { return };
+        if let Some(entry) = running.log.spend(Instant::now(), entry) {
+            self.log(&entry);
         }
     }
 

@@ -32,6 +32,9 @@ impl wit::Host for ServerState {
             Level::Info => LogLevel::Info,
             Level::Debug => LogLevel::Debug,
         };
+        if level == LogLevel::Error {
+            self.said.add_line(line.as_bytes());
+        }
         self.module.log(level, line.as_bytes());
         Ok(())
     }

@@ -126,7 +126,7 @@ mod tests {
             let mut waiting = Waiting { exchange: Arc::clone(&state.module.messages), gate: Some(gate) };
             assert!(tokio::time::timeout(Duration::from_millis(5), waiting.ready()).await.is_err());
             assert_eq!(state.receive().unwrap(), None);
-            assert!(porter.wait().await, "who waits for messages is ready to take over");
+            assert!(porter.wait(Duration::from_secs(1)).await, "who waits for messages is ready to take over");
             porter.open();
             waiting.ready().await;
             assert_eq!(state.receive().unwrap(), Some(b"news".to_vec()));

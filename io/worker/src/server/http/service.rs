@@ -24,7 +24,7 @@ use super::body::{RequestBody, ResponseBody};
 use super::connection::{Progress, Underway};
 use crate::limits;
 use crate::packet::engine::one_line;
-use crate::server::component::{CheckedComponent, failure, is_full, started};
+use crate::server::component::{CheckedComponent, failed, is_full, started};
 use crate::server::egress::{Egress, Origin};
 use crate::server::engine::ServerEngine;
 use crate::server::module::Module;
@@ -92,7 +92,7 @@ impl HttpService {
         let made = self.engine.pace(self.pre.instantiate_async(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
         let took = began.elapsed();
-        started(made, &store.data().cap).map(|_| took)
+        started(made, store.data()).map(|_| took)
     }
 
     /// Returns the module.
@@ -226,7 +226,7 @@ impl HttpService {
         // Before the store is dropped, and with it what the body comes from.
         broken.store(true, Ordering::Release);
         match &handled {
-            Ended::Failed(error) => self.tell(&failure(error, &store.data().cap).to_string()),
+            Ended::Failed(error) => self.tell(&failed(error, store.data()).in_full()),
             Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
             Ended::Full if store.data().cap.is_crowded() => {
                 self.tell("a request ended for want of memory that other instances have");

@@ -20,7 +20,7 @@ use super::table::{Connection, ConnectionTable, Sides};
 use super::wit::{Action, Decision, Flow, Side};
 use crate::limits;
 use crate::packet::engine::one_line;
-use crate::server::component::{CheckedComponent, failure, started};
+use crate::server::component::{CheckedComponent, failed, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
 use crate::server::module::Module;
@@ -97,7 +97,7 @@ macro_rules! call_in {
             match timeout($service.patience(), called).await {
                 Ok(Ok(value)) => Some(value),
                 Ok(Err(error)) => {
-                    $service.fail(failure(&error, &store.data().cap));
+                    $service.fail(failed(&error, store.data()));
                     None
                 }
                 Err(_) => {
@@ -130,7 +130,7 @@ impl TcpService {
         let mut store = engine.store(state);
         let made = engine.pace(pre.instantiate(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
-        let instance = started(made, &store.data().cap)?;
+        let instance = started(made, store.data())?;
         let service = Arc::new(TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),

@@ -189,6 +189,8 @@ fn a_component_that_fails_costs_one_request() {
     assert!(status(&broken) == 200 && !broken.ends_with("0\r\n\r\n"), "the end does not look like one");
     assert_eq!(worker.counts().failed, 6);
     worker.wait_for_line("unreachable");
+    let line = worker.wait_for_line("on request (wasm trap");
+    assert!(line.contains("panicked at ") && line.contains("Guest>::handle"), "{line}");
     worker.wait_for_line("no answer");
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
+use netserv_wire::container::frames::FromWorker;
 use netserv_worker::limits::HANDOVER_TIME_MAX;
 
 use super::{Spec, Worker, connect, free_port, wait_until_closed};
@@ -64,16 +65,32 @@ fn a_program_that_ends_fails_its_module() {
         let mut worker = Worker::start();
         worker.send_load(&spec);
         let mut answer = worker.answer();
-        if matches!(answer, netserv_wire::container::frames::FromWorker::Loaded { .. }) {
+        if matches!(answer, FromWorker::Loaded { .. }) {
             answer = worker.answer();
         }
-        let netserv_wire::container::frames::FromWorker::Failed { refusal, .. } = answer else { panic!("{answer:?}") };
+        let FromWorker::Failed { refusal, .. } = answer else { panic!("{answer:?}") };
         assert_eq!(refusal.kind, RefusalKind::Trapped);
         assert!(refusal.detail.contains(expected), "{how}: {}", refusal.detail);
         worker.wait_for_line("hello: unknown");
         worker.load(&program());
         worker.wait_for_line("listening");
     }
+}
+
+/// Goal: a program that panics at once is refused with its own words and the function that it panicked in, and does not
+/// count as installed before.
+#[test]
+fn a_program_that_panics_at_once_is_refused_with_its_words() {
+    let spec = program().property("end", "panic").property("whom", "\u{1b}[2Jjane");
+    let mut worker = Worker::start();
+    worker.send_load(&spec);
+    let FromWorker::Failed { refusal, .. } = worker.answer() else { panic!("it counts as running") };
+    assert_eq!(refusal.kind, RefusalKind::Trapped);
+    let words =
+        r"no key for \u{1b}[2Jjane (wasm trap: wasm `unreachable` instruction executed in server_program::main)";
+    assert!(refusal.detail.contains("panicked at ") && refusal.detail.ends_with(words), "{}", refusal.detail);
+    assert!(refusal.context.contains(&"in server_program::main".to_owned()), "{:?}", refusal.context);
+    assert_eq!(refusal, refusal.clone().clean());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::one_line;
 use crate::output::{Output, Style};
+use crate::report::write_context;
 use crate::units::format_micros;
 
 /// Lines of a body that are shown.
@@ -60,6 +61,7 @@ impl Report {
         output.line(format!("{word}  {name}"));
         if let Some(failure) = &self.failure {
             output.line(format!("      cause: {}: {}", failure.kind, one_line(&failure.detail)));
+            write_context(failure, 6, output);
             output.line(format!("      fix: {}", failure.kind.fix()));
         }
         self.differences.iter().for_each(|line| output.line(format!("      {}", one_line(line))));
