@@ -7,7 +7,7 @@ mod common;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
-use common::{Driver, eventually, refusal, request_as, serving_net};
+use common::{Driver, ask_udp, eventually, refusal, request_as, serving_net};
 use netserv_lab::netns::{Lab, host_port};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_model::api::{Reloaded, RequestResult};
@@ -15,7 +15,11 @@ use netserv_model::container_link::is_container_link;
 use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::{RefusalKind, UserId};
 
-over_each_driver!(a_network_comes_and_goes_with_a_users_modules, a_killed_node_keeps_addresses_and_leaves_no_link);
+over_each_driver!(
+    a_network_comes_and_goes_with_a_users_modules,
+    a_killed_node_keeps_addresses_and_leaves_no_link,
+    a_packet_part_answers_at_its_containers_addresses
+);
 
 /// Goal: what a user is granted decides whether there is a network, who gets in, and for how long.
 fn a_network_comes_and_goes_with_a_users_modules(driver: Driver) {
@@ -103,6 +107,42 @@ fn a_killed_node_keeps_addresses_and_leaves_no_link(driver: Driver) {
     assert!(net.links().is_empty());
 }
 
+/// Goal: `self` in a filter is the container, whatever its addresses are on a node; one without a network has none.
+fn a_packet_part_answers_at_its_containers_addresses(driver: Driver) {
+    let test = "a_packet_part_answers_at_its_containers_addresses";
+    let Some(mut net) = Net::start(test, driver, &["10.99.7.0/29", "fd99:7::/64"]) else { return };
+    let refused = refusal(&net.setup_filtered(&net.plain, "echo", "dst self"));
+    assert!(refused.kind == RefusalKind::NoNetwork && refused.detail.contains("`listen`"), "{refused}");
+
+    // The port is in the manifest's filter, `udp port 44444`.
+    assert_done(&net.setup_filtered(&net.server, "echo", "dst self"));
+    let answers = |net: &Net| {
+        let [status] = &net.status(&net.server)[..] else { panic!("one module") };
+        assert_eq!(status.filters[0].to_string(), "udp dst self port 44444");
+        assert_eq!(status.addresses.len(), 2);
+        for address in status.addresses.clone() {
+            eventually(&format!("{address} answers"), || {
+                ask_udp(&net.lab, "sender", address, 44_444, "hello").as_deref() == Some("hello")
+            });
+            assert_eq!(ask_udp(&net.lab, "sender", address, 44_445, "hello"), None, "another port");
+        }
+    };
+    answers(&net);
+    let worker = net.worker_in("10.99.7.1".parse().unwrap()).unwrap();
+    Command::new("kill").args(["-9", &worker.to_string()]).status().unwrap();
+    eventually("another worker runs it", || {
+        let status = &net.status(&net.server)[0];
+        status.restarts > 0 && status.state == ModuleState::Running
+    });
+    answers(&net);
+    net.lab.kill("node", "netservd").unwrap();
+    net.lab.restart_netservd("node").unwrap();
+    eventually("the module runs again", || {
+        net.status(&net.server).first().is_some_and(|status| status.state == ModuleState::Running)
+    });
+    answers(&net);
+}
+
 /// `sender – node – receiver`, and users: one who may serve, one more, and one who may nothing.
 struct Net {
     lab: Lab,
@@ -149,11 +189,14 @@ impl Net {
     }
 
     fn setup(&self, user: &LabUser, module: &str, port: u16) -> RequestResult {
+        self.setup_filtered(user, module, &format!("udp dst {}/32 port {}", self.lab.v4("sender"), 44000 + port))
+    }
+
+    fn setup_filtered(&self, user: &LabUser, module: &str, filter: &str) -> RequestResult {
         let package = self.package(user, module);
         let url = self.lab.publish("sender", &package).unwrap();
         let (file, receiver) = (package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
-        let filter = format!("udp dst {}/32 port {}", self.lab.v4("sender"), 44000 + port);
-        request_as(&self.lab, user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter])
+        request_as(&self.lab, user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", filter])
     }
 
     fn remove(&self, user: &LabUser, module: &str) -> RequestResult {
