@@ -317,7 +317,8 @@ fn start_modules(
     let wishes = Box::new(wishes(networks.clone(), events.clone()));
     let news = news.clone();
     let held = repository.clone();
-    let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored };
+    let node = config.about.info(&config.node);
+    let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored, node };
     workers::start(parts, &config.blocks, jobs, inbox)?;
     Ok((ModuleOwners { packages, networks, workers }, repository))
 }

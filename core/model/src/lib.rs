@@ -18,6 +18,7 @@ pub mod flavour;
 pub mod ids;
 pub mod limits;
 pub mod manifest;
+pub mod node_info;
 pub mod notify;
 pub mod off_path;
 pub mod policy;

@@ -4,14 +4,14 @@
 //! The counts are kept in kv state under keys such as `10.1.0.2 10.2.0.1 61`, so that they outlive an upgrade of the
 //! module, and are shown as counters of the same names as far as there are enough. Property `sample=100` looks at one
 //! packet in a hundred and counts it as a hundred; `netserv tell … --topic sample 100` changes that while it runs, and 0 switches
-//! it off until another number comes.
+//! it off until another number comes. Topic `where` has it say on which node it runs.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_sdk::{
-    Counter, Packet, PacketModule, StartError, Verdict, control, ip, kv, netserv_module, property, timer,
+    Counter, Packet, PacketModule, StartError, Verdict, control, ip, kv, netserv_module, node, property, timer,
 };
 
 /// The module.
@@ -64,6 +64,10 @@ impl PacketModule for NetMonitor {
                 self.sample = sample;
                 self.until_sample = if sample > 0 { sample } else { u64::MAX };
                 format!("sample is {sample}")
+            }
+            ("where", _) => {
+                let uplink = node::fact("uplink").unwrap_or_default();
+                format!("{} in {}, uplink {uplink}", node::id(), node::place())
             }
             ("sample", None) => "sample is a number".to_owned(),
             _ => format!("nothing is known of {}", message.topic),
@@ -153,6 +157,10 @@ mod tests {
 
     use super::*;
 
+    fn owned((key, value): (&str, &str)) -> (String, String) {
+        (key.to_owned(), value.to_owned())
+    }
+
     fn packet(host: u8, ttl: u8) -> Vec<u8> {
         udp(&format!("10.1.0.{host}:1"), "10.2.0.1:5060", ttl, b"x")
     }
@@ -223,6 +231,8 @@ mod tests {
         assert_eq!(tell(&mut module, "sample", b"0"), 20);
         assert_eq!(tell(&mut module, "sample", b"many"), 20);
         assert_eq!(tell(&mut module, "other", b"1"), 20);
+        fake::with(|node| node.info = [("id", "n1"), ("place", "berlin"), ("fact.uplink", "10G")].map(owned).into());
+        assert_eq!(tell(&mut module, "where", b""), 20);
         assert_eq!(tell(&mut module, "sample", b"1\n"), 40);
         let said: Vec<String> = fake::with(|node| node.notified.clone())
             .into_iter()
@@ -230,7 +240,8 @@ mod tests {
             .collect();
         assert_eq!(said[..2], ["sample: sample is 10", "sample: sample is 0"]);
         assert_eq!(said[2..4], ["sample: sample is a number", "other: nothing is known of other"]);
-        fake::with(|node| assert_eq!(node.counter("packets"), 100));
+        assert_eq!(said[4], "where: n1 in berlin, uplink 10G");
+        fake::with(|node| assert_eq!(node.counter("packets"), 120));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::{PACKET_BYTES_MAX, Packet, PacketModule, Verdict, control};
 pub struct Node {
     /// What the module can read.
     pub properties: BTreeMap<String, String>,
+    /// What the module is told of its node: `id`, `place`, `addresses`, `fact.NAME`.
+    pub info: BTreeMap<String, String>,
     /// Nanoseconds on both clocks.
     pub now_ns: u64,
     /// What the next random bytes are made of.
@@ -138,6 +140,13 @@ pub(crate) fn random(into: &mut [u8]) -> i32 {
 pub(crate) fn property_get(key: &[u8], into: &mut [u8]) -> i32 {
     with(|node| {
         let value = std::str::from_utf8(key).ok().and_then(|key| node.properties.get(key));
+        value.map_or(NOT_FOUND, |value| put(value.as_bytes(), into))
+    })
+}
+
+pub(crate) fn node_info(key: &[u8], into: &mut [u8]) -> i32 {
+    with(|node| {
+        let value = std::str::from_utf8(key).ok().and_then(|key| node.info.get(key));
         value.map_or(NOT_FOUND, |value| put(value.as_bytes(), into))
     })
 }

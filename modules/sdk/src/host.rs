@@ -22,6 +22,10 @@ pub(crate) fn property(key: &str) -> Option<Vec<u8>> {
     value(|into| calls::property_get(key.as_bytes(), into)).ok()
 }
 
+pub(crate) fn node_info(key: &str) -> Option<Vec<u8>> {
+    value(|into| calls::node_info(key.as_bytes(), into)).ok()
+}
+
 pub(crate) fn counter_open(name: &str) -> Result<u32, Error> {
     let code = calls::counter_open(name.as_bytes());
     u32::try_from(code).map_err(|_| Error::from_code(code))

@@ -37,6 +37,7 @@ pub mod ip;
 pub mod kv;
 pub mod log;
 pub mod messages;
+pub mod node;
 mod packet;
 pub mod property;
 pub mod random;

@@ -50,6 +50,7 @@ mod wasm {
             pub(crate) safe fn wall_ns() -> u64;
             pub(super) fn random(into: *mut u8, length: usize) -> i32;
             pub(super) fn property_get(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn node_info(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
             pub(super) fn counter_open(name: *const u8, length: usize) -> i32;
             pub(crate) safe fn counter_add(counter: u32, amount: u64) -> i32;
             pub(crate) safe fn counter_set(counter: u32, value: u64) -> i32;
@@ -104,6 +105,11 @@ mod wasm {
     pub(crate) fn property_get(key: &[u8], into: &mut [u8]) -> i32 {
         // SAFETY: the node reads `key`, writes `into` and nothing else.
         unsafe { raw::property_get(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn node_info(key: &[u8], into: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `key`, writes `into` and nothing else.
+        unsafe { raw::node_info(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
     }
 
     pub(crate) fn counter_open(name: &[u8]) -> i32 {

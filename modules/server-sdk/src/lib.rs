@@ -48,7 +48,8 @@ pub mod control {
 #[doc(inline)]
 pub use bindings::imports::netserv::{
     compress::codec as compress, crypto::crypto, hash::digest as hash, kv::store as kv, log::log, media::media,
-    messages::exchange as messages, metrics::counters, properties::properties, search::search, sip::parser as sip,
+    messages::exchange as messages, metrics::counters, node::info as node, properties::properties, search::search,
+    sip::parser as sip,
 };
 #[doc(inline)]
 pub use bindings::imports::{netserv::cache::store as cache, wasi};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
+pub mod about;
 mod applications;
 pub mod blocks;
 pub mod domain;
@@ -27,6 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::NEIGHBOURS_MAX;
+use about::About;
 use blocks::Blocks;
 pub use role::Role;
 pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
@@ -75,6 +77,8 @@ pub struct Config {
     pub flavours: Vec<Flavour>,
     /// The worker's executable; empty means `netserv-worker` beside `netservd`.
     pub worker: PathBuf,
+    /// What modules are told of the node.
+    pub about: About,
     /// GIST and the NSLP.
     pub signaling: Signaling,
     /// The forwarding plane.
@@ -103,6 +107,7 @@ impl Default for Config {
             socket: "/run/netserv/netservd.sock".into(),
             flavours: Flavour::ALL.to_vec(),
             worker: PathBuf::new(),
+            about: About::default(),
             signaling: Signaling::default(),
             dataplane: Dataplane::default(),
             osgi: Osgi::default(),
@@ -232,6 +237,7 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         self.check_network()?;
+        self.about.info(&self.node).check().map_err(|error| anyhow!("about: {error}"))?;
         self.blocks.check()?;
         self.policy(&|_| Vec::new())?;
         let signaling = &self.signaling;

@@ -10,8 +10,9 @@ use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, MODULE_NOTIFY_B
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_model::request::{PacketCounts, ServerCounts};
-use netserv_model::{Filter, ModuleRef, Refusal};
+use netserv_model::{Filter, ModuleName, ModuleRef, Refusal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,6 @@ pub const DESCRIPTORS_MAX: usize = 64;
 /// What a node tells a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "frame", rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(clippy::large_enum_variant, reason = "one frame is there at a time, and soon bytes")]
 pub enum ToWorker {
     /// Load a module. The datagram carries one descriptor for each of its parts, files open for reading.
     /// Answered by [`FromWorker::Loaded`] or [`FromWorker::Failed`].
@@ -110,10 +110,17 @@ pub enum ToWorker {
         /// The message.
         message: ControlMessage,
     },
+    /// What the modules are told of their node that are loaded from here on.
+    Node {
+        /// What.
+        info: NodeInfo,
+    },
     /// The messages that the module gets first which is loaded into a place next.
     Kept {
         /// The module's place.
         slot: ModuleSlot,
+        /// The module, so that no other one gets them whose load comes in place of one that was not sent.
+        module: ModuleName,
         /// At most [`CONTROL_TOPICS_MAX`], in order of their numbers.
         messages: Vec<ControlMessage>,
     },
@@ -323,7 +330,8 @@ impl ToWorker {
             }
             ToWorker::Unload { slot } | ToWorker::Tell { slot, .. } => check_slot(*slot)?,
             ToWorker::Order { slots } => check_order(slots)?,
-            ToWorker::Kept { slot, messages } => {
+            ToWorker::Node { info } => info.check().map_err(FrameError::Malformed)?,
+            ToWorker::Kept { slot, messages, .. } => {
                 check_slot(*slot)?;
                 check_kept(messages)?;
             }
@@ -636,6 +644,9 @@ mod tests {
             ToWorker::Lane,
             tell(3),
             kept(2),
+            ToWorker::Node {
+                info: NodeInfo { id: "n1".to_owned(), place: "berlin".to_owned(), ..NodeInfo::default() },
+            },
             ToWorker::Shutdown,
         ]
         .into_iter()
@@ -647,7 +658,7 @@ mod tests {
         let message =
             |seq| ControlMessage { topic: "limit".parse().unwrap(), seq, body: vec![0xff; CONTROL_BYTES_MAX] };
         let messages = (0..messages).map(|seq| message(u64::try_from(seq).unwrap())).collect();
-        ToWorker::Kept { slot: ModuleSlot(1), messages }
+        ToWorker::Kept { slot: ModuleSlot(1), module: "example.org/m".parse().unwrap(), messages }
     }
 
     fn tell(bytes: usize) -> ToWorker {

@@ -325,7 +325,7 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
-                ToWorker::Kept { .. } => {}
+                ToWorker::Kept { .. } | ToWorker::Node { .. } => {}
                 ToWorker::Tell { slot, message } => {
                     let (seq, verdict) = (message.seq, TellVerdict::NoInbox);
                     self.control.send(&FromWorker::Told { slot, seq, verdict });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_model::{Instant, Now};
 use wasmtime::{Memory, ResourceLimiter};
 
@@ -152,6 +153,8 @@ pub struct Host {
     pub messages: Arc<Exchange>,
     /// What it is told, and tells the requester of its SETUP.
     pub control: Arc<ControlPort>,
+    /// What it is told of its node.
+    pub node: Arc<NodeInfo>,
     /// Its counters.
     pub counters: Counters,
     /// Its timers.
@@ -202,6 +205,7 @@ impl Host {
             kv,
             messages: Arc::default(),
             control: Arc::default(),
+            node: Arc::default(),
             counters: Counters::default(),
             timers: Timers::default(),
             work: Workplace::default(),

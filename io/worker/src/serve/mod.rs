@@ -21,8 +21,9 @@ use netserv_model::control::ControlMessage;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_model::request::PacketCounts;
-use netserv_model::{Instant, Refusal, RefusalKind};
+use netserv_model::{Instant, ModuleName, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, TellVerdict, ToWorker};
 use rustix::event::{PollFd, PollFlags};
 
@@ -86,6 +87,7 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         cache: CacheSource::at(store.join(CACHE_FILE)),
         servers: Servers::new(Arc::clone(&wake), memory_bytes),
         wake,
+        node: Arc::default(),
     };
     sys::give_back_program();
     worker.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
@@ -110,11 +112,13 @@ struct Worker {
     /// What modules are told, by their places.
     ports: BTreeMap<ModuleSlot, Arc<ControlPort>>,
     /// What the modules begin with that are loaded next.
-    kept: BTreeMap<ModuleSlot, Vec<ControlMessage>>,
+    kept: BTreeMap<ModuleSlot, (ModuleName, Vec<ControlMessage>)>,
     cache: Arc<CacheSource>,
     servers: Servers,
     /// What wakes this thread.
     wake: Arc<Wakeup>,
+    /// What modules are told of their node.
+    node: Arc<NodeInfo>,
 }
 
 impl Worker {
@@ -231,6 +235,9 @@ impl Worker {
             }
         }
         for (slot, port) in &self.ports {
+            if !self.control.has_room() {
+                break;
+            }
             for message in port.take_notifies() {
                 self.control.send(&FromWorker::Notify { slot: *slot, message });
             }
@@ -286,8 +293,9 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
-                ToWorker::Kept { slot, messages } => drop(self.kept.insert(slot, messages)),
+                ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
                 ToWorker::Tell { slot, message } => self.tell(slot, message),
+                ToWorker::Node { info } => self.node = Arc::new(info),
                 ToWorker::Order { slots } => {
                     self.settle()?;
                     self.rounds.chain.sort(&slots);
@@ -327,11 +335,13 @@ impl Worker {
     fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
         let (slot, name) = (parts.profile.slot, &parts.profile.name.name);
+        let kept = self.kept.remove(&slot).filter(|(module, _)| module == name).map(|(_, messages)| messages);
         let shared = Shared {
             kv: self.kv.open(name, parts.state_schema),
             messages: self.exchanges.open(name),
-            control: Arc::new(ControlPort::new(self.kept.remove(&slot).unwrap_or_default(), Arc::clone(&self.wake))),
+            control: Arc::new(ControlPort::new(kept.unwrap_or_default(), Arc::clone(&self.wake))),
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
+            node: Arc::clone(&self.node),
         };
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);
@@ -379,7 +389,8 @@ impl Worker {
 
     /// Starts the part of a module that sees packets: one instance, or one for each lane if it is parallel.
     fn start(&mut self, slot: ModuleSlot, part: PacketPart) -> Result<Vec<Instance>, Refusal> {
-        let PacketPart { code, profile, parallel, shared: Shared { kv, messages, control, .. } } = part;
+        let PacketPart { code, profile, parallel, shared } = part;
+        let Shared { kv, messages, control, node, .. } = shared;
         messages.tell_again();
         let lanes = self.memory.lanes();
         let count = if parallel { lanes } else { 1 };
@@ -395,8 +406,8 @@ impl Worker {
         for _ in 0..count {
             let (properties, kv, messages) = (profile.properties.clone(), kv.clone(), Arc::clone(&messages));
             let host = Host::new(properties, profile.limits, kv, Clock::System, Entropy::System);
-            let control = Arc::clone(&control);
-            let host = Host { messages, control, lanes: if count > 1 { 1 } else { lanes }, ..host };
+            let (control, node) = (Arc::clone(&control), Arc::clone(&node));
+            let host = Host { messages, control, node, lanes: if count > 1 { 1 } else { lanes }, ..host };
             // Each may take as long as a call.
             self.rounds.around.enter(slot);
             let started = Instance::start(&checked, host);

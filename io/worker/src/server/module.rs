@@ -10,6 +10,7 @@ use netserv_model::ModuleRef;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::filter::{Filter, Flow};
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_model::request::ServerCounts;
 use netserv_wire::container::frames::{LogLevel, ServerLoad};
 
@@ -53,6 +54,8 @@ pub struct Module {
     pub messages: Arc<Exchange>,
     /// What it is told, and tells the requester of its SETUP.
     pub control: Arc<ControlPort>,
+    /// What it is told of its node.
+    pub node: Arc<NodeInfo>,
     /// Its share of the cache.
     pub cache: Arc<CacheHandle>,
     /// The counters of its server part.
@@ -85,6 +88,7 @@ impl Module {
             kv: shared.kv,
             messages: shared.messages,
             control: shared.control,
+            node: shared.node,
             cache: shared.cache,
             counters: Mutex::default(),
             coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
@@ -198,6 +202,8 @@ pub struct Shared {
     pub control: Arc<ControlPort>,
     /// The module's share of the cache.
     pub cache: Arc<CacheHandle>,
+    /// What this version is told of its node.
+    pub node: Arc<NodeInfo>,
 }
 
 impl Shared {

@@ -215,7 +215,7 @@ fn is_in_packet_abi(name: &str) -> bool {
 }
 
 /// Beginnings of the names of functions that packet modules import, with their blocks.
-const FUNCTIONS: [(&str, &str); 15] = [
+const FUNCTIONS: [(&str, &str); 16] = [
     ("log", "log"),
     ("monotonic_", "clock"),
     ("wall_", "clock"),
@@ -227,13 +227,14 @@ const FUNCTIONS: [(&str, &str); 15] = [
     ("inject", "inject"),
     ("message_", "messages"),
     ("control_", "control"),
+    ("node_", "node"),
     ("find", "match"),
     ("patterns_", "match"),
     ("sip_", "sip"),
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 14] = [
+const PACKAGES: [(&str, &str); 15] = [
     ("netserv:cache", "cache"),
     ("netserv:compress", "compress"),
     ("netserv:control", "control"),
@@ -244,6 +245,7 @@ const PACKAGES: [(&str, &str); 14] = [
     ("netserv:media", "media"),
     ("netserv:messages", "messages"),
     ("netserv:metrics", "metrics"),
+    ("netserv:node", "node"),
     ("netserv:properties", "properties"),
     ("netserv:search", "match"),
     ("netserv:sip", "sip"),

@@ -29,6 +29,7 @@ use ipnet::IpNet;
 use netserv_container::{ControlError, Process};
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
+use netserv_model::node_info::NodeInfo;
 use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::usage::NetworkMeter;
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, UserId, WorkerId};
@@ -114,6 +115,8 @@ pub struct WorkersParts {
     pub logs: Logs,
     /// The directory of what users keep on disk; nothing if nobody may.
     pub stored: Option<PathBuf>,
+    /// What modules are told of the node, but for the addresses of their containers.
+    pub node: NodeInfo,
 }
 
 /// Starts the thread. It ends when `jobs` is closed.

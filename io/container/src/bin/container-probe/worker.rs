@@ -56,6 +56,7 @@ pub(crate) fn serve() -> ExitCode {
                 | ToWorker::Lane
                 | ToWorker::Tell { .. }
                 | ToWorker::Kept { .. }
+                | ToWorker::Node { .. }
                 | ToWorker::MediaStarted { .. }
                 | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => return ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ mod inject;
 mod kv;
 mod log;
 mod messages;
+mod node;
 mod property;
 mod random;
 mod sip;
@@ -33,6 +34,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     kv::add(linker)?;
     messages::add(linker)?;
     control::add(linker)?;
+    node::add(linker)?;
     timer::add(linker)?;
     find::add(linker)?;
     sip::add(linker)?;

@@ -14,6 +14,7 @@ mod log;
 mod media;
 mod messages;
 mod metrics;
+mod node;
 mod properties;
 mod search;
 mod sip;
@@ -52,13 +53,14 @@ const BLOCKS: &[Block] = &[
     Block { package: "media", name: "media", add: media::add_to_linker },
     Block { package: "messages", name: "messages", add: messages::add_to_linker },
     Block { package: "metrics", name: "metrics", add: metrics::add_to_linker },
+    Block { package: "node", name: "node", add: node::add_to_linker },
     Block { package: "properties", name: "properties", add: properties::add_to_linker },
     Block { package: "search", name: "match", add: search::add_to_linker },
     Block { package: "sip", name: "sip", add: sip::add_to_linker },
     Block { package: "tcp", name: "tcp", add: tcp::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
-const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
+const OF_EVERYBODY: [&str; 3] = ["log", "node", "properties"];
 
 /// Adds the interfaces of `blocks`, and of those that each component has.
 ///

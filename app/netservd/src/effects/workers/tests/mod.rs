@@ -208,6 +208,7 @@ impl Rig {
             events: sender,
             logs: logs.clone(),
             stored: None,
+            node: NodeInfo::default(),
         };
         let workers = Workers::new(parts, super::media::Media::new(&Blocks::default()));
         let (next_effect, _packets, _plane) = (0, packets, plane);
