@@ -125,7 +125,7 @@ impl ControlLoop {
 
     /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
     /// machine. `stored` is what the node kept when it last ran.
-    pub async fn run(mut self, stored: Stored, mut inbox: Inbox, mut answers: mpsc::UnboundedReceiver<Answer>) {
+    pub async fn run(mut self, stored: Stored, mut inbox: Inbox<Event>, mut answers: mpsc::UnboundedReceiver<Answer>) {
         if !stored.installed.is_empty() {
             tracing::info!(modules = stored.installed.len(), "restoring what was installed");
         }

@@ -358,7 +358,7 @@ fn start_signaling(
     config: &Config,
     addresses: LocalAddresses,
     passage: Option<Passage>,
-    ways: SignalingWays,
+    ways: SignalingWays<Event>,
 ) -> Result<SignalIo> {
     let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
     let socket = SignalSocket::open(signal_config).context(

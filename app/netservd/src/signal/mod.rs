@@ -75,7 +75,7 @@ impl SignalIo {
         ports: Ports,
         router_alert: RouterAlert,
         addresses: LocalAddresses,
-        ways: SignalingWays,
+        ways: SignalingWays<Event>,
     ) -> Result<SignalIo> {
         let socket = Arc::new(socket);
         let fd = readable(&*socket)?;
