@@ -25,7 +25,7 @@ pub struct DomainPolicy {
     pub let_out: Methods,
     /// What of the response stack outsiders see.
     pub show: Show,
-    /// What strangers outside learn by PROBE.
+    /// What strangers outside learn.
     pub strangers: Strangers,
 }
 
@@ -150,7 +150,8 @@ pub enum Show {
     Count,
 }
 
-/// What a PROBE of a stranger outside leads to, by what it asks. A stranger is who proves to be no user of the node's.
+/// What a PROBE of a stranger outside leads to, by what it asks; other requests ask which nodes there are. A stranger is who does
+/// not prove to be a user of the node's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Strangers {
@@ -177,6 +178,12 @@ impl Strangers {
         }
     }
 
+    /// Returns whether a stranger is told that a node is there.
+    fn learn_presence(&self, probe: &Probe) -> bool {
+        let asked = if probe.ask.is_empty() { &[Ask::Nodes][..] } else { &probe.ask };
+        asked.iter().any(|ask| self.of(*ask) != Learns::Nothing)
+    }
+
     /// Returns whether a stranger is told of the ways between nodes, which belongs to the question which there are.
     fn learn_hops(&self, probe: &Probe) -> bool {
         self.nodes == Learns::All && (probe.ask.is_empty() || probe.ask.contains(&Ask::Nodes))
@@ -184,11 +191,10 @@ impl Strangers {
 
     /// Returns what a node's entry tells a stranger; nothing if not even that the node is there.
     fn entry(&self, probe: &Probe, mut report: NodeReport) -> Option<NodeReport> {
-        let asked: BTreeSet<Ask> = probe.ask.iter().copied().collect();
-        let asked = if asked.is_empty() { BTreeSet::from([Ask::Nodes]) } else { asked };
-        if asked.iter().all(|ask| self.of(*ask) == Learns::Nothing) {
+        if !self.learn_presence(probe) {
             return None;
         }
+        let asked: BTreeSet<Ask> = probe.ask.iter().copied().collect();
         let told = |ask: Ask| asked.contains(&ask) && self.of(ask) == Learns::All;
         if !told(Ask::Load) {
             report.load = None;
@@ -252,7 +258,8 @@ impl DomainPolicy {
     pub fn shown_outside(&self, stack: Stack, own: bool, stranger: Option<&Probe>) -> Stack {
         let Stack { entries, foreign, mut withheld, incomplete, end } = stack;
         let inside = entries.len().saturating_sub(foreign);
-        let mut hides = false;
+        // The reasons name nodes.
+        let mut hides = stranger.is_some_and(|probe| !self.strangers.learn_presence(probe));
         let mut shown = Vec::new();
         let tells_hops = stranger.is_none_or(|probe| self.strangers.learn_hops(probe));
         // A hop is what the node before it says, and of entry 0, what whoever gets the answer sees itself.
@@ -297,14 +304,43 @@ impl DomainPolicy {
     pub fn names_nodes(&self) -> bool {
         self.show == Show::All
     }
+
+    /// Returns whether outsiders are told of nodes beside the path; `stranger` as in [`DomainPolicy::shown_outside`].
+    #[must_use]
+    pub fn names_nodes_beside(&self, stranger: Option<&Probe>) -> bool {
+        self.names_nodes() && stranger.is_none_or(|probe| self.strangers.learn_presence(probe))
+    }
 }
 
-/// Returns what a stranger asked, if whoever sent this request is not proven by this node's own outcome to be its user.
+/// Returns what a stranger asked, if whoever sent this request is not proven by this node's own outcome to be its user. What is no
+/// PROBE asks which nodes there are: all of them answer.
 #[must_use]
-pub fn stranger<'a>(body: &'a Body, is_signed: bool, own: Option<&Outcome>) -> Option<&'a Probe> {
-    let Body::Probe(probe) = body else { return None };
-    let is_proven = is_signed && own.is_some_and(Outcome::is_ok);
-    (!is_proven).then_some(probe)
+pub fn stranger(body: &Body, is_signed: bool, own: Option<&Outcome>) -> Option<Probe> {
+    let (asks, is_proven) = match body {
+        Body::Probe(probe) => (probe.clone(), is_signed && own.is_some_and(Outcome::is_ok)),
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => {
+            (Probe::default(), own.is_some_and(|own| proves(is_signed, own)))
+        }
+    };
+    (!is_proven).then_some(asks)
+}
+
+/// Returns whether a controller that says this has checked the user's signature, or does without. An old request that comes anew
+/// may come from anybody who saw it.
+fn proves(is_signed: bool, own: &Outcome) -> bool {
+    let unproven = [
+        RefusalKind::BadRequest,
+        RefusalKind::Unsigned,
+        RefusalKind::UnknownUser,
+        RefusalKind::BadSignature,
+        RefusalKind::StaleRequest,
+        RefusalKind::Replayed,
+        RefusalKind::NotANode,
+        RefusalKind::OutsideDomain,
+        RefusalKind::Timeout,
+    ];
+    let is_unproven = matches!(own, Outcome::Refused(refusal) if unproven.contains(&refusal.kind));
+    (own.is_ok() && !own.is_not_targeted()) || (is_signed && !is_unproven)
 }
 
 #[cfg(test)]

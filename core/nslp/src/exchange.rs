@@ -388,7 +388,7 @@ impl Exchange {
     }
 
     /// Returns what a stranger asked, if this node does not know who asks.
-    pub(crate) fn stranger(&self) -> Option<&Probe> {
+    pub(crate) fn stranger(&self) -> Option<Probe> {
         let own = if let Own::Reported(report) = &self.own { Some(&report.outcome) } else { None };
         domain::stranger(self.message.body(), self.is_signed() && self.is_vouched, own)
     }

@@ -11,7 +11,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
-use netserv_model::request::{Hop, NodeReport, Outcome, PathEnd, Request};
+use netserv_model::request::{Hop, NodeReport, Outcome, PathEnd, Probe, Request};
 use netserv_model::target::Target;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
@@ -280,6 +280,7 @@ impl Nslp {
             report.address = exchange.address.unwrap_or(report.address);
             Own::Reported(Box::new(report))
         };
+        self.turn(now.instant, key);
         self.finish_if_ready(now.instant, key);
     }
 
@@ -624,7 +625,9 @@ impl Nslp {
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
         let answer = Response { entries, incomplete, ..Response::empty(from.session, nonce) };
-        self.send_answer(&from.mri, &answer, from.asker, &Shown { own: true, stranger: None });
+        // Nobody has proven anything.
+        let shown = Shown { own: true, stranger: Some(Probe::default()) };
+        self.send_answer(&from.mri, &answer, from.asker, &shown);
     }
 }
 

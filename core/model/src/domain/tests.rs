@@ -166,8 +166,25 @@ fn who_proves_to_be_nobody_is_a_stranger() {
     ] {
         assert_eq!(stranger(&probe, is_signed, own).is_some(), expected);
     }
+    // Whoever asks for something else learns as much as by asking for nodes, until the controller knows it.
     let remove = Body::Remove(Remove { module: "example.org/m".parse().unwrap() });
-    assert_eq!(stranger(&remove, false, Some(&refused)), None, "who may remove something is asked for in `take`");
+    let refused = |kind| Outcome::Refused(Refusal::new(kind, "why"));
+    for (is_signed, own, expected) in [
+        (true, Some(Outcome::Removed), false),
+        (false, Some(Outcome::Removed), false),
+        (true, Some(refused(RefusalKind::NotInstalled)), false),
+        (false, Some(refused(RefusalKind::NotInstalled)), true),
+        (true, Some(refused(RefusalKind::UnknownUser)), true),
+        (true, Some(refused(RefusalKind::BadSignature)), true),
+        (true, Some(refused(RefusalKind::OutsideDomain)), true),
+        (true, Some(refused(RefusalKind::Replayed)), true),
+        (true, Some(Outcome::NotTargeted { reason: String::new() }), false),
+        (false, Some(Outcome::NotTargeted { reason: String::new() }), true),
+        (true, None, true),
+    ] {
+        let asked = stranger(&remove, is_signed, own.as_ref());
+        assert_eq!(asked, expected.then(Probe::default), "{is_signed} {own:?}");
+    }
 }
 
 fn entry(node: &str, outcome: Outcome) -> NodeReport {

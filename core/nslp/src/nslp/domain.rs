@@ -28,7 +28,7 @@ impl Nslp {
     pub(super) fn answer_exchange(&mut self, key: ExchangeKey, requested: &Mri, answer: &Response, asker: Asker) {
         let shown = self.exchanges.get(&key).map_or_else(Shown::default, |exchange| Shown {
             own: exchange.has_own_entry(),
-            stranger: exchange.stranger().cloned(),
+            stranger: exchange.stranger(),
         });
         self.send_answer(requested, answer, asker, &shown);
     }
@@ -56,7 +56,7 @@ impl Nslp {
 fn outside_view(policy: &DomainPolicy, answer: Response, shown: &Shown) -> Response {
     let Response { session, nonce, entries, incomplete, end, mut withheld, foreign, returned, mut beside, unknown } =
         answer;
-    if !policy.names_nodes() {
+    if !policy.names_nodes_beside(shown.stranger.as_ref()) {
         beside.nodes.drain(..).for_each(|beside| withheld.add(&beside.report.outcome));
     }
     let stack = Stack { entries, foreign, withheld, incomplete, end };

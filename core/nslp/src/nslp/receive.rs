@@ -174,7 +174,8 @@ impl Nslp {
         let (session, nonce) = key;
         let beside = Off { missing, ..Off::default() };
         let answer = Response { incomplete, beside, ..Response::empty(session, nonce) };
-        self.send_answer(&from.mri, &answer, from.asker, &Shown { own: false, stranger: None });
+        let stranger = self.exchanges.get(&key).and_then(Exchange::stranger);
+        self.send_answer(&from.mri, &answer, from.asker, &Shown { own: false, stranger });
     }
 
     pub(super) fn handle_local_duplicate(

@@ -22,7 +22,18 @@ impl Nslp {
         if !asked || !by_peer || !is_open || exchange.is_last() != Some(true) {
             return;
         }
-        let returning = match self.start_return(now, key) {
+        let is_stranger = exchange.is_outside && exchange.stranger().is_some();
+        if is_stranger && matches!(exchange.own, Own::Unasked | Own::Pending) {
+            // Who asks the controller has still to say.
+            return;
+        }
+        let returning = if is_stranger {
+            let detail = format!("{} sends nothing back for strangers outside of its domain", self.config.node);
+            Err(Refusal::new(RefusalKind::OutsideDomain, detail))
+        } else {
+            self.start_return(now, key)
+        };
+        let returning = match returning {
             Ok(returning) => returning,
             Err(refusal) => Returning::Known(ReturnStack { incomplete: Some(refusal), ..ReturnStack::default() }),
         };

@@ -138,6 +138,49 @@ fn strangers_outside_learn_less_than_users_and_those_inside() {
     assert_eq!((answer.entries[0].load, answer.entries[0].outcome.is_ok()), (None, false));
 }
 
+/// Goal: who is told nothing by PROBE learns nothing by other requests, malformed and looped ones included; users do.
+#[test]
+fn strangers_learn_no_more_by_other_requests_than_by_probe() {
+    let strangers = Strangers { nodes: Learns::Nothing, ..Strangers::default() };
+    let request = |builder: RequestBuilder, nonce: u8| {
+        let unsigned = builder.user(&"jane".parse().unwrap()).build(UnixTime(0), Nonce([nonce; 16])).unwrap();
+        unsigned.with_signature(netserv_model::Signature([0; 64])).unwrap().as_str().to_owned()
+    };
+    let setup = || {
+        let digest = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
+        RequestBuilder::setup(&"example.org/m@1.0.0".parse().unwrap(), "https://x", digest, Duration::from_secs(60))
+    };
+    let remove = || RequestBuilder::remove(&"example.org/m".parse().unwrap());
+    let refused = |kind| Outcome::Refused(Refusal::new(kind, "jane"));
+    for (nonce, builder, outcome, is_known) in [
+        (1, setup(), refused(RefusalKind::UnknownUser), false),
+        (2, setup(), refused(RefusalKind::BadSignature), false),
+        (3, setup(), refused(RefusalKind::QuotaExceeded), true),
+        (4, setup(), Outcome::Installed { lease_s: 60 }, true),
+        (5, remove(), refused(RefusalKind::BadSignature), false),
+        (6, remove(), Outcome::Removed, true),
+    ] {
+        let mut node = border(|policy| policy.strangers = strangers);
+        node.receive(&flow(), 8, request(builder, nonce).as_bytes());
+        let (asked, sent) = (node.asked(), node.sent_request());
+        node.status(sent.handle, SendStatus::NoPeer(NoPeerReason::Timeout));
+        node.report(asked, NodeReport { outcome, ..report("me", "0.0.0.0") });
+        let Ok(Payload::Response(answer)) = Payload::parse(&node.sent().data) else { panic!("no answer") };
+        assert_eq!((answer.entries.len(), answer.withheld.nodes), (usize::from(is_known), u32::from(!is_known)));
+        let why = answer.incomplete.unwrap().detail;
+        assert_eq!(why.contains("me "), is_known, "{why}");
+    }
+    // What this node refuses by itself.
+    for text in [probe(1).replace("NETSERV/1", "NETSERV/1\nnothing"), probe(1)] {
+        let mut node = border(|policy| (policy.strangers, policy.take.probe) = (strangers, nobody()));
+        node.receive(&flow(), 8, text.as_bytes());
+        let answer = node.sent_response();
+        assert_eq!((names(&answer.entries), answer.withheld.nodes), (vec![], 1));
+        let why = answer.incomplete.unwrap().detail;
+        assert!(!why.contains("me "), "{why}");
+    }
+}
+
 #[test]
 fn what_is_not_let_out_stays_inside_and_the_stack_says_so() {
     let mut node = border(|policy| policy.let_out.probe = nobody());

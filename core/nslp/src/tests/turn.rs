@@ -381,11 +381,37 @@ fn a_node_on_both_ways_refuses_on_the_second_as_on_the_first() {
 #[test]
 fn what_came_from_outside_is_from_outside_on_its_way_back() {
     let mut node = Node::new(|_| {});
-    node.asked_of(&out(), "may-return: true\norigin: outside\n", &round_trip(1));
-    node.asked();
+    node.asked_of(&out(), "may-return: true\norigin: outside\n", &setup(1));
+    let request = node.asked();
     let handle = node.sent_all()[0].0;
     node.no_peer(handle);
+    assert_eq!(node.sent_all(), [], "who asks is not known yet");
+    node.report(request, NodeReport { outcome: Outcome::Installed { lease_s: 600 }, ..report("me", "0.0.0.0") });
     let sent = node.sent_all();
     let [(_, session, _, Payload::Request(envelope, _))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((*session, envelope.is_outside), (back_session(), true));
+}
+
+#[test]
+fn nothing_is_sent_back_for_strangers_outside() {
+    let unknown = Outcome::Refused(Refusal::new(RefusalKind::UnknownUser, "no user `jane` here"));
+    for (text, outcome) in [(round_trip(1), Outcome::Probed), (setup(1), unknown)] {
+        for controller_is_first in [false, true] {
+            let mut node = Node::new(|_| {});
+            node.asked_of(&out(), "may-return: true\norigin: outside\n", &text);
+            let request = node.asked();
+            let handle = node.sent_all()[0].0;
+            let own = NodeReport { outcome: outcome.clone(), ..report("me", "0.0.0.0") };
+            if controller_is_first {
+                node.report(request, own);
+                node.no_peer(handle);
+            } else {
+                node.no_peer(handle);
+                node.report(request, own);
+            }
+            let returned = node.only_answer().returned.unwrap();
+            assert_eq!(kind(returned.incomplete.as_ref()), Some(RefusalKind::OutsideDomain));
+            assert_eq!(node.nslp.counters().returns_sent, 0);
+        }
+    }
 }
