@@ -122,6 +122,8 @@ pub(crate) struct Exchange {
     pub spreading: Spreading,
     /// Neighbours that were asked and did not answer, with the flow to each.
     pub copies: BTreeMap<IpAddr, Mri>,
+    /// How far each of them may send it on.
+    pub share: Option<Spread>,
     /// What those who answered say.
     pub beside: Off,
     /// The answer, once it is finished.
@@ -280,6 +282,7 @@ impl Exchange {
             copy,
             spreading: Spreading::NotYet,
             copies: BTreeMap::new(),
+            share: None,
             beside: Off::default(),
             answer: None,
         }

@@ -487,7 +487,7 @@ impl Nslp {
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
         let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
-        let reliable = !self.retransmissions.has(key);
+        let reliable = !self.retransmissions.has((key, None));
         let route = Route { session: key.0, mri: &mri, sii: None, reliable, inside };
         self.send(Sent::Request(key), route, pieces, time_left, hops);
     }
@@ -537,7 +537,7 @@ impl Nslp {
             && matches!(exchange.beyond, Beyond::Waiting { .. })
         {
             exchange.beyond = beyond;
-            self.retransmissions.end(key);
+            self.retransmissions.end((key, None));
             self.ask(key);
             self.turn(now, key);
             self.finish_if_ready(now, key);

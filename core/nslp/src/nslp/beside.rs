@@ -29,7 +29,7 @@ impl Nslp {
         exchange.spreading = Spreading::Done;
         // Who asked spreads it, too, after this node has answered.
         let time = exchange.timer.since(now) / 2;
-        let (Some(spread), Some(budget)) = (exchange.spreads(self.config.host_only), budget_of(time)) else {
+        let Some(spread) = exchange.spreads(self.config.host_only).filter(|_| budget_of(time).is_some()) else {
             return false;
         };
         let except = exchange.next_on_path();
@@ -40,19 +40,14 @@ impl Nslp {
         self.counters.copies_over_limit += u64::try_from(wanted - count).unwrap_or(u64::MAX);
         exchange.beside.missing = u32::try_from(others.len() - count).unwrap_or(u32::MAX);
         let share = share_of(spread.copies, count);
-        let copy = Some(Spread { radius: spread.radius - 1, copies: share });
-        let passed = Some(exchange.passed.saturating_add(1));
-        let is_outside = exchange.is_outside;
-        let envelope = Envelope { budget: Some(budget), passed, copy, is_outside, ..Envelope::default() };
-        let text = envelope.emit(&exchange.message);
-        let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
+        exchange.share = Some(Spread { radius: spread.radius - 1, copies: share });
         let mut sends = Vec::new();
         for neighbour in others.into_iter().take(count) {
             let flow = PathCoupled::new(neighbour.local, neighbour.address).map(Mri::PathCoupled);
             match flow {
                 Some(mri) => {
-                    exchange.copies.insert(neighbour.address, mri.clone());
-                    sends.push((neighbour.address, mri));
+                    exchange.copies.insert(neighbour.address, mri);
+                    sends.push(neighbour.address);
                 }
                 None => exchange.beside.missing += 1,
             }
@@ -64,12 +59,25 @@ impl Nslp {
         self.timers.remove(&(exchange.timer, key));
         exchange.timer = now + time;
         self.timers.insert((exchange.timer, key));
-        for (address, mri) in sends {
+        for address in sends {
             self.counters.copies_sent += 1;
-            let route = Route { session: key.0, mri: &mri, sii: None, reliable: true, inside };
-            self.send(Sent::Copy(key, address), route, nslp::parts(&text, key.1), time, None);
+            self.send_copy(now, key, address, true);
         }
         true
+    }
+
+    /// Sends a request to a neighbour that has not answered.
+    pub(super) fn send_copy(&mut self, now: Instant, key: ExchangeKey, to: IpAddr, reliable: bool) {
+        let Some(exchange) = self.exchanges.get(&key) else { return };
+        let Some(mri) = exchange.copies.get(&to).cloned() else { return };
+        let time = exchange.timer.since(now);
+        let passed = Some(exchange.passed.saturating_add(1));
+        let (is_outside, copy) = (exchange.is_outside, exchange.share);
+        let envelope = Envelope { budget: budget_of(time), passed, copy, is_outside, ..Envelope::default() };
+        let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
+        let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
+        let route = Route { session: key.0, mri: &mri, sii: None, reliable, inside };
+        self.send(Sent::Copy(key, to), route, pieces, time, None);
     }
 
     /// Takes the answer of a neighbour, if this is one; otherwise gives it back.
@@ -92,6 +100,7 @@ impl Nslp {
     pub(super) fn settle_copy(&mut self, now: Instant, key: ExchangeKey, to: IpAddr, answer: Option<Response>) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
         let Some(mri) = exchange.copies.remove(&to) else { return };
+        self.retransmissions.end((key, Some(to)));
         exchange.beside.add(answer.map_or_else(nobody, off_of), BESIDE_MAX);
         let is_last = exchange.copies.is_empty();
         if is_last {
@@ -107,7 +116,8 @@ impl Nslp {
     pub(super) fn give_up_copies(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
         let copies = std::mem::take(&mut exchange.copies);
-        for mri in copies.into_values() {
+        for (to, mri) in copies {
+            self.retransmissions.end((key, Some(to)));
             if let Some(exchange) = self.exchanges.get_mut(&key) {
                 exchange.beside.add(nobody(), BESIDE_MAX);
                 exchange.spreading = Spreading::Done;

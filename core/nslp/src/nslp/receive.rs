@@ -254,6 +254,11 @@ impl Nslp {
     pub(super) fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
         match (self.by_handle.remove(&handle), status) {
             (None, _) | (Some(Sent::Answer | Sent::News | Sent::Copy(..)), SendStatus::Sent) => {}
+            (Some(Sent::Copy(key, to)), SendStatus::Failed(FailReason::NoConnection))
+                if self.turn_copy_to_datagrams(now, key, to) => {}
+            // The next copy may go.
+            (Some(Sent::Copy(key, to)), SendStatus::Failed(FailReason::RateLimited))
+                if self.retransmissions.has((key, Some(to))) => {}
             (Some(Sent::Copy(key, to)), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => {
                 self.settle_copy(now, key, to, None);
             }
@@ -278,7 +283,7 @@ impl Nslp {
                 if self.turn_to_datagrams(now, key) => {}
             // The next copy may go.
             (Some(Sent::Request(key)), SendStatus::Failed(FailReason::RateLimited))
-                if self.retransmissions.has(key) => {}
+                if self.retransmissions.has((key, None)) => {}
             (Some(Sent::Request(key)), SendStatus::Failed(reason)) => {
                 let again = matches!(reason, FailReason::Association | FailReason::NoAssociation);
                 let detail = format!("{} could not reach the next node, since {}", self.config.node, reason.text());

@@ -411,3 +411,49 @@ fn copies_burst_max_messages_go_beside_paths_in_a_time() {
     let later = u64::try_from(COPIES_INTERVAL.as_millis()).unwrap();
     assert_eq!(ask(later, requests + 2), (bound + 8, 8));
 }
+
+/// Goal: a neighbour beside the path that takes no connections gets the request by datagram, until it answers.
+#[test]
+fn a_neighbour_without_connections_is_asked_by_datagram() {
+    let mut node = Node::new(|config| config.beside = vec![ip("10.5.0.7")]);
+    let text = signed(OffPath { shape: Shape::Bubble, radius: 1 }, 1);
+    node.receive_within(20_000, &text);
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.no_peer(sent.handle);
+    node.report(request, report("me", "0.0.0.0"));
+    let first = node.sent();
+    assert_eq!(first.mri.addresses().unwrap(), (ip("10.0.0.1"), ip("10.5.0.7")));
+    node.by_datagram = true;
+    node.status(first.handle, SendStatus::Failed(netserv_gist::FailReason::NoConnection));
+    let again = node.sent();
+    assert_eq!((&again.mri, again.request().1), (&first.mri, text.clone()));
+    // A copy that the limiter drops is made up for by the next.
+    node.status(again.handle, SendStatus::Failed(netserv_gist::FailReason::RateLimited));
+    node.at(500);
+    let copy = node.sent();
+    assert_eq!((&copy.mri, copy.request().1), (&first.mri, text));
+    node.quiet();
+    assert_eq!(node.nslp.counters().requests_retransmitted, 1);
+    let mut answer = received(&first.mri.inverted(), 9, response(1, &["beside"]).emit().as_bytes());
+    if let Event::RecvMessage { attributes, .. } = &mut answer {
+        attributes.reliable = false;
+    }
+    node.nslp.handle_event(node.now, answer);
+    node.by_datagram = false;
+    let stack = std::iter::from_fn(|| node.nslp.poll_api_call()).find_map(|call| match call {
+        ApiCall::SendMessage { data, .. } => match Payload::parse(&data) {
+            Ok(Payload::Response(stack)) => Some(*stack),
+            other => panic!("{other:?}"),
+        },
+        ApiCall::AbortMessage { .. }
+        | ApiCall::SetStateLifetime { .. }
+        | ApiCall::InvalidateRoutingState { .. }
+        | ApiCall::AnswerQuery { .. }
+        | ApiCall::SetPeering { .. } => None,
+    });
+    let beside = stack.expect("the answer goes out").beside;
+    let told: Vec<&str> = beside.nodes.iter().map(|beside| beside.report.node.as_str()).collect();
+    assert_eq!((told, beside.missing), (vec!["beside"], 0));
+    node.at(60_000);
+    node.quiet();
+}
