@@ -9,7 +9,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NetworkRate, UserPolicy};
 use netserv_model::{Filter, PortRange, PublicKey, UserId};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One user and what it may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct User {
     #[serde(default = "eight")]
     pub modules_max: u32,
     /// The highest limits of one module.
-    #[serde(default = "module_ceiling")]
+    #[serde(default = "module_ceiling", deserialize_with = "ceiling")]
     pub module_limits: ModuleLimits,
     /// Limits of the user's container.
     #[serde(default)]
@@ -74,8 +74,45 @@ fn eight() -> u32 {
     8
 }
 
+/// Reads [`ModuleLimits`] of which keys that are not there are those of [`module_ceiling`].
+#[derive(Deserialize)]
+#[serde(remote = "ModuleLimits", deny_unknown_fields, rename_all = "kebab-case", default = "module_ceiling")]
+struct Ceiling {
+    memory_bytes: u64,
+    kv_entries: u32,
+    kv_bytes: u64,
+    timers: u32,
+    counters: u32,
+    call_ms: u32,
+    request_ms: u32,
+    requests: u32,
+    connections: u32,
+    body_bytes: u64,
+}
+
+fn ceiling<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModuleLimits, D::Error> {
+    Ceiling::deserialize(deserializer)
+}
+
 /// Twice what a manifest gets by default, so that a plain module never meets the ceiling.
 fn module_ceiling() -> ModuleLimits {
     let default = ModuleLimits::default();
     ModuleLimits { memory_bytes: 2 * default.memory_bytes, call_ms: 2 * default.call_ms, ..default }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_of_module_limits_leaves_the_others_as_they_are_without_it() {
+        let user = |more: &str| toml::from_str::<User>(&format!("name = 'jane'\nkeys = []\nprefixes = []\n{more}"));
+        let plain = user("").unwrap().module_limits;
+        assert_eq!(plain, module_ceiling());
+        assert_eq!(user("module-limits = {}").unwrap().module_limits, plain);
+        let one = user("module-limits = { timers = 7 }").unwrap().module_limits;
+        assert_eq!(one, ModuleLimits { timers: 7, ..plain });
+        let unknown = user("module-limits = { timer = 7 }").unwrap_err().to_string();
+        assert!(unknown.contains("unknown field `timer`"), "{unknown}");
+    }
 }
