@@ -36,8 +36,12 @@ pub const EVENTS_BATCH: usize = 64;
 pub const EVENT_FOLLOWERS_MAX: usize = 64;
 /// How long a client that follows the news may take to read a batch; a slower one is cut off.
 pub const EVENT_READ_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long code may take to compile.
-pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
+/// Processor time that code may take to compile, unless the operator says otherwise.
+pub const COMPILE_CPU_TIME: Duration = Duration::from_secs(60);
+/// Seconds of processor time for that at most.
+pub const COMPILE_CPU_S_MAX: u64 = 3600;
+/// How many times its processor time a compilation may take: a machine that is busy does not make code slow.
+pub const COMPILE_TIME_PER_CPU_TIME: u32 = 4;
 /// How long code may take to compile in the quick lane; then it goes to the slow one.
 pub const QUICK_COMPILE_TIME_MAX: Duration = Duration::from_millis(1500);
 /// How long a user whose code was slow to compile has no turn in the quick lane.

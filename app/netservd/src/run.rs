@@ -310,8 +310,15 @@ fn start_modules(
     };
     let (flavours, engine) = (runtimes.flavours.clone(), engine_name(config)?);
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
-    let packages =
-        Packages { repository: repository.clone(), limits, engine, keeper: keeper.clone(), flavours, compositions };
+    let packages = Packages {
+        repository: repository.clone(),
+        limits,
+        compile_cpu_time: Duration::from_secs(config.fetch.compile_cpu_s),
+        engine,
+        keeper: keeper.clone(),
+        flavours,
+        compositions,
+    };
     let packages = packages::start(packages)?;
     let (workers, jobs) = mpsc::unbounded_channel();
     let wishes = Box::new(wishes(networks.clone(), events.clone()));

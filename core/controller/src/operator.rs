@@ -36,7 +36,10 @@ impl Controller {
             Timer::Restart(key) => self.restart(&key),
             Timer::RestartWorker(worker) => self.restart_worker(&worker),
             Timer::Fetch(job) => {
-                let detail = format!("no answer within {} s", FETCH_ANSWER_TIME_MAX.as_secs());
+                let detail = format!(
+                    "not fetched and compiled within {} s; what was begun goes on: send the request again later",
+                    FETCH_ANSWER_TIME_MAX.as_secs()
+                );
                 self.fetch_overdue(job, &Refusal::new(RefusalKind::FetchFailed, detail));
             }
             Timer::Start(worker) => self.start_overdue(&worker),

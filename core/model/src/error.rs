@@ -240,7 +240,10 @@ impl RefusalKind {
                 "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator"
             }
             RefusalKind::Trapped => "find the trap with `netserv module test`",
-            RefusalKind::Stalled => "find the endless loop with `netserv module test`",
+            RefusalKind::Stalled => {
+                "find the endless loop with `netserv module test`; if it is the compiler that took too long, make the code \
+                 smaller, or ask the operator for a higher `fetch.compile-cpu-s`"
+            }
             RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
             RefusalKind::NotRunning => "try again once `netserv probe --ask modules` shows that it runs",

@@ -27,7 +27,7 @@ use netserv_model::{Flavour, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::NEIGHBOURS_MAX;
+use crate::limits::{COMPILE_CPU_S_MAX, NEIGHBOURS_MAX};
 use about::About;
 use blocks::Blocks;
 pub use role::Role;
@@ -252,6 +252,11 @@ impl Config {
             signaling.router_alert
         );
         signaling.check_bounds()?;
+        let compile_cpu_s = self.fetch.compile_cpu_s;
+        ensure!(
+            (1..=COMPILE_CPU_S_MAX).contains(&compile_cpu_s),
+            "fetch.compile-cpu-s is {compile_cpu_s}, but must be from 1 to {COMPILE_CPU_S_MAX}"
+        );
         let flavours: BTreeSet<&Flavour> = self.flavours.iter().collect();
         ensure!(flavours.len() == self.flavours.len(), "flavours has one of them twice");
         let runs = |flavour: &Flavour| *flavour != Flavour::Osgi || self.osgi.enabled;

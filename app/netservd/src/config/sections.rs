@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::applications::Applications;
 use super::domain::Domain;
 use super::tls::Tls;
+use crate::limits::COMPILE_CPU_TIME;
 
 /// Signaling: GIST (RFC 5971) and the NetServ NSLP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -296,6 +297,9 @@ pub struct Fetch {
     pub timeout_s: u64,
     /// Bytes that the store of packages may hold before the oldest unused ones go.
     pub cache_bytes_max: u64,
+    /// Seconds of processor time that the code of one package may take to compile, all threads together: 1 to 3600. A
+    /// SETUP whose code takes longer than its answer may wait is answered before; sent again, it finds the code compiled.
+    pub compile_cpu_s: u64,
 }
 
 impl Default for Fetch {
@@ -308,6 +312,7 @@ impl Default for Fetch {
             bytes_max: limits::PACKAGE_BYTES_MAX,
             timeout_s: limits::FETCH_TIME_MAX.as_secs(),
             cache_bytes_max: 1024 * 1024 * 1024,
+            compile_cpu_s: COMPILE_CPU_TIME.as_secs(),
         }
     }
 }
@@ -319,4 +324,17 @@ pub struct Network {
     /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
     #[schemars(with = "Vec<String>")]
     pub prefixes: Vec<IpNet>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn the_compilers_time_is_from_a_second_to_an_hour() {
+        for (seconds, fits) in [(0, false), (1, true), (3600, true), (3601, false), (u64::MAX / 2, false)] {
+            let config = Config::parse(&format!("[fetch]\ncompile-cpu-s = {seconds}\n"));
+            assert_eq!(config.is_ok(), fits, "{seconds}");
+        }
+    }
 }

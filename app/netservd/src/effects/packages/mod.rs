@@ -11,7 +11,7 @@ pub mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use netserv_container::BuildLimits;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
@@ -31,6 +31,8 @@ pub struct Packages {
     pub repository: Arc<Repository>,
     /// What a download may take.
     pub limits: FetchLimits,
+    /// What the compiler may take for one package, in processor time of all its threads.
+    pub compile_cpu_time: Duration,
     /// What tells one version of the worker from another; part of the names of compiled code.
     pub engine: String,
     /// Makes the compiler's containers.
@@ -164,6 +166,7 @@ mod tests {
         Packages {
             repository: Arc::new(Repository::open(&dir.join("packages"), config).unwrap()),
             limits: FetchLimits::default(),
+            compile_cpu_time: Duration::from_secs(1),
             engine: "engine".to_owned(),
             // It is never asked for a launcher.
             keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir, "no-instance"))),

@@ -14,7 +14,9 @@ use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use super::turns::Turns;
 use super::{Packages, Ready};
 use crate::effects::ticket::{Cargo, Ticket};
-use crate::limits::{COMPILE_TIME_MAX, FETCHES_MAX, FETCHES_PER_USER_MAX, QUICK_COMPILE_TIME_MAX, SLOW_USER_TIME};
+use crate::limits::{
+    COMPILE_TIME_PER_CPU_TIME, FETCHES_MAX, FETCHES_PER_USER_MAX, QUICK_COMPILE_TIME_MAX, SLOW_USER_TIME,
+};
 
 /// What is wanted of packages, or what came of it.
 pub enum PackageRequest {
@@ -220,11 +222,12 @@ impl Schedule {
 
 impl Build {
     fn make(&self, packages: &Packages, lane: CompileLane) -> Result<Option<PathBuf>, Refusal> {
+        let cpu_time = packages.compile_cpu_time;
         let time = match lane {
             CompileLane::Quick => QUICK_COMPILE_TIME_MAX,
-            CompileLane::Slow => COMPILE_TIME_MAX,
+            CompileLane::Slow => cpu_time * COMPILE_TIME_PER_CPU_TIME,
         };
-        let limits = BuildLimits { time, ..BuildLimits::CODE };
+        let limits = BuildLimits { time, cpu_time, ..BuildLimits::CODE };
         match &self.what {
             What::Compile(files) => packages.compile(files, &limits).map(|()| None),
             What::Compose { components, .. } => packages.compose(components, &limits).map(Some),
