@@ -61,7 +61,7 @@ fn features_that_are_not_known_are_named() {
     write_later(&home, "[\"intercept\"]", "[\"detour\",\"intercept\"]");
     let shown = home.netserv(&["module", "inspect", "later.nsm"]);
     let said = "error: later.nsm: the manifest requires `detour`, which this version does not know; \
-                known here: intercept, self-filter, service, tls\nfix: update NetServ there";
+                known here: intercept, intercept-tls, self-filter, service, tls\nfix: update NetServ there";
     assert!(text(&shown.stderr).starts_with(said), "{shown:?}");
     assert_eq!(shown.status.code(), Some(1));
 }

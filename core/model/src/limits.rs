@@ -32,6 +32,8 @@ pub const STACK_ENTRIES_MAX: usize = 64;
 
 /// Parts of one service.
 pub const CHAIN_PARTS_MAX: usize = 16;
+/// Names that a module serves by TLS in the place of their servers.
+pub const TLS_NAMES_MAX: usize = 64;
 /// Parts that make a chain.
 pub const CHAIN_PARTS_MIN: usize = 2;
 /// Filters of one module.

@@ -95,6 +95,11 @@ impl Manifest {
         self.server.as_ref().map_or(&[], |server| &server.intercept)
     }
 
+    /// Returns the names whose intercepted connections of TLS the module serves.
+    pub fn intercept_tls(&self) -> &[String] {
+        self.server.as_ref().map_or(&[], |server| &server.intercept_tls)
+    }
+
     /// Returns the features that the manifest's keys make use of, which its `requires` must name.
     pub fn used_features(&self) -> BTreeSet<Feature> {
         Feature::ALL.into_iter().filter(|feature| self.uses(*feature)).collect()
@@ -103,6 +108,7 @@ impl Manifest {
     fn uses(&self, feature: Feature) -> bool {
         match feature {
             Feature::Intercept => !self.intercept().is_empty(),
+            Feature::InterceptTls => !self.intercept_tls().is_empty(),
             Feature::Service => self.service.is_some(),
             Feature::SelfFilter => self.filters().iter().any(WantedFilter::names_container),
             Feature::Tls => self.server.as_ref().is_some_and(|server| server.tls),
@@ -153,6 +159,11 @@ pub struct ServerPart {
     /// Whether HTTP on its own ports is HTTPS, with the package's certificate.
     #[serde(default)]
     pub tls: bool,
+    /// Names in the package's certificate: intercepted connections of TLS to them are HTTPS for the module, too.
+    ///
+    /// Only written if there are some, as `parallel` of the packet part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept_tls: Vec<String>,
 }
 
 /// What a service is made of.

@@ -67,6 +67,7 @@ impl ProjectFile {
             intercept: server.intercept,
             on_failure: server.on_failure,
             tls: tls.is_some(),
+            intercept_tls: server.intercept_tls,
         });
         let packet = |packet: PacketSection| PacketPart {
             abi: packet.abi,
@@ -135,6 +136,9 @@ struct ServerSection {
     on_failure: FailureMode,
     /// With it, HTTP on its own ports is HTTPS.
     tls: Option<Tls>,
+    /// Names in that certificate: intercepted connections of TLS to them are HTTPS for the module, too.
+    #[serde(default)]
+    intercept_tls: Vec<String>,
 }
 
 /// The files that a server shows to its clients to prove who it is; `netserv module build` packages them.

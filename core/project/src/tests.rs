@@ -2,7 +2,7 @@
 //! What a project's file becomes, and what is refused, by line.
 
 use netserv_model::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN};
-use netserv_model::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
+use netserv_model::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX, TLS_NAMES_MAX};
 use netserv_model::manifest::Feature;
 
 use super::*;
@@ -58,6 +58,13 @@ fn the_manifest_requires_what_the_file_makes_use_of() {
         (server("intercept = []"), vec![]),
         (server("intercept = [\"tcp port 80\"]"), vec![Feature::Intercept]),
         (server("tls = { certificate = \"a.pem\", key = \"b.pem\" }"), vec![Feature::Tls]),
+        (
+            server(
+                "intercept = [\"tcp port 443\"]\nintercept-tls = [\"a.example\"]\n\
+                 tls = { certificate = \"a.pem\", key = \"b.pem\" }",
+            ),
+            vec![Feature::Intercept, Feature::InterceptTls, Feature::Tls],
+        ),
         (service(2), vec![Feature::Service]),
     ] {
         let project = Project::parse(&text).unwrap();
@@ -88,6 +95,14 @@ fn what_is_not_understood_is_refused_by_line() {
         (server(&list("listen", FILTERS_PER_MODULE_MAX + 1)), "line 13: 17 entries of server.listen, at most 16"),
         (server("intercept = [\"tcp\"]"), "line 13: server.intercept has `tcp`; write `tcp` and a port"),
         (server("intercept = [\"udp port 53\"]"), "write `tcp` and a port"),
+        (server("intercept-tls = [\"a.example\"]"), "line 13: server.intercept-tls without both server.tls and"),
+        (server("intercept-tls = [\"a b\"]"), "line 13: server.intercept-tls has `a b`; write a name"),
+        (server("intercept-tls = [\"*.example\"]"), "has `*.example`"),
+        (server("intercept-tls = [\"\"]"), "has ``"),
+        (
+            server(&format!("intercept-tls = [{}]", "\"a.example\",".repeat(TLS_NAMES_MAX + 1))),
+            "line 13: 65 entries of server.intercept-tls, at most 64",
+        ),
         (server(&list("intercept", FILTERS_PER_MODULE_MAX + 1)), "17 entries of server.intercept, at most 16"),
         (server("tls = true"), "line 13: invalid type: boolean"),
         (server("[limits]\nkv-entris = 1"), "line 14: unknown field `kv-entris`"),

@@ -97,7 +97,7 @@ fn required_features_of_later_versions_are_refused_by_name() {
         later["name"] = json!(["not", "a", "name"]);
         serde_json::to_vec(&later).unwrap()
     };
-    let known = "which this version does not know; known here: intercept, service, tls";
+    let known = "which this version does not know; known here: intercept, intercept-tls, self-filter, service, tls";
     for (requires, expected) in [
         (json!(["detour"]), format!("requires `detour`, {known}")),
         (json!(["tls", "detour"]), format!("requires `detour`, {known}")),

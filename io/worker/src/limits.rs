@@ -133,6 +133,18 @@ pub const BEAT_SLEEP_MAX: Duration = Duration::from_secs(3600);
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Header lines of an HTTP request or response.
 pub const HEADERS_MAX: usize = 100;
+/// Bytes of empty lines before a request of an intercepted connection.
+pub const EMPTY_LINE_BYTES_MAX: usize = 4;
+/// Bytes of the method of a request of an intercepted connection.
+pub const METHOD_BYTES_MAX: usize = 32;
+/// Bytes of a TLS ClientHello, with the records that it comes in.
+pub const CLIENT_HELLO_BYTES_MAX: usize = 16 * 1024;
+/// Bytes that an intercepted connection is read of at once before it is known what it is.
+pub const OPENING_BYTES: usize = 4 * 1024;
+/// How long the client of an intercepted connection may be silent before its server is connected, which may speak first.
+pub const SILENT_TIME_MAX: Duration = Duration::from_millis(250);
+/// Bytes that a connection that goes on without its module is read of at once.
+pub const RELAY_BYTES: usize = 64 * 1024;
 /// How long a client may take for a request's head, from the connection's start or the request before.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long after its deadline a request ends if telling the client takes so long: by the end of its connection, or of its

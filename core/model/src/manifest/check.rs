@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Manifest;
-use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN};
+use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN, TLS_NAMES_MAX};
 use crate::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use crate::{Filter, ModuleName, Protocol, Refusal, RefusalKind};
 
@@ -28,6 +28,7 @@ impl Manifest {
         self.check_parallel()?;
         self.check_listen()?;
         self.check_intercept()?;
+        self.check_intercept_tls()?;
         self.check_properties()?;
         self.check_requires()
     }
@@ -64,6 +65,27 @@ impl Manifest {
                 "server.intercept has `{filter}`; write `tcp` and a port, as `tcp dst PREFIX port 80`"
             ))),
             None => Ok(()),
+        }
+    }
+
+    fn check_intercept_tls(&self) -> Result<(), Refusal> {
+        let names = self.intercept_tls();
+        if names.len() > TLS_NAMES_MAX {
+            return Err(bad(format!("{} entries of server.intercept-tls, at most {TLS_NAMES_MAX}", names.len())));
+        }
+        if let Some(name) = names.iter().find(|name| !is_host_name(name)) {
+            let shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+            return Err(bad(format!(
+                "server.intercept-tls has `{shown}`; write a name as TLS clients send it, such as `www.example.org`"
+            )));
+        }
+        let (tls, intercepts) = (self.server.as_ref().is_some_and(|server| server.tls), !self.intercept().is_empty());
+        match names.is_empty() || (tls && intercepts) {
+            true => Ok(()),
+            false => Err(bad(
+                "server.intercept-tls without both server.tls and server.intercept: name the certificate that has the \
+                 names, and the connections",
+            )),
         }
     }
 
@@ -109,6 +131,13 @@ impl Manifest {
             None => Ok(()),
         }
     }
+}
+
+/// Returns whether TLS clients can ask for a name so: labels of letters, digits, `-` and `_` (RFC 6066 §3).
+fn is_host_name(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.chars().all(is_letter);
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 fn bounded<T>(what: &str, filters: &[T]) -> Result<(), Refusal> {

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum Feature {
     /// `server.intercept`: the module takes over connections between others.
     Intercept,
+    /// `server.intercept-tls`: the node speaks TLS in the place of servers.
+    InterceptTls,
     /// A filter of `packet.filters` has the word `self`.
     SelfFilter,
     /// `service`: the package is a chain of other modules.
@@ -25,12 +27,14 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature that this version knows, in the order of their names.
-    pub const ALL: [Feature; 4] = [Feature::Intercept, Feature::SelfFilter, Feature::Service, Feature::Tls];
+    pub const ALL: [Feature; 5] =
+        [Feature::Intercept, Feature::InterceptTls, Feature::SelfFilter, Feature::Service, Feature::Tls];
 
     /// Returns the feature's name in `requires`.
     pub fn as_str(self) -> &'static str {
         match self {
             Feature::Intercept => "intercept",
+            Feature::InterceptTls => "intercept-tls",
             Feature::SelfFilter => "self-filter",
             Feature::Service => "service",
             Feature::Tls => "tls",

@@ -156,6 +156,9 @@ pub struct ServerLoad {
     pub addresses: Vec<IpAddr>,
     /// Connections that it may open.
     pub connect: Vec<Filter>,
+    /// Names in its certificate that it serves by TLS in the place of their servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept_tls: Vec<String>,
 }
 
 /// What a worker tells its node.
@@ -624,6 +627,7 @@ mod tests {
                 intercept: filter("tcp dst 10.1.0.0/16 port 80"),
                 addresses: vec!["2001:db8::2".parse().unwrap()],
                 connect: filter("tcp"),
+                intercept_tls: vec!["www.example.org".to_owned()],
             }),
             blocks: BTreeSet::from(["kv".to_owned()]),
             parallel: true,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Request, Response};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use netserv_wire::container::frames::LogLevel;
@@ -29,6 +29,8 @@ use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+use super::http::hop_by_hop;
+use super::http::upstream::Upstream;
 use super::module::{Module, Transport};
 use super::tls;
 use crate::limits;
@@ -54,18 +56,18 @@ pub trait Origin: Send + Sync {
 /// Sends the requests of one instance.
 pub struct Egress {
     module: Arc<Module>,
-    origin: Option<(Authority, Arc<dyn Origin>)>,
+    upstream: Option<(Authority, Arc<Upstream>)>,
 }
 
 impl Egress {
     /// Returns what sends requests only to where the module may connect.
     pub fn new(module: &Arc<Module>) -> Egress {
-        Egress { module: Arc::clone(module), origin: None }
+        Egress { module: Arc::clone(module), upstream: None }
     }
 
     /// Sends requests to `authority` to where the intercepted flow went, too.
-    pub fn with_origin(mut self, authority: Authority, origin: Arc<dyn Origin>) -> Egress {
-        self.origin = Some((authority, origin));
+    pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>) -> Egress {
+        self.upstream = Some((authority, upstream));
         self
     }
 
@@ -73,11 +75,12 @@ impl Egress {
     fn route(&self, uri: &Uri) -> Result<Route, Error> {
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.clone();
         let tls = uri.scheme() == Some(&Scheme::HTTPS);
-        let origin = self.origin.as_ref().filter(|(own, _)| !tls && *own == authority).map(|(_, origin)| origin);
-        if origin.is_none() && !self.module.has_block("http-client") {
+        let is_same = |(own, upstream): &&(Authority, Arc<Upstream>)| upstream.is_secure == tls && *own == authority;
+        let upstream = self.upstream.as_ref().filter(is_same).map(|(_, upstream)| Arc::clone(upstream));
+        if upstream.is_none() && !self.module.has_block("http-client") {
             return Err(Error::HttpRequestDenied);
         }
-        Ok(Route { module: Arc::clone(&self.module), authority, tls, origin: origin.cloned() })
+        Ok(Route { module: Arc::clone(&self.module), authority, tls, upstream })
     }
 }
 
@@ -127,7 +130,7 @@ struct Route {
     module: Arc<Module>,
     authority: Authority,
     tls: bool,
-    origin: Option<Arc<dyn Origin>>,
+    upstream: Option<Arc<Upstream>>,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -136,8 +139,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Route {
     /// Connects in `time`, which the caller sees to.
     async fn connect(&self, time: Duration) -> Result<Box<dyn Stream>, Error> {
-        let stream = match &self.origin {
-            Some(origin) => origin.connect().await.map_err(Error::Connect)?,
+        let stream = match &self.upstream {
+            Some(upstream) => upstream.connect().await.map_err(Error::Connect)?,
             None => self.connect_as_permitted(time).await?,
         };
         // Small requests are not to wait for acknowledgements; without the option they do, and still arrive.
@@ -211,16 +214,13 @@ fn client_config() -> Result<Arc<ClientConfig>, Error> {
 }
 
 async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) -> Result<Exchange, Error> {
-    let connecting = async {
-        let stream = route.connect(patience.connect).await?;
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
-        builder.handshake(TokioIo::new(stream)).await.map_err(Error::from)
-    };
-    let connected = timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?;
-    let (sender, connection) = connected?;
     let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     *request.uri_mut() = path.into();
+    if let Some(upstream) = route.upstream.clone() {
+        let response = send_upstream(request, &route, &upstream, patience).await?;
+        return Ok((response, Box::new(std::future::ready(Ok(())))));
+    }
+    let (sender, connection) = handshake(&route, patience).await?;
 
     // The connection has to be driven while the answer is waited for, and afterwards for the answer's body.
     let mut connection = Box::pin(connection);
@@ -245,6 +245,69 @@ async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) 
     Ok((response, Box::new(rest)))
 }
 
+type Connected = (SendRequest<WasiBody>, http1::Connection<TokioIo<Box<dyn Stream>>, WasiBody>);
+
+async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error> {
+    let connecting = async {
+        let stream = route.connect(patience.connect).await?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
+        builder.handshake(TokioIo::new(stream)).await.map_err(Error::from)
+    };
+    timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?
+}
+
+/// Sends a request to the server of an intercepted connection, by the connection of the request before if that is there.
+async fn send_upstream(
+    mut request: Request<WasiBody>,
+    route: &Route,
+    upstream: &Arc<Upstream>,
+    patience: Patience,
+) -> Result<Response<WasiBody>, Error> {
+    if let Some(mut sender) = upstream.take()
+        && matches!(timeout(patience.connect, sender.ready()).await, Ok(Ok(())))
+    {
+        let again = repeated(&request);
+        let sent = timeout(patience.first_byte, sender.try_send_request(request));
+        match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
+            Ok(response) => return Ok(kept(response, sender, upstream, patience)),
+            // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
+            Err(mut error) => match error.take_message().or(again) {
+                Some(unsent) => request = unsent,
+                None => return Err(error.into_error().into()),
+            },
+        }
+    }
+    let (mut sender, connection) = handshake(route, patience).await?;
+    // It ends when nobody wants to send by it any more.
+    tokio::spawn(async move { connection.await.ok() });
+    let sent = timeout(patience.first_byte, sender.send_request(request));
+    let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
+    Ok(kept(response, sender, upstream, patience))
+}
+
+/// Returns a request once more, if it may be sent twice and is known whole.
+fn repeated(request: &Request<WasiBody>) -> Option<Request<WasiBody>> {
+    if !request.method().is_safe() || !request.body().is_end_stream() {
+        return None;
+    }
+    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+    let mut copy = Request::new(body);
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
+}
+
+fn kept(
+    response: Response<Incoming>,
+    sender: SendRequest<WasiBody>,
+    upstream: &Arc<Upstream>,
+    patience: Patience,
+) -> Response<WasiBody> {
+    answered(response, patience, Some((sender, Arc::clone(upstream))))
+}
+
 async fn answer(
     mut sender: SendRequest<WasiBody>,
     request: Request<WasiBody>,
@@ -252,15 +315,28 @@ async fn answer(
 ) -> Result<Response<WasiBody>, Error> {
     let response = timeout(patience.first_byte, sender.send_request(request));
     let response = response.await.map_err(|_| Error::ConnectionReadTimeout)??;
+    Ok(answered(response, patience, None))
+}
+
+/// Returns what the component gets of a response.
+fn answered(
+    mut response: Response<Incoming>,
+    patience: Patience,
+    keep: Option<(SendRequest<WasiBody>, Arc<Upstream>)>,
+) -> Response<WasiBody> {
+    hop_by_hop::strip(response.headers_mut());
     let mut pause = tokio::time::interval(patience.between_bytes);
     pause.reset();
-    Ok(response.map(|body| ResponseBody { body, pause }.boxed_unsync()))
+    response.map(|body| ResponseBody { body, pause, is_whole: false, keep }.boxed_unsync())
 }
 
 /// A response's body that must not pause for too long.
 struct ResponseBody {
     body: Incoming,
     pause: Interval,
+    is_whole: bool,
+    /// What to keep for the next request when it has come whole.
+    keep: Option<(SendRequest<WasiBody>, Arc<Upstream>)>,
 }
 
 impl Body for ResponseBody {
@@ -273,7 +349,10 @@ impl Body for ResponseBody {
                 self.pause.reset();
                 Poll::Ready(Some(frame.map_err(Error::from)))
             }
-            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(None) => {
+                self.is_whole = true;
+                Poll::Ready(None)
+            }
             Poll::Pending => {
                 ready!(self.pause.poll_tick(context));
                 Poll::Ready(Some(Err(Error::ConnectionReadTimeout)))
@@ -287,6 +366,15 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        let is_whole = self.is_whole || self.body.is_end_stream();
+        if let Some((sender, upstream)) = self.keep.take().filter(|_| is_whole) {
+            upstream.keep(sender);
+        }
     }
 }
 

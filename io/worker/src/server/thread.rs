@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The server thread: it starts, replaces and stops modules; their connections are tasks beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -199,18 +199,24 @@ impl Servers {
         let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
         match component.kind {
             ComponentKind::Http => {
-                let tls = tls.map(tls::acceptor).transpose()?;
+                let tls = tls.map(tls::certificate).transpose()?;
+                let tls_names = Arc::new(tls_names(module, tls.as_ref())?);
+                let tls = tls.map(|certificate| certificate.acceptor);
                 let service = Arc::new(HttpService::start(&self.engine, component, module).await?);
-                let version = Version { service, tls };
+                let version = Version { service, tls, tls_names };
                 let old = self.running.values().find_map(|running| running.site_of(&module.name.name));
                 let site = old.unwrap_or_else(|| Arc::new(HttpSite::new(version.clone())));
                 Ok(Work::Http { site, version })
             }
             ComponentKind::Tcp => {
+                no_tls_names(module)?;
                 let service = TcpService::start(&self.engine, component, module, Times::default(), ended).await?;
                 Ok(Work::Tcp(service))
             }
-            ComponentKind::Command => Ok(Work::Command(Program::start(&self.engine, component, module, ended).await?)),
+            ComponentKind::Command => {
+                no_tls_names(module)?;
+                Ok(Work::Command(Program::start(&self.engine, component, module, ended).await?))
+            }
         }
     }
 
@@ -273,6 +279,34 @@ impl Servers {
             if let Some(running) = self.running.remove(&slot) {
                 running.work.stop().await;
             }
+        }
+    }
+}
+
+/// Returns the names that an HTTP module serves by TLS in the place of their servers, in small letters.
+///
+/// # Errors
+/// [`RefusalKind::BadManifest`] with a name that is not in its certificate.
+fn tls_names(module: &Module, certificate: Option<&tls::Certificate>) -> Result<BTreeSet<String>, Refusal> {
+    let names = module.network().intercept_tls;
+    let is_covered = |name: &str| certificate.is_some_and(|certificate| certificate.covers(name));
+    match names.iter().find(|name| !is_covered(name)) {
+        Some(name) => {
+            let detail = format!("server.intercept-tls has `{name}`, which is not in the package's certificate");
+            Err(Refusal::new(RefusalKind::BadManifest, detail))
+        }
+        None => Ok(names.into_iter().map(|name| name.to_ascii_lowercase()).collect()),
+    }
+}
+
+/// # Errors
+/// [`RefusalKind::BadManifest`] if a module that does not answer HTTP requests names some.
+fn no_tls_names(module: &Module) -> Result<(), Refusal> {
+    match module.network().intercept_tls.is_empty() {
+        true => Ok(()),
+        false => {
+            let detail = "server.intercept-tls is for components that export wasi:http/incoming-handler";
+            Err(Refusal::new(RefusalKind::BadManifest, detail))
         }
     }
 }

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use netserv_model::limits::AUTHORITIES_BYTES_MAX;
 use netserv_model::{Refusal, RefusalKind};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::limits;
@@ -26,28 +28,51 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// [`RefusalKind::BadPackage`] if it is something else.
 pub fn acceptor(pem: File) -> Result<TlsAcceptor, Refusal> {
+    certificate(pem).map(|certificate| certificate.acceptor)
+}
+
+/// A certificate chain with its key.
+pub struct Certificate {
+    /// What accepts connections with it.
+    pub acceptor: TlsAcceptor,
+    own: CertificateDer<'static>,
+}
+
+impl Certificate {
+    /// Returns whether clients that want a name take the certificate for it.
+    pub fn covers(&self, name: &str) -> bool {
+        let (Ok(parsed), Ok(name)) = (ParsedCertificate::try_from(&self.own), ServerName::try_from(name)) else {
+            return false;
+        };
+        verify_server_name(&parsed, &name).is_ok()
+    }
+}
+
+/// Reads a certificate as [`acceptor`] does.
+///
+/// # Errors
+/// As there.
+pub fn certificate(pem: File) -> Result<Certificate, Refusal> {
     let mut bytes = Vec::new();
     let read = pem.take(limits::PEM_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the certificate: {error}")))?;
     if bytes.len() as u64 > limits::PEM_BYTES_MAX {
         return Err(bad(&format!("it is longer than {} bytes", limits::PEM_BYTES_MAX)));
     }
-    acceptor_from(&bytes)
+    certificate_from(&bytes)
 }
 
-fn acceptor_from(pem: &[u8]) -> Result<TlsAcceptor, Refusal> {
+fn certificate_from(pem: &[u8]) -> Result<Certificate, Refusal> {
     let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.map_err(|error| bad(&error.to_string()))?;
-    if chain.is_empty() {
-        return Err(bad("it has no certificate"));
-    }
+    let own = chain.first().cloned().ok_or_else(|| bad("it has no certificate"))?;
     let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| bad(&format!("its key: {error}")))?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| bad(&error.to_string()))?;
     let config = builder.with_no_client_auth().with_single_cert(chain, key);
     let mut config = config.map_err(|error| bad(&error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Certificate { acceptor: TlsAcceptor::from(Arc::new(config)), own })
 }
 
 /// Returns what trusts the authorities of Mozilla's list, and those in a file if it is there.
@@ -88,7 +113,7 @@ mod tests {
     #[test]
     fn what_is_no_certificate_with_a_key_is_refused() {
         for pem in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            let refusal = acceptor_from(pem.as_bytes()).map(drop).unwrap_err();
+            let refusal = certificate_from(pem.as_bytes()).map(drop).unwrap_err();
             assert_eq!(refusal.kind, RefusalKind::BadPackage, "{pem}");
         }
     }

@@ -77,7 +77,7 @@ pub fn serve(args: &Args) -> Result<(), Refusal> {
     runtime.block_on(async {
         let service = Arc::new(HttpService::start(&engine, component, &module).await?);
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let handler = Handler::Http(Arc::new(HttpSite::new(Version { service, tls })));
+        let handler = Handler::Http(Arc::new(HttpSite::new(Version { service, tls, tls_names: Arc::default() })));
         let mut ports = Listeners::default();
         let port = [args.listen.port()].into();
         ports.open((ModuleSlot(0), &module.name.name), &port, &[args.listen.ip()], &handler)?;
@@ -95,12 +95,8 @@ const LOG_PAUSE: Duration = Duration::from_millis(100);
 
 fn module(args: &Args) -> Result<Module, Refusal> {
     let everywhere = ["tcp", "udp"].map(|text| text.parse().expect("a filter"));
-    let network = ServerLoad {
-        listen: vec![],
-        intercept: vec![],
-        addresses: vec![args.listen.ip()],
-        connect: everywhere.to_vec(),
-    };
+    let network =
+        ServerLoad { addresses: vec![args.listen.ip()], connect: everywhere.to_vec(), ..ServerLoad::default() };
     let mut blocks = blocks::all();
     blocks.insert("http-client".to_owned());
     let profile = Profile {

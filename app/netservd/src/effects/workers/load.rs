@@ -120,6 +120,7 @@ impl Workers {
             intercept: server.intercept.clone(),
             addresses: self.addresses_of(user),
             connect: self.permits(user).connect,
+            intercept_tls: server.intercept_tls.clone(),
         }
     }
 }

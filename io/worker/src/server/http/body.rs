@@ -87,6 +87,11 @@ impl ResponseBody {
         ResponseBody { body, module: Arc::clone(module), broken: Some(broken), _underway: underway }
     }
 
+    /// Returns a body that no component made.
+    pub fn passed(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }
+    }
+
     /// Returns a text of the node's own.
     pub fn text(text: &'static str, module: &Arc<Module>) -> ResponseBody {
         let body = Full::new(Bytes::from_static(text.as_bytes()));

@@ -2,6 +2,13 @@
 //! Modules that answer HTTP requests: an instance for each request, connections that outlive an upgrade.
 
 pub mod body;
+pub mod client_hello;
 pub mod connection;
+pub mod hop_by_hop;
+mod intercepted;
+pub mod opening;
+mod rewound;
 pub mod service;
 pub mod site;
+mod upgrade;
+pub mod upstream;

@@ -22,10 +22,12 @@ use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
 use super::body::{RequestBody, ResponseBody};
 use super::connection::{Progress, Underway};
+use super::hop_by_hop;
+use super::upstream::Upstream;
 use crate::limits;
 use crate::packet::engine::one_line;
 use crate::server::component::{CheckedComponent, failed, is_full, started};
-use crate::server::egress::{Egress, Origin};
+use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
 use crate::server::module::Module;
 use crate::server::state::{ServerState, Sockets};
@@ -47,7 +49,7 @@ pub struct Via {
     /// Whether it came over TLS.
     pub secure: bool,
     /// Where an intercepted connection went.
-    pub origin: Option<Arc<dyn Origin>>,
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 /// How a call of a component ended that did not come back as it should.
@@ -111,7 +113,7 @@ impl HttpService {
     /// Never: what goes wrong is a response, too.
     pub async fn handle(
         self: Arc<Self>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         via: Via,
         progress: Progress,
     ) -> Result<Response<ResponseBody>, Infallible> {
@@ -127,10 +129,11 @@ impl HttpService {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
         };
         let egress = Egress::new(&self.module);
-        let egress = match via.origin {
-            Some(origin) => egress.with_origin(authority, origin),
+        let egress = match via.upstream {
+            Some(upstream) => egress.with_upstream(authority, upstream),
             None => egress,
         };
+        hop_by_hop::strip(request.headers_mut());
         let scheme = if via.secure { WasiScheme::Https } else { WasiScheme::Http };
         let request = request.map(|body| RequestBody::new(body, &self.module));
         Ok(self.answer(request, scheme, egress, turn, deadline, Some(underway)).await)

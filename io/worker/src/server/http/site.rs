@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use wasmtime_wasi_http::io::TokioIo;
 
 use super::connection::{Judgement, Progress};
 use super::service::{HttpService, Via};
+use super::{intercepted, upgrade};
 use crate::limits;
 use crate::server::accepted::Accepted;
 
@@ -41,6 +43,17 @@ pub struct Version {
     pub service: Arc<HttpService>,
     /// With it, connections that are not intercepted are HTTPS.
     pub tls: Option<TlsAcceptor>,
+    /// Names in the certificate, in small letters, whose intercepted connections are HTTPS, too.
+    pub tls_names: Arc<BTreeSet<String>>,
+}
+
+/// One of the connections that a site may have, until this is dropped.
+pub struct Place(Arc<HttpSite>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
 }
 
 impl Version {
@@ -109,14 +122,34 @@ impl HttpSite {
             turn_away(&accepted.stream, version.tls.is_some());
             return;
         }
-        let site = Arc::clone(self);
+        let (site, place) = (Arc::clone(self), Place(Arc::clone(self)));
         tokio::spawn(async move {
-            site.serve(accepted, version.tls).await;
-            site.closed();
+            match accepted.origin.clone() {
+                Some(origin) => {
+                    tokio::select! {
+                        () = intercepted::serve(&site, &version, accepted, origin) => {}
+                        () = site.ended() => {}
+                    }
+                }
+                None => site.serve(accepted, version.tls).await,
+            }
+            drop(place);
         });
     }
 
-    fn version(&self) -> Version {
+    /// Takes a further place for a connection that has one already, of which something is left beyond its requests.
+    pub fn place(self: &Arc<Self>) -> Place {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Place(Arc::clone(self))
+    }
+
+    /// Waits until the site's connections end.
+    pub async fn ended(&self) {
+        // The sender lives as long as the site.
+        let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
+    }
+
+    pub(super) fn version(&self) -> Version {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -129,25 +162,39 @@ impl HttpSite {
     async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
         // Without the option answers wait for acknowledgements, and still arrive.
         let _ = accepted.stream.set_nodelay(true);
-        // Intercepted connections are the node's to take as they are.
-        let via = Via { secure: tls.is_some() && accepted.origin.is_none(), origin: accepted.origin };
-        match tls.filter(|_| via.secure) {
-            Some(tls) => {
-                if let Ok(Ok(stream)) = timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(accepted.stream)).await {
-                    self.drive(stream, via).await;
-                }
-            }
+        let via = Via { secure: tls.is_some(), upstream: None };
+        match tls {
+            Some(tls) => self.drive_tls(accepted.stream, &tls, via).await,
             None => self.drive(accepted.stream, via).await,
         }
     }
 
+    /// Serves a connection as [`HttpSite::drive`] does, over TLS.
+    pub(super) async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        if let Ok(Ok(stream)) = timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
+            self.drive(stream, via).await;
+        }
+    }
+
     /// Serves a connection until one of both sides ends it.
-    async fn drive<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S, via: Via) {
+    pub(super) async fn drive<S>(self: &Arc<Self>, stream: S, via: Via)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let progress = Progress::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
-            self.version().service.handle(request, via.clone(), progress.clone())
+            let (site, via, progress) = (Arc::clone(self), via.clone(), progress.clone());
+            async move {
+                match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
+                    Some(upstream) => Ok(upgrade::pass(&site, request, upstream, &progress).await),
+                    None => site.version().service.handle(request, via, progress).await,
+                }
+            }
         });
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         let mut stage = self.stage.subscribe();
         let mut ending = false;
@@ -168,7 +215,7 @@ impl HttpSite {
                     ending = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                _ = ended(&self.stage), if ending => return,
+                () = self.ended(), if ending => return,
             }
         }
     }
@@ -183,11 +230,6 @@ async fn due(progress: &Progress, mut alarm: Pin<&mut Sleep>) {
         alarm.as_mut().poll(context)
     })
     .await;
-}
-
-async fn ended(stage: &watch::Sender<Stage>) {
-    // The sender lives as long as the site.
-    let _ = stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
 }
 
 /// Runs streams of HTTP/2, and resets those whose clients do not read: hyper asks a body for nothing while it cannot be

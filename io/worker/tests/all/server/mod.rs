@@ -6,6 +6,7 @@
 mod bad_input;
 mod egress;
 mod http;
+mod intercepted;
 mod parts;
 mod program;
 mod slow;
@@ -147,7 +148,7 @@ impl Worker {
         let addresses = ["127.0.0.1", "::1"].map(|address| address.parse().unwrap()).to_vec();
         let filters = |texts: Vec<String>| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Filter>>();
         let listen = filters(spec.listen.iter().map(|port| format!("tcp port {port}")).collect());
-        let server = ServerLoad { listen, intercept: vec![], addresses, connect: filters(spec.connect.clone()) };
+        let server = ServerLoad { listen, addresses, connect: filters(spec.connect.clone()), ..ServerLoad::default() };
         let parts = [(PartKind::Packet, &spec.packet), (PartKind::Server, &spec.component), (PartKind::Tls, &spec.tls)];
         let parts: Vec<(PartKind, File)> =
             parts.into_iter().filter_map(|(kind, path)| Some((kind, File::open(path.as_ref()?).unwrap()))).collect();

@@ -32,7 +32,7 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
         assert_eq!(is_parallel, parallel);
         assert_eq!((parts, told.is_some()), (expected, server.is_some()));
         assert!(blocks.iter().eq(["kv"]), "{blocks:?}");
-        let Some(ServerLoad { listen, intercept, addresses, connect }) = told else { continue };
+        let Some(ServerLoad { listen, intercept, addresses, connect, .. }) = told else { continue };
         assert_eq!((listen[0].to_string(), intercept.len()), ("tcp port 443".to_owned(), 0));
         assert_eq!((addresses, connect[0].to_string()), (vec!["198.51.100.7".parse().unwrap()], "tcp port 80".into()));
     }

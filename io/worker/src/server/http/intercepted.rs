@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Intercepted connections of an HTTP module: requests are the module's, and so is TLS for names of its own. Whatever
+//! else comes goes to the server that it was for, as it is.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::opening::{self, Opening};
+use super::rewound::Rewound;
+use super::service::Via;
+use super::site::{HttpSite, Version};
+use super::upstream::Upstream;
+use crate::limits;
+use crate::server::accepted::Accepted;
+use crate::server::egress::Origin;
+use crate::server::relay::{self, relay, reset};
+
+/// Serves a connection to its end.
+pub async fn serve(site: &Arc<HttpSite>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
+    let client = accepted.stream;
+    relay::prepare(&client);
+    let mut begun = Begun { read: Vec::new(), server: None };
+    let Ok(opening) = begun.look(&client, &*origin).await else { return reset(&client) };
+    let Begun { read, server } = begun;
+    let own = |name: &Option<String>| name.as_ref().is_some_and(|name| version.tls_names.contains(name));
+    match (opening, &version.tls) {
+        (Opening::Http, _) => {
+            let upstream = Some(Arc::new(Upstream::new(origin, false, server)));
+            site.drive(Rewound::new(read, client), Via { secure: false, upstream }).await;
+        }
+        (Opening::Tls(name), Some(tls)) if own(&name) => {
+            let upstream = Some(Arc::new(Upstream::new(origin, true, server)));
+            site.drive_tls(Rewound::new(read, client), tls, Via { secure: true, upstream }).await;
+        }
+        (Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown, _) => {
+            let counts = &version.service.module().counts;
+            match Upstream::new(origin, false, server).connect().await {
+                Ok(server) => relay(counts, client, server, &read).await,
+                Err(_) => {
+                    counts.failed();
+                    reset(&client);
+                }
+            }
+        }
+    }
+}
+
+/// What has come of a connection.
+struct Begun {
+    /// From the client.
+    read: Vec<u8>,
+    /// The server, if it was connected because the client was silent.
+    server: Option<TcpStream>,
+}
+
+impl Begun {
+    /// Waits until it is known what a connection is. It is something else, too, if the client ends or stalls before, or
+    /// if the server speaks first.
+    ///
+    /// # Errors
+    /// The client is gone, or its server cannot be reached.
+    async fn look(&mut self, client: &TcpStream, origin: &dyn Origin) -> io::Result<Opening> {
+        let mut ended = match timeout(limits::SILENT_TIME_MAX, more(client, &mut self.read)).await {
+            Ok(ended) => ended?,
+            Err(_) => {
+                let connected = timeout(limits::EGRESS_CONNECT_TIME_MAX, origin.connect()).await??;
+                relay::prepare(&connected);
+                let server = self.server.insert(connected);
+                tokio::select! {
+                    biased;
+                    ended = more(client, &mut self.read) => ended?,
+                    spoken = speaks(server) => return spoken.map(|()| Opening::Other),
+                }
+            }
+        };
+        let until = Instant::now() + limits::HEAD_TIME_MAX;
+        loop {
+            match opening::look(&self.read) {
+                Opening::Unknown if !ended => {}
+                Opening::Unknown => return Ok(Opening::Other),
+                known @ (Opening::Http | Opening::Upgrade | Opening::Tls(_) | Opening::Other) => return Ok(known),
+            }
+            ended = match timeout_at(until, more(client, &mut self.read)).await {
+                Ok(ended) => ended?,
+                Err(_) if opening::is_request(&self.read) => return Ok(Opening::Http),
+                Err(_) => return Ok(Opening::Other),
+            };
+        }
+    }
+}
+
+/// Reads what comes next behind `read`. Returns whether no more comes. Nothing is lost if this is given up.
+async fn more(client: &TcpStream, read: &mut Vec<u8>) -> io::Result<bool> {
+    loop {
+        client.readable().await?;
+        read.reserve(limits::OPENING_BYTES);
+        match client.try_read_buf(read) {
+            Ok(length) => return Ok(length == 0),
+            // It is told now and then that there is something when there is nothing.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until a server says something, or ends.
+async fn speaks(server: &TcpStream) -> io::Result<()> {
+    server.peek(&mut [0]).await.map(drop)
+}

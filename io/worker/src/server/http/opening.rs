@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an intercepted connection begins with: a request of HTTP/1, TLS, or something that is none of the node's business.
+
+use super::client_hello::{self, Hello};
+use crate::limits;
+
+/// What the first bytes of a connection are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// They can be several things.
+    Unknown,
+    /// A request of HTTP/1.0 or 1.1 that is for the module.
+    Http,
+    /// A request by which the connection becomes something else: CONNECT, or an upgrade (RFC 9110 §7.8).
+    Upgrade,
+    /// A TLS ClientHello, with the name in it.
+    Tls(Option<String>),
+    /// Something else.
+    Other,
+}
+
+/// Looks at the first bytes of a connection.
+pub fn look(bytes: &[u8]) -> Opening {
+    match client_hello::look(bytes) {
+        Hello::Named(name) => return Opening::Tls(name),
+        Hello::Incomplete if !bytes.is_empty() => return Opening::Unknown,
+        Hello::Incomplete | Hello::None => {}
+    }
+    // RFC 9112 §2.2: an empty line before the request is nothing.
+    let start =
+        bytes.iter().take(limits::EMPTY_LINE_BYTES_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let rest = &bytes[start..];
+    let line = rest.iter().position(|byte| *byte == b'\n').map(|end| &rest[..end]);
+    match request_line(line.unwrap_or(rest), line.is_some()) {
+        Some(true) => head(rest),
+        Some(false) => Opening::Unknown,
+        None => Opening::Other,
+    }
+}
+
+/// Returns whether a connection begins with the first line of a request, whatever follows.
+pub fn is_request(bytes: &[u8]) -> bool {
+    let rest = bytes.trim_ascii_start();
+    let line = rest.iter().position(|byte| *byte == b'\n').map(|end| &rest[..end]);
+    line.is_some_and(|line| request_line(line, true) == Some(true))
+}
+
+/// Returns whether a line is that of a request; nothing if it cannot be or become one.
+fn request_line(line: &[u8], is_whole: bool) -> Option<bool> {
+    let line = if is_whole { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+    let mut parts = line.splitn(3, |byte| *byte == b' ');
+    let (method, target, version) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+    let has_method = method.len() <= limits::METHOD_BYTES_MAX && method.iter().all(|byte| is_token(*byte));
+    let has_target = target.is_none_or(|target| target.iter().all(u8::is_ascii_graphic));
+    if !has_method || !has_target || (target.is_some() && method.is_empty()) {
+        return None;
+    }
+    if !is_whole {
+        let version = version.unwrap_or_default();
+        let begun = VERSIONS.iter().any(|whole| whole.starts_with(version.strip_suffix(b"\r").unwrap_or(version)));
+        return (begun && line.len() < limits::HEAD_BYTES_MAX).then_some(false);
+    }
+    (target.is_some_and(|target| !target.is_empty()) && VERSIONS.iter().any(|whole| Some(*whole) == version))
+        .then_some(true)
+}
+
+/// HTTP/2 is not among them: its requests could not be sent on as they are.
+const VERSIONS: [&[u8]; 2] = [b"HTTP/1.1", b"HTTP/1.0"];
+
+/// Looks at a head whose first line is that of a request.
+fn head(bytes: &[u8]) -> Opening {
+    if bytes.starts_with(b"CONNECT ") {
+        return Opening::Upgrade;
+    }
+    let (mut nominated, mut upgrade) = (false, false);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n').skip(1) {
+        // The last one may not have come whole.
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            return if nominated && upgrade { Opening::Upgrade } else { Opening::Http };
+        }
+        let Some((name, value)) = field(line) else { continue };
+        let value = value.to_ascii_lowercase();
+        let mut members = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        if name.eq_ignore_ascii_case(b"connection") {
+            nominated |= members.any(|member| member == b"upgrade");
+        } else if name.eq_ignore_ascii_case(b"upgrade") {
+            // RFC 9113 §3.1: who asks for HTTP/2 so does without it as well.
+            upgrade |= members.any(|member| !member.is_empty() && member != b"h2c");
+        }
+    }
+    // One that is too long is for whoever answers so.
+    if bytes.len() < limits::HEAD_BYTES_MAX { Opening::Unknown } else { Opening::Http }
+}
+
+fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    Some((&line[..colon], &line[colon + 1..]))
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client_hello::tests::hello;
+    use super::*;
+
+    fn check(bytes: &[u8], expected: &Opening) {
+        assert_eq!(look(bytes), *expected, "{:?}", String::from_utf8_lossy(bytes));
+    }
+
+    #[test]
+    fn requests_are_known_by_their_first_line_and_upgrades_by_their_head() {
+        check(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", &Opening::Http);
+        check(b"\r\nGET / HTTP/1.0\n\n", &Opening::Http);
+        check(b"PROPFIND /a?b HTTP/1.1\r\n\r\nbody", &Opening::Http);
+        check(
+            b"GET /chat HTTP/1.1\r\nConnection: keep-alive, Upgrade\r\nUPGRADE: websocket\r\n\r\n",
+            &Opening::Upgrade,
+        );
+        check(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", &Opening::Http);
+        check(b"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n", &Opening::Http);
+        check(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c, websocket\r\n\r\n", &Opening::Upgrade);
+        check(b"CONNECT a:443 HTTP/1.1\r\n", &Opening::Upgrade);
+        // A second request of the same bytes is another matter.
+        check(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", &Opening::Http);
+    }
+
+    #[test]
+    fn what_has_not_come_whole_is_waited_for() {
+        let whole = b"GET /path HTTP/1.1\r\nhost: a\r\n\r\n";
+        for length in 0..whole.len() {
+            check(&whole[..length], &Opening::Unknown);
+        }
+        let long = [b"GET / HTTP/1.1\r\nx: ", &vec![b'x'; limits::HEAD_BYTES_MAX][..]].concat();
+        check(&long, &Opening::Http);
+        let target = [b"GET /", &vec![b'x'; limits::HEAD_BYTES_MAX][..]].concat();
+        check(&target, &Opening::Other);
+        check(&target[..1000], &Opening::Unknown);
+    }
+
+    #[test]
+    fn what_is_something_else_is_known_as_early_as_can_be() {
+        for bytes in [
+            &b"\0"[..],
+            b"\xff\xfb\x01",
+            b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
+            b"EHLO client.example\r\n",
+            b"GET key\r\n",
+            b"GET / FTP",
+            b"GET  HTTP/1.1\r\n",
+            b" GET / HTTP/1.1\r\n",
+            b"GET / HTTP/1.1 x\r\n",
+            b"GET /\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"A-method-that-is-longer-than-any-of-HTTP",
+        ] {
+            check(bytes, &Opening::Other);
+        }
+    }
+
+    #[test]
+    fn tls_is_known_by_its_first_message() {
+        let bytes = hello(Some("a.example"), &[], 7);
+        check(&bytes, &Opening::Tls(Some("a.example".to_owned())));
+        check(&bytes[..bytes.len() - 1], &Opening::Unknown);
+        check(&bytes[..1], &Opening::Unknown);
+        check(&hello(None, &[], 700), &Opening::Tls(None));
+        check(&[0x16, 3, 1, 0, 4, 9], &Opening::Other);
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The server that an intercepted connection was opened to. Requests on that connection go there by one connection, one
+//! after the other, as the client's own would have.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyper::client::conn::http1::SendRequest;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use wasmtime_wasi_http::WasiBody;
+
+use crate::limits;
+use crate::server::egress::Origin;
+
+/// The server of one intercepted connection.
+pub struct Upstream {
+    origin: Arc<dyn Origin>,
+    /// Whether the client speaks TLS with the node.
+    pub is_secure: bool,
+    /// A connection that nothing was sent on.
+    fresh: Mutex<Option<TcpStream>>,
+    /// A connection on which an answer has come whole.
+    idle: Mutex<Option<SendRequest<WasiBody>>>,
+}
+
+impl Upstream {
+    /// Returns what gets to the server by `origin`, first by a connection that may be there already.
+    pub fn new(origin: Arc<dyn Origin>, is_secure: bool, fresh: Option<TcpStream>) -> Upstream {
+        Upstream { origin, is_secure, fresh: Mutex::new(fresh), idle: Mutex::default() }
+    }
+
+    /// Connects to the server.
+    ///
+    /// # Errors
+    /// It cannot be reached, in [`limits::EGRESS_CONNECT_TIME_MAX`].
+    pub async fn connect(&self) -> io::Result<TcpStream> {
+        let fresh = lock(&self.fresh).take();
+        match fresh {
+            Some(stream) => Ok(stream),
+            None => timeout(limits::EGRESS_CONNECT_TIME_MAX, self.origin.connect()).await?,
+        }
+    }
+
+    /// Takes the connection that is kept for the next request, if it is still there.
+    pub fn take(&self) -> Option<SendRequest<WasiBody>> {
+        lock(&self.idle).take().filter(|sender| !sender.is_closed())
+    }
+
+    /// Keeps a connection for the next request, if there is none.
+    pub fn keep(&self, sender: SendRequest<WasiBody>) {
+        if !sender.is_closed() {
+            lock(&self.idle).get_or_insert(sender);
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
