@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::{ParseFilterError, PortRange, Protocol};
+use super::words::{ParseFilterError, PortRange, Protocol};
 
 /// The word for the addresses of the module's container.
 pub(super) const CONTAINER: &str = "self";

@@ -9,8 +9,9 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Filter;
 use super::parts::{CONTAINER, End, Parts};
-use super::{Filter, ParseFilterError, PortRange, Protocol};
+use super::words::{ParseFilterError, PortRange, Protocol};
 
 /// Which packets a module is to see, on whichever node.
 ///
