@@ -8,7 +8,11 @@ use netserv_model::{Refusal, RefusalKind};
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 
 use crate::limits::{SAID_BYTES_MAX, SAID_LINE_SHOWN_CHARS_MAX, SAID_LINES_SHOWN_MAX, SAID_TIME_MAX};
-use crate::packet::engine::one_line;
+
+/// Returns an error with its causes, in one line.
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
 
 /// What an instance wrote as an error of late: the end of it, as lines.
 #[derive(Debug, Default)]

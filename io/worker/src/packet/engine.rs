@@ -10,6 +10,7 @@ use wasmtime::{Config, Engine, ExternType, FuncType, InstancePre, Linker, Memory
 
 use super::host::Host;
 use super::imports;
+use crate::failure::one_line;
 use crate::limits;
 use crate::sys;
 
@@ -143,10 +144,6 @@ impl Checked {
 }
 
 /// Returns an error of Wasmtime's with its causes as one line.
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
-    error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
 pub(crate) fn abi_mismatch(detail: &str) -> Refusal {
     Refusal::new(RefusalKind::AbiMismatch, detail)
 }

@@ -17,7 +17,7 @@ use super::engine::ServerEngine;
 use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
-use crate::packet::engine::one_line;
+use crate::failure::one_line;
 use crate::{failure, limits};
 
 /// A program at work. It ends when this is dropped.

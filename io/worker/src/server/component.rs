@@ -14,7 +14,8 @@ use wasmtime::{Engine, PoolConcurrencyLimitError};
 use super::blocks;
 use super::engine::ServerEngine;
 use super::state::ServerState;
-use crate::packet::engine::{memory_limit, one_line};
+use crate::failure::one_line;
+use crate::packet::engine::memory_limit;
 use crate::{failure, limits, sys};
 
 /// What a component does for its module, seen from what it exports.

@@ -21,10 +21,11 @@ use super::intercepts::Intercepts;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
 use super::orders::{Order, Report, Reports, ServerLoad};
+use super::tcp::connection;
 use super::tcp::service::{TcpService, Times};
 use super::tls;
 use crate::error::ServeError;
-use crate::packet::engine::one_line;
+use crate::failure::one_line;
 use crate::{limits, sys};
 
 /// Starts the thread, in a container of `memory_bytes`.
@@ -211,6 +212,7 @@ impl Servers {
             ComponentKind::Tcp => {
                 no_tls_names(module)?;
                 let service = TcpService::start(&self.engine, component, module, Times::default(), ended).await?;
+                connection::bind(&service);
                 Ok(Work::Tcp(service))
             }
             ComponentKind::Command => {

@@ -6,7 +6,6 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll::HostPollable as _;
 
 use crate::server::state::ServerState;
-use crate::server::tcp::connection;
 use crate::server::tcp::wit::{Address, Side, control as wit, first};
 
 /// Adds both versions of the interface to a linker.
@@ -49,8 +48,7 @@ impl wit::Host for ServerState {
 
     fn open(&mut self, remote: Address) -> Answer<u64> {
         // While it is made, an instance has no connections.
-        let Some(service) = self.tcp.service() else { return Ok(Err(wit::Error::Quota)) };
-        Ok(connection::open(&service, &remote))
+        Ok(self.tcp.open_to(&remote))
     }
 
     fn set_timer(&mut self, id: u32, delay_ms: u64, period_ms: u64) -> Answer {

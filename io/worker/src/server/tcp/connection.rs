@@ -21,6 +21,13 @@ use crate::limits;
 use crate::server::accepted::Accepted;
 use crate::server::module::Transport;
 
+/// Lets the module of a service open connections.
+pub fn bind(service: &Arc<TcpService>) {
+    let weak = Arc::downgrade(service);
+    let opener = move |remote: &Address| weak.upgrade().map_or(Err(Error::Quota), |service| open(&service, remote));
+    service.connections.bind(Box::new(opener));
+}
+
 /// Takes a connection for a module, unless that has as many as it may have.
 pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
     let sides = if accepted.origin.is_some() { Sides::Both } else { Sides::Client };
@@ -38,7 +45,7 @@ pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
 ///
 /// # Errors
 /// The module may not connect there, or has as many connections as it may have.
-pub fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
+fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
     let ip: IpAddr = remote.ip.parse().map_err(|_| Error::Invalid)?;
     if remote.port == 0 {
         return Err(Error::Invalid);

@@ -6,7 +6,7 @@ use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::wit::{Action, Decision, Flow, Side, TcpHost, TcpHostPre, first};
-use crate::packet::engine::one_line;
+use crate::failure::one_line;
 use crate::server::state::ServerState;
 
 /// What is needed to make an instance.

@@ -18,8 +18,8 @@ use super::buffers::Buffers;
 use super::guest::{Handler, HandlerPre};
 use super::table::{Connection, ConnectionTable, Sides};
 use super::wit::{Action, Decision, Flow, Side};
+use crate::failure::one_line;
 use crate::limits;
-use crate::packet::engine::one_line;
 use crate::server::component::{CheckedComponent, failed, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
@@ -142,7 +142,6 @@ impl TcpService {
             stage: watch::Sender::new(Stage::Open),
             ended: Mutex::new(Some(Box::new(ended))),
         });
-        service.connections.bind(&service);
         tokio::spawn(keep_time(Arc::downgrade(&service)));
         tokio::spawn(keep_watch(Arc::downgrade(&service)));
         Ok(service)

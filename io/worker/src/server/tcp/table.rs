@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::queue::{Pool, SendQueue};
-use super::service::TcpService;
-use super::wit::Side;
 use super::wit::control::Error;
+use super::wit::{Address, Side};
 use crate::limits;
+
+/// Opens a connection to somewhere for a module.
+pub type Opener = Box<dyn Fn(&Address) -> Result<u64, Error> + Send + Sync>;
 
 /// The connections and timers of one instance.
 #[derive(Default)]
@@ -22,7 +24,7 @@ pub struct ConnectionTable {
     timers: Notify,
     watches: Notify,
     pool: Arc<Pool>,
-    service: OnceLock<Weak<TcpService>>,
+    opener: OnceLock<Opener>,
 }
 
 #[derive(Default)]
@@ -89,15 +91,18 @@ impl ConnectionTable {
         self.lock().open = true;
     }
 
-    /// Names the service that connections are opened for.
-    pub fn bind(&self, service: &Arc<TcpService>) {
-        // A table has one service.
-        let _ = self.service.set(Arc::downgrade(service));
+    /// Says how the module opens connections of its own; before that it can open none.
+    pub fn bind(&self, opener: Opener) {
+        // A table has one instance.
+        let _ = self.opener.set(opener);
     }
 
-    /// Returns the service that connections are opened for.
-    pub fn service(&self) -> Option<Arc<TcpService>> {
-        self.service.get().and_then(Weak::upgrade)
+    /// Opens a connection of the module's own, and returns its number.
+    ///
+    /// # Errors
+    /// There can be none, or not this one.
+    pub fn open_to(&self, remote: &Address) -> Result<u64, Error> {
+        self.opener.get().map_or(Err(Error::Quota), |open| open(remote))
     }
 
     /// Returns what waits in all connections.

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::code::{HostSettings, TestCode, node_failed};
 use crate::limits;
 use crate::server::component::ComponentKind;
-use crate::server::tcp::connection::{address, shown};
+use crate::server::tcp::connection::{self, address, shown};
 use crate::server::tcp::service::{TcpService, Times};
 use crate::server::tcp::table::{Connection, Sides, Stage};
 use crate::server::tcp::wit::{Decision, Flow, Side};
@@ -61,6 +61,7 @@ impl TcpTester {
         let told = Arc::clone(&failure);
         let ended = move |refusal| *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
         let service = runtime.block_on(TcpService::start(&code.engine, component, &module, Times::default(), ended))?;
+        connection::bind(&service);
         Ok(TcpTester { runtime, service, failure })
     }
 
