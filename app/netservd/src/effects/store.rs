@@ -452,7 +452,7 @@ mod tests {
             "properties":{},"lease_until":1000,"order":1}"#;
         let insert = "INSERT INTO installed VALUES ('janedoe', 'example.org/echo', ?1)";
         store.connection.execute(insert, [old]).unwrap();
-        assert_eq!(store.all().unwrap(), [InstalledRecord { flavour: None, ..example() }]);
+        assert_eq!(store.all().unwrap(), [InstalledRecord { flavour: None, intercept: Vec::new(), ..example() }]);
     }
 
     fn example() -> InstalledRecord {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpStream;
 
-use super::egress::Origin;
+use super::origin::Origin;
 
 /// A connection that came in.
 pub struct Accepted {

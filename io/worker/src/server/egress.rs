@@ -47,12 +47,6 @@ pub fn trust(authorities: PathBuf) {
     let _ = AUTHORITIES_FILE.set(authorities);
 }
 
-/// Where an intercepted request came to be sent.
-pub trait Origin: Send + Sync {
-    /// Connects to the server of the flow, from the client's own address.
-    fn connect(&self) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
-}
-
 /// Sends the requests of one instance.
 pub struct Egress {
     module: Arc<Module>,

@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::accepted::Accepted;
-use super::egress::Origin;
 use super::listeners::Handler;
 use super::orders::{Report, Reports};
+use super::origin::Origin;
 use crate::limits;
 
 /// Where intercepted connections arrive, by the place of their module.

@@ -19,6 +19,7 @@ pub mod log_stream;
 pub mod message_memory;
 pub mod module;
 mod orders;
+pub mod origin;
 pub mod relay;
 pub mod sockets;
 pub mod state;

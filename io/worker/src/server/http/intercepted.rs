@@ -2,6 +2,7 @@
 //! Intercepted connections of an HTTP module: requests are the module's, and so is TLS for names of its own. Whatever
 //! else comes goes to the server that it was for, as it is.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -11,32 +12,42 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::opening::{self, Opening};
 use super::rewound::Rewound;
 use super::service::Via;
-use super::site::{HttpSite, Version};
 use super::upstream::Upstream;
 use crate::limits;
-use crate::server::accepted::Accepted;
-use crate::server::egress::Origin;
+use crate::server::module::Counts;
+use crate::server::origin::Origin;
 use crate::server::relay::{self, relay, reset};
 
-/// Serves a connection to its end.
-pub async fn serve(site: &Arc<HttpSite>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
-    let client = accepted.stream;
+/// A connection whose requests the module answers.
+pub struct Ours {
+    /// The client, with what was read of it.
+    pub client: Rewound<TcpStream>,
+    /// Whether it begins TLS.
+    pub is_tls: bool,
+    /// To where its requests were on their way.
+    pub via: Via,
+}
+
+/// Looks what a connection is, for whose names `tls_names` the module has a certificate. One that is not the module's is
+/// relayed to its end.
+pub async fn begin(
+    counts: &Counts,
+    tls_names: Option<&BTreeSet<String>>,
+    client: TcpStream,
+    origin: Arc<dyn Origin>,
+) -> Option<Ours> {
     relay::prepare(&client);
     let mut begun = Begun { read: Vec::new(), server: None };
-    let Ok(opening) = begun.look(&client, &*origin).await else { return reset(&client) };
+    let Ok(opening) = begun.look(&client, &*origin).await else {
+        reset(&client);
+        return None;
+    };
     let Begun { read, server } = begun;
-    let own = |name: &Option<String>| name.as_ref().is_some_and(|name| version.tls_names.contains(name));
-    match (opening, &version.tls) {
-        (Opening::Http, _) => {
-            let upstream = Some(Arc::new(Upstream::new(origin, false, server)));
-            site.drive(Rewound::new(read, client), Via { secure: false, upstream }).await;
-        }
-        (Opening::Tls(name), Some(tls)) if own(&name) => {
-            let upstream = Some(Arc::new(Upstream::new(origin, true, server)));
-            site.drive_tls(Rewound::new(read, client), tls, Via { secure: true, upstream }).await;
-        }
-        (Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown, _) => {
-            let counts = &version.service.module().counts;
+    let own = |name: &Option<String>| name.as_ref().zip(tls_names).is_some_and(|(name, names)| names.contains(name));
+    let is_tls = match opening {
+        Opening::Http => false,
+        Opening::Tls(name) if own(&name) => true,
+        Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown => {
             match Upstream::new(origin, false, server).connect().await {
                 Ok(server) => relay(counts, client, server, &read).await,
                 Err(_) => {
@@ -44,8 +55,11 @@ pub async fn serve(site: &Arc<HttpSite>, version: &Version, accepted: Accepted, 
                     reset(&client);
                 }
             }
+            return None;
         }
-    }
+    };
+    let upstream = Some(Arc::new(Upstream::new(origin, is_tls, server)));
+    Some(Ours { client: Rewound::new(read, client), is_tls, via: Via { secure: is_tls, upstream } })
 }
 
 /// What has come of a connection.

@@ -20,11 +20,15 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use wasmtime_wasi_http::io::TokioIo;
 
+use super::body::ResponseBody;
 use super::connection::{Judgement, Progress};
+use super::intercepted::Ours;
 use super::service::{HttpService, Via};
+use super::upstream::Upstream;
 use super::{intercepted, upgrade};
 use crate::limits;
 use crate::server::accepted::Accepted;
+use crate::server::origin::Origin;
 
 /// Where the connections of one HTTP module arrive.
 pub struct HttpSite {
@@ -127,7 +131,7 @@ impl HttpSite {
             match accepted.origin.clone() {
                 Some(origin) => {
                     tokio::select! {
-                        () = intercepted::serve(&site, &version, accepted, origin) => {}
+                        () = site.serve_intercepted(&version, accepted.stream, origin) => {}
                         () = site.ended() => {}
                     }
                 }
@@ -159,6 +163,16 @@ impl HttpSite {
         self.stage.send_if_modified(|stage| *stage == Stage::Ending);
     }
 
+    async fn serve_intercepted(self: &Arc<Self>, version: &Version, client: TcpStream, origin: Arc<dyn Origin>) {
+        let tls_names = version.tls.as_ref().map(|_| &*version.tls_names);
+        let ours = intercepted::begin(&version.service.module().counts, tls_names, client, origin).await;
+        let Some(Ours { client, is_tls, via }) = ours else { return };
+        match version.tls.as_ref().filter(|_| is_tls) {
+            Some(tls) => self.drive_tls(client, tls, via).await,
+            None => self.drive(client, via).await,
+        }
+    }
+
     async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
         // Without the option answers wait for acknowledgements, and still arrive.
         let _ = accepted.stream.set_nodelay(true);
@@ -167,6 +181,27 @@ impl HttpSite {
             Some(tls) => self.drive_tls(accepted.stream, &tls, via).await,
             None => self.drive(accepted.stream, via).await,
         }
+    }
+
+    /// Has the server answer a request that asks for another protocol, and joins both connections if it agrees.
+    async fn pass(
+        self: &Arc<Self>,
+        request: hyper::Request<Incoming>,
+        upstream: &Arc<Upstream>,
+        progress: &Progress,
+    ) -> hyper::Response<ResponseBody> {
+        let (response, agreed) = upgrade::pass(self.version().service.module(), request, upstream, progress).await;
+        if let Some(agreed) = agreed {
+            let (site, place) = (Arc::clone(self), self.place());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = agreed.join() => {}
+                    () = site.ended() => {}
+                }
+                drop(place);
+            });
+        }
+        response
     }
 
     /// Serves a connection as [`HttpSite::drive`] does, over TLS.
@@ -189,7 +224,7 @@ impl HttpSite {
             let (site, via, progress) = (Arc::clone(self), via.clone(), progress.clone());
             async move {
                 match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
-                    Some(upstream) => Ok(upgrade::pass(&site, request, upstream, &progress).await),
+                    Some(upstream) => Ok(site.pass(request, upstream, &progress).await),
                     None => site.version().service.handle(request, via, progress).await,
                 }
             }

@@ -16,9 +16,9 @@ use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
 use super::connection::Progress;
-use super::site::{HttpSite, Place};
 use super::upstream::Upstream;
 use crate::limits;
+use crate::server::module::Module;
 
 /// Returns whether a request makes its connection something else.
 pub fn is_wanted<B>(request: &Request<B>) -> bool {
@@ -32,30 +32,41 @@ pub fn is_wanted<B>(request: &Request<B>) -> bool {
             && has(headers, UPGRADE, |member| !member.is_empty() && !member.eq_ignore_ascii_case(b"h2c")))
 }
 
-/// Has the server answer a request.
+/// Has the server answer a request. If it agrees, both connections are to become one.
 pub async fn pass(
-    site: &Arc<HttpSite>,
+    module: &Arc<Module>,
     mut request: Request<Incoming>,
     upstream: &Arc<Upstream>,
     progress: &Progress,
-) -> Response<ResponseBody> {
+) -> (Response<ResponseBody>, Option<Agreed>) {
     let _underway = progress.begin(None);
-    let version = site.version();
-    let module = version.service.module();
     module.counts.request();
     let client = hyper::upgrade::on(&mut request);
     let Ok(mut response) = sent(request, upstream).await else {
         module.counts.failed();
         let mut response = Response::new(ResponseBody::text("Bad Gateway", module));
         *response.status_mut() = StatusCode::BAD_GATEWAY;
-        return response;
+        return (response, None);
     };
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS || client_asked_for_tunnel(&response) {
-        let server = hyper::upgrade::on(&mut response);
-        let place = site.place();
-        tokio::spawn(join(Arc::clone(site), client, server, place));
+    let agrees = response.status() == StatusCode::SWITCHING_PROTOCOLS || client_asked_for_tunnel(&response);
+    let agreed = agrees.then(|| Agreed { client, server: hyper::upgrade::on(&mut response) });
+    (response.map(|body| ResponseBody::passed(body.map_err(Error::from).boxed_unsync(), module)), agreed)
+}
+
+/// Two connections that become one.
+pub struct Agreed {
+    client: OnUpgrade,
+    server: OnUpgrade,
+}
+
+impl Agreed {
+    /// Has both connections be one, to its end.
+    pub async fn join(self) {
+        let Ok((client, server)) = tokio::try_join!(self.client, self.server) else { return };
+        let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+        // Either end may break it off.
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
     }
-    response.map(|body| ResponseBody::passed(body.map_err(Error::from).boxed_unsync(), module))
 }
 
 /// A server that agrees to CONNECT answers without a body.
@@ -81,18 +92,4 @@ async fn sent(request: Request<Incoming>, upstream: &Upstream) -> Result<Respons
         response.extensions_mut().insert(Tunnel);
     }
     Ok(response)
-}
-
-/// Has both connections be one.
-async fn join(site: Arc<HttpSite>, client: OnUpgrade, server: OnUpgrade, place: Place) {
-    let both = async {
-        let (client, server) = tokio::try_join!(client, server).ok()?;
-        let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-        tokio::io::copy_bidirectional(&mut client, &mut server).await.ok()
-    };
-    tokio::select! {
-        _ = both => {}
-        () = site.ended() => {}
-    }
-    drop(place);
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use wasmtime_wasi_http::WasiBody;
 
 use crate::limits;
-use crate::server::egress::Origin;
+use crate::server::origin::Origin;
 
 /// The server of one intercepted connection.
 pub struct Upstream {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use netserv_worker::server::egress::Origin;
+use netserv_worker::server::origin::Origin;
 use netserv_worker::server::tcp::service::Times;
 
 use super::slow::{Server, Service};
