@@ -160,6 +160,7 @@ impl Service {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let started = TcpService::start(&engine, component, &module, times, |refusal| panic!("{refusal}"));
         let service = runtime.block_on(started).unwrap();
+        connection::bind(&service);
         Service { runtime, service }
     }
 
