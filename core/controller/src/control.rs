@@ -8,9 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use netserv_model::control::{
-    CONTROL_TOPICS_MAX, ControlMessage, MODULE_NOTIFIES_BURST_MAX, MODULE_NOTIFY_INTERVAL, ModuleMessage,
-};
+use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, ModuleMessage, NotifyBucket};
 use netserv_model::effect::{Command, EffectId, Job, ModuleNews, ModuleSlot, StoreJob, WorkerJob};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{Outcome, Tell};
@@ -90,37 +88,6 @@ impl Control {
         }
         self.recent.push_back(now);
         self.under_way.insert(message.seq, message.topic.clone());
-    }
-}
-
-/// How many messages of a module may still go to the requester of its SETUP.
-#[derive(Debug)]
-struct NotifyBucket {
-    left: u32,
-    /// Since when it fills.
-    since: Instant,
-}
-
-impl Default for NotifyBucket {
-    fn default() -> NotifyBucket {
-        NotifyBucket { left: MODULE_NOTIFIES_BURST_MAX, since: Instant::default() }
-    }
-}
-
-impl NotifyBucket {
-    fn take(&mut self, now: Instant) -> bool {
-        while self.left < MODULE_NOTIFIES_BURST_MAX && now.since(self.since) >= MODULE_NOTIFY_INTERVAL {
-            self.left += 1;
-            self.since = self.since + MODULE_NOTIFY_INTERVAL;
-        }
-        if self.left == MODULE_NOTIFIES_BURST_MAX {
-            self.since = now;
-        }
-        self.left = match self.left.checked_sub(1) {
-            Some(left) => left,
-            None => return false,
-        };
-        true
     }
 }
 

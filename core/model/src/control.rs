@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::Instant;
 use crate::ids::Topic;
 
 /// Bytes of one control message to a module.
@@ -41,6 +42,37 @@ pub struct ModuleMessage {
     /// The message, at most [`MODULE_NOTIFY_BYTES_MAX`] bytes.
     #[serde(with = "base64_text")]
     pub body: Vec<u8>,
+}
+
+/// How many messages a module may still send to the requester of its SETUP: [`MODULE_NOTIFIES_BURST_MAX`] at once, and one more
+/// for each [`MODULE_NOTIFY_INTERVAL`]. Its worker holds it to that, and the controller the worker.
+#[derive(Debug)]
+pub struct NotifyBucket {
+    left: u32,
+    /// Since when it fills.
+    since: Instant,
+}
+
+impl Default for NotifyBucket {
+    fn default() -> NotifyBucket {
+        NotifyBucket { left: MODULE_NOTIFIES_BURST_MAX, since: Instant::default() }
+    }
+}
+
+impl NotifyBucket {
+    /// Takes one message; false if there is none left.
+    pub fn take(&mut self, now: Instant) -> bool {
+        while self.left < MODULE_NOTIFIES_BURST_MAX && now.since(self.since) >= MODULE_NOTIFY_INTERVAL {
+            self.left += 1;
+            self.since = self.since + MODULE_NOTIFY_INTERVAL;
+        }
+        if self.left == MODULE_NOTIFIES_BURST_MAX {
+            self.since = now;
+        }
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 /// Writes bytes as base64 text (RFC 4648 §4, with padding).

@@ -9,29 +9,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use netserv_model::control::{
-    ControlMessage, MODULE_NOTIFIES_BURST_MAX, MODULE_NOTIFY_BYTES_MAX, MODULE_NOTIFY_INTERVAL, ModuleMessage,
-};
+use netserv_model::control::{ControlMessage, MODULE_NOTIFY_BYTES_MAX, ModuleMessage, NotifyBucket};
 use netserv_model::{Instant, Topic};
 use netserv_wire::container::frames::TellVerdict;
 use tokio::sync::Notify;
 
+use crate::error::HostError;
 use crate::limits::{CONTROL_MESSAGES_MAX, CONTROL_WAITING_BYTES_MAX};
 use crate::wakeup::Wakeup;
-
-/// Why a message of a module's was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotifyError {
-    /// There were too many of late.
-    #[error("quota")]
-    Quota,
-    /// It is longer than a message may be.
-    #[error("too large")]
-    TooLarge,
-    /// Its topic is none.
-    #[error("invalid")]
-    Invalid,
-}
 
 /// What one instance of a module is told, and tells.
 #[derive(Default)]
@@ -56,7 +41,7 @@ struct State {
     /// The server part reads the last message of topics.
     reads_last: bool,
     notifies: Vec<ModuleMessage>,
-    left: Bucket,
+    left: NotifyBucket,
 }
 
 impl ControlPort {
@@ -152,16 +137,16 @@ impl ControlPort {
     /// Takes what the module tells the requester of its SETUP.
     ///
     /// # Errors
-    /// [`NotifyError`]; nothing goes out.
-    pub fn notify(&self, now: Instant, topic: &str, body: &[u8]) -> Result<(), NotifyError> {
-        let topic = topic.parse().map_err(|_| NotifyError::Invalid)?;
+    /// `Invalid` for a topic that is none, `TooLarge`, or `Quota` if there were too many of late; nothing goes out.
+    pub fn notify(&self, now: Instant, topic: &str, body: &[u8]) -> Result<(), HostError> {
+        let topic = topic.parse().map_err(|_| HostError::Invalid)?;
         if body.len() > MODULE_NOTIFY_BYTES_MAX {
-            return Err(NotifyError::TooLarge);
+            return Err(HostError::TooLarge);
         }
         let mut state = self.lock();
         // A node that does not read has as many as one module may send in a minute.
         if state.notifies.len() >= CONTROL_MESSAGES_MAX || !state.left.take(now) {
-            return Err(NotifyError::Quota);
+            return Err(HostError::Quota);
         }
         state.notifies.push(ModuleMessage { topic, body: body.to_vec() });
         drop(state);
@@ -226,40 +211,11 @@ fn weight(message: &ControlMessage) -> usize {
     message.body.len() + message.topic.as_str().len()
 }
 
-/// How many messages the module may still send.
-#[derive(Debug)]
-struct Bucket {
-    left: u32,
-    /// Since when it fills.
-    since: Instant,
-}
-
-impl Default for Bucket {
-    fn default() -> Bucket {
-        Bucket { left: MODULE_NOTIFIES_BURST_MAX, since: Instant::default() }
-    }
-}
-
-impl Bucket {
-    fn take(&mut self, now: Instant) -> bool {
-        while self.left < MODULE_NOTIFIES_BURST_MAX && now.since(self.since) >= MODULE_NOTIFY_INTERVAL {
-            self.left += 1;
-            self.since = self.since + MODULE_NOTIFY_INTERVAL;
-        }
-        if self.left == MODULE_NOTIFIES_BURST_MAX {
-            self.since = now;
-        }
-        let left = self.left.checked_sub(1);
-        self.left = left.unwrap_or(0);
-        left.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use netserv_model::control::CONTROL_BYTES_MAX;
+    use netserv_model::control::{CONTROL_BYTES_MAX, MODULE_NOTIFIES_BURST_MAX};
 
     use super::*;
 
@@ -345,14 +301,14 @@ mod tests {
     fn what_a_module_says_is_bounded_in_number_and_size() {
         let port = port(&[]);
         let at = |ms: u64| Instant::from_millis(5000 + ms);
-        assert_eq!(port.notify(at(0), "no topic", b""), Err(NotifyError::Invalid));
-        assert_eq!(port.notify(at(0), "a", &[0; MODULE_NOTIFY_BYTES_MAX + 1]), Err(NotifyError::TooLarge));
+        assert_eq!(port.notify(at(0), "no topic", b""), Err(HostError::Invalid));
+        assert_eq!(port.notify(at(0), "a", &[0; MODULE_NOTIFY_BYTES_MAX + 1]), Err(HostError::TooLarge));
         for _ in 0..MODULE_NOTIFIES_BURST_MAX {
             assert_eq!(port.notify(at(0), "a", &[0; MODULE_NOTIFY_BYTES_MAX]), Ok(()));
         }
-        assert_eq!(port.notify(at(999), "a", b""), Err(NotifyError::Quota));
+        assert_eq!(port.notify(at(999), "a", b""), Err(HostError::Quota));
         assert_eq!(port.notify(at(1000), "b", b"last"), Ok(()));
-        assert_eq!(port.notify(at(1000), "a", b""), Err(NotifyError::Quota));
+        assert_eq!(port.notify(at(1000), "a", b""), Err(HostError::Quota));
         let told = port.take_notifies();
         assert_eq!((told.len(), &told[5].body[..]), (6, &b"last"[..]));
         assert!(port.take_notifies().is_empty());

@@ -8,7 +8,6 @@ use wasmtime::{Caller, Linker};
 use super::call::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::packet::host::Host;
-use crate::shared::control::NotifyError;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "control_receive", |mut caller: Caller<'_, Host>, out: u32, out_length: u32| {
@@ -39,12 +38,7 @@ fn control_notify(caller: &mut Caller<'_, Host>, topic: (u32, u32), body: (u32, 
     let topic = memory.read(topic.0, topic.1, TOPIC_CHARS_MAX)?;
     let topic = std::str::from_utf8(&topic).map_err(|_| HostError::Invalid)?;
     let body = memory.read(body.0, body.1, MODULE_NOTIFY_BYTES_MAX)?;
-    let sent = host.control.notify(host.clock.instant(), topic, &body);
-    sent.map(|()| 0).map_err(|error| match error {
-        NotifyError::Quota => HostError::Quota,
-        NotifyError::TooLarge => HostError::TooLarge,
-        NotifyError::Invalid => HostError::Invalid,
-    })
+    host.control.notify(host.clock.instant(), topic, &body).map(|()| 0)
 }
 
 /// Returns a message as modules get it: number, length of the topic, topic, body.

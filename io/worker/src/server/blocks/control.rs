@@ -8,8 +8,9 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use crate::clock;
+use crate::error::HostError;
 use crate::server::state::ServerState;
-use crate::shared::control::{ControlPort, NotifyError};
+use crate::shared::control::ControlPort;
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -64,12 +65,12 @@ impl requester::Host for ServerState {
     }
 }
 
-impl From<NotifyError> for Error {
-    fn from(error: NotifyError) -> Error {
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Error {
         match error {
-            NotifyError::Quota => Error::Quota,
-            NotifyError::TooLarge => Error::TooLarge,
-            NotifyError::Invalid => Error::InvalidTopic,
+            HostError::Quota => Error::Quota,
+            HostError::TooLarge => Error::TooLarge,
+            HostError::Invalid | HostError::NotFound | HostError::BadAddress => Error::InvalidTopic,
         }
     }
 }
