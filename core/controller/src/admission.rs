@@ -255,7 +255,7 @@ fn pair<'a>(
 ///
 /// # Errors
 /// The module takes over no connections, or the request names some that cannot be taken over.
-pub(crate) fn narrowed(mut manifest: Manifest, setup: &Setup) -> Result<Manifest, Refusal> {
+fn narrowed(mut manifest: Manifest, setup: &Setup) -> Result<Manifest, Refusal> {
     let wanted = |filters: &[Filter]| filters.iter().cloned().map(WantedFilter::from).collect::<Vec<_>>();
     let asked = match &manifest.packet {
         None if setup.intercept.is_empty() => setup.filters.clone(),
@@ -283,14 +283,16 @@ fn no_container(filter: &WantedFilter) -> Refusal {
     Refusal::new(RefusalKind::BadRequest, detail)
 }
 
-/// Checks a package against the SETUP that named it; returns the filters that the module gets.
+/// Checks a package against the SETUP that named it; returns its manifest as the SETUP leaves it, and the filters that the module
+/// gets.
 pub(crate) fn check_manifest(
     policy: &NodePolicy,
     user: &UserPolicy,
     setup: &Setup,
-    manifest: &Manifest,
+    manifest: Manifest,
     flavour: Flavour,
-) -> Result<Vec<WantedFilter>, Refusal> {
+) -> Result<(Manifest, Vec<WantedFilter>), Refusal> {
+    let manifest = narrowed(manifest, setup)?;
     let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
     if manifest.manifest != MANIFEST_VERSION {
         let detail = format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest);
@@ -308,11 +310,11 @@ pub(crate) fn check_manifest(
         let detail = format!("the module wants {wanted} bytes of memory, the user's modules get {granted}");
         return Err(Refusal::new(RefusalKind::MemoryLimit, detail));
     }
-    check_properties(&merged_properties(manifest, &setup.properties), RefusalKind::BadManifest)?;
-    check_server(policy, user, manifest)?;
+    check_properties(&merged_properties(&manifest, &setup.properties), RefusalKind::BadManifest)?;
+    check_server(policy, user, &manifest)?;
     if manifest.packet.is_none() {
         return match setup.filters.is_empty() || !manifest.intercept().is_empty() {
-            true => Ok(Vec::new()),
+            true => Ok((manifest, Vec::new())),
             false => bad(
                 "the request has filters, and the module has no part in the packet path and takes over no connections"
                     .to_owned(),
@@ -321,7 +323,7 @@ pub(crate) fn check_manifest(
     }
     let filters = filters::narrowed(manifest.filters(), &setup.filters);
     filters::check(policy, user, &filters)?;
-    Ok(filters)
+    Ok((manifest, filters))
 }
 
 /// Checks that a module's server part, if it has one, may take its connections.
@@ -332,7 +334,7 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
         return Err(Refusal::new(RefusalKind::NoNetwork, detail));
     }
     if !server.intercept.is_empty() {
-        if user.listen.is_empty() && user.connect.is_empty() {
+        if !user.needs_network() {
             let detail = "the module takes over connections, and the user's container has no network: the operator \
                           grants neither `listen` nor `connect`";
             return Err(Refusal::new(RefusalKind::NotPermitted, detail));

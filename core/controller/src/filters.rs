@@ -110,7 +110,7 @@ fn check_container(policy: &NodePolicy, user: &UserPolicy, filter: &WantedFilter
     if !policy.has_network() {
         return refusal("the containers of this node have no network, so no address is their own");
     }
-    if !user.permits().needs_network() {
+    if !user.needs_network() {
         return refusal(
             "the user's container has no network, so no address is its own: the operator grants neither `listen` nor \
              `connect`",

@@ -10,7 +10,7 @@ use netserv_model::request::{Outcome, Setup};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
-use crate::admission::{check_manifest, clamp_limits, merged_properties, narrowed};
+use crate::admission::{check_manifest, clamp_limits, merged_properties};
 use crate::control::Control;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
@@ -366,8 +366,9 @@ impl Controller {
         setup: Setup,
         (manifest, flavour): (Manifest, Flavour),
     ) {
-        let checked = narrowed(manifest, &setup).and_then(|manifest| {
-            let filters = check_manifest(&self.policy, self.user_policy(&key.0)?, &setup, &manifest, flavour)?;
+        let user = self.user_policy(&key.0);
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, manifest, flavour));
+        let checked = checked.and_then(|(manifest, filters)| {
             self.check_ports(key, &manifest)?;
             let composition = self.composition(key, &manifest)?;
             Ok((manifest, filters, composition))

@@ -12,7 +12,7 @@ use netserv_model::request::Setup;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, Topic, WorkerId};
 
 use crate::Controller;
-use crate::admission::{check_manifest, narrowed};
+use crate::admission::check_manifest;
 use crate::control::Control;
 use crate::expiry::Timer;
 use crate::filters;
@@ -128,12 +128,9 @@ impl Controller {
     pub(crate) fn active_fetched(&mut self, key: &Key, job: EffectId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
         let setup = as_setup(record);
-        let checked = narrowed(manifest, &setup).and_then(|manifest| {
-            check_manifest(&self.policy, self.user_policy(&key.0)?, &setup, &manifest, flavour)?;
-            Ok(manifest)
-        });
-        let manifest = match checked {
-            Ok(manifest) => manifest,
+        let user = self.user_policy(&key.0);
+        let manifest = match user.and_then(|user| check_manifest(&self.policy, user, &setup, manifest, flavour)) {
+            Ok((manifest, _)) => manifest,
             Err(refusal) => return self.give_up(key, &refusal),
         };
         let service = manifest.service.is_some();

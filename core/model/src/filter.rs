@@ -86,6 +86,12 @@ impl Filter {
         self.source.or(self.destination).map(|net| if net.addr().is_ipv4() { 4 } else { 6 })
     }
 
+    fn parts(&self) -> Parts {
+        let Filter { protocol, source, destination, source_ports, destination_ports } = *self;
+        let (source, destination) = (source.map(End::Net), destination.map(End::Net));
+        Parts { protocol, source, destination, source_ports, destination_ports }
+    }
+
     /// Returns whether a packet of this flow is meant.
     ///
     /// A flow without ports (a later fragment, or a protocol that has none) never matches a filter with ports.
@@ -106,20 +112,7 @@ impl Filter {
 impl fmt::Display for Filter {
     /// Writes the canonical form, which parses back to the same filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.protocol.as_str())?;
-        if let Some(net) = self.source {
-            write!(f, " src {net}")?;
-        }
-        if let Some(net) = self.destination {
-            write!(f, " dst {net}")?;
-        }
-        if let Some(ports) = self.source_ports {
-            write!(f, " sport {ports}")?;
-        }
-        if let Some(ports) = self.destination_ports {
-            write!(f, " port {ports}")?;
-        }
-        Ok(())
+        self.parts().fmt(f)
     }
 }
 

@@ -110,6 +110,11 @@ pub struct UserPolicy {
 }
 
 impl UserPolicy {
+    /// Returns whether the user's container may take or open connections, so that it is to have a network.
+    pub fn needs_network(&self) -> bool {
+        !self.listen.is_empty() || !self.connect.is_empty()
+    }
+
     /// Returns what the user's containers are held to while they run.
     pub fn permits(&self) -> Permits {
         Permits {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of a filter.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -28,6 +29,27 @@ pub(super) struct Parts {
     pub(super) destination: Option<End>,
     pub(super) source_ports: Option<PortRange>,
     pub(super) destination_ports: Option<PortRange>,
+}
+
+impl fmt::Display for Parts {
+    /// Writes the canonical form, which parses back to the same parts.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parts { protocol, source, destination, source_ports, destination_ports } = self;
+        f.write_str(protocol.as_str())?;
+        for (key, end) in [("src", source), ("dst", destination)] {
+            match end {
+                Some(End::Net(net)) => write!(f, " {key} {net}")?,
+                Some(End::Container) => write!(f, " {key} {CONTAINER}")?,
+                None => {}
+            }
+        }
+        for (key, ports) in [("sport", source_ports), ("port", destination_ports)] {
+            if let Some(ports) = ports {
+                write!(f, " {key} {ports}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FromStr for Parts {

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Filter;
-use super::parts::{CONTAINER, End, Parts};
-use super::words::{ParseFilterError, PortRange, Protocol};
+use super::parts::{End, Parts};
+use super::words::{ParseFilterError, Protocol};
 
 /// Which packets a module is to see, on whichever node.
 ///
@@ -115,12 +115,13 @@ impl FromStr for WantedFilter {
 impl fmt::Display for WantedFilter {
     /// Writes the canonical form, which parses back to the same filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Filter { protocol, source, destination, source_ports, destination_ports } = &self.rest;
-        f.write_str(protocol.as_str())?;
-        end(f, "src", *source, self.container == Some(ContainerEnd::Source))?;
-        end(f, "dst", *destination, self.container == Some(ContainerEnd::Destination))?;
-        ports(f, "sport", *source_ports)?;
-        ports(f, "port", *destination_ports)
+        let mut parts = self.rest.parts();
+        match self.container {
+            Some(ContainerEnd::Source) => parts.source = Some(End::Container),
+            Some(ContainerEnd::Destination) => parts.destination = Some(End::Container),
+            None => {}
+        }
+        parts.fmt(f)
     }
 }
 
@@ -135,21 +136,6 @@ impl TryFrom<String> for WantedFilter {
 impl From<WantedFilter> for String {
     fn from(filter: WantedFilter) -> String {
         filter.to_string()
-    }
-}
-
-fn end(f: &mut fmt::Formatter<'_>, key: &str, net: Option<IpNet>, container: bool) -> fmt::Result {
-    match net {
-        _ if container => write!(f, " {key} {CONTAINER}"),
-        Some(net) => write!(f, " {key} {net}"),
-        None => Ok(()),
-    }
-}
-
-fn ports(f: &mut fmt::Formatter<'_>, key: &str, ports: Option<PortRange>) -> fmt::Result {
-    match ports {
-        Some(ports) => write!(f, " {key} {ports}"),
-        None => Ok(()),
     }
 }
 
