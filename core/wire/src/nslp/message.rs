@@ -297,10 +297,15 @@ impl Fields {
         }
     }
 
-    fn seq(&mut self) -> Result<u64, Refusal> {
-        let Some((line, value)) = self.take("seq").pop() else { return Err(missing(self.method, "seq")) };
+    /// A whole number, written with digits only; otherwise it is not `what`.
+    fn number(&mut self, name: &str, what: &str) -> Result<u64, Refusal> {
+        let Some((line, value)) = self.take(name).pop() else { return Err(missing(self.method, name)) };
         let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
-        number.ok_or_else(|| bad(line, "`seq` is not a whole number below 2^64"))
+        number.ok_or_else(|| bad(line, format!("`{name}` is not {what}")))
+    }
+
+    fn seq(&mut self) -> Result<u64, Refusal> {
+        self.number("seq", "a whole number below 2^64")
     }
 
     fn message_body(&mut self) -> Result<Vec<u8>, Refusal> {
@@ -319,9 +324,7 @@ impl Fields {
     }
 
     fn ttl(&mut self) -> Result<Duration, Refusal> {
-        let Some((line, value)) = self.take("ttl").pop() else { return Err(missing(self.method, "ttl")) };
-        let seconds = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
-        seconds.map(Duration::from_secs).ok_or_else(|| bad(line, "`ttl` is not a whole number of seconds"))
+        self.number("ttl", "a whole number of seconds").map(Duration::from_secs)
     }
 
     fn intercept(&mut self) -> Result<Vec<Filter>, Refusal> {
