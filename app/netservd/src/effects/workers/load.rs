@@ -2,7 +2,6 @@
 //! How a module gets into its worker: what it is loaded from, and what it is told, and in which order packets meet modules.
 
 use std::fs::File;
-use std::net::IpAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::effect::{EffectId, ModuleLoad, ModuleSlot};
 use netserv_model::manifest::ServerPart;
-use netserv_model::node_info::NodeInfo;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::PacketCommand;
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
@@ -77,7 +75,6 @@ impl Workers {
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
         let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, messages, .. } = load;
-        let node = NodeInfo { addresses: self.addresses_of(&worker.user), ..self.parts.node.clone() };
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
@@ -96,9 +93,6 @@ impl Workers {
         if !messages.is_empty() {
             running.control.send(&ToWorker::Kept { slot, module: name.clone(), messages }, &[])?;
         }
-        if !node.id.is_empty() {
-            running.control.send(&ToWorker::Node { info: node }, &[])?;
-        }
         running.control.send(&frame, &borrowed)?;
         // Before it is shown a packet, which is after it said that it runs.
         self.metered.begin(id, &worker, slot, name);
@@ -110,15 +104,11 @@ impl Workers {
         Ok(())
     }
 
-    fn addresses_of(&self, user: &UserId) -> Vec<IpAddr> {
-        self.networks.get(user).map(|network| network.addresses.clone()).unwrap_or_default()
-    }
-
     fn server_load(&self, user: &UserId, server: &ServerPart) -> ServerLoad {
         ServerLoad {
             listen: server.listen.clone(),
             intercept: server.intercept.clone(),
-            addresses: self.addresses_of(user),
+            addresses: self.addresses(user),
             connect: self.permits(user).connect,
             intercept_tls: server.intercept_tls.clone(),
         }

@@ -485,6 +485,11 @@ impl Workers {
                 tracing::debug!(%worker, abi, engine, "worker ready");
                 running.ready = true;
                 let addresses = self.addresses(&worker.user);
+                // Before it is told to load anything.
+                if !self.parts.node.id.is_empty() {
+                    let info = NodeInfo { addresses: addresses.clone(), ..self.parts.node.clone() };
+                    self.tell(worker, ToWorker::Node { info });
+                }
                 self.tell_news(worker, generation, WorkerNews::Ready { addresses });
             }
             FromWorker::Loaded { slot } => {
