@@ -92,6 +92,39 @@ pub struct Identity {
     pub key: Option<PathBuf>,
 }
 
+/// Where a signed request about a module goes, and who signs.
+#[derive(Args)]
+pub struct SignedRequest {
+    #[command(flatten)]
+    route: Route,
+    #[command(flatten)]
+    identity: Identity,
+    /// Only ask what would happen
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl SignedRequest {
+    /// Signs a request and sends it; people are told `what` it is.
+    ///
+    /// # Errors
+    /// The request cannot be made or sent.
+    pub async fn send(
+        &self,
+        client: &Client,
+        output: &Output,
+        builder: RequestBuilder,
+        what: &str,
+    ) -> Result<RequestResult, Failure> {
+        let builder = self.route.travel.shape(builder.target(&self.route.target()));
+        let builder = if self.dry_run { builder.dry_run() } else { builder };
+        let message = self.identity.account()?.sign(widen(builder, self.route.off_path))?;
+        let path = self.route.path()?;
+        output.note(format!("{what} {}", self.route.shown()));
+        self.route.travel.send(client, output, message, path).await
+    }
+}
+
 /// A user with the key.
 pub struct Account {
     user: UserId,

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
-use crate::request::{Identity, Route, widen};
+use crate::request::SignedRequest;
 
 /// Tell a running module something, on every node toward a destination
 #[derive(Args)]
@@ -36,12 +36,7 @@ pub struct Tell {
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
     #[command(flatten)]
-    route: Route,
-    #[command(flatten)]
-    identity: Identity,
-    /// Only ask what would happen
-    #[arg(long)]
-    dry_run: bool,
+    request: SignedRequest,
 }
 
 impl Tell {
@@ -57,13 +52,9 @@ impl Tell {
         }
         let (topic, seq) = (self.topic.clone(), self.seq.unwrap_or_else(number));
         let message = ControlMessage { topic, seq, body };
-        let builder = RequestBuilder::tell(&self.module, &message).target(&self.route.target());
-        let builder = self.route.travel.shape(builder);
-        let builder = if self.dry_run { builder.dry_run() } else { builder };
-        let text = self.identity.account()?.sign(widen(builder, self.route.off_path))?;
-        let path = self.route.path()?;
-        output.note(format!("tell {} {} (seq {seq}) {}", self.module, self.topic, self.route.shown()));
-        let result = self.route.travel.send(client, output, text, path).await?;
+        let builder = RequestBuilder::tell(&self.module, &message);
+        let what = format!("tell {} {} (seq {seq})", self.module, self.topic);
+        let result = self.request.send(client, output, builder, &what).await?;
         report::write(&result, output)
     }
 
