@@ -30,7 +30,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::http::hop_by_hop;
-use super::http::upstream::Upstream;
+use super::http::upstream::{self, Upstream};
 use super::module::{Module, Transport};
 use super::tls;
 use crate::limits;
@@ -244,9 +244,7 @@ type Connected = (SendRequest<WasiBody>, http1::Connection<TokioIo<Box<dyn Strea
 async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error> {
     let connecting = async {
         let stream = route.connect(patience.connect).await?;
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
-        builder.handshake(TokioIo::new(stream)).await.map_err(Error::from)
+        upstream::builder().handshake(TokioIo::new(stream)).await.map_err(Error::from)
     };
     timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?
 }

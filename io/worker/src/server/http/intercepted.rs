@@ -22,9 +22,7 @@ use crate::server::relay::{self, relay, reset};
 pub struct Ours {
     /// The client, with what was read of it.
     pub client: Rewound<TcpStream>,
-    /// Whether it begins TLS.
-    pub is_tls: bool,
-    /// To where its requests were on their way.
+    /// Whether it begins TLS, and to where its requests were on their way.
     pub via: Via,
 }
 
@@ -44,7 +42,7 @@ pub async fn begin(
     };
     let Begun { read, server } = begun;
     let own = |name: &Option<String>| name.as_ref().zip(tls_names).is_some_and(|(name, names)| names.contains(name));
-    let is_tls = match opening {
+    let secure = match opening {
         Opening::Http => false,
         Opening::Tls(name) if own(&name) => true,
         Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown => {
@@ -58,8 +56,8 @@ pub async fn begin(
             return None;
         }
     };
-    let upstream = Some(Arc::new(Upstream::new(origin, is_tls, server)));
-    Some(Ours { client: Rewound::new(read, client), is_tls, via: Via { secure: is_tls, upstream } })
+    let upstream = Some(Arc::new(Upstream::new(origin, secure, server)));
+    Some(Ours { client: Rewound::new(read, client), via: Via { secure, upstream } })
 }
 
 /// What has come of a connection.

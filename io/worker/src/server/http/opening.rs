@@ -81,17 +81,29 @@ fn head(bytes: &[u8]) -> Opening {
             return if nominated && upgrade { Opening::Upgrade } else { Opening::Http };
         }
         let Some((name, value)) = field(line) else { continue };
-        let value = value.to_ascii_lowercase();
-        let mut members = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         if name.eq_ignore_ascii_case(b"connection") {
-            nominated |= members.any(|member| member == b"upgrade");
+            nominated |= nominates_upgrade(value);
         } else if name.eq_ignore_ascii_case(b"upgrade") {
-            // RFC 9113 §3.1: who asks for HTTP/2 so does without it as well.
-            upgrade |= members.any(|member| !member.is_empty() && member != b"h2c");
+            upgrade |= names_protocol(value);
         }
     }
     // One that is too long is for whoever answers so.
     if bytes.len() < limits::HEAD_BYTES_MAX { Opening::Unknown } else { Opening::Http }
+}
+
+/// Returns whether the value of a `connection` line has `upgrade` in it.
+pub fn nominates_upgrade(value: &[u8]) -> bool {
+    members(value).any(|member| member.eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// Returns whether the value of an `upgrade` line names a protocol that the connection is to become. RFC 9113 §3.1: who asks for
+/// HTTP/2 so does without it as well.
+pub fn names_protocol(value: &[u8]) -> bool {
+    members(value).any(|member| !member.is_empty() && !member.eq_ignore_ascii_case(b"h2c"))
+}
+
+fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -52,7 +52,7 @@ pub struct Version {
 }
 
 /// One of the connections that a site may have, until this is dropped.
-pub struct Place(Arc<HttpSite>);
+struct Place(Arc<HttpSite>);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -142,18 +142,18 @@ impl HttpSite {
     }
 
     /// Takes a further place for a connection that has one already, of which something is left beyond its requests.
-    pub fn place(self: &Arc<Self>) -> Place {
+    fn place(self: &Arc<Self>) -> Place {
         self.open.fetch_add(1, Ordering::SeqCst);
         Place(Arc::clone(self))
     }
 
     /// Waits until the site's connections end.
-    pub async fn ended(&self) {
+    async fn ended(&self) {
         // The sender lives as long as the site.
         let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
     }
 
-    pub(super) fn version(&self) -> Version {
+    fn version(&self) -> Version {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -166,8 +166,8 @@ impl HttpSite {
     async fn serve_intercepted(self: &Arc<Self>, version: &Version, client: TcpStream, origin: Arc<dyn Origin>) {
         let tls_names = version.tls.as_ref().map(|_| &*version.tls_names);
         let ours = intercepted::begin(&version.service.module().counts, tls_names, client, origin).await;
-        let Some(Ours { client, is_tls, via }) = ours else { return };
-        match version.tls.as_ref().filter(|_| is_tls) {
+        let Some(Ours { client, via }) = ours else { return };
+        match version.tls.as_ref().filter(|_| via.secure) {
             Some(tls) => self.drive_tls(client, tls, via).await,
             None => self.drive(client, via).await,
         }
@@ -205,7 +205,7 @@ impl HttpSite {
     }
 
     /// Serves a connection as [`HttpSite::drive`] does, over TLS.
-    pub(super) async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via)
+    async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -215,7 +215,7 @@ impl HttpSite {
     }
 
     /// Serves a connection until one of both sides ends it.
-    pub(super) async fn drive<S>(self: &Arc<Self>, stream: S, via: Via)
+    async fn drive<S>(self: &Arc<Self>, stream: S, via: Via)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

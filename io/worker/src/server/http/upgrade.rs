@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use http::header::{CONNECTION, HeaderMap, UPGRADE};
+use http::header::{CONNECTION, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
@@ -16,20 +15,16 @@ use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
 use super::connection::Progress;
-use super::upstream::Upstream;
+use super::opening;
+use super::upstream::{self, Upstream};
 use crate::limits;
 use crate::server::module::Module;
 
 /// Returns whether a request makes its connection something else.
 pub fn is_wanted<B>(request: &Request<B>) -> bool {
-    let has = |headers: &HeaderMap, name, wanted: fn(&[u8]) -> bool| {
-        let values = headers.get_all(name).iter();
-        values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).any(|member| wanted(member.trim_ascii()))
-    };
-    let headers = request.headers();
+    let any = |name, is: fn(&[u8]) -> bool| request.headers().get_all(name).iter().any(|value| is(value.as_bytes()));
     request.method() == Method::CONNECT
-        || (has(headers, CONNECTION, |member| member.eq_ignore_ascii_case(b"upgrade"))
-            && has(headers, UPGRADE, |member| !member.is_empty() && !member.eq_ignore_ascii_case(b"h2c")))
+        || (any(CONNECTION, opening::nominates_upgrade) && any(UPGRADE, opening::names_protocol))
 }
 
 /// Has the server answer a request. If it agrees, both connections are to become one.
@@ -41,6 +36,7 @@ pub async fn pass(
 ) -> (Response<ResponseBody>, Option<Agreed>) {
     let _underway = progress.begin(None);
     module.counts.request();
+    let is_tunnel = request.method() == Method::CONNECT;
     let client = hyper::upgrade::on(&mut request);
     let Ok(mut response) = sent(request, upstream).await else {
         module.counts.failed();
@@ -48,7 +44,8 @@ pub async fn pass(
         *response.status_mut() = StatusCode::BAD_GATEWAY;
         return (response, None);
     };
-    let agrees = response.status() == StatusCode::SWITCHING_PROTOCOLS || client_asked_for_tunnel(&response);
+    // A server that agrees to CONNECT answers without a body.
+    let agrees = response.status() == StatusCode::SWITCHING_PROTOCOLS || (is_tunnel && response.status().is_success());
     let agreed = agrees.then(|| Agreed { client, server: hyper::upgrade::on(&mut response) });
     (response.map(|body| ResponseBody::passed(body.map_err(Error::from).boxed_unsync(), module)), agreed)
 }
@@ -69,27 +66,11 @@ impl Agreed {
     }
 }
 
-/// A server that agrees to CONNECT answers without a body.
-fn client_asked_for_tunnel(response: &Response<Incoming>) -> bool {
-    response.extensions().get::<Tunnel>().is_some() && response.status().is_success()
-}
-
-/// Marks the answer to a CONNECT.
-#[derive(Clone)]
-struct Tunnel;
-
 async fn sent(request: Request<Incoming>, upstream: &Upstream) -> Result<Response<Incoming>, ()> {
-    let is_tunnel = request.method() == Method::CONNECT;
     let stream = upstream.connect().await.map_err(drop)?;
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(drop)?;
+    let (mut sender, connection) = upstream::builder().handshake(TokioIo::new(stream)).await.map_err(drop)?;
     // It ends with the answer, or becomes what the connection is made.
     tokio::spawn(async move { connection.with_upgrades().await.ok() });
     let sent = timeout(limits::EGRESS_IDLE_TIME_MAX, sender.send_request(request));
-    let mut response = sent.await.map_err(drop)?.map_err(drop)?;
-    if is_tunnel {
-        response.extensions_mut().insert(Tunnel);
-    }
-    Ok(response)
+    sent.await.map_err(drop)?.map_err(drop)
 }

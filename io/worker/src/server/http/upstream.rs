@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyper::client::conn::http1::SendRequest;
+use hyper::client::conn::http1::{self, SendRequest};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wasmtime_wasi_http::WasiBody;
@@ -53,6 +53,13 @@ impl Upstream {
             lock(&self.idle).get_or_insert(sender);
         }
     }
+}
+
+/// Returns what speaks HTTP/1 with servers, within the bounds that heads have.
+pub fn builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
+    builder
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -9,7 +9,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -20,6 +19,7 @@ use super::wit::{Action, Address, Decision, Flow, Side};
 use crate::limits;
 use crate::server::accepted::Accepted;
 use crate::server::module::Transport;
+use crate::server::relay::{self, reset};
 
 /// Lets the module of a service open connections.
 pub fn bind(service: &Arc<TcpService>) {
@@ -110,12 +110,6 @@ async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted:
     service.closed(id).await;
 }
 
-/// Closes a connection so that its other end learns that it is none.
-fn reset(stream: &TcpStream) {
-    // Without it, it is closed as any other.
-    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
-}
-
 /// Has bytes go from side to side, or to and from the module if there is one side only.
 async fn exchange(
     service: &TcpService,
@@ -168,10 +162,7 @@ async fn end_if_idle(connection: &Connection, time: Duration) {
 
 fn prepare(connection: &Connection, (side, stream): (Side, &Arc<TcpStream>)) {
     connection.queue(side).attach(stream);
-    // Without these options it works too: later, or for longer than its other end lives.
-    let _ = stream.set_nodelay(true);
-    let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, limits::TCP_KEEP_IDLE);
+    relay::prepare(stream);
 }
 
 /// Hands what one side sends to the module and on, until it sends no more.
