@@ -180,7 +180,7 @@ pub enum PackageJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerJob {
     /// Start a worker, in the container that the user's other worker is in if there is one. Then comes
-    /// [`WorkerNews::Ready { addresses: Vec::new() }`] or [`WorkerNews::Died`]. The effect's id is the worker's generation.
+    /// [`WorkerNews::Ready`] or [`WorkerNews::Died`]. The effect's id is the worker's generation.
     Start {
         /// The worker.
         worker: WorkerId,

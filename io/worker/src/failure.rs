@@ -9,7 +9,7 @@ use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 
 use crate::limits::{SAID_BYTES_MAX, SAID_LINE_SHOWN_CHARS_MAX, SAID_LINES_SHOWN_MAX, SAID_TIME_MAX};
 
-/// Returns an error with its causes, in one line.
+/// Returns an error of Wasmtime's with its causes as one line.
 pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -32,7 +32,7 @@ pub const DESCRIPTORS_MAX: usize = 64;
 /// What a node tells a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "frame", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(clippy::large_enum_variant, reason = "a frame is made to be sent at once, and none are kept")]
+#[expect(clippy::large_enum_variant, reason = "one frame is there at a time, and soon bytes")]
 pub enum ToWorker {
     /// Load a module. The datagram carries one descriptor for each of its parts, files open for reading.
     /// Answered by [`FromWorker::Loaded`] or [`FromWorker::Failed`].

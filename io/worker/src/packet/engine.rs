@@ -143,7 +143,6 @@ impl Checked {
     }
 }
 
-/// Returns an error of Wasmtime's with its causes as one line.
 pub(crate) fn abi_mismatch(detail: &str) -> Refusal {
     Refusal::new(RefusalKind::AbiMismatch, detail)
 }

@@ -36,14 +36,14 @@ pub struct LogBuffer {
     tokens: u32,
     refilled: Instant,
     left_out: u64,
-    /// The last line of level `error`, also if it was left out; none or one.
-    error: Vec<String>,
+    /// The last line of level `error`, also if it was left out.
+    error: Option<String>,
 }
 
 impl LogBuffer {
     /// Returns an empty buffer with a full bucket.
     pub fn new(now: Instant) -> LogBuffer {
-        LogBuffer { lines: Vec::new(), tokens: limits::LOG_LINES_BURST, refilled: now, left_out: 0, error: Vec::new() }
+        LogBuffer { lines: Vec::new(), tokens: limits::LOG_LINES_BURST, refilled: now, left_out: 0, error: None }
     }
 
     /// Takes a line, as one line of at most [`limits::LOG_LINE_BYTES_MAX`] bytes.
@@ -52,7 +52,7 @@ impl LogBuffer {
     /// The module writes too many lines; this one is counted and left out.
     pub fn push(&mut self, now: Instant, level: LogLevel, bytes: &[u8]) -> Result<(), HostError> {
         if level == LogLevel::Error {
-            self.error = vec![one_line(bytes)];
+            self.error = Some(one_line(bytes));
         }
         self.refill(now);
         if self.tokens == 0 {
@@ -77,12 +77,12 @@ impl LogBuffer {
 
     /// Returns the last line of level `error`, also one that was left out; nothing if there is none.
     pub fn error(&self) -> &[String] {
-        &self.error
+        self.error.as_slice()
     }
 
     /// Forgets that line: what comes next has nothing to do with it.
     pub fn forget_error(&mut self) {
-        self.error.clear();
+        self.error = None;
     }
 
     /// Says how many lines were left out, for the end of an instance.
