@@ -10,11 +10,11 @@ use std::time::Duration;
 use common::{eventually, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, program};
-use netserv_lab::node::LabUser;
+use netserv_lab::node::{LabUser, module_bundle};
 use netserv_lab::topology::{Kind, Topology};
-use netserv_model::RefusalKind;
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleState, Outcome};
+use netserv_model::{Flavour, RefusalKind};
 use netserv_skips::skipped;
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -25,7 +25,17 @@ const MONITOR: &str = "example.org/net-monitor";
 /// outcome on each node, and a TELL is no slower than a PROBE that asks nothing of modules, within a factor.
 #[test]
 fn three_nodes_are_told_and_tell_back() {
-    let Some(mut net) = Net::up("three_nodes_are_told_and_tell_back") else { return };
+    told_and_tell_back("three_nodes_are_told_and_tell_back", Flavour::Wasm);
+}
+
+/// As the one above, with bundles.
+#[test]
+fn bundles_on_three_nodes_are_told_and_tell_back() {
+    told_and_tell_back("bundles_on_three_nodes_are_told_and_tell_back", Flavour::Osgi);
+}
+
+fn told_and_tell_back(test: &str, flavour: Flavour) {
+    let Some(mut net) = Net::up(test, flavour) else { return };
     let mut watch = Command::new(program("netserv").unwrap());
     watch.arg("--socket").arg(net.lab.socket("sender")).args(["watch", "--user", "janedoe"]).env("NO_COLOR", "1");
     net.lab.start("sender", "watch", &mut watch).unwrap();
@@ -44,10 +54,12 @@ fn three_nodes_are_told_and_tell_back() {
         }
     }
     net.six = false;
-    check(&net.tell(&["--topic", "where", ""]), |outcome| *outcome == Outcome::Told);
-    for node in NODES {
-        let says = format!("where: {node} in rack of {node}, uplink 10G");
-        eventually("the module knows where it is", || net.lab.log("sender", "watch").contains(&says));
+    if flavour == Flavour::Wasm {
+        check(&net.tell(&["--topic", "where", ""]), |outcome| *outcome == Outcome::Told);
+        for node in NODES {
+            let says = format!("where: {node} in rack of {node}, uplink 10G");
+            eventually("the module knows where it is", || net.lab.log("sender", "watch").contains(&says));
+        }
     }
 
     // Numbers from here on are the test's own.
@@ -88,7 +100,17 @@ fn three_nodes_are_told_and_tell_back() {
 /// against messages from before.
 #[test]
 fn the_last_message_of_a_topic_outlives_its_node() {
-    let Some(mut net) = Net::up("the_last_message_of_a_topic_outlives_its_node") else { return };
+    last_message_outlives_its_node("the_last_message_of_a_topic_outlives_its_node", Flavour::Wasm);
+}
+
+/// As the one above, with a bundle.
+#[test]
+fn the_last_message_to_a_bundle_outlives_its_node() {
+    last_message_outlives_its_node("the_last_message_to_a_bundle_outlives_its_node", Flavour::Osgi);
+}
+
+fn last_message_outlives_its_node(test: &str, flavour: Flavour) {
+    let Some(mut net) = Net::up(test, flavour) else { return };
     net.install("net-monitor");
     let told = |net: &Net| net.lab.log("n1", "netservd").matches("event=\"module-message\"").count();
     check(&net.tell(&["--topic", "sample", "5", "--seq", "10"]), |outcome| *outcome == Outcome::Told);
@@ -120,12 +142,17 @@ struct Net {
     user: LabUser,
     other: LabUser,
     six: bool,
+    flavour: Flavour,
 }
 
 impl Net {
-    fn up(test: &str) -> Option<Net> {
+    fn up(test: &str, flavour: Flavour) -> Option<Net> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
+            return None;
+        }
+        if flavour == Flavour::Osgi && module_bundle("net-monitor").is_err() {
+            skipped(test, "the Java parts are not built; `./dev build` builds them");
             return None;
         }
         let mut chain = vec![("sender", Kind::Host)];
@@ -137,16 +164,17 @@ impl Net {
         let other = lab.user("john", &["192.0.2.0/24"]).unwrap();
         for node in NODES {
             let about = format!("[about]\nplace = 'rack of {node}'\nfacts = {{ uplink = '10G' }}\n");
-            let config = format!("{FILES_ALLOWED}\n{about}");
+            let flavours = format!("flavours = ['{flavour}']\n");
+            let config = format!("{flavours}{FILES_ALLOWED}\n{about}");
             lab.start_netservd(node, "node", &[user.clone(), other.clone()], &config).unwrap();
         }
         lab.start_netservd("sender", "host", &[], "").unwrap();
         lab.serve_http("sender").unwrap();
-        Some(Net { lab, user, other, six: false })
+        Some(Net { lab, user, other, six: false, flavour })
     }
 
     fn install(&self, module: &str) {
-        let package = self.lab.package(module, &self.user).unwrap();
+        let package = self.lab.package_in(module, &[self.flavour], &self.user).unwrap();
         let url = self.lab.publish("sender", &package).unwrap();
         let file = package.path.to_string_lossy().into_owned();
         let filter = match self.six {

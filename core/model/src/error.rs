@@ -247,7 +247,9 @@ impl RefusalKind {
             RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
             RefusalKind::NotRunning => "try again once `netserv probe --ask modules` shows that it runs",
-            RefusalKind::NoInbox => "build the module with an inbox: `netserv:control/inbox`, or `netserv_control`",
+            RefusalKind::NoInbox => {
+                "build the module with an inbox: `netserv:control/inbox`, `netserv_control`, or `org.netserv.block.Control`"
+            }
             RefusalKind::InboxFull => "have the module take its messages, then send this one again",
             RefusalKind::OldSequence => "number it above the last one, or leave `--seq` to `netserv tell`",
             RefusalKind::RateLimited => "send fewer in a second, or put several into one",

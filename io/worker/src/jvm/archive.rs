@@ -16,7 +16,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{Host, Purpose, RingParts, broken, java_home};
-use super::sys::{BundleLoad, End};
+use super::sys::{BundleLoad, End, control};
 use crate::clock;
 use crate::error::ServeError;
 
@@ -80,6 +80,7 @@ fn try_bundle(host: &Host, jar: &Path) -> Result<(), ServeError> {
         limits: &ModuleLimits::default(),
         state_schema: 1,
         blocks: &BTreeSet::new(),
+        control: control::open(Vec::new()),
     };
     host.bridge.load(&load).map_err(broken)?;
     let until = clock::monotonic() + ANSWER_MAX;

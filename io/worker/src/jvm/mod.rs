@@ -22,4 +22,4 @@ pub mod serve;
 pub mod start;
 mod sys;
 
-pub use sys::{Bridge, BundleLoad, End, bind, leave, packet_thread, replace_program};
+pub use sys::{Bridge, BundleLoad, End, bind, control, leave, packet_thread, replace_program};

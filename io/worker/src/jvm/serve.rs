@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-jvm serve`: the packet thread inside a service container.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use netserv_model::control::ControlMessage;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
-use netserv_model::{Instant, Refusal, RefusalKind};
+use netserv_model::{Instant, ModuleName, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, TellVerdict, ToWorker};
 use netserv_wire::container::ring::{Answer, Arrival};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -20,7 +22,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
-use super::sys::{Bridge, BundleLoad, End, cache, kv};
+use super::sys::{Bridge, BundleLoad, End, cache, control, kv};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
@@ -88,6 +90,8 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         is_stale: true,
         is_held: false,
         settled: None,
+        ports: BTreeMap::new(),
+        kept: BTreeMap::new(),
     };
     worker.run()
 }
@@ -109,6 +113,10 @@ struct Worker {
     is_held: bool,
     /// When what a start or a load took can be given back.
     settled: Option<Instant>,
+    /// The numbers of what modules are told by, by their places.
+    ports: BTreeMap<ModuleSlot, i64>,
+    /// What the modules begin with that are loaded next.
+    kept: BTreeMap<ModuleSlot, (ModuleName, Vec<ControlMessage>)>,
 }
 
 impl Worker {
@@ -260,8 +268,21 @@ impl Worker {
         {
             self.control.send(&wish);
         }
+        self.send_notifies();
         self.is_held = !self.control.has_room();
         self.control.flush();
+    }
+
+    /// Sends what modules tell the requesters of their SETUPs.
+    fn send_notifies(&mut self) {
+        for (slot, number) in &self.ports {
+            if !self.control.has_room() {
+                break;
+            }
+            for message in control::port(*number).map(|port| port.take_notifies()).unwrap_or_default() {
+                self.control.send(&FromWorker::Notify { slot: *slot, message });
+            }
+        }
     }
 
     /// Gives memory back for the moment, and once more when what was begun will have been compiled.
@@ -325,11 +346,9 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
-                ToWorker::Kept { .. } | ToWorker::Node { .. } => {}
-                ToWorker::Tell { slot, message } => {
-                    let (seq, verdict) = (message.seq, TellVerdict::NoInbox);
-                    self.control.send(&FromWorker::Told { slot, seq, verdict });
-                }
+                ToWorker::Node { .. } => {}
+                ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
+                ToWorker::Tell { slot, message } => self.tell(slot, message),
                 ToWorker::Lane => self.lanes.add(&mut self.memory, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
                 ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
@@ -342,6 +361,16 @@ impl Worker {
         }
     }
 
+    /// Puts a control message into the inbox of a module, and says whether it is there.
+    fn tell(&mut self, slot: ModuleSlot, message: ControlMessage) {
+        let seq = message.seq;
+        let port = self.ports.get(&slot).and_then(|number| control::port(*number));
+        let verdict = port.map_or(TellVerdict::NotLoaded, |port| port.tell(message));
+        self.control.send(&FromWorker::Told { slot, seq, verdict });
+        // Java is to look for it.
+        self.is_stale = true;
+    }
+
     fn load(&mut self, frame: &ToWorker, file: Option<File>) -> Result<(), ServeError> {
         let ToWorker::Load { slot, module, properties, limits, state_schema, blocks, .. } = frame else {
             return Ok(());
@@ -351,8 +380,12 @@ impl Worker {
         let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
         match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
             Ok(jar) => {
+                let kept = self.kept.remove(slot).filter(|(name, _)| *name == module.name);
+                let control = control::open(kept.map(|(_, messages)| messages).unwrap_or_default());
+                self.ports.insert(*slot, control);
                 let state_schema = *state_schema;
-                let load = BundleLoad { slot: *slot, module, jar: &jar, properties, limits, state_schema, blocks };
+                let load =
+                    BundleLoad { slot: *slot, module, jar: &jar, properties, limits, state_schema, blocks, control };
                 self.bridge.load(&load).inspect_err(|_| bundles::remove(&jar)).map_err(broken)
             }
             Err(refusal) => {
@@ -365,6 +398,7 @@ impl Worker {
     }
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        self.ports.remove(&slot);
         self.drain()?;
         self.bridge.unload(slot).map_err(broken)
     }

@@ -339,7 +339,7 @@ impl Worker {
         let shared = Shared {
             kv: self.kv.open(name, parts.state_schema),
             messages: self.exchanges.open(name),
-            control: Arc::new(ControlPort::new(kept.unwrap_or_default(), Arc::clone(&self.wake))),
+            control: Arc::new(ControlPort::new(kept.unwrap_or_default(), Some(Arc::clone(&self.wake)))),
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
             node: Arc::clone(&self.node),
         };

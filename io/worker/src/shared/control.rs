@@ -46,11 +46,11 @@ struct State {
 
 impl ControlPort {
     /// Returns the port of a module that is about to be loaded, with the messages from before. What is for the thread that has
-    /// packet parts raises `wake`.
-    pub fn new(kept: Vec<ControlMessage>, wake: Arc<Wakeup>) -> ControlPort {
+    /// packet parts raises `wake`; without it, whoever calls sees to that.
+    pub fn new(kept: Vec<ControlMessage>, wake: Option<Arc<Wakeup>>) -> ControlPort {
         let last = kept.into_iter().map(|message| (message.topic.clone(), Arc::new(message))).collect();
         let state = Mutex::new(State { last, ..State::default() });
-        ControlPort { state, wake_packets: Some(wake), ..ControlPort::default() }
+        ControlPort { state, wake_packets: wake, ..ControlPort::default() }
     }
 
     /// Gives the packet part an inbox, before it starts.
@@ -174,6 +174,13 @@ impl fmt::Debug for ControlPort {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "ControlPort({} topics)", self.lock().last.len())
     }
+}
+
+/// Returns a message as modules get it that take bytes: number, length of the topic, topic, body.
+pub fn layout(message: &ControlMessage) -> Vec<u8> {
+    let topic = message.topic.as_str().as_bytes();
+    let length = u16::try_from(topic.len()).expect("a topic is short");
+    [&message.seq.to_le_bytes()[..], &length.to_le_bytes(), topic, &message.body].concat()
 }
 
 #[derive(Debug, Default)]
@@ -335,7 +342,7 @@ mod tests {
 
     fn port(kept: &[(&str, u64)]) -> ControlPort {
         let kept = kept.iter().map(|(topic, seq)| message(topic, *seq, 3)).collect();
-        ControlPort::new(kept, Arc::new(Wakeup::new().unwrap()))
+        ControlPort::new(kept, Some(Arc::new(Wakeup::new().unwrap())))
     }
 
     fn message(topic: &str, seq: u64, bytes: usize) -> ControlMessage {

@@ -102,6 +102,7 @@ impl Rig {
             limits: &ModuleLimits::default(),
             state_schema: 1,
             blocks: &BTreeSet::new(),
+            control: 0,
         };
         host.bridge.load(&load).unwrap();
         let until = Instant::now() + Duration::from_secs(10);

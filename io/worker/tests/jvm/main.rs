@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod bench;
+mod control;
 mod ends;
 mod host;
 mod lanes;

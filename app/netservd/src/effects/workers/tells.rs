@@ -96,7 +96,7 @@ impl Workers {
                 Err(Refusal::new(RefusalKind::InboxFull, detail))
             }
             TellVerdict::NoInbox => {
-                let detail = "the module was built without an inbox for control messages";
+                let detail = "the module has no inbox for control messages";
                 Err(Refusal::new(RefusalKind::NoInbox, detail))
             }
             TellVerdict::NotLoaded => Err(not_running()),

@@ -14,7 +14,7 @@ use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
-use super::{cache, compression, kv, media_natives, natives, search};
+use super::{cache, compression, control, kv, media_natives, natives, search};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
@@ -67,6 +67,8 @@ pub struct BundleLoad<'a> {
     pub state_schema: u32,
     /// The building blocks that it may use.
     pub blocks: &'a BTreeSet<String>,
+    /// The number of its port for control messages.
+    pub control: i64,
 }
 
 /// Binds the natives of building blocks in a JVM that runs already, for the tests of the Java host.
@@ -92,6 +94,7 @@ fn register_blocks(env: Env) -> Result<(), Thrown> {
     kv::register(env)?;
     cache::register(env)?;
     search::register(env)?;
+    control::register(env)?;
     compression::register(env)
 }
 
@@ -126,7 +129,7 @@ impl Bridge {
             injected: method(c"injected", c"()I")?,
             load: method(
                 c"load",
-                c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI[Ljava/lang/String;)V",
+                c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI[Ljava/lang/String;J)V",
             )?,
             unload: method(c"unload", c"(I)V")?,
             stats: method(c"stats", c"()V")?,
@@ -208,6 +211,7 @@ impl Bridge {
                 jvalue { l: env.longs(&limits)? },
                 jvalue { i: i32::try_from(load.state_schema).unwrap_or(i32::MAX) },
                 jvalue { l: env.strings(load.blocks.iter().map(String::as_str))? },
+                jvalue { j: load.control },
             ];
             // SAFETY: these are the arguments of its signature.
             unsafe { env.call_void(self.class, self.methods.load, &arguments) }

@@ -7,6 +7,7 @@ pub mod cache;
 mod call;
 mod compression;
 pub mod compute;
+pub mod control;
 mod env;
 pub mod kv;
 mod media_natives;

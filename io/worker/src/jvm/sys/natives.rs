@@ -43,6 +43,11 @@ pub(super) fn register(env: Env, class: jclass, outbox: &'static Outbox) -> Resu
     unsafe { env.register(class, &natives) }
 }
 
+/// Returns what Java tells is left in; nothing in a JVM that this library did not start.
+pub(super) fn outbox() -> Option<&'static Outbox> {
+    OUTBOX.get().copied()
+}
+
 pub(super) fn method(name: &'static CStr, signature: &'static CStr, function: *mut c_void) -> JNINativeMethod {
     JNINativeMethod { name: name.as_ptr().cast_mut(), signature: signature.as_ptr().cast_mut(), fnPtr: function }
 }

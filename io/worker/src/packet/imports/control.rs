@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `control_receive`, `control_notify`.
 
-use netserv_model::control::{ControlMessage, MODULE_NOTIFY_BYTES_MAX};
+use netserv_model::control::MODULE_NOTIFY_BYTES_MAX;
 use netserv_model::limits::TOPIC_CHARS_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::packet::host::Host;
+use crate::shared::control::layout;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "control_receive", |mut caller: Caller<'_, Host>, out: u32, out_length: u32| {
@@ -39,11 +40,4 @@ fn control_notify(caller: &mut Caller<'_, Host>, topic: (u32, u32), body: (u32, 
     let topic = std::str::from_utf8(&topic).map_err(|_| HostError::Invalid)?;
     let body = memory.read(body.0, body.1, MODULE_NOTIFY_BYTES_MAX)?;
     host.control.notify(host.clock.instant(), topic, &body).map(|()| 0)
-}
-
-/// Returns a message as modules get it: number, length of the topic, topic, body.
-fn layout(message: &ControlMessage) -> Vec<u8> {
-    let topic = message.topic.as_str().as_bytes();
-    let length = u16::try_from(topic.len()).expect("a topic is short");
-    [&message.seq.to_le_bytes()[..], &length.to_le_bytes(), topic, &message.body].concat()
 }

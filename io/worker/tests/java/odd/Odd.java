@@ -2,6 +2,9 @@
 package odd;
 
 import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import org.netserv.block.BlockException;
+import org.netserv.block.Control;
 import org.netserv.block.Counter;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
@@ -23,6 +26,10 @@ public final class Odd implements BundleActivator {
         String what = module.property("do", "pass");
         if (what.equals("hang-at-start")) {
             hang();
+        }
+        if (what.equals("listen")) {
+            Control control = bundle.getService(bundle.getServiceReference(Control.class));
+            control.listen(message -> told(control, message));
         }
         bundle.registerService(PacketProcessor.class, processor(what, module), null);
     }
@@ -53,6 +60,23 @@ public final class Odd implements BundleActivator {
             default -> {
                 return packet -> packet.pass();
             }
+        }
+    }
+
+    /** Answers a message with its topic, its number, and what was last told of the topic that it holds. */
+    private static void told(Control control, Control.Message message) throws Exception {
+        String text = new String(message.body(), StandardCharsets.UTF_8);
+        switch (message.topic()) {
+            case "throw" -> throw new IllegalStateException(text);
+            case "sleep" -> Thread.sleep(Long.parseLong(text));
+            default -> { }
+        }
+        try {
+            Control.Message last = control.last(text);
+            String answer = Long.toUnsignedString(message.seq()) + " " + (last == null ? "none" : last.seq());
+            control.notify(message.topic(), answer.getBytes(StandardCharsets.UTF_8));
+        } catch (BlockException tooMany) {
+            // It answers as many as it may.
         }
     }
 

@@ -23,12 +23,12 @@ use rustix::event::{PollFd, PollFlags};
 use self::watch::Watch;
 use crate::clock;
 use crate::error::ServeError;
-use crate::jvm::BundleLoad;
 use crate::jvm::bundles::{self, Bundles};
 use crate::jvm::home::{JavaHome, Places};
 use crate::jvm::options::Archive;
 use crate::jvm::outbox::{FromJava, Outbox};
 use crate::jvm::start::{Host, Purpose, RingParts, broken};
+use crate::jvm::{BundleLoad, control};
 use crate::tools::pcap::Captured;
 use crate::tools::test::case::{self, Case, Finished, Tested, at};
 use crate::tools::test::jobs::{self, Jobs};
@@ -40,8 +40,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// What a call may take beyond its limit, while classes are loaded and compiled for the first time.
 const CALL_SLACK: Duration = Duration::from_millis(500);
 const SLOT: ModuleSlot = ModuleSlot(0);
-/// The building blocks that there are without a node: those that only compute.
-const COMPUTING: [&str; 5] = ["compress", "crypto", "hash", "match", "sip"];
+/// The building blocks that there are without a node: those that only compute, and messages of a test.
+const BLOCKS: [&str; 6] = ["compress", "control", "crypto", "hash", "match", "sip"];
 
 /// The arguments of `test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     let bundles = Bundles::open(&data.0)?;
     let watch = Arc::new(Watch::new(jobs, data.0.clone()));
     let host = start(args, &data.0, Arc::clone(&watch))?;
-    let blocks = COMPUTING.map(str::to_owned).into();
+    let blocks = BLOCKS.map(str::to_owned).into();
     let mut bench = Bench { host, bundles, watch: Arc::clone(&watch), due: None, blocks };
     let guard = Arc::clone(&watch);
     std::thread::spawn(move || guard.run());
@@ -180,6 +180,7 @@ impl<'a> Run<'a> {
             limits: &case.limits,
             state_schema: 1,
             blocks: &run.bench.blocks,
+            control: control::open(Vec::new()),
         };
         run.bench.host.bridge.load(&load).map_err(|thrown| failed(thrown.to_string()))?;
         run.wait(Awaited::Loaded, output).map_err(|error| failed(error.to_string()))?;

@@ -185,7 +185,7 @@ public final class Bridge {
     }
 
     static void load(int slot, String name, String version, String jar, String[] properties, long[] limits,
-            int schema, String[] blocks) {
+            int schema, String[] blocks, long control) {
         names[slot] = name.equals(NULL) ? NULL : name;
         if (name.equals("example.org/refused")) {
             failed(slot, "bad-code", "no bundle");

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import org.netserv.block.BlockException;
+import org.netserv.block.Control;
 import org.netserv.block.Counter;
 import org.netserv.block.Counters;
 import org.netserv.block.Injector;
@@ -24,14 +25,18 @@ import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 
 /** A node in memory, on one thread. Its clocks stand until {@link #advance} moves them. */
-public final class FakeNode implements ModuleContext, Counters, Timers, Injector, Log {
+public final class FakeNode implements ModuleContext, Control, Counters, Timers, Injector, Log {
     private final Map<String, String> properties;
     private final Map<String, FakeCounter> counters = new TreeMap<>();
     private final List<FakeTimer> timers = new ArrayList<>();
     private final List<byte[]> injected = new ArrayList<>();
     private final List<String> lines = new ArrayList<>();
+    private final List<String> notified = new ArrayList<>();
+    private final Map<String, Message> told = new TreeMap<>();
     private final FakeStore kv = new FakeStore();
     private final SplittableRandom random = new SplittableRandom(1);
+    private Control.Listener listener;
+    private long messages;
     private long nowNanos;
 
     /**
@@ -99,6 +104,30 @@ public final class FakeNode implements ModuleContext, Counters, Timers, Injector
      */
     public List<byte[]> injected() {
         return injected;
+    }
+
+    /**
+     * Tells the module something, whose listener takes it at once. Numbers count from 1.
+     *
+     * @param topic the topic
+     * @param text the message
+     * @throws Exception what the listener throws
+     */
+    public void tell(String topic, String text) throws Exception {
+        Message message = new Message(topic, ++messages, text.getBytes(StandardCharsets.UTF_8));
+        told.put(topic, message);
+        if (listener != null) {
+            listener.receive(message);
+        }
+    }
+
+    /**
+     * Returns what the module told the requester of its SETUP, each behind its topic.
+     *
+     * @return for instance {@code sample: sample is 10}
+     */
+    public List<String> notified() {
+        return notified;
     }
 
     /**
@@ -201,6 +230,28 @@ public final class FakeNode implements ModuleContext, Counters, Timers, Injector
         byte[] copy = new byte[packet.remaining()];
         packet.get(packet.position(), copy);
         injected.add(copy);
+    }
+
+    @Override
+    public void listen(Control.Listener listener) {
+        this.listener = listener;
+    }
+
+    @Override
+    public Message last(String topic) {
+        return told.get(topic);
+    }
+
+    @Override
+    public void notify(String topic, byte[] body) throws BlockException {
+        boolean isVisible = topic.chars().allMatch(one -> one > ' ' && one <= '~');
+        if (topic.isEmpty() || topic.length() > TOPIC_CHARS_MAX || !isVisible) {
+            throw new BlockException(BlockException.Code.INVALID, "not a topic");
+        }
+        if (body.length > NOTIFY_BYTES_MAX) {
+            throw new BlockException(BlockException.Code.TOO_LARGE, "a message is too long");
+        }
+        notified.add(topic + ": " + new String(body, StandardCharsets.UTF_8));
     }
 
     @Override

@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.concurrent.locks.ReentrantLock;
+import org.netserv.block.Control;
 import org.netserv.block.Timers;
 import org.netserv.packet.PacketProcessor;
 
@@ -82,7 +83,8 @@ final class Dispatcher {
     }
 
     /**
-     * Calls the timers that are due, each once at most, and takes what other threads inject.
+     * Calls the timers that are due, each once at most, hands over control messages, and takes what other threads
+     * inject.
      *
      * @return when there is something to do next, {@link Long#MAX_VALUE} for never
      */
@@ -94,6 +96,9 @@ final class Dispatcher {
             boolean isMore = false;
             for (Module module : chain) {
                 isMore |= runTimers(module, now);
+            }
+            for (Module module : chain) {
+                isMore |= handOver(module);
             }
             for (Module module : chain) {
                 isMore |= module.moduleInjector().drain(injections);
@@ -348,21 +353,44 @@ final class Dispatcher {
             if (callback == null) {
                 return false;
             }
-            shown.clear();
-            begin(module);
-            Refusal refusal = null;
-            try {
-                callback.run();
-            } catch (Throwable any) {
-                refusal = Refusal.trapped(any);
-            }
-            end();
-            if (refusal != null) {
-                fail(module, refusal, 0);
+            if (!call(module, callback)) {
                 return false;
             }
-            module.countInjected(injections.count());
         }
+        return true;
+    }
+
+    /** Hands over the control messages of a module. Returns whether some may be left, for want of room to inject. */
+    private boolean handOver(Module module) {
+        Control.Listener listener = module.moduleControl().listener();
+        if (listener == null) {
+            return false;
+        }
+        while (injections.count() == 0) {
+            Control.Message message = module.moduleControl().poll();
+            if (message == null || !call(module, () -> listener.receive(message))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Calls a module without packets. Returns false if it failed. */
+    private boolean call(Module module, Timers.Callback callback) {
+        shown.clear();
+        begin(module);
+        Refusal refusal = null;
+        try {
+            callback.run();
+        } catch (Throwable any) {
+            refusal = Refusal.trapped(any);
+        }
+        end();
+        if (refusal != null) {
+            fail(module, refusal, 0);
+            return false;
+        }
+        module.countInjected(injections.count());
         return true;
     }
 

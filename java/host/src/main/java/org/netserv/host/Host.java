@@ -89,8 +89,9 @@ final class Host {
     }
 
     void load(int slot, String name, String version, String jar, String[] keysAndValues, long[] limits, int schema,
-            Set<String> blocks) {
+            Set<String> blocks, long control) {
         if (slot < 0 || slot >= Limits.MODULES_MAX) {
+            ControlNative.close(control);
             node.failed(slot, Refusal.NODE_FAILED, "there is no module slot " + slot);
             return;
         }
@@ -99,7 +100,7 @@ final class Host {
             properties.put(keysAndValues[at], keysAndValues[at + 1]);
         }
         lifeCycle.load(new Module.Order(slot, name, version, new File(jar), Map.copyOf(properties),
-                ModuleLimits.of(limits), schema, blocks));
+                ModuleLimits.of(limits), schema, blocks, control));
     }
 
     void unload(int slot) {

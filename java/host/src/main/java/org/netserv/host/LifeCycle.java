@@ -40,6 +40,7 @@ final class LifeCycle implements Runnable {
     void load(Module.Order order) {
         if (!commands.offer(() -> doLoad(order))) {
             node.failed(order.slot(), Refusal.NODE_FAILED, "the worker has too much to do");
+            ControlNative.close(order.control());
             Installer.delete(order.jar(), log);
         }
     }
@@ -142,6 +143,7 @@ final class LifeCycle implements Runnable {
             Refusal refusal = module.answer();
             if (refusal == null) {
                 node.loaded(module.slot());
+                module.moduleControl().begin();
             } else {
                 node.failed(module.slot(), refusal.kind(), refusal.getMessage());
             }
@@ -203,6 +205,7 @@ final class LifeCycle implements Runnable {
     /** Is told on the packet thread of a module that failed. */
     private void failed(Module module, Refusal refusal) {
         module.moduleLog().noteLeftOut();
+        module.moduleControl().close();
         synchronized (answers) {
             if (!module.failsEarly(refusal)) {
                 node.failed(module.slot(), refusal.kind(), refusal.getMessage());
@@ -222,6 +225,7 @@ final class LifeCycle implements Runnable {
             late(module, late);
         }
         module.moduleTimers().close();
+        module.moduleControl().close();
         if (isWell) {
             module.moduleInjector().close();
             dispatcher.sendLastOf(module);

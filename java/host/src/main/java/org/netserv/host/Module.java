@@ -33,6 +33,7 @@ final class Module implements ModuleContext {
     private final ModuleCounters counters;
     private final ModuleTimers timers;
     private final ModuleInjector injector;
+    private final ModuleControl control;
     private final KvState kv;
     private final Processors processors = new Processors();
     private final ModuleThreads threads;
@@ -60,7 +61,7 @@ final class Module implements ModuleContext {
 
     /** What the node says about a module that is to be loaded. */
     record Order(int slot, String name, String version, File jar, Map<String, String> properties,
-            ModuleLimits limits, int stateSchema, Set<String> blocks) {
+            ModuleLimits limits, int stateSchema, Set<String> blocks, long control) {
     }
 
     Module(Order order, KvState kv, Dispatcher dispatcher, Native node, Entropy entropy) {
@@ -77,6 +78,7 @@ final class Module implements ModuleContext {
         counters = new ModuleCounters(limits.counters());
         timers = new ModuleTimers(node, limits.timers(), dispatcher::timerSet);
         injector = new ModuleInjector(dispatcher, this);
+        control = new ModuleControl(order.control(), dispatcher::wake);
         this.kv = kv;
         threads = new ModuleThreads(this);
     }
@@ -115,6 +117,10 @@ final class Module implements ModuleContext {
 
     ModuleInjector moduleInjector() {
         return injector;
+    }
+
+    ModuleControl moduleControl() {
+        return control;
     }
 
     KvState kvState() {

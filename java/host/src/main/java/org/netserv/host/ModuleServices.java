@@ -4,6 +4,7 @@ package org.netserv.host;
 import java.util.function.Function;
 import org.netserv.block.Cache;
 import org.netserv.block.Compression;
+import org.netserv.block.Control;
 import org.netserv.block.Counters;
 import org.netserv.block.Crypto;
 import org.netserv.block.Hash;
@@ -40,8 +41,8 @@ import org.osgi.framework.ServiceRegistration;
 final class ModuleServices implements AllServiceListener {
     /** Capabilities that bundles can require: the building blocks that are not bundles. */
     static final String CAPABILITIES = capabilities(
-            "cache", "clock", "compress", "counters", "crypto", "hash", "http-client", "inject", "kv", "log", "match",
-            "media", "metrics", "packet", "properties", "random", "sip", "timers");
+            "cache", "clock", "compress", "control", "counters", "crypto", "hash", "http-client", "inject", "kv", "log",
+            "match", "media", "metrics", "packet", "properties", "random", "sip", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
@@ -66,6 +67,7 @@ final class ModuleServices implements AllServiceListener {
         offer(PacketDispatcher.class, Module::processors);
         offer("cache", Cache.class, module -> new ModuleCache(shared.cache(), module.name()));
         offer("compress", Compression.class, module -> new CompressionBlock());
+        offer("control", Control.class, module -> module.moduleControl().open());
         offer("crypto", Crypto.class, module -> new CryptoBlock());
         offer("hash", Hash.class, module -> new HashBlock());
         offer("http-client", HttpCaller.class, module -> new Caller(shared.client()));

@@ -80,10 +80,10 @@ class BadBundlesTest {
                 """);
         String jar = bundle.write(worker.jar()).toString();
         try {
-            worker.host.load(0, "example.org/waiting", "1.0.0", jar, new String[0], Worker.LIMITS, 1, Worker.BLOCKS);
+            worker.host.load(0, "example.org/waiting", "1.0.0", jar, new String[0], Worker.LIMITS, 1, Worker.BLOCKS, 0);
             worker.await("its start", () -> !worker.lines(0).isEmpty());
             for (int count = 0; count < Limits.COMMANDS_MAX; count++) {
-                worker.host.load(1, "example.org/none", "1.0.0", "none", new String[0], Worker.LIMITS, 1, Worker.BLOCKS);
+                worker.host.load(1, "example.org/none", "1.0.0", "none", new String[0], Worker.LIMITS, 1, Worker.BLOCKS, 0);
             }
             Path refused = Files.createFile(worker.jar());
             check("node-failed", "the worker has too much to do",
@@ -217,7 +217,7 @@ class BadBundlesTest {
         ModulesTest.check(0, "loaded", worker.load(0, "example.org/early", old));
         try {
             worker.host.load(0, "example.org/early", "1.0.1", bad.write(worker.jar()).toString(), new String[0],
-                    Worker.LIMITS, 1, Worker.BLOCKS);
+                    Worker.LIMITS, 1, Worker.BLOCKS, 0);
             worker.await("the old one's stop", () -> !worker.lines(0).isEmpty());
             assertEquals(SlotView.FAILED, worker.packet(0, 0));
         } finally {
@@ -465,7 +465,7 @@ class BadBundlesTest {
                 }
                 """);
         worker.host.load(0, "example.org/stopper", "1.0.0", bundle.write(worker.jar()).toString(), new String[0],
-                Worker.LIMITS, 1, Worker.BLOCKS);
+                Worker.LIMITS, 1, Worker.BLOCKS, 0);
         worker.await("a restart", () -> worker.restarted.get() != null);
         assertEquals("a module stopped the OSGi framework", worker.restarted.get());
     }

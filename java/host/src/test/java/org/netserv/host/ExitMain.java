@@ -19,10 +19,10 @@ final class ExitMain {
         host.open();
         Path old = Files.copy(folder.resolve("exit.bundle"), folder.resolve("old.jar"));
         host.load(4, "example.org/exit", "0.9.0", old.toString(), new String[] {"how", "not"}, Worker.LIMITS, 1,
-                Worker.BLOCKS);
+                Worker.BLOCKS, 0);
         Path jar = Files.copy(folder.resolve("exit.bundle"), folder.resolve("exit.jar"));
         host.load(5, "example.org/exit", "1.0.0", jar.toString(), new String[] {"how", arguments[1]}, Worker.LIMITS, 1,
-                Worker.BLOCKS);
+                Worker.BLOCKS, 0);
         for (boolean isLoaded = false; ; ) {
             node.awaitWake(20);
             host.idle(node.now());

@@ -128,7 +128,7 @@ class ServicesTest {
                 """);
         try (Worker worker = new Worker()) {
             worker.host.load(0, "example.org/curious", "1.0.0", bundle.write(worker.jar()).toString(), new String[0],
-                    Worker.LIMITS, 1, Set.of("hash"));
+                    Worker.LIMITS, 1, Set.of("hash"), 0);
             ModulesTest.check(0, "loaded", worker.await(0));
             assertEquals(List.of("1: the node does not offer the building block sip", "2: sip null", "2: sip null"),
                     worker.lines(0));

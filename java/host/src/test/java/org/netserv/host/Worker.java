@@ -57,7 +57,7 @@ final class Worker implements AutoCloseable {
     }
 
     FakeNative.Event load(int slot, String name, Path jar, long[] limits, int schema, String... properties) {
-        host.load(slot, name, "1.0.0", jar.toString(), properties, limits, schema, BLOCKS);
+        host.load(slot, name, "1.0.0", jar.toString(), properties, limits, schema, BLOCKS, 0);
         return await(slot);
     }
 
@@ -89,7 +89,7 @@ final class Worker implements AutoCloseable {
     /** Waits until every command so far is carried out. */
     void settle() {
         host.load(63, "example.org/none", "1.0.0", folder.resolve("none").toString(), new String[0], LIMITS, 1,
-                BLOCKS);
+                BLOCKS, 0);
         await(63);
     }
 

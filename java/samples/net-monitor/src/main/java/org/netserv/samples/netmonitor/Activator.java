@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.samples.netmonitor;
 
+import org.netserv.block.Control;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 import org.osgi.framework.BundleActivator;
@@ -18,6 +19,10 @@ public final class Activator implements BundleActivator {
     public void start(BundleContext bundle) throws Exception {
         ModuleContext module = bundle.getService(bundle.getServiceReference(ModuleContext.class));
         monitor = new NetMonitor(module);
+        Control control = bundle.getService(bundle.getServiceReference(Control.class));
+        if (control != null) {
+            control.listen(message -> monitor.told(control, message));
+        }
         bundle.registerService(PacketProcessor.class, monitor, null);
     }
 

@@ -4,6 +4,7 @@ package org.netserv.samples.netmonitor;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.netserv.block.BlockException;
+import org.netserv.block.Control;
 import org.netserv.block.Counter;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.IpView;
@@ -15,13 +16,15 @@ import org.netserv.packet.PacketView;
  *
  * <p>The counts are kept in kv state under keys such as {@code 10.1.0.2 10.2.0.1 61}, so that they outlive an upgrade
  * of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
- * looks at one packet in a hundred and counts it as a hundred.
+ * looks at one packet in a hundred and counts it as a hundred; {@code netserv tell … --topic sample 100} changes that
+ * while it runs, and 0 switches it off until another number comes.
  */
 final class NetMonitor implements PacketProcessor {
     private static final Duration FLUSH_PERIOD = Duration.ofSeconds(1);
 
     private final ModuleContext module;
-    private final long sample;
+    /** One packet in how many is looked at; none for 0. */
+    private long sample;
     private final Counter packets;
     private final Counter notKept;
     /**
@@ -66,6 +69,28 @@ final class NetMonitor implements PacketProcessor {
             if (ip.parse(packet)) {
                 count();
             }
+        }
+    }
+
+    /** Does what the module's user says, and answers. */
+    void told(Control control, Control.Message message) {
+        String text = Numbers.utf8(message.body());
+        Long number = text == null ? null : Numbers.parse(text.trim());
+        String answer;
+        if (!message.topic().equals("sample")) {
+            answer = "nothing is known of " + message.topic();
+        } else if (number == null) {
+            answer = "sample is a number";
+        } else {
+            putLastAway();
+            sample = number;
+            untilSample = number;
+            answer = "sample is " + Long.toUnsignedString(number);
+        }
+        try {
+            control.notify(message.topic(), answer.getBytes(StandardCharsets.UTF_8));
+        } catch (BlockException tooMany) {
+            // Its user may tell it more than it may answer.
         }
     }
 

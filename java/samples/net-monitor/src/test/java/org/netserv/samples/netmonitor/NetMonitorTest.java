@@ -75,6 +75,25 @@ class NetMonitorTest {
     }
 
     @Test
+    void itsUserChangesTheSampleAndSwitchesItOffAndOn() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        node.listen(message -> module.told(node, message));
+        String[][] messages = {{"sample", "10"}, {"sample", "0"}, {"sample", "many"}, {"other", "1"}, {"sample", "1\n"}};
+        long[] counted = {20, 20, 20, 20, 40};
+        for (int index = 0; index < messages.length; index++) {
+            node.tell(messages[index][0], messages[index][1]);
+            for (int count = 0; count < 20; count++) {
+                node.process(module, packet(1, 61));
+            }
+            module.flush();
+            assertEquals(counted[index], node.counter("10.1.0.1 10.2.0.1 61"), messages[index][1]);
+        }
+        assertEquals(List.of("sample: sample is 10", "sample: sample is 0", "sample: sample is a number",
+                "other: nothing is known of other", "sample: sample is 1"), node.notified());
+        assertEquals(100, node.counter("packets"));
+    }
+
+    @Test
     void keysAreBounded() throws Exception {
         NetMonitor module = new NetMonitor(node);
         for (int host = 0; host <= Counts.KEYS_MAX + 1; host++) {
