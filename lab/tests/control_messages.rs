@@ -54,12 +54,10 @@ fn told_and_tell_back(test: &str, flavour: Flavour) {
         }
     }
     net.six = false;
-    if flavour == Flavour::Wasm {
-        check(&net.tell(&["--topic", "where", ""]), |outcome| *outcome == Outcome::Told);
-        for node in NODES {
-            let says = format!("where: {node} in rack of {node}, uplink 10G");
-            eventually("the module knows where it is", || net.lab.log("sender", "watch").contains(&says));
-        }
+    check(&net.tell(&["--topic", "where", ""]), |outcome| *outcome == Outcome::Told);
+    for node in NODES {
+        let says = format!("where: {node} in rack of {node}, uplink 10G");
+        eventually("the module knows where it is", || net.lab.log("sender", "watch").contains(&says));
     }
 
     // Numbers from here on are the test's own.

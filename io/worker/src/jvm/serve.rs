@@ -346,7 +346,7 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
-                ToWorker::Node { .. } => {}
+                ToWorker::Node { info } => self.bridge.node(&info).map_err(broken)?,
                 ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
                 ToWorker::Tell { slot, message } => self.tell(slot, message),
                 ToWorker::Lane => self.lanes.add(&mut self.memory, descriptors)?,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control messages of bundles, with the real host of `java/`, if it is built.
+//! What bundles are told while they run, and of their node, with the real host of `java/`, if it is built.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,6 +11,7 @@ use netserv_model::RefusalKind;
 use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_wire::container::frames::{FromWorker, PartKind, TellVerdict, ToWorker};
 
 use crate::host::{ODD, built};
@@ -58,11 +59,13 @@ fn a_slow_bundle_is_full_and_a_talkative_one_is_cut() {
     let mut verdicts = Vec::new();
     let mut said = 0;
     while verdicts.len() < 70 {
-        match bench.frame() {
-            FromWorker::Told { verdict, .. } => verdicts.push(verdict),
-            FromWorker::Notify { .. } => said += 1,
-            frame => panic!("{frame:?}"),
+        let frame = bench.frame();
+        if let FromWorker::Told { verdict, .. } = frame {
+            verdicts.push(verdict);
+            continue;
         }
+        assert!(matches!(frame, FromWorker::Notify { .. }), "{frame:?}");
+        said += 1;
     }
     let expected = [vec![TellVerdict::Taken; 64], vec![TellVerdict::Full; 6]].concat();
     assert_eq!(verdicts, expected);
@@ -73,6 +76,30 @@ fn a_slow_bundle_is_full_and_a_talkative_one_is_cut() {
     bench.node.send(&ToWorker::Stats, None);
     let frame = bench.frame();
     assert!(matches!(frame, FromWorker::Stats { .. }), "five and no more: {frame:?}");
+}
+
+#[test]
+fn a_bundle_knows_its_node_as_it_was_when_it_was_loaded() {
+    let Some(mut bench) = Bench::start() else { return };
+    let facts = [("uplink".to_owned(), "10G".to_owned())].into();
+    let addresses = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+    let info = NodeInfo { id: "n1".to_owned(), place: "berlin".to_owned(), facts, addresses };
+    let mut told = Vec::new();
+    for info in [None, Some(info), Some(NodeInfo::default())] {
+        if let Some(info) = info {
+            bench.node.send(&ToWorker::Node { info }, None);
+        }
+        bench.send_load("where");
+        let mut lines = Vec::new();
+        while let FromWorker::Log { text, .. } = bench.node.frame() {
+            lines.push(text);
+        }
+        told.push(lines.concat());
+    }
+    assert_eq!(
+        told,
+        ["  {} null []", "n1 berlin {uplink=10G} null [/192.0.2.1, /2001:db8:0:0:0:0:0:1]", "  {} null []"]
+    );
 }
 
 const SLOT: ModuleSlot = ModuleSlot(3);
@@ -102,6 +129,11 @@ impl Bench {
         if !messages.is_empty() {
             self.node.send(&kept("odd", messages), None);
         }
+        self.send_load(what);
+        assert_eq!(self.frame(), FromWorker::Loaded { slot: SLOT });
+    }
+
+    fn send_load(&self, what: &str) {
         let load = ToWorker::Load {
             slot: SLOT,
             module: "example.org/odd@1.0.0".parse().unwrap(),
@@ -114,7 +146,6 @@ impl Bench {
             parallel: false,
         };
         self.node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
-        assert_eq!(self.frame(), FromWorker::Loaded { slot: SLOT });
     }
 
     fn tell(&mut self, topic: &str, seq: u64, body: &[u8]) -> TellVerdict {
@@ -134,9 +165,9 @@ impl Bench {
     /// Waits for the next frame that is no line of the log.
     fn frame(&mut self) -> FromWorker {
         loop {
-            match self.node.frame() {
-                FromWorker::Log { .. } => {}
-                frame => return frame,
+            let frame = self.node.frame();
+            if !matches!(frame, FromWorker::Log { .. }) {
+                return frame;
             }
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jni_sys::{JNI_OK, JNI_VERSION_10, JNIEnv, JavaVM, jclass, jmethodID, jvalue};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
+use netserv_model::node_info::NodeInfo;
 use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
@@ -31,6 +32,7 @@ struct Methods {
     process: jmethodID,
     idle: jmethodID,
     injected: jmethodID,
+    node: jmethodID,
     load: jmethodID,
     unload: jmethodID,
     stats: jmethodID,
@@ -127,6 +129,7 @@ impl Bridge {
             process: method(c"process", c"(I)I")?,
             idle: method(c"idle", c"(J)J")?,
             injected: method(c"injected", c"()I")?,
+            node: method(c"node", c"(Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/String;)V")?,
             load: method(
                 c"load",
                 c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI[Ljava/lang/String;J)V",
@@ -187,6 +190,26 @@ impl Bridge {
     pub fn injected(&self) -> Result<i32, Thrown> {
         // SAFETY: these are the arguments and the result of its signature.
         unsafe { self.env.call_int(self.class, self.methods.injected, &[]) }
+    }
+
+    /// Says what modules are told of their node that are loaded from here on.
+    ///
+    /// # Errors
+    /// What Java threw.
+    pub fn node(&self, info: &NodeInfo) -> Result<(), Thrown> {
+        let facts: Vec<&str> = info.facts.iter().flat_map(|(name, fact)| [name.as_str(), fact.as_str()]).collect();
+        let addresses: Vec<String> = info.addresses.iter().map(ToString::to_string).collect();
+        let env = self.env;
+        env.framed(|| {
+            let arguments = [
+                jvalue { l: env.string(&info.id)? },
+                jvalue { l: env.string(&info.place)? },
+                jvalue { l: env.strings(facts.into_iter())? },
+                jvalue { l: env.strings(addresses.iter().map(String::as_str))? },
+            ];
+            // SAFETY: these are the arguments of its signature.
+            unsafe { env.call_void(self.class, self.methods.node, &arguments) }
+        })
     }
 
     /// Has a module loaded, which is answered by an event.

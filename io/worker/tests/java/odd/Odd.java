@@ -5,6 +5,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import org.netserv.block.BlockException;
 import org.netserv.block.Control;
+import org.netserv.block.NodeInfo;
 import org.netserv.block.Counter;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
@@ -26,6 +27,11 @@ public final class Odd implements BundleActivator {
         String what = module.property("do", "pass");
         if (what.equals("hang-at-start")) {
             hang();
+        }
+        if (what.equals("where")) {
+            NodeInfo node = bundle.getService(bundle.getServiceReference(NodeInfo.class));
+            module.log().info(node.id() + " " + node.place() + " " + node.facts() + " " + node.fact("tariff") + " "
+                    + node.addresses());
         }
         if (what.equals("listen")) {
             Control control = bundle.getService(bundle.getServiceReference(Control.class));

@@ -184,6 +184,10 @@ public final class Bridge {
         return injected;
     }
 
+    static void node(String id, String place, String[] facts, String[] addresses) {
+        log(-1, 2, id + " " + place + " " + Arrays.toString(facts) + " " + Arrays.toString(addresses));
+    }
+
     static void load(int slot, String name, String version, String jar, String[] properties, long[] limits,
             int schema, String[] blocks, long control) {
         names[slot] = name.equals(NULL) ? NULL : name;

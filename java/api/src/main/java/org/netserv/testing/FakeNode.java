@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.testing;
 
+import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -19,13 +20,14 @@ import org.netserv.block.Counters;
 import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
+import org.netserv.block.NodeInfo;
 import org.netserv.block.Timer;
 import org.netserv.block.Timers;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 
 /** A node in memory, on one thread. Its clocks stand until {@link #advance} moves them. */
-public final class FakeNode implements ModuleContext, Control, Counters, Timers, Injector, Log {
+public final class FakeNode implements ModuleContext, Control, NodeInfo, Counters, Timers, Injector, Log {
     private final Map<String, String> properties;
     private final Map<String, FakeCounter> counters = new TreeMap<>();
     private final List<FakeTimer> timers = new ArrayList<>();
@@ -36,6 +38,8 @@ public final class FakeNode implements ModuleContext, Control, Counters, Timers,
     private final FakeStore kv = new FakeStore();
     private final SplittableRandom random = new SplittableRandom(1);
     private Control.Listener listener;
+    private String place = "";
+    private Map<String, String> facts = Map.of();
     private long messages;
     private long nowNanos;
 
@@ -119,6 +123,17 @@ public final class FakeNode implements ModuleContext, Control, Counters, Timers,
         if (listener != null) {
             listener.receive(message);
         }
+    }
+
+    /**
+     * Says where the node is, whose name is {@code n1}.
+     *
+     * @param place the place
+     * @param facts what else its operator says
+     */
+    public void isAt(String place, Map<String, String> facts) {
+        this.place = place;
+        this.facts = Map.copyOf(facts);
     }
 
     /**
@@ -230,6 +245,26 @@ public final class FakeNode implements ModuleContext, Control, Counters, Timers,
         byte[] copy = new byte[packet.remaining()];
         packet.get(packet.position(), copy);
         injected.add(copy);
+    }
+
+    @Override
+    public String id() {
+        return "n1";
+    }
+
+    @Override
+    public String place() {
+        return place;
+    }
+
+    @Override
+    public Map<String, String> facts() {
+        return facts;
+    }
+
+    @Override
+    public List<InetAddress> addresses() {
+        return List.of();
     }
 
     @Override

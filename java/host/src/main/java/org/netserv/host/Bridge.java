@@ -117,6 +117,18 @@ public final class Bridge {
     }
 
     /**
+     * Says what modules are told of the node that are loaded from here on.
+     *
+     * @param id the node's name
+     * @param place where it is
+     * @param factsKV names and facts in turn
+     * @param addresses the addresses of the container
+     */
+    public static void node(String id, String place, String[] factsKV, String[] addresses) {
+        host.tellNode(NodeFacts.of(id, place, factsKV, addresses));
+    }
+
+    /**
      * Queues a load, which {@link #loaded} or {@link #failed} answers.
      *
      * @param slot the module's slot, 0 to 63

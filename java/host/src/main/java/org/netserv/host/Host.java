@@ -20,6 +20,7 @@ final class Host {
     private final ExitWatch exitWatch;
     private final ModuleIndex modules = new ModuleIndex();
     private final Log log;
+    private NodeFacts facts = NodeFacts.NONE;
 
     /** Memory that the native side shares. */
     record Buffers(ByteBuffer table, ByteBuffer slots, ByteBuffer injects, ByteBuffer header) {
@@ -88,6 +89,11 @@ final class Host {
         return dispatcher.injected();
     }
 
+    /** Takes what modules are told of their node that are loaded from here on. */
+    void tellNode(NodeFacts facts) {
+        this.facts = facts;
+    }
+
     void load(int slot, String name, String version, String jar, String[] keysAndValues, long[] limits, int schema,
             Set<String> blocks, long control) {
         if (slot < 0 || slot >= Limits.MODULES_MAX) {
@@ -100,7 +106,7 @@ final class Host {
             properties.put(keysAndValues[at], keysAndValues[at + 1]);
         }
         lifeCycle.load(new Module.Order(slot, name, version, new File(jar), Map.copyOf(properties),
-                ModuleLimits.of(limits), schema, blocks, control));
+                ModuleLimits.of(limits), schema, blocks, control, facts));
     }
 
     void unload(int slot) {

@@ -27,6 +27,7 @@ final class Module implements ModuleContext {
     private final Map<String, String> properties;
     private final ModuleLimits limits;
     private final Set<String> blocks;
+    private final NodeFacts facts;
     private final Native node;
     private final Entropy entropy;
     private final ModuleLog log;
@@ -61,7 +62,7 @@ final class Module implements ModuleContext {
 
     /** What the node says about a module that is to be loaded. */
     record Order(int slot, String name, String version, File jar, Map<String, String> properties,
-            ModuleLimits limits, int stateSchema, Set<String> blocks, long control) {
+            ModuleLimits limits, int stateSchema, Set<String> blocks, long control, NodeFacts facts) {
     }
 
     Module(Order order, KvState kv, Dispatcher dispatcher, Native node, Entropy entropy) {
@@ -72,6 +73,7 @@ final class Module implements ModuleContext {
         properties = order.properties();
         limits = order.limits();
         blocks = order.blocks();
+        facts = order.facts();
         this.node = node;
         this.entropy = entropy;
         log = new ModuleLog(node, slot);
@@ -117,6 +119,10 @@ final class Module implements ModuleContext {
 
     ModuleInjector moduleInjector() {
         return injector;
+    }
+
+    NodeFacts facts() {
+        return facts;
     }
 
     ModuleControl moduleControl() {

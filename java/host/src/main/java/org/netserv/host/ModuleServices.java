@@ -13,6 +13,7 @@ import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
 import org.netserv.block.Media;
+import org.netserv.block.NodeInfo;
 import org.netserv.block.Search;
 import org.netserv.block.Sip;
 import org.netserv.block.Timers;
@@ -42,7 +43,7 @@ final class ModuleServices implements AllServiceListener {
     /** Capabilities that bundles can require: the building blocks that are not bundles. */
     static final String CAPABILITIES = capabilities(
             "cache", "clock", "compress", "control", "counters", "crypto", "hash", "http-client", "inject", "kv", "log",
-            "match", "media", "metrics", "packet", "properties", "random", "sip", "timers");
+            "match", "media", "metrics", "node", "packet", "properties", "random", "sip", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
@@ -64,6 +65,7 @@ final class ModuleServices implements AllServiceListener {
         offer(Counters.class, Module::counters);
         offer(Timers.class, Module::timers);
         offer(Injector.class, Module::injector);
+        offer(NodeInfo.class, Module::facts);
         offer(PacketDispatcher.class, Module::processors);
         offer("cache", Cache.class, module -> new ModuleCache(shared.cache(), module.name()));
         offer("compress", Compression.class, module -> new CompressionBlock());

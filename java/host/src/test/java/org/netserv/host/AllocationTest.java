@@ -77,7 +77,7 @@ class AllocationTest {
     private void load(int slot) throws Exception {
         ModuleLimits limits = new ModuleLimits(1 << 22, 100, 1 << 20, 8, 8, 500);
         Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(),
-                limits, 1, Set.of(), 0);
+                limits, 1, Set.of(), 0, NodeFacts.NONE);
         Module module = new Module(order, Natives.kv("example.org/m" + slot, 1, limits), dispatcher, node, Entropy.ofSystem());
         Counter counter = module.counters().open("packets");
         IpView ip = new IpView();

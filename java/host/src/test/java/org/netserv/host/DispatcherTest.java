@@ -538,7 +538,7 @@ class DispatcherTest {
 
     private Module module(int slot, PacketProcessor processor) {
         Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(),
-                LIMITS, 1, Set.of(), 0);
+                LIMITS, 1, Set.of(), 0, NodeFacts.NONE);
         Module module = new Module(order, Natives.kv("example.org/m" + slot, 1, LIMITS), dispatcher, node, Entropy.ofSystem());
         if (processor != null) {
             module.processors().addPktProcessor(processor);

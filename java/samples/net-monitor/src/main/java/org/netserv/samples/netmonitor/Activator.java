@@ -2,6 +2,7 @@
 package org.netserv.samples.netmonitor;
 
 import org.netserv.block.Control;
+import org.netserv.block.NodeInfo;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 import org.osgi.framework.BundleActivator;
@@ -20,8 +21,9 @@ public final class Activator implements BundleActivator {
         ModuleContext module = bundle.getService(bundle.getServiceReference(ModuleContext.class));
         monitor = new NetMonitor(module);
         Control control = bundle.getService(bundle.getServiceReference(Control.class));
+        NodeInfo node = bundle.getService(bundle.getServiceReference(NodeInfo.class));
         if (control != null) {
-            control.listen(message -> monitor.told(control, message));
+            control.listen(message -> monitor.told(control, node, message));
         }
         bundle.registerService(PacketProcessor.class, monitor, null);
     }

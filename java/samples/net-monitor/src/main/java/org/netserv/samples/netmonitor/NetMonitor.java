@@ -6,6 +6,7 @@ import java.time.Duration;
 import org.netserv.block.BlockException;
 import org.netserv.block.Control;
 import org.netserv.block.Counter;
+import org.netserv.block.NodeInfo;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.IpView;
 import org.netserv.packet.PacketProcessor;
@@ -17,7 +18,8 @@ import org.netserv.packet.PacketView;
  * <p>The counts are kept in kv state under keys such as {@code 10.1.0.2 10.2.0.1 61}, so that they outlive an upgrade
  * of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
  * looks at one packet in a hundred and counts it as a hundred; {@code netserv tell … --topic sample 100} changes that
- * while it runs, and 0 switches it off until another number comes.
+ * while it runs, and 0 switches it off until another number comes. Topic {@code where} has it say on which node it
+ * runs.
  */
 final class NetMonitor implements PacketProcessor {
     private static final Duration FLUSH_PERIOD = Duration.ofSeconds(1);
@@ -73,11 +75,14 @@ final class NetMonitor implements PacketProcessor {
     }
 
     /** Does what the module's user says, and answers. */
-    void told(Control control, Control.Message message) {
+    void told(Control control, NodeInfo node, Control.Message message) {
         String text = Numbers.utf8(message.body());
         Long number = text == null ? null : Numbers.parse(text.trim());
         String answer;
-        if (!message.topic().equals("sample")) {
+        if (message.topic().equals("where")) {
+            String uplink = node.fact("uplink");
+            answer = node.id() + " in " + node.place() + ", uplink " + (uplink == null ? "" : uplink);
+        } else if (!message.topic().equals("sample")) {
             answer = "nothing is known of " + message.topic();
         } else if (number == null) {
             answer = "sample is a number";

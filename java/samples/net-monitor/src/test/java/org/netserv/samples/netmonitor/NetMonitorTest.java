@@ -77,7 +77,7 @@ class NetMonitorTest {
     @Test
     void itsUserChangesTheSampleAndSwitchesItOffAndOn() throws Exception {
         NetMonitor module = new NetMonitor(node);
-        node.listen(message -> module.told(node, message));
+        node.listen(message -> module.told(node, node, message));
         String[][] messages = {{"sample", "10"}, {"sample", "0"}, {"sample", "many"}, {"other", "1"}, {"sample", "1\n"}};
         long[] counted = {20, 20, 20, 20, 40};
         for (int index = 0; index < messages.length; index++) {
@@ -91,6 +91,16 @@ class NetMonitorTest {
         assertEquals(List.of("sample: sample is 10", "sample: sample is 0", "sample: sample is a number",
                 "other: nothing is known of other", "sample: sample is 1"), node.notified());
         assertEquals(100, node.counter("packets"));
+    }
+
+    @Test
+    void itSaysWhereItIs() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        node.listen(message -> module.told(node, node, message));
+        node.tell("where", "");
+        node.isAt("berlin", Map.of("uplink", "10G"));
+        node.tell("where", "");
+        assertEquals(List.of("where: n1 in , uplink ", "where: n1 in berlin, uplink 10G"), node.notified());
     }
 
     @Test
