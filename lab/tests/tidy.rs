@@ -81,7 +81,7 @@ const ROOMS: [(&str, Rooms); 2] = [
             ("compute", "error limits"),
             ("media", "limits"),
             ("storage", "limits"),
-            ("shared", "clock error limits storage wakeup"),
+            ("shared", "clock compute error limits storage wakeup"),
             ("link", "clock error limits shared sys wakeup"),
             ("failure", "limits"),
             ("packet", "clock compute error failure limits link shared storage sys"),

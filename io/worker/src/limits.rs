@@ -178,6 +178,22 @@ pub const EGRESS_CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 pub const EGRESS_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 /// Addresses of a name that are tried.
 pub const EGRESS_ADDRESSES_MAX: usize = 4;
+/// Topics of one module's channel.
+pub const CHANNEL_TOPICS_MAX: usize = 64;
+/// Bytes of the messages that one topic keeps, with [`CHANNEL_MESSAGE_COST`] for each.
+pub const CHANNEL_TOPIC_BYTES_MAX: usize = 1 << 20;
+/// Bytes of one message of a channel.
+pub const CHANNEL_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the key of a message.
+pub const CHANNEL_KEY_BYTES_MAX: usize = 256;
+/// Bytes that a message counts for beside its own and those of its key: about what it takes in memory.
+pub const CHANNEL_MESSAGE_COST: usize = 192;
+/// Readers of one module's channel.
+pub const CHANNEL_SUBSCRIBERS_MAX: usize = 8192;
+/// Bytes that a reader of a channel gets at once.
+pub const CHANNEL_READ_BYTES_MAX: usize = 32 * 1024;
+/// The messages of all channels have one of so many parts of the container's memory.
+pub const CHANNELS_MEMORY_SHARE: u64 = 8;
 /// Bytes that a module may have searched in one call.
 pub const SEARCH_BYTES_MAX: usize = 1 << 20;
 /// Patterns of one set.

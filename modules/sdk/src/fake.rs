@@ -34,6 +34,8 @@ pub struct Node {
     pub sent: Vec<Vec<u8>>,
     /// Topics and bodies that the module told its requester.
     pub notified: Vec<(String, Vec<u8>)>,
+    /// Topics, messages and keys that the module published; an empty key is none.
+    pub published: Vec<(String, Vec<u8>, Vec<u8>)>,
     /// Injected packets.
     pub injected: Vec<Vec<u8>>,
     /// Sets of patterns, and whether they ignore the case of ASCII letters; those that were closed have none.
@@ -231,6 +233,12 @@ pub(crate) fn control_receive(_: &mut [u8]) -> i32 {
 pub(crate) fn control_notify(topic: &[u8], body: &[u8]) -> i32 {
     let Ok(topic) = std::str::from_utf8(topic) else { return INVALID };
     with(|node| node.notified.push((topic.to_owned(), body.to_vec())));
+    0
+}
+
+pub(crate) fn channel_publish(topic: &[u8], message: &[u8], key: &[u8]) -> i32 {
+    let Ok(topic) = std::str::from_utf8(topic) else { return INVALID };
+    with(|node| node.published.push((topic.to_owned(), message.to_vec(), key.to_vec())));
     0
 }
 

@@ -81,6 +81,10 @@ pub(crate) fn control_notify(topic: &str, body: &[u8]) -> Result<(), Error> {
     done(calls::control_notify(topic.as_bytes(), body))
 }
 
+pub(crate) fn channel_publish(topic: &str, message: &[u8], key: &[u8]) -> Result<(), Error> {
+    done(calls::channel_publish(topic.as_bytes(), message, key))
+}
+
 pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> Result<(), Error> {
     done(calls::timer_set(id, delay_ns, period_ns))
 }

@@ -25,6 +25,7 @@
 //! Build it as a `cdylib` for `wasm32-unknown-unknown`. On every other target the same code runs on a [`fake`] node, so
 //! that a module's own unit tests need nothing else.
 
+pub mod channel;
 pub mod clock;
 pub mod control;
 mod counter;

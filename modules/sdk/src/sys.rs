@@ -71,6 +71,14 @@ mod wasm {
             pub(super) fn message_receive(out: *mut u8, out_length: usize) -> i32;
             pub(super) fn control_receive(out: *mut u8, out_length: usize) -> i32;
             pub(super) fn control_notify(topic: *const u8, topic_length: usize, body: *const u8, length: usize) -> i32;
+            pub(super) fn channel_publish(
+                topic: *const u8,
+                topic_length: usize,
+                message: *const u8,
+                length: usize,
+                key: *const u8,
+                key_length: usize,
+            ) -> i32;
             pub(crate) safe fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32;
             pub(crate) safe fn timer_cancel(id: u32) -> i32;
             pub(super) fn inject(packet: *const u8, length: usize) -> i32;
@@ -168,6 +176,12 @@ mod wasm {
     pub(crate) fn control_notify(topic: &[u8], body: &[u8]) -> i32 {
         // SAFETY: the node reads `topic` and `body` and nothing else.
         unsafe { raw::control_notify(topic.as_ptr(), topic.len(), body.as_ptr(), body.len()) }
+    }
+
+    pub(crate) fn channel_publish(topic: &[u8], message: &[u8], key: &[u8]) -> i32 {
+        let (address, length) = (message.as_ptr(), message.len());
+        // SAFETY: the node reads `topic`, `message` and `key` and nothing else.
+        unsafe { raw::channel_publish(topic.as_ptr(), topic.len(), address, length, key.as_ptr(), key.len()) }
     }
 
     pub(crate) fn inject(packet: &[u8]) -> i32 {

@@ -118,6 +118,11 @@ impl Response {
         Response { status, headers: Vec::new(), body: Body::Chunks(Box::new(next)) }
     }
 
+    /// Returns an answer whose body is what a stream has, as it comes. If the stream fails, the client sees that the body is not whole.
+    pub fn stream(status: u16, stream: InputStream) -> Response {
+        Response::chunks(status, move || read(&stream))
+    }
+
     /// Returns an answer of plain text.
     pub fn text(status: u16, body: impl Into<String>) -> Response {
         Response::new(status, body.into()).with("content-type", "text/plain; charset=utf-8")

@@ -2,7 +2,7 @@
 //! Write server modules for NetServ nodes in Rust: components of WASI 0.2 for `wasm32-wasip2`.
 //!
 //! A module that only answers HTTP needs nothing of this: any `wasi:http/proxy` component runs. This crate has the node's
-//! building blocks ([`kv`], [`messages`], [`cache`], [`control`] and the others) and two traits that save most of the boilerplate:
+//! building blocks ([`kv`], [`messages`], [`channel`], [`cache`] and the others) and two traits that save most of the boilerplate:
 //! [`http::HttpModule`] and [`tcp::TcpModule`].
 //!
 //! ```no_run
@@ -34,6 +34,7 @@
 )]
 #[doc(hidden)]
 pub mod bindings;
+pub mod channel;
 pub mod http;
 pub mod tcp;
 

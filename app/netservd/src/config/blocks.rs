@@ -15,8 +15,9 @@ use super::media::MediaBlock;
 const ALWAYS: [&str; 10] =
     ["clock", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
-const OPTIONAL: [&str; 15] = [
+const OPTIONAL: [&str; 16] = [
     "cache",
+    "channel",
     "command",
     "compress",
     "control",
@@ -191,7 +192,7 @@ mod tests {
         let with_authorities =
             |path: &str| Blocks { http_client: HttpClientBlock { authorities: path.into() }, ..Blocks::default() };
         for (blocks, named) in [
-            (with(&["kv", "kvv"]), "`kvv`; there are cache, command"),
+            (with(&["kv", "kvv"]), "`kvv`; there are cache, channel"),
             (with(&["kv", "kv"]), "`kv` twice"),
             (with(&["clock"]), "`clock`, which every node has"),
             (Blocks { kv: KvBlock { bytes: 5 }, ..Blocks::default() }, "blocks.kv.bytes is 5"),

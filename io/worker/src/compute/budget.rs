@@ -31,6 +31,11 @@ impl Budget {
         self.bytes
     }
 
+    /// Returns how many bytes are left, unless others take some meanwhile.
+    pub fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Takes bytes out of the budget.
     ///
     /// # Errors
@@ -71,7 +76,7 @@ mod tests {
         let budget = Budget::new(100);
         let other = budget.clone();
         let most = other.reserve(60).unwrap();
-        assert_eq!(budget.reserve(41).unwrap_err(), HostError::Quota);
+        assert_eq!((budget.reserve(41).unwrap_err(), budget.left()), (HostError::Quota, 40));
         let rest = budget.reserve(40).unwrap();
         drop(most);
         assert!(budget.reserve(61).is_err());

@@ -15,6 +15,7 @@ use crate::clock;
 use crate::compute::Workplace;
 use crate::error::HostError;
 use crate::limits;
+use crate::shared::channel::Channel;
 use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
 use crate::shared::kv::SharedKv;
@@ -151,6 +152,8 @@ pub struct Host {
     pub kv: SharedKv,
     /// Its messages from and to its server part.
     pub messages: Arc<Exchange>,
+    /// Where it publishes.
+    pub channel: Arc<Channel>,
     /// What it is told, and tells the requester of its SETUP.
     pub control: Arc<ControlPort>,
     /// What it is told of its node.
@@ -204,6 +207,7 @@ impl Host {
             entropy,
             kv,
             messages: Arc::default(),
+            channel: Arc::default(),
             control: Arc::default(),
             node: Arc::default(),
             counters: Counters::default(),

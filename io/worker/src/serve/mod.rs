@@ -38,6 +38,7 @@ use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
 use crate::server::module::Shared;
+use crate::shared::channel::Channels;
 use crate::shared::control::ControlPort;
 use crate::shared::kv::KvStores;
 use crate::shared::messages::Exchanges;
@@ -82,6 +83,7 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         wakeups: Vec::new(),
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
+        channels: Channels::new(memory_bytes),
         ports: BTreeMap::new(),
         kept: BTreeMap::new(),
         cache: CacheSource::at(store.join(CACHE_FILE)),
@@ -109,6 +111,7 @@ struct Worker {
     wakeups: Vec<Arc<Wakeup>>,
     kv: KvStores,
     exchanges: Exchanges,
+    channels: Channels,
     /// What modules are told, by their places.
     ports: BTreeMap<ModuleSlot, Arc<ControlPort>>,
     /// What the modules begin with that are loaded next.
@@ -339,6 +342,7 @@ impl Worker {
         let shared = Shared {
             kv: self.kv.open(name, parts.state_schema),
             messages: self.exchanges.open(name),
+            channel: self.channels.open(name),
             control: Arc::new(ControlPort::new(kept.unwrap_or_default(), Some(Arc::clone(&self.wake)))),
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
             node: Arc::clone(&self.node),
@@ -390,7 +394,7 @@ impl Worker {
     /// Starts the part of a module that sees packets: one instance, or one for each lane if it is parallel.
     fn start(&mut self, slot: ModuleSlot, part: PacketPart) -> Result<Vec<Instance>, Refusal> {
         let PacketPart { code, profile, parallel, shared } = part;
-        let Shared { kv, messages, control, node, .. } = shared;
+        let Shared { kv, messages, channel, control, node, .. } = shared;
         messages.tell_again();
         let lanes = self.memory.lanes();
         let count = if parallel { lanes } else { 1 };
@@ -406,8 +410,8 @@ impl Worker {
         for _ in 0..count {
             let (properties, kv, messages) = (profile.properties.clone(), kv.clone(), Arc::clone(&messages));
             let host = Host::new(properties, profile.limits, kv, Clock::System, Entropy::System);
-            let (control, node) = (Arc::clone(&control), Arc::clone(&node));
-            let host = Host { messages, control, node, lanes: if count > 1 { 1 } else { lanes }, ..host };
+            let (channel, control, node) = (Arc::clone(&channel), Arc::clone(&control), Arc::clone(&node));
+            let host = Host { messages, channel, control, node, lanes: if count > 1 { 1 } else { lanes }, ..host };
             // Each may take as long as a call.
             self.rounds.around.enter(slot);
             let started = Instance::start(&checked, host);

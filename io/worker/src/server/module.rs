@@ -17,6 +17,7 @@ use netserv_wire::container::frames::{LogLevel, ServerLoad};
 use crate::clock;
 use crate::compute::Budget;
 use crate::limits;
+use crate::shared::channel::Channel;
 use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
 use crate::shared::kv::SharedKv;
@@ -52,6 +53,8 @@ pub struct Module {
     pub kv: SharedKv,
     /// Its messages from and to its packet part.
     pub messages: Arc<Exchange>,
+    /// What it publishes, and its instances read.
+    pub channel: Arc<Channel>,
     /// What it is told, and tells the requester of its SETUP.
     pub control: Arc<ControlPort>,
     /// What it is told of its node.
@@ -87,6 +90,7 @@ impl Module {
             blocks,
             kv: shared.kv,
             messages: shared.messages,
+            channel: shared.channel,
             control: shared.control,
             node: shared.node,
             cache: shared.cache,
@@ -198,6 +202,8 @@ pub struct Shared {
     pub kv: SharedKv,
     /// Messages between the parts.
     pub messages: Arc<Exchange>,
+    /// What the parts publish, and server parts read.
+    pub channel: Arc<Channel>,
     /// What this version is told, and tells.
     pub control: Arc<ControlPort>,
     /// The module's share of the cache.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each host call, with what it returns for good and for bad arguments.
-use crate::support::{Bench, Setup, guest, guest_returning, guest_with};
+use crate::support::{Bench, PACKET, Setup, VERDICT, guest, guest_returning, guest_with};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
+use netserv_worker::limits::CHANNEL_TOPICS_MAX;
 use netserv_worker::packet::instance::Instance;
+use netserv_worker::shared::channel::{Framing, Start};
 
 pub const NOT_FOUND: i32 = -1;
 pub const BAD_ADDRESS: i32 = -2;
@@ -217,4 +219,66 @@ fn injection_is_bounded_by_the_call_and_by_the_ring() {
     let mut instance = chain.remove(ModuleSlot(0)).unwrap().remove(0);
     assert_eq!(instance.counts.injected, 70);
     assert_eq!(instance.host_mut().log.take()[0].text, "58 injected packets lost: the node has no room for more");
+}
+
+#[test]
+fn messages_are_published() {
+    let publish = |arguments: [u32; 6]| {
+        let arguments: String = arguments.iter().map(|argument| format!("(i32.const {argument})")).collect();
+        let wasm = publisher(&format!("(call $channel_publish {arguments})"));
+        let mut chain = Setup::new().chain(&[(0, &wasm)]);
+        let mut bench = Bench::new(&[(1, &[0; 64])]);
+        bench.run(&mut chain);
+        let code = i32::from_le_bytes(bench.packets[0].1[..4].try_into().unwrap());
+        (code, chain.remove(ModuleSlot(0)).unwrap().remove(0))
+    };
+    let (code, instance) = publish([0, 5, 5, 7, 12, 3]);
+    let mut reader = instance.host().channel.subscribe("topic", Start::Oldest, Framing::Bytes).unwrap();
+    assert_eq!((code, reader.read(99)), (0, Ok(Some("message".into()))));
+    for (arguments, expected) in [
+        ([0, 5, 0, 65_536, 0, 256], 0),
+        ([0, 5, 0, 0, 0, 0], 0),
+        ([0, 0, 5, 7, 0, 0], INVALID),
+        ([15, 1, 5, 7, 0, 0], INVALID),
+        ([0, 65, 5, 7, 0, 0], INVALID),
+        ([0, 5, 0, 65_537, 0, 0], TOO_LARGE),
+        ([0, 5, 5, 7, 0, 257], TOO_LARGE),
+        ([u32::MAX, 5, 5, 7, 0, 0], BAD_ADDRESS),
+        ([0, 5, 327_679, 2, 0, 0], BAD_ADDRESS),
+        ([0, 5, 5, 7, 327_679, u32::MAX], BAD_ADDRESS),
+    ] {
+        assert_eq!(publish(arguments).0, expected, "{arguments:?}");
+    }
+    // A topic of its own for each number, until there is no room for one.
+    let wasm = publisher(
+        "(block $end (result i32) (loop $more (result i32)
+            (i32.store8 (i32.const 4) (i32.add (i32.const 33) (global.get $n)))
+            (br_if $end (global.get $n)
+                (call $channel_publish (i32.const 0) (i32.const 5) (i32.const 5) (i32.const 1) (i32.const 0) (i32.const 0)))
+            (drop)
+            (global.set $n (i32.add (global.get $n) (i32.const 1)))
+            (br $more)))",
+    );
+    let mut chain = Setup::new().chain(&[(0, &wasm)]);
+    let mut bench = Bench::new(&[(1, &[0; 64])]);
+    bench.run(&mut chain);
+    let published = u32::from_le_bytes(bench.packets[0].1[..4].try_into().unwrap());
+    assert_eq!(usize::try_from(published), Ok(CHANNEL_TOPICS_MAX));
+}
+
+/// Returns a guest that puts the result of an expression over the first packet's first four bytes, and may publish.
+fn publisher(expression: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+            (import "netserv" "channel_publish" (func $channel_publish (param i32 i32 i32 i32 i32 i32) (result i32)))
+            (memory (export "memory") 5)
+            (global $n (mut i32) (i32.const 0))
+            (data (i32.const 0) "topicmessagekey\ff")
+            (func (export "netserv_abi") (result i32) (i32.const 1))
+            (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
+            (func (export "netserv_start") (result i32) (i32.const 0))
+            (func (export "netserv_process") (param $count i32)
+                (i32.store (i32.const {PACKET}) {expression}) (i32.store (i32.const {VERDICT}) (i32.const 2))))"#
+    );
+    wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
 }

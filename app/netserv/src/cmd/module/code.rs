@@ -215,7 +215,7 @@ fn is_in_packet_abi(name: &str) -> bool {
 }
 
 /// Beginnings of the names of functions that packet modules import, with their blocks.
-const FUNCTIONS: [(&str, &str); 16] = [
+const FUNCTIONS: [(&str, &str); 17] = [
     ("log", "log"),
     ("monotonic_", "clock"),
     ("wall_", "clock"),
@@ -226,6 +226,7 @@ const FUNCTIONS: [(&str, &str); 16] = [
     ("timer_", "timers"),
     ("inject", "inject"),
     ("message_", "messages"),
+    ("channel_", "channel"),
     ("control_", "control"),
     ("node_", "node"),
     ("find", "match"),
@@ -234,8 +235,9 @@ const FUNCTIONS: [(&str, &str); 16] = [
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 15] = [
+const PACKAGES: [(&str, &str); 16] = [
     ("netserv:cache", "cache"),
+    ("netserv:channel", "channel"),
     ("netserv:compress", "compress"),
     ("netserv:control", "control"),
     ("netserv:crypto", "crypto"),

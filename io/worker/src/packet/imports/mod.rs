@@ -2,6 +2,7 @@
 //! Host calls: what a module may ask of the node (`wit/packet-abi.md`).
 
 mod call;
+mod channel;
 mod clock;
 mod control;
 mod counter;
@@ -34,6 +35,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     kv::add(linker)?;
     messages::add(linker)?;
     control::add(linker)?;
+    channel::add(linker)?;
     node::add(linker)?;
     timer::add(linker)?;
     find::add(linker)?;
@@ -48,6 +50,7 @@ pub fn block_of(name: &str) -> Option<&'static str> {
         "find" | "patterns_open" | "patterns_find" | "patterns_close" => Some("match"),
         "sip_parse" => Some("sip"),
         "hash" => Some("hash"),
+        "channel_publish" => Some("channel"),
         "control_receive" | "control_notify" => Some("control"),
         _ => None,
     }

@@ -5,6 +5,7 @@
 //! its own part of [`BlockState`](state::BlockState). What instances of a module share is in [`Module`](super::module::Module).
 
 mod cache;
+mod channel;
 mod compress;
 mod control;
 mod crypto;
@@ -44,6 +45,7 @@ struct Block {
 
 const BLOCKS: &[Block] = &[
     Block { package: "cache", name: "cache", add: cache::add_to_linker },
+    Block { package: "channel", name: "channel", add: channel::add_to_linker },
     Block { package: "compress", name: "compress", add: compress::add_to_linker },
     Block { package: "control", name: "control", add: control::add_to_linker },
     Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },

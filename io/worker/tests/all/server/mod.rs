@@ -4,6 +4,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "what was not waited for fails the test")]
 
 mod bad_input;
+mod channel;
 mod egress;
 mod http;
 mod intercepted;
@@ -39,8 +40,20 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use crate::node;
 
 /// The building blocks that modules of these tests are and import.
-const BLOCKS: &[&str] =
-    &["http", "tcp", "command", "http-client", "properties", "crypto", "match", "sip", "hash", "messages", "kv"];
+const BLOCKS: &[&str] = &[
+    "http",
+    "tcp",
+    "command",
+    "http-client",
+    "properties",
+    "crypto",
+    "match",
+    "sip",
+    "hash",
+    "messages",
+    "channel",
+    "kv",
+];
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -277,7 +290,20 @@ pub fn component(name: &str) -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
             .args(["build", "--release", "--quiet", "--target", "wasm32-wasip2"])
-            .args(["-p", "server-tests", "-p", "tcp-tests", "-p", "tcp-tests-first", "-p", "hello-http", "-p", "token"])
+            .args([
+                "-p",
+                "server-tests",
+                "-p",
+                "tcp-tests",
+                "-p",
+                "tcp-tests-first",
+                "-p",
+                "hello-http",
+                "-p",
+                "token",
+                "-p",
+                "live-page",
+            ])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")
             .output()

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The module's channel: topics that its instances and its packet part publish to, and its instances read.
+
+#[doc(inline)]
+pub use crate::bindings::imports::netserv::channel::channel::{
+    Error, Framing, Start, close, is_behind, publish, subscribe,
+};
+use crate::http::{Request, Response};
+
+/// Answers with the messages of a topic as server-sent events: those that are kept, or those behind the last one that the client
+/// had, and then what comes. Each message is to be an event without its number, such as `data: hello` with an empty line behind it.
+pub fn events(request: &Request, topic: &str) -> Response {
+    let last = request.header("last-event-id").and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+    let resumed = last.map(|number| subscribe(topic, Start::After(number), Framing::Events));
+    let subscribed = match resumed {
+        // What the client lacks is lost: it begins anew.
+        None | Some(Err(Error::Gone)) => subscribe(topic, Start::Oldest, Framing::Events),
+        Some(subscribed) => subscribed,
+    };
+    match subscribed {
+        Ok(stream) => {
+            Response::stream(200, stream).with("content-type", "text/event-stream").with("cache-control", "no-store")
+        }
+        Err(error) => Response::text(503, format!("no events: {error:?}\n")),
+    }
+}
