@@ -6,6 +6,8 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::{Driver, Net, ask_udp, assert_nodes, assert_refused, eventually, net, net_with, post, post_body, refusal};
@@ -13,8 +15,9 @@ use ed25519_dalek::pkcs8::DecodePrivateKey;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_lab::node::{LabPackage, LabUser, Part, module_bundle, module_component, workspace};
 use netserv_model::api::RequestResult;
+use netserv_model::control::ControlMessage;
 use netserv_model::request::{ModuleState, Outcome};
-use netserv_model::{Digest, Flavour, Nonce, RefusalKind, Signature, UnixTime};
+use netserv_model::{Digest, Flavour, ModuleRef, Nonce, RefusalKind, Signature, UnixTime};
 use netserv_skips::skipped;
 use netserv_wire::nslp::RequestBuilder;
 
@@ -115,7 +118,7 @@ fn filters_on_ports_of_others() {
 #[test]
 fn modules_in_quarantine() {
     let Some(net) = net("modules_in_quarantine", Driver::Afxdp) else { return };
-    let sender = net.lab.v4("sender");
+    let (sender, receiver) = (net.lab.v4("sender"), net.lab.v4("receiver").to_string());
     let (package, url) = common::publish_bad(&net, "trap-on-packet");
     let filter = format!("{} port 7777", own(&net));
     assert_nodes(&net.setup(&package, &url, &filter), |outcome| matches!(outcome, Outcome::Installed { .. }));
@@ -126,8 +129,40 @@ fn modules_in_quarantine() {
             .iter()
             .all(|node| net.status(node, &package).is_some_and(|status| status.state == ModuleState::Quarantined))
     });
+    let tell = ["tell", "example.org/trap-on-packet", "--topic", "a", "b", "--to", &receiver];
+    assert_refused(&net.request(&tell), RefusalKind::NotRunning);
     assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
     assert_refused(&net.setup(&package, &url, &filter), RefusalKind::Quarantined);
+}
+
+/// Method: several senders tell a module that takes nothing, each message as soon as the one before it was answered.
+#[test]
+fn messages_that_are_too_many() {
+    let Some(net) = net("messages_that_are_too_many", Driver::Afxdp) else { return };
+    let (package, url) = common::publish_bad(&net, "deaf");
+    assert_nodes(&net.setup(&package, &url, &own(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+    let module = package.module.parse::<ModuleRef>().unwrap().name;
+    let (seq, kinds) = (AtomicU64::new(1), Mutex::new(Vec::new()));
+    let tell = || {
+        let seq = seq.fetch_add(1, Ordering::Relaxed);
+        let message = ControlMessage { topic: "a".parse().unwrap(), seq, body: Vec::new() };
+        let signed = sign(&net.user, RequestBuilder::tell(&module, &message), ago(Duration::ZERO), seq.into());
+        for node in post(&net, &signed).nodes {
+            let Outcome::Refused(refusal) = node.outcome else { continue };
+            kinds.lock().unwrap().push(refusal.kind);
+        }
+    };
+    let seen = |kind| kinds.lock().unwrap().contains(&kind);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                eventually("nodes refuse for both causes", || {
+                    tell();
+                    seen(RefusalKind::RateLimited) && seen(RefusalKind::InboxFull)
+                });
+            });
+        }
+    });
 }
 
 #[test]
@@ -184,9 +219,9 @@ fn setup_of(net: &Net, module: &str, package: &LabPackage, url: &str) -> Request
 }
 
 /// Signs a request as the user, with what the command line does not let one write.
-fn sign(user: &LabUser, builder: RequestBuilder, created: UnixTime, nonce: u8) -> String {
+fn sign(user: &LabUser, builder: RequestBuilder, created: UnixTime, nonce: u128) -> String {
     let key = SigningKey::from_pkcs8_pem(&std::fs::read_to_string(&user.key).unwrap()).unwrap();
-    let unsigned = builder.user(&user.name.parse().unwrap()).build(created, Nonce([nonce; 16])).unwrap();
+    let unsigned = builder.user(&user.name.parse().unwrap()).build(created, Nonce(nonce.to_be_bytes())).unwrap();
     let signature = Signature(key.sign(unsigned.canonical_bytes()).to_bytes());
     unsigned.with_signature(signature).unwrap().as_str().to_owned()
 }
