@@ -22,7 +22,8 @@ fn many_rows_are_refreshed_without_a_burst() {
 
 #[test]
 fn a_network_of_200_nodes_carries_2000_sessions_through_churn() {
-    let options = Options { nodes: 200, sessions: 2000, seed: 1, seconds: 40, moves: 4, restarts: 3 };
+    let options =
+        Options { nodes: 200, sessions: 2000, setups_per_second: 5000, seed: 1, seconds: 40, moves: 4, restarts: 3 };
     let report = run(&options).unwrap();
     print!("{}", report.table());
     assert_eq!((report.setup.whole, report.setup.incomplete), (2000, 0));

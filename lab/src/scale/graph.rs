@@ -95,8 +95,9 @@ impl Graph {
         u32::try_from(self.path(from, to).len() - 1).expect("paths are short")
     }
 
-    /// Has paths avoid a link, or use it again; returns the vertices that send packets elsewhere than before.
-    pub fn avoid(&mut self, (one, other): (u32, u32), avoid: bool) -> BTreeSet<u32> {
+    /// Has paths avoid a link, or use it again; returns the vertices that send packets elsewhere than before, each with the
+    /// destinations of those packets.
+    pub fn avoid(&mut self, (one, other): (u32, u32), avoid: bool) -> BTreeMap<u32, Vec<u32>> {
         let link = (one.min(other), one.max(other));
         if avoid {
             self.avoided.insert(link);
@@ -104,12 +105,12 @@ impl Graph {
             self.avoided.remove(&link);
         }
         let destinations: Vec<u32> = self.toward.keys().copied().collect();
-        let mut changed = BTreeSet::new();
+        let mut changed: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for to in destinations {
             let tree = self.tree(to);
             let old = self.toward.insert(to, tree).unwrap_or_default();
             let differs = (0..).zip(self.toward[&to].iter().zip(&old)).filter(|(_, (new, old))| new != old);
-            changed.extend(differs.map(|(vertex, _): (u32, _)| vertex));
+            differs.for_each(|(vertex, _): (u32, _)| changed.entry(vertex).or_default().push(to));
         }
         changed
     }

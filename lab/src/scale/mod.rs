@@ -35,6 +35,9 @@ pub struct Options {
     /// Sessions that are there at a time.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=4_000_000))]
     pub sessions: u32,
+    /// Sessions that are set up in a second, all over the network.
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub setups_per_second: u32,
     /// Of what network and sessions are a function.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -75,13 +78,13 @@ pub fn run(options: &Options) -> Result<Report> {
     let setup = run.set_up(options);
     let (rows, leases) = (run.net.rows(), run.net.leases());
     let memory = allocated_bytes().saturating_sub(empty);
-    progress(begun, "sessions are set up");
+    progress(begun, "sessions are set up", &(&setup, rows, memory));
     let steady = run.be(options);
-    progress(begun, "sessions were refreshed");
+    progress(begun, "sessions were refreshed", &steady);
     let moves = run.move_routes(options);
-    progress(begun, "routes moved");
+    progress(begun, "routes moved", &moves);
     let restarts = run.restart(options);
-    progress(begun, "nodes restarted");
+    progress(begun, "nodes restarted", &restarts);
     let report = Report {
         nodes: options.nodes,
         sessions: options.sessions,
@@ -108,8 +111,6 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Sessions that are set up in a second, all over the network.
-const SETUPS_PER_SECOND: u32 = 5000;
 /// Vertices at which paths end: as many as the servers of a large service.
 const DESTINATIONS_MAX: usize = 2000;
 /// How long leases run that do not end meanwhile.
@@ -144,12 +145,12 @@ impl Run {
 
     fn set_up(&mut self, options: &Options) -> report::Phase {
         let wall = Instant::now();
-        let time = Duration::from_secs(1) * options.sessions / SETUPS_PER_SECOND;
+        let time = Duration::from_secs(1) * options.sessions / options.setups_per_second;
         let steady = Duration::from_secs(options.seconds.into());
         self.net.count_from_here();
         let mut left = options.sessions;
         while left > 0 {
-            for _ in 0..left.min(SETUPS_PER_SECOND / STEPS) {
+            for _ in 0..left.min(options.setups_per_second / STEPS) {
                 let ends_soon = left * 100 / options.sessions < CHURN_PERCENT;
                 let until_steady = time.saturating_sub(self.net.now().since(netserv_model::Instant::from_millis(1000)));
                 let soon = until_steady + FORGOTTEN + self.rng.random_range(Duration::from_secs(1)..steady);
@@ -233,8 +234,10 @@ impl Run {
 /// How long a network is left alone after something changed.
 const BETWEEN: Duration = Duration::from_secs(2);
 
-fn progress(begun: Instant, what: &str) {
-    eprintln!("  {what} ({:.0} s)", begun.elapsed().as_secs_f64());
+/// Says that a part of the run is done, with its figures: a run of hours that is broken off has measured something.
+fn progress(begun: Instant, what: &str, figures: &impl serde::Serialize) {
+    let figures = serde_json::to_string(figures).expect("figures are numbers");
+    eprintln!("  {what} ({:.0} s): {figures}", begun.elapsed().as_secs_f64());
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure for people")]

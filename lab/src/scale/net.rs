@@ -12,7 +12,7 @@ use netserv_wire::gist::UDP_PORT;
 use netserv_wire::nslp::RequestBuilder;
 
 use super::graph::{Graph, mix};
-use super::station::{HOSTS, Output, ROUTER, Station, address, owner};
+use super::station::{HOSTS, Output, ROUTER, Station, address, owner, toward};
 
 /// The time that a link takes.
 pub const DELAY: Duration = Duration::from_millis(2);
@@ -234,8 +234,11 @@ impl Net {
             let missing = path.into_iter().filter(|vertex| !before[&ends].contains(vertex)).collect();
             self.watch(session, missing);
         }
-        for vertex in changed {
-            self.stations[vertex as usize].nslp.handle_routes(self.now, RouteChange::All);
+        for (vertex, destinations) in changed {
+            // One message of the kernel for each prefix.
+            let mut change = RouteChange::Toward(Vec::new());
+            destinations.into_iter().for_each(|to| change.add(toward(to)));
+            self.stations[vertex as usize].nslp.handle_routes(self.now, change);
             self.drain(vertex);
         }
         moved

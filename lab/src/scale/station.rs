@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use netserv_gist::{ApiCall, Config, Counter, Engine, Transmit};
 use netserv_model::request::{Body, NodeReport, Outcome, Request};
+use netserv_model::route::RouteChange;
 use netserv_model::{Instant, NodeId, Now, SessionId};
 use netserv_node::nslp::{self, LocalId, LocalPath, LocalRequest, Nslp};
 
@@ -144,6 +145,12 @@ const HOST_BITS: u32 = 10;
 /// Returns the address of a host behind a vertex.
 pub(super) fn address(vertex: u32, host: u32) -> IpAddr {
     Ipv4Addr::from_bits(10 << 24 | vertex << HOST_BITS | host).into()
+}
+
+/// Returns a change of routes toward all hosts behind a vertex.
+pub(super) fn toward(vertex: u32) -> RouteChange {
+    let prefix = format!("{}/{}", address(vertex, 0), u32::BITS - HOST_BITS);
+    RouteChange::Toward(vec![prefix.parse().expect("a good prefix")])
 }
 
 /// Returns the vertex that an address lies behind.
