@@ -48,7 +48,7 @@ pub mod control {
 
 #[doc(inline)]
 pub use bindings::imports::netserv::{
-    compress::codec as compress, crypto::crypto, hash::digest as hash, kv::store as kv, log::log, media::media,
+    compress::codec as compress, connection::flow as connection, crypto::crypto, hash::digest as hash, kv::store as kv, log::log, media::media,
     messages::exchange as messages, metrics::counters, node::info as node, properties::properties, search::search,
     sip::parser as sip,
 };

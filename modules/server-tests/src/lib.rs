@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use netserv_server_sdk::connection;
 use wasi::exports::http::incoming_handler::Guest;
 use wasi::http::outgoing_handler;
 use wasi::http::types::{
@@ -27,6 +28,7 @@ impl Guest for Tests {
             "/version" => answer(out, 200, property("version").as_bytes()),
             "/seen" => answer(out, 200, seen.to_string().as_bytes()),
             "/head" => answer(out, 200, head(&request).as_bytes()),
+            "/flow" => answer(out, 200, flow().as_bytes()),
             "/count" => answer(out, 200, count(&request).as_bytes()),
             "/spin" => loop {
                 std::hint::black_box(());
@@ -92,6 +94,14 @@ fn head(request: &IncomingRequest) -> String {
         text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(&value)));
     }
     text
+}
+
+/// Returns between whom the request came.
+fn flow() -> String {
+    let Some(ends) = connection::request() else { return "nobody".to_owned() };
+    let (client, server) = (ends.client, ends.server);
+    let how = if ends.intercepted { "intercepted" } else { "served" };
+    format!("{} {} -> {} {} {how} tls={}", client.ip, client.port, server.ip, server.port, ends.tls)
 }
 
 /// Reads the whole body. Returns how long it was, and how it ended.

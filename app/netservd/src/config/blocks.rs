@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::media::MediaBlock;
 
 /// Blocks that every node of this version has, and the packet ABI as block `packet`.
-const ALWAYS: [&str; 10] =
-    ["clock", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
+const ALWAYS: [&str; 11] =
+    ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
 const OPTIONAL: [&str; 16] = [
     "cache",

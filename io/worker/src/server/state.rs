@@ -9,6 +9,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use super::accepted::Flow;
 use super::blocks::state::BlockState;
 use super::cap::Cap;
 use super::egress::Egress;
@@ -33,6 +34,8 @@ pub struct ServerState {
     pub blocks: BlockState,
     /// Where its own HTTP requests go.
     pub egress: Egress,
+    /// Between whom the request came that it answers.
+    pub flow: Option<Flow>,
     /// Its connections, if it handles them as events.
     pub tcp: Arc<ConnectionTable>,
     /// The cap on its memories and tables.
@@ -83,6 +86,7 @@ impl ServerState {
             messages: MessageMemory::new(&module.message_memory),
             blocks: BlockState::new(module),
             egress,
+            flow: None,
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
             said,

@@ -7,6 +7,7 @@
 mod cache;
 mod channel;
 mod compress;
+mod connection;
 mod control;
 mod crypto;
 mod hash;
@@ -47,6 +48,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "cache", name: "cache", add: cache::add_to_linker },
     Block { package: "channel", name: "channel", add: channel::add_to_linker },
     Block { package: "compress", name: "compress", add: compress::add_to_linker },
+    Block { package: "connection", name: "connection", add: connection::add_to_linker },
     Block { package: "control", name: "control", add: control::add_to_linker },
     Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },
     Block { package: "hash", name: "hash", add: hash::add_to_linker },
@@ -62,7 +64,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "tcp", name: "tcp", add: tcp::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
-const OF_EVERYBODY: [&str; 3] = ["log", "node", "properties"];
+const OF_EVERYBODY: [&str; 4] = ["connection", "log", "node", "properties"];
 
 /// Adds the interfaces of `blocks`, and of those that each component has.
 ///

@@ -14,6 +14,7 @@ use super::rewound::Rewound;
 use super::service::Via;
 use super::upstream::Upstream;
 use crate::limits;
+use crate::server::accepted::Accepted;
 use crate::server::module::Counts;
 use crate::server::origin::Origin;
 use crate::server::relay::{self, relay, reset};
@@ -22,7 +23,7 @@ use crate::server::relay::{self, relay, reset};
 pub struct Ours {
     /// The client, with what was read of it.
     pub client: Rewound<TcpStream>,
-    /// Whether it begins TLS, and to where its requests were on their way.
+    /// Between whom it is, and to where its requests were on their way.
     pub via: Via,
 }
 
@@ -31,9 +32,11 @@ pub struct Ours {
 pub async fn begin(
     counts: &Counts,
     tls_names: Option<&BTreeSet<String>>,
-    client: TcpStream,
+    accepted: Accepted,
     origin: Arc<dyn Origin>,
 ) -> Option<Ours> {
+    let mut flow = accepted.flow(false);
+    let client = accepted.stream;
     relay::prepare(&client);
     let mut begun = Begun { read: Vec::new(), server: None };
     let Ok(opening) = begun.look(&client, &*origin).await else {
@@ -42,7 +45,7 @@ pub async fn begin(
     };
     let Begun { read, server } = begun;
     let own = |name: &Option<String>| name.as_ref().zip(tls_names).is_some_and(|(name, names)| names.contains(name));
-    let secure = match opening {
+    flow.is_secure = match opening {
         Opening::Http => false,
         Opening::Tls(name) if own(&name) => true,
         Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown => {
@@ -56,8 +59,8 @@ pub async fn begin(
             return None;
         }
     };
-    let upstream = Some(Arc::new(Upstream::new(origin, secure, server)));
-    Some(Ours { client: Rewound::new(read, client), via: Via { secure, upstream } })
+    let upstream = Some(Arc::new(Upstream::new(origin, flow.is_secure, server)));
+    Some(Ours { client: Rewound::new(read, client), via: Via { flow, upstream } })
 }
 
 /// What has come of a connection.

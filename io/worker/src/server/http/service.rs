@@ -26,6 +26,7 @@ use super::hop_by_hop;
 use super::upstream::Upstream;
 use crate::failure::one_line;
 use crate::limits;
+use crate::server::accepted::Flow;
 use crate::server::component::{CheckedComponent, failed, is_full, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
@@ -46,8 +47,8 @@ pub struct HttpService {
 /// What a request's connection says of it.
 #[derive(Clone)]
 pub struct Via {
-    /// Whether it came over TLS.
-    pub secure: bool,
+    /// Between whom it is.
+    pub flow: Flow,
     /// Where an intercepted connection went.
     pub upstream: Option<Arc<Upstream>>,
 }
@@ -89,7 +90,7 @@ impl HttpService {
     /// # Errors
     /// Those of a module that asks for more than it may have.
     pub async fn instantiate(&self) -> Result<std::time::Duration, Refusal> {
-        let mut store = self.store(Egress::new(&self.module));
+        let mut store = self.engine.store(self.state(Egress::new(&self.module)));
         let began = std::time::Instant::now();
         let made = self.engine.pace(self.pre.instantiate_async(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
@@ -134,17 +135,19 @@ impl HttpService {
             None => egress,
         };
         hop_by_hop::strip(request.headers_mut());
-        let scheme = if via.secure { WasiScheme::Https } else { WasiScheme::Http };
+        let scheme = if via.flow.is_secure { WasiScheme::Https } else { WasiScheme::Http };
         let request = request.map(|body| RequestBody::new(body, &self.module));
-        Ok(self.answer(request, scheme, egress, turn, deadline, Some(underway)).await)
+        let mut state = self.state(egress);
+        state.flow = Some(via.flow);
+        Ok(self.answer(request, scheme, state, turn, deadline, Some(underway)).await)
     }
 
-    /// Has an instance answer a request whose head was looked at.
+    /// Has an instance of this state answer a request whose head was looked at.
     pub async fn answer<B>(
         self: &Arc<Self>,
         request: Request<RequestBody<B>>,
         scheme: WasiScheme,
-        egress: Egress,
+        state: ServerState,
         turn: OwnedSemaphorePermit,
         deadline: Instant,
         underway: Option<Underway>,
@@ -152,7 +155,7 @@ impl HttpService {
     where
         RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
     {
-        let mut store = self.store(egress);
+        let mut store = self.engine.store(state);
         let (sender, receiver) = oneshot::channel();
         let begun = begin(&mut store, scheme, request, sender);
         let (request, out) = match begun {
@@ -199,8 +202,9 @@ impl HttpService {
         timeout_at(until, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()
     }
 
-    fn store(&self, egress: Egress) -> Store<ServerState> {
-        self.engine.store(ServerState::new(&self.module, Sockets::None, egress))
+    /// Returns the node's side of an instance that answers a request.
+    pub fn state(&self, egress: Egress) -> ServerState {
+        ServerState::new(&self.module, Sockets::None, egress)
     }
 
     async fn run(

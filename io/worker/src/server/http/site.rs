@@ -131,7 +131,7 @@ impl HttpSite {
             match accepted.origin.clone() {
                 Some(origin) => {
                     tokio::select! {
-                        () = site.serve_intercepted(&version, accepted.stream, origin) => {}
+                        () = site.serve_intercepted(&version, accepted, origin) => {}
                         () = site.ended() => {}
                     }
                 }
@@ -163,11 +163,11 @@ impl HttpSite {
         self.stage.send_if_modified(|stage| *stage == Stage::Ending);
     }
 
-    async fn serve_intercepted(self: &Arc<Self>, version: &Version, client: TcpStream, origin: Arc<dyn Origin>) {
+    async fn serve_intercepted(self: &Arc<Self>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
         let tls_names = version.tls.as_ref().map(|_| &*version.tls_names);
-        let ours = intercepted::begin(&version.service.module().counts, tls_names, client, origin).await;
+        let ours = intercepted::begin(&version.service.module().counts, tls_names, accepted, origin).await;
         let Some(Ours { client, via }) = ours else { return };
-        match version.tls.as_ref().filter(|_| via.secure) {
+        match version.tls.as_ref().filter(|_| via.flow.is_secure) {
             Some(tls) => self.drive_tls(client, tls, via).await,
             None => self.drive(client, via).await,
         }
@@ -176,7 +176,7 @@ impl HttpSite {
     async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
         // Without the option answers wait for acknowledgements, and still arrive.
         let _ = accepted.stream.set_nodelay(true);
-        let via = Via { secure: tls.is_some(), upstream: None };
+        let via = Via { flow: accepted.flow(tls.is_some()), upstream: None };
         match tls {
             Some(tls) => self.drive_tls(accepted.stream, &tls, via).await,
             None => self.drive(accepted.stream, via).await,

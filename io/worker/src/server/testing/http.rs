@@ -97,7 +97,8 @@ impl HttpTester {
             return Err(Refusal::new(RefusalKind::QuotaExceeded, "the module serves no requests at a time"));
         };
         let request = request.map(|body| RequestBody::new(body, module));
-        let response = self.service.answer(request, Scheme::Http, Egress::new(module), turn, deadline, None).await;
+        let state = self.service.state(Egress::new(module));
+        let response = self.service.answer(request, Scheme::Http, state, turn, deadline, None).await;
         let (head, body) = response.into_parts();
         let broken = |error: wasmtime_wasi_http::Error| {
             Refusal::new(RefusalKind::Trapped, format!("the response broke off: {error:?}"))

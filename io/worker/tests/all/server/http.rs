@@ -68,6 +68,11 @@ fn the_component_sees_whom_a_request_is_for() {
         body(&answer)
     });
     assert!(v6.unwrap().starts_with("http [::1]\n"));
+    let mut client = connect(spec.port());
+    client.write_all(b"GET /flow HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let (own, port) = (client.local_addr().unwrap().port(), spec.port());
+    let between = format!("127.0.0.1 {own} -> 127.0.0.1 {port} served tls=false");
+    assert_eq!(body(&read_response(&mut client)), between);
 }
 
 #[test]
@@ -154,6 +159,10 @@ fn https_has_the_certificate_of_the_module() {
                 let response = sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
                 let text = response.into_body().collect().await.unwrap().to_bytes();
                 assert!(text.starts_with(b"https module.test\n"), "{text:?}");
+                let request = hyper::Request::get("/flow").header("host", "module.test");
+                let response = sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+                let text = response.into_body().collect().await.unwrap().to_bytes();
+                assert!(text.ends_with(b" served tls=true"), "{text:?}");
             }
         });
     }

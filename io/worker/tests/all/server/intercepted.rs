@@ -346,6 +346,22 @@ fn tls_for_own_names_is_opened_and_all_other_goes_on() {
     }
 }
 
+#[test]
+fn a_module_knows_between_whom_a_request_is() {
+    let site = Site::start(&["site.test"]);
+    let server: SocketAddr = "192.0.2.1:443".parse().unwrap();
+    let at = site.before(server);
+    let mut client = connect(at);
+    let own = client.local_addr().unwrap().port();
+    let ask = b"GET /flow HTTP/1.1\r\nhost: site.test\r\n\r\n";
+    // Each request of a connection.
+    for _ in 0..2 {
+        client.write_all(ask).unwrap();
+        let said = format!("127.0.0.1 {own} -> 192.0.2.1 443 intercepted tls=false");
+        assert_eq!(body(&read_response(&mut client)), said);
+    }
+}
+
 /// A module with `server-tests` that takes over connections, in this process.
 struct Site {
     runtime: Runtime,
