@@ -63,7 +63,10 @@ pub(crate) fn filter(input: &mut Input<'_>) -> Option<Filter> {
     let destination = (parts & 16 != 0).then(|| prefix(input, v6));
     let source_ports = (parts & 32 != 0).then(|| ports(input));
     let destination_ports = (parts & 64 != 0).then(|| ports(input));
-    Filter::new(protocol, source, destination, source_ports, destination_ports).ok()
+    let opens_only = protocol == Protocol::Tcp && parts & 128 != 0;
+    Filter::new(protocol, source, destination, source_ports, destination_ports)
+        .and_then(|filter| filter.opening(opens_only))
+        .ok()
 }
 
 fn flow(input: &mut Input<'_>) -> Flow {
@@ -72,7 +75,8 @@ fn flow(input: &mut Input<'_>) -> Flow {
     let protocol = if parts & 4 == 0 { [1, 6, 17, 58][usize::from(parts >> 3 & 3)] } else { input.byte() };
     let (source, destination) = (address(input, v6), address(input, v6));
     let port = |input: &mut Input<'_>| with_ports.then(|| input.word());
-    Flow { source, destination, protocol, source_port: port(input), destination_port: port(input) }
+    let opens = protocol == 6 && parts & 32 != 0;
+    Flow { source, destination, protocol, source_port: port(input), destination_port: port(input), opens }
 }
 
 fn prefix(input: &mut Input<'_>, v6: bool) -> IpNet {

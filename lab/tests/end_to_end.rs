@@ -28,6 +28,7 @@ over_each_driver!(
     modules_of_a_user_see_a_packet_in_install_order,
     a_new_digest_replaces_and_a_lease_ends_by_itself,
     probe_and_dry_run_change_nothing,
+    connections_are_seen_by_their_first_segment_alone,
     an_end_host_may_be_the_last_node_and_a_sender_alone_is_told,
     requests_arrive_over_links_that_lose_and_delay,
 );
@@ -36,6 +37,25 @@ over_each_driver_in_four_lanes!(
     a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs,
     modules_of_a_user_see_a_packet_in_install_order,
 );
+
+/// Goal: `tcp syn` shows a module one packet of each connection, over IPv4 and IPv6. Method: each carries 300 kB.
+fn connections_are_seen_by_their_first_segment_alone(driver: Driver) {
+    let Some(net) = net("connections_are_seen_by_their_first_segment_alone", driver) else { return };
+    let (package, url) = net.publish("net-monitor");
+    let (v4, v6) = (net.lab.v4("sender"), net.lab.v6("sender"));
+    let more = ["--filter", &format!("tcp syn dst {v6}/128 port 80")];
+    let result = net.setup_with(&package, &url, &format!("tcp syn dst {v4}/32 port 80"), &more);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+    std::fs::write(net.lab.dir().join("www/large"), vec![0; 300_000]).unwrap();
+    for (count, host) in [(1, v4.to_string()), (2, v4.to_string()), (3, format!("[{v6}]"))] {
+        let output = net.lab.run("receiver", "curl", &["--silent", "--fail", &format!("http://{host}/large")]).unwrap();
+        assert_eq!(output.stdout.len(), 300_000);
+        for node in ["n1", "n2"] {
+            eventually("the segment is counted", || net.status(node, &package).unwrap().packets.seen >= count);
+            assert_eq!(net.status(node, &package).unwrap().packets.seen, count, "{node}");
+        }
+    }
+}
 
 fn setup_over_two_nodes_and_a_plain_router(driver: Driver) {
     let Some(net) = net("setup_over_two_nodes_and_a_plain_router", driver) else { return };

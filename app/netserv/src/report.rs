@@ -413,6 +413,7 @@ fn state_cell(state: ModuleState) -> (Style, String) {
 }
 
 fn policy(policy: &PolicyReport) -> Vec<String> {
+    let ceilings: Vec<String> = policy.ceilings.iter().map(|(resource, most)| format!("{resource} {most}")).collect();
     let list = |items: &[String], empty: &str| if items.is_empty() { empty.to_owned() } else { items.join(", ") };
     vec![
         format!("prefixes: {}", list(&policy.prefixes, "none")),
@@ -420,6 +421,7 @@ fn policy(policy: &PolicyReport) -> Vec<String> {
         format!("longest lease: {}", format_seconds(policy.ttl_s_max)),
         format!("modules at most: {}", policy.modules_max),
         format!("memory of one module at most: {}", format_bytes(policy.memory_bytes_max)),
+        format!("a module gets at most: {}", list(&ceilings, "not said")),
         format!("connections that it may take: {}", list(&policy.listen, "none")),
         format!("connections that it may open: {}", list(&policy.connect, "none")),
     ]

@@ -69,6 +69,22 @@ fn parts_that_do_not_fit_their_keys_are_named_by_line() {
 }
 
 #[test]
+fn code_that_does_not_fit_into_its_memory_is_named_by_line() {
+    let more = "[limits]\nmemory-bytes = 1048576\n[packet]\nabi = 1\n[build]\nwasm = \"a.wasm\"\n";
+    let code = CORE.replace("(module", "(module (memory 17)");
+    check(
+        more,
+        &[("a.wasm", &code)],
+        "netserv.toml: line 5: m/a.wasm begins with 1114112 bytes of memory, and may have 1048576\n",
+        "write `memory-bytes = 1114112` or more below [limits]",
+    );
+    let server = "[server]\nlisten = [\"tcp port 80\"]\n[build]\ncomponent = \"a.wasm\"\n";
+    let code = HTTP.replace("(component ", "(component (core module (memory 65)) ");
+    let cause = "netserv.toml: m/a.wasm begins with 4259840 bytes of memory, and may have 4194304\n";
+    check(server, &[("a.wasm", &code)], cause, "write `memory-bytes = 4259840` or more");
+}
+
+#[test]
 fn a_manifest_that_makes_no_sense_is_named_by_line() {
     let listen = "[server]\nlisten = [\"tcp\"]\n[build]\ncomponent = \"a.wasm\"\n";
     check(listen, &[], "netserv.toml: line 5: server.listen has `tcp`; write", "mend m/netserv.toml");

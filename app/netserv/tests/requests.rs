@@ -203,6 +203,7 @@ fn answers_to_a_probe_stand_below_their_node() {
         ttl_s_max: 604_800,
         modules_max: 8,
         memory_bytes_max: 8 << 20,
+        ceilings: [("connections".to_owned(), 8192), ("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".into()],
         connect: Vec::new(),
     });
@@ -240,6 +241,7 @@ HOP  NODE  ADDRESS   OUTCOME  TIME
      longest lease: 7d
      modules at most: 8
      memory of one module at most: 8.0 MiB
+     a module gets at most: connections 8192, timers 64
      connections that it may take: tcp port 80
      connections that it may open: none
 

@@ -10,7 +10,7 @@ use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
-use netserv_model::{Filter, Flavour, ModuleName, Protocol, PublicKey, Refusal, RefusalKind, UserId, WantedFilter};
+use netserv_model::{Filter, Flavour, ModuleName, PublicKey, Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::limits::MODULES_PER_USER_MAX;
 use crate::state::{Active, Key};
@@ -310,6 +310,7 @@ pub(crate) fn check_manifest(
         let detail = format!("the module wants {wanted} bytes of memory, the user's modules get {granted}");
         return Err(Refusal::new(RefusalKind::MemoryLimit, detail));
     }
+    check_needs(policy, user, &manifest)?;
     check_properties(&merged_properties(&manifest, &setup.properties), RefusalKind::BadManifest)?;
     check_server(policy, user, &manifest)?;
     if manifest.packet.is_none() {
@@ -324,6 +325,20 @@ pub(crate) fn check_manifest(
     let filters = filters::narrowed(manifest.filters(), &setup.filters);
     filters::check(policy, user, &filters)?;
     Ok((manifest, filters))
+}
+
+/// Checks that a module is granted what it cannot do without.
+fn check_needs(policy: &NodePolicy, user: &UserPolicy, manifest: &Manifest) -> Result<(), Refusal> {
+    let ceilings = user.ceilings(policy.cache_bytes);
+    let granted = |resource| ceilings.get(resource).copied().unwrap_or(0);
+    match manifest.needs.iter().find(|(resource, amount)| granted(resource) < **amount) {
+        Some((resource, amount)) => {
+            let granted = granted(resource);
+            let detail = format!("the module needs {resource} of {amount}, the user's modules get {granted} at most");
+            Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks that a module's server part, if it has one, may take its connections.
@@ -341,8 +356,7 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
         }
         let intercept: Vec<WantedFilter> = server.intercept.iter().cloned().map(WantedFilter::from).collect();
         filters::check(policy, user, &intercept)?;
-        let odd = |filter: &&Filter| filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none();
-        if let Some(filter) = server.intercept.iter().find(odd) {
+        if let Some(filter) = server.intercept.iter().find(|filter| !filter.is_of_connections()) {
             let detail = format!("connections cannot be taken over by `{filter}`; write `tcp` and a port");
             return Err(Refusal::new(RefusalKind::BadRequest, detail));
         }

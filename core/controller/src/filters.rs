@@ -69,6 +69,7 @@ pub(crate) fn grants(granted: &[Filter], wanted: &Filter) -> bool {
     };
     let fits = |one: &&Filter| {
         (one.protocol() == wanted.protocol() || one.protocol() == Protocol::Any)
+            && (wanted.opens_only() || !one.opens_only())
             && within(one.source(), wanted.source())
             && within(one.destination(), wanted.destination())
             && one.source_ports().is_none_or(|ports| wanted.source_ports().is_some_and(|own| ports.covers(own)))

@@ -96,12 +96,14 @@ impl Controller {
 
     fn policy_of(&self, user: &UserId) -> Option<PolicyReport> {
         let policy = self.policy.users.get(user)?;
+        let ceilings = policy.ceilings(self.policy.cache_bytes);
         Some(PolicyReport {
             prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),
             ports: policy.ports.iter().map(ToString::to_string).collect(),
             ttl_s_max: self.policy.ttl_max.as_secs(),
             modules_max: policy.modules_max,
             memory_bytes_max: policy.module_limits.memory_bytes,
+            ceilings: ceilings.iter().map(|(resource, most)| (resource.to_string(), *most)).collect(),
             listen: policy.listen.iter().map(ToString::to_string).collect(),
             connect: policy.connect.iter().map(ToString::to_string).collect(),
         })

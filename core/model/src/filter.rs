@@ -19,13 +19,14 @@ pub use words::{ParseFilterError, PortRange, Protocol};
 
 /// Which packets a module sees.
 ///
-/// Written `[PROTO] [src PREFIX] [dst PREFIX] [sport PORTS] [port PORTS]`, where PROTO is `ip`, `tcp`, `udp` or `icmp`,
-/// PREFIX is an address or `address/length`, PORTS is `5060` or `16384-32767`; `port` is the destination port.
+/// Written `[PROTO] [src PREFIX] [dst PREFIX] [sport PORTS] [port PORTS]`, where PROTO is `ip`, `tcp`, `tcp syn` (segments
+/// that open a connection), `udp` or `icmp`, PREFIX is an address or `address/length`, PORTS is `5060` or `16384-32767`; `port` is the destination port.
 /// `udp dst 10.2.0.0/24 port 5060`. A prefix left out matches every address of both versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Filter {
     protocol: Protocol,
+    opens_only: bool,
     source: Option<IpNet>,
     destination: Option<IpNet>,
     source_ports: Option<PortRange>,
@@ -53,12 +54,33 @@ impl Filter {
             return Err(ParseFilterError::MixedVersions);
         }
         let (source, destination) = (source.map(|net| net.trunc()), destination.map(|net| net.trunc()));
-        Ok(Filter { protocol, source, destination, source_ports, destination_ports })
+        Ok(Filter { protocol, opens_only: false, source, destination, source_ports, destination_ports })
+    }
+
+    /// Returns the filter that asks only for segments that open TCP connections, or for all packets.
+    ///
+    /// # Errors
+    /// Other protocols have no such segments.
+    pub fn opening(self, opens_only: bool) -> Result<Filter, ParseFilterError> {
+        match opens_only && self.protocol != Protocol::Tcp {
+            true => Err(ParseFilterError::SynWithoutTcp),
+            false => Ok(Filter { opens_only, ..self }),
+        }
     }
 
     /// Returns the protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
+    }
+
+    /// Returns whether only segments are meant that open TCP connections: SYN without ACK, RST and FIN.
+    pub fn opens_only(&self) -> bool {
+        self.opens_only
+    }
+
+    /// Returns whether the filter says which TCP connections to servers are meant, and not which of their packets.
+    pub fn is_of_connections(&self) -> bool {
+        self.protocol == Protocol::Tcp && !self.opens_only && self.destination_ports.is_some()
     }
 
     /// Returns the source prefix.
@@ -87,9 +109,9 @@ impl Filter {
     }
 
     fn parts(&self) -> Parts {
-        let Filter { protocol, source, destination, source_ports, destination_ports } = *self;
+        let Filter { protocol, opens_only, source, destination, source_ports, destination_ports } = *self;
         let (source, destination) = (source.map(End::Net), destination.map(End::Net));
-        Parts { protocol, source, destination, source_ports, destination_ports }
+        Parts { protocol, opens_only, source, destination, source_ports, destination_ports }
     }
 
     /// Returns whether a packet of this flow is meant.
@@ -102,6 +124,7 @@ impl Filter {
             (Some(_), None) => false,
         };
         self.protocol.matches(flow.protocol)
+            && (flow.opens || !self.opens_only)
             && self.source.is_none_or(|net| net.contains(&flow.source))
             && self.destination.is_none_or(|net| net.contains(&flow.destination))
             && port_ok(self.source_ports, flow.source_port)
@@ -120,13 +143,13 @@ impl FromStr for Filter {
     type Err = ParseFilterError;
 
     fn from_str(text: &str) -> Result<Filter, ParseFilterError> {
-        let Parts { protocol, source, destination, source_ports, destination_ports } = text.parse()?;
+        let Parts { protocol, opens_only, source, destination, source_ports, destination_ports } = text.parse()?;
         let net = |end: Option<End>| match end {
             Some(End::Net(net)) => Ok(Some(net)),
             Some(End::Container) => Err(ParseFilterError::Net(CONTAINER.to_owned())),
             None => Ok(None),
         };
-        Filter::new(protocol, net(source)?, net(destination)?, source_ports, destination_ports)
+        Filter::new(protocol, net(source)?, net(destination)?, source_ports, destination_ports)?.opening(opens_only)
     }
 }
 
@@ -157,6 +180,8 @@ pub struct Flow {
     pub source_port: Option<u16>,
     /// Destination port, if the packet shows one.
     pub destination_port: Option<u16>,
+    /// Whether the packet opens a TCP connection: it has SYN, and neither ACK nor RST nor FIN.
+    pub opens: bool,
 }
 
 #[cfg(test)]
@@ -175,6 +200,8 @@ mod tests {
         check("dst 10.2.0.1", "ip dst 10.2.0.1/32");
         check("tcp  port 80-90 src 2001:db8::/32", "tcp src 2001:db8::/32 port 80-90");
         check("ip", "ip");
+        check("tcp syn dst 10.2.0.7 port 80", "tcp syn dst 10.2.0.7/32 port 80");
+        check("tcp syn", "tcp syn");
     }
 
     #[test]
@@ -192,6 +219,10 @@ mod tests {
             "udp port +5",
             "udp port -",
             "udp dst self",
+            "syn",
+            "udp syn",
+            "tcp syn syn",
+            "tcp port 80 syn",
         ] {
             assert!(text.parse::<Filter>().is_err(), "{text}");
         }
@@ -206,9 +237,25 @@ mod tests {
             protocol: 17,
             source_port: Some(1),
             destination_port: Some(5060),
+            opens: false,
         };
         assert!(filter.matches(&flow));
         flow.destination_port = None;
         assert!(!filter.matches(&flow));
+    }
+
+    #[test]
+    fn segments_that_open_connections_are_told_from_others() {
+        let filter = |text: &str| text.parse::<Filter>().unwrap();
+        let flow = |opens| Flow {
+            source: "10.0.0.1".parse().unwrap(),
+            destination: "10.0.0.2".parse().unwrap(),
+            protocol: 6,
+            source_port: Some(1),
+            destination_port: Some(80),
+            opens,
+        };
+        assert!(filter("tcp syn port 80").matches(&flow(true)) && !filter("tcp syn port 80").matches(&flow(false)));
+        assert!(filter("tcp port 80").matches(&flow(true)) && filter("tcp port 80").matches(&flow(false)));
     }
 }

@@ -7,6 +7,8 @@
 
 mod check;
 mod feature;
+mod limits;
+mod resource;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::feature::Feature;
+pub use self::resource::{Amounts, Resource};
 use crate::ids::ParseIdError;
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
@@ -23,6 +26,10 @@ use crate::{Filter, ModuleName, ModuleRef, WantedFilter};
 
 /// The major version of manifests that this code writes and reads.
 pub const MANIFEST_VERSION: u32 = 1;
+
+/// Packages of WASI 0.2 whose interfaces the components of server parts may import.
+pub const WASI_PACKAGES: [&str; 7] =
+    ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:http", "wasi:io", "wasi:random", "wasi:sockets"];
 
 /// A module's manifest. It is written with all its keys, so that no default of a reader changes what a package means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +63,9 @@ pub struct Manifest {
     /// What it needs at most; the node's own limits stay above these.
     #[serde(default, deserialize_with = "PackagedLimits::deserialize")]
     pub limits: ModuleLimits,
+    /// What it cannot do with less of: a node that grants less refuses it, and says of what. Only written if there is any.
+    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
+    pub needs: Amounts,
     /// Properties that a SETUP may override.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
@@ -109,8 +119,10 @@ impl Manifest {
         match feature {
             Feature::Intercept => !self.intercept().is_empty(),
             Feature::InterceptTls => !self.intercept_tls().is_empty(),
+            Feature::Needs => !self.needs.is_empty(),
             Feature::Service => self.service.is_some(),
             Feature::SelfFilter => self.filters().iter().any(WantedFilter::names_container),
+            Feature::SynFilter => self.filters().iter().any(|filter| filter.open().opens_only()),
             Feature::Tls => self.server.as_ref().is_some_and(|server| server.tls),
         }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::DomainPolicy;
 use crate::filter::PortRange;
 use crate::limits;
-use crate::manifest::ModuleLimits;
+use crate::manifest::{Amounts, ModuleLimits, Resource};
 use crate::request::Environment;
 use crate::{Filter, NodeId, PublicKey, UserId};
 
@@ -37,6 +37,9 @@ pub struct NodePolicy {
     pub environments: Vec<Environment>,
     /// Prefixes of which users' containers get addresses.
     pub container_prefixes: Vec<IpNet>,
+    /// Bytes on disk of the cache that one user's modules of one flavour share; 0 without the block.
+    #[serde(default)]
+    pub cache_bytes: u64,
     /// Whom signaling believes, and what leaves the domain.
     #[serde(default)]
     pub domain: DomainPolicy,
@@ -55,6 +58,7 @@ impl NodePolicy {
             blocks: BTreeMap::new(),
             environments: Vec::new(),
             container_prefixes: Vec::new(),
+            cache_bytes: 0,
             domain: DomainPolicy::default(),
         }
     }
@@ -113,6 +117,19 @@ impl UserPolicy {
     /// Returns whether the user's container may take or open connections, so that it is to have a network.
     pub fn needs_network(&self) -> bool {
         !self.listen.is_empty() || !self.connect.is_empty()
+    }
+
+    /// Returns the most that one of the user's modules is granted, on a node whose caches have so many bytes.
+    pub fn ceilings(&self, cache_bytes: u64) -> Amounts {
+        let mut amounts = self.module_limits.amounts();
+        amounts.extend([
+            (Resource::CpuPermille, self.container.cpu_permille.into()),
+            (Resource::DiskBytes, self.container.disk_bytes),
+            (Resource::PacketsPerSecond, self.network.packets_per_second),
+            (Resource::BitsPerSecond, self.network.bits_per_second),
+            (Resource::CacheBytes, cache_bytes),
+        ]);
+        amounts
     }
 
     /// Returns what the user's containers are held to while they run.

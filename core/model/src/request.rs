@@ -541,6 +541,9 @@ pub struct PolicyReport {
     pub modules_max: u32,
     /// Memory of one module at most, in bytes.
     pub memory_bytes_max: u64,
+    /// The most that a module is granted of each resource, by the names that a manifest's `needs` has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ceilings: BTreeMap<String, u64>,
     /// Connections that its container may take, as text; empty means none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<String>,

@@ -287,7 +287,7 @@ impl TracePacket {
 
 impl From<Flow> for TraceFlow {
     fn from(flow: Flow) -> TraceFlow {
-        let Flow { source, destination, protocol, source_port, destination_port } = flow;
+        let Flow { source, destination, protocol, source_port, destination_port, opens: _ } = flow;
         TraceFlow { source, destination, protocol, source_port, destination_port }
     }
 }

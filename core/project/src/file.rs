@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::manifest::{ChainPart, Manifest, ModuleLimits, PacketPart, ServerPart, ServicePart};
+use netserv_model::manifest::{Amounts, ChainPart, Manifest, ModuleLimits, PacketPart, ServerPart, ServicePart};
 use netserv_model::request::Dependency;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, ModuleName, WantedFilter};
@@ -39,6 +39,10 @@ pub(crate) struct ProjectFile {
     /// What it needs at most; the node's own limits stay above these.
     #[serde(default)]
     limits: ModuleLimits,
+    /// What it cannot do with less of: a node that grants less refuses it, and says of what. Limits of the same names are at
+    /// least as high.
+    #[serde(default)]
+    needs: Amounts,
     /// Properties that a SETUP may override.
     #[serde(default)]
     properties: BTreeMap<String, String>,
@@ -85,7 +89,8 @@ impl ProjectFile {
             packet: self.packet.map(packet),
             server,
             service: self.service.map(|service| ServicePart { chain: service.chain }),
-            limits: self.limits,
+            limits: self.limits.raised_to(&self.needs),
+            needs: self.needs,
             properties: self.properties,
             state_schema: self.state_schema,
         };

@@ -47,6 +47,25 @@ fn a_manifest_says_all_that_a_node_needs_and_no_more() {
 }
 
 #[test]
+fn what_a_module_needs_is_said_only_if_it_needs_something() {
+    let needs = format!("{MANIFEST}\n[needs]\ntimers = 100\ncache-bytes = 5\n");
+    let manifest = manifest_of(&needs);
+    assert_eq!(manifest.limits.timers, 100);
+    let json = String::from_utf8(manifest::to_json(&manifest).unwrap()).unwrap();
+    assert!(json.contains(r#""requires":["needs"]"#), "{json}");
+    assert!(json.contains(r#""needs":{"cache-bytes":5,"timers":100}"#), "{json}");
+    assert_eq!(manifest::parse(json.as_bytes()).unwrap(), manifest);
+    for (odd, cause) in [
+        (json.replace("\"timers\":100}", "\"timers\":101}"), "needs.timers is 101, and limits.timers only 100"),
+        (json.replace("\"requires\":[\"needs\"]", "\"requires\":[]"), "`requires` lacks `needs`"),
+        (json.replace("cache-bytes", "cheese-bytes"), "unknown variant `cheese-bytes`"),
+    ] {
+        let refusal = manifest::parse(odd.as_bytes()).unwrap_err();
+        assert!(refusal.detail.contains(cause), "{refusal}");
+    }
+}
+
+#[test]
 fn keys_that_are_left_out_have_their_defaults() {
     let parallel = br#"{"manifest":1,"name":"example.org/m","version":"1.0.0","packet":{"abi":1,"parallel":true}}"#;
     assert!(manifest::parse(parallel).unwrap().is_parallel());
@@ -97,7 +116,8 @@ fn required_features_of_later_versions_are_refused_by_name() {
         later["name"] = json!(["not", "a", "name"]);
         serde_json::to_vec(&later).unwrap()
     };
-    let known = "which this version does not know; known here: intercept, intercept-tls, self-filter, service, tls";
+    let known = "which this version does not know; known here: intercept, intercept-tls, needs, self-filter, service, syn-filter, \
+                 tls";
     for (requires, expected) in [
         (json!(["detour"]), format!("requires `detour`, {known}")),
         (json!(["tls", "detour"]), format!("requires `detour`, {known}")),

@@ -172,6 +172,7 @@ impl Config {
         if self.role == Role::Node {
             policy.container_prefixes.clone_from(&self.network.prefixes);
             policy.blocks = self.blocks.versions(self.has_network());
+            policy.cache_bytes = if policy.blocks.contains_key("cache") { self.blocks.cache.bytes } else { 0 };
         }
         for user in &self.users {
             let known = policy.users.insert(user.name.clone(), user.policy()?);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use netserv_model::effect::{Job, WorkerJob};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
+use netserv_model::manifest::Resource;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{RefusalKind, UnixTime};
@@ -281,6 +282,35 @@ fn packages_must_be_what_the_request_says() {
 }
 
 /// A SETUP without filters takes those of the manifest; limits and properties are put together from both sides.
+#[test]
+fn a_module_gets_what_it_needs_or_is_refused_by_name() {
+    let admits = |resource, amount, refused: &str| {
+        let mut node = Node::new();
+        let mut manifest = manifest(&setup("m@1.0.0"));
+        manifest.needs = [(resource, amount)].into();
+        manifest.limits = manifest.limits.raised_to(&manifest.needs);
+        let id = node.setup(setup("m@1.0.0"));
+        commands!(node, "fetch 0 100");
+        node.fetched(0, manifest);
+        if refused.is_empty() {
+            commands!(node, "start jane");
+        } else {
+            commands!(node, "answer 0 quota-exceeded");
+            assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, refused);
+        }
+    };
+    let policy = policy();
+    let user = &policy.users[&user("jane")];
+    let timers = u64::from(user.module_limits.timers);
+    admits(Resource::Timers, timers, "");
+    let detail = format!("the module needs timers of {}, the user's modules get {timers} at most", timers + 1);
+    admits(Resource::Timers, timers + 1, &detail);
+    admits(Resource::DiskBytes, user.container.disk_bytes, "");
+    admits(Resource::DiskBytes, user.container.disk_bytes + 1, "the module needs disk-bytes of ");
+    admits(Resource::BitsPerSecond, u64::MAX, "the module needs bits-per-second of ");
+    admits(Resource::CacheBytes, 1, "the module needs cache-bytes of 1, the user's modules get 0 at most");
+}
+
 #[test]
 fn what_is_loaded_comes_from_request_manifest_and_policy() {
     let mut node = Node::new();

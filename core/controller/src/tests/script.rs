@@ -10,7 +10,7 @@ use netserv_model::effect::{
     Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleNews, ModuleSlot, News,
     Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
-use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
+use netserv_model::manifest::{Amounts, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup, Tell};
 use netserv_model::usage::Meters;
@@ -541,6 +541,7 @@ pub(crate) fn manifest(setup: &Setup) -> Manifest {
         server: None,
         service: None,
         limits: ModuleLimits::default(),
+        needs: Amounts::new(),
         properties: BTreeMap::new(),
         state_schema: 1,
     }

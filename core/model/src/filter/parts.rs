@@ -12,6 +12,9 @@ use super::words::{ParseFilterError, PortRange, Protocol};
 /// The word for the addresses of the module's container.
 pub(super) const CONTAINER: &str = "self";
 
+/// The word for segments that open connections.
+const OPENING: &str = "syn";
+
 /// What is written for source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -25,6 +28,7 @@ pub(super) enum End {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) protocol: Protocol,
+    pub(super) opens_only: bool,
     pub(super) source: Option<End>,
     pub(super) destination: Option<End>,
     pub(super) source_ports: Option<PortRange>,
@@ -34,8 +38,11 @@ pub(super) struct Parts {
 impl fmt::Display for Parts {
     /// Writes the canonical form, which parses back to the same parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { protocol, source, destination, source_ports, destination_ports } = self;
+        let Parts { protocol, opens_only, source, destination, source_ports, destination_ports } = self;
         f.write_str(protocol.as_str())?;
+        if *opens_only {
+            write!(f, " {OPENING}")?;
+        }
         for (key, end) in [("src", source), ("dst", destination)] {
             match end {
                 Some(End::Net(net)) => write!(f, " {key} {net}")?,
@@ -68,7 +75,8 @@ impl FromStr for Parts {
         if protocol.is_some() {
             words.next();
         }
-        let mut parts = Parts { protocol: protocol.unwrap_or_default(), ..Parts::default() };
+        let opens_only = protocol.is_some() && words.next_if_eq(&OPENING).is_some();
+        let mut parts = Parts { protocol: protocol.unwrap_or_default(), opens_only, ..Parts::default() };
         while let Some(key) = words.next() {
             let value = words.next().ok_or_else(|| ParseFilterError::Word(key.chars().take(40).collect()))?;
             let repeated = match key {

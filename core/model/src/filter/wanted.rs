@@ -61,7 +61,8 @@ impl WantedFilter {
                 ContainerEnd::Source => (own, rest.destination),
                 ContainerEnd::Destination => (rest.source, own),
             };
-            Filter::new(rest.protocol, source, destination, rest.source_ports, rest.destination_ports).ok()
+            let found = Filter::new(rest.protocol, source, destination, rest.source_ports, rest.destination_ports);
+            found.and_then(|found| found.opening(rest.opens_only)).ok()
         };
         addresses.iter().filter_map(at).collect()
     }
@@ -96,12 +97,13 @@ impl FromStr for WantedFilter {
     type Err = ParseFilterError;
 
     fn from_str(text: &str) -> Result<WantedFilter, ParseFilterError> {
-        let Parts { protocol, source, destination, source_ports, destination_ports } = text.parse()?;
+        let Parts { protocol, opens_only, source, destination, source_ports, destination_ports } = text.parse()?;
         let net = |end: Option<End>| match end {
             Some(End::Net(net)) => Some(net),
             Some(End::Container) | None => None,
         };
         let rest = Filter::new(protocol, net(source), net(destination), source_ports, destination_ports)?;
+        let rest = rest.opening(opens_only)?;
         let container = match (source, destination) {
             (Some(End::Container), Some(End::Container)) => return Err(ParseFilterError::TwoContainers),
             (Some(End::Container), _) => Some(ContainerEnd::Source),
@@ -162,6 +164,7 @@ mod tests {
             &both,
             &["udp dst 192.0.2.2/32 port 5060", "udp dst 2001:db8::2/128 port 5060"],
         );
+        check("tcp syn dst self port 80", &["192.0.2.9"], &["tcp syn dst 192.0.2.9/32 port 80"]);
         check("udp dst self port 5060", &["192.0.2.9"], &["udp dst 192.0.2.9/32 port 5060"]);
         check("src self dst 10.0.0.0/8", &both, &["ip src 192.0.2.2/32 dst 10.0.0.0/8"]);
         check("tcp src 2001:db8:1::/48 dst self", &both, &["tcp src 2001:db8:1::/48 dst 2001:db8::2/128"]);

@@ -131,7 +131,7 @@ pub enum ParseFilterError {
     Empty,
     /// A word that means nothing here, is repeated, or lacks its value.
     #[error(
-        "`{0}` is not understood here, repeated or lacks its value; a filter is `[ip|tcp|udp|icmp] [src NET] [dst NET] [sport PORTS] [port PORTS]`"
+        "`{0}` is not understood here, repeated or lacks its value; a filter is `[ip|tcp|tcp syn|udp|icmp] [src NET] [dst NET] [sport PORTS] [port PORTS]`"
     )]
     Word(String),
     /// Not a prefix.
@@ -143,6 +143,9 @@ pub enum ParseFilterError {
     /// Ports need TCP or UDP.
     #[error("ports need `tcp` or `udp` in front")]
     PortsWithoutProtocol,
+    /// The word `syn` behind another protocol.
+    #[error("`syn` needs `tcp` in front")]
+    SynWithoutTcp,
     /// The word `self` for both ends.
     #[error("`self` is one end only: what a container sends to itself passes no filter")]
     TwoContainers,

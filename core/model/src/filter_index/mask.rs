@@ -152,7 +152,8 @@ pub(super) fn is_exact(filter: &Filter, grain: Grain) -> bool {
     };
     let (mask, _) = pattern(filter, grain);
     let version = mask.version == filter.version().unwrap_or(0);
-    grain == Grain::PortBlocks && version && is_block(filter.source_ports()) && is_block(filter.destination_ports())
+    let all = version && !filter.opens_only();
+    grain == Grain::PortBlocks && all && is_block(filter.source_ports()) && is_block(filter.destination_ports())
 }
 
 fn lengths(filter: &Filter, grain: Grain) -> (u8, u8) {

@@ -148,7 +148,7 @@ fn scan(filters: &BTreeMap<FilterId, Filter>, flow: &Flow) -> impl Iterator<Item
 fn flow(source: &str, destination: &str, protocol: u8, ports: Option<(u16, u16)>) -> Flow {
     let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
     let (source_port, destination_port) = ports.unzip();
-    Flow { source, destination, protocol, source_port, destination_port }
+    Flow { source, destination, protocol, source_port, destination_port, opens: protocol == 6 }
 }
 
 /// Addresses that share some of their upper bits, so that prefixes match now and then; versions that could be confused.
@@ -176,9 +176,10 @@ fn ports() -> impl Strategy<Value = Option<PortRange>> {
 fn filter() -> impl Strategy<Value = Filter> {
     let protocol = prop_oneof![Just(Protocol::Any), Just(Protocol::Tcp), Just(Protocol::Udp), Just(Protocol::Icmp)];
     let nets = prop_oneof![(prefix(4), prefix(4)), (prefix(6), prefix(6))];
-    (protocol, nets, ports(), ports()).prop_map(|(protocol, (source, destination), from, to)| {
+    (protocol, any::<bool>(), nets, ports(), ports()).prop_map(|(protocol, opens, (source, destination), from, to)| {
         let (from, to) = if protocol.has_ports() { (from, to) } else { (None, None) };
-        Filter::new(protocol, source, destination, from, to).unwrap()
+        let filter = Filter::new(protocol, source, destination, from, to).unwrap();
+        filter.opening(opens && protocol == Protocol::Tcp).unwrap()
     })
 }
 
@@ -186,11 +187,14 @@ fn any_flow() -> impl Strategy<Value = Flow> {
     let ends = prop_oneof![(address(4), address(4)), (address(6), address(6))];
     let port = || proptest::option::weighted(0.9, prop_oneof![0_u16..8, 0_u16..5000]);
     let protocol = prop_oneof![Just(1_u8), Just(6), Just(17), Just(58), any::<u8>()];
-    (ends, protocol, port(), port()).prop_map(|((source, destination), protocol, source_port, destination_port)| Flow {
-        source,
-        destination,
-        protocol,
-        source_port,
-        destination_port,
-    })
+    (ends, protocol, port(), port(), any::<bool>()).prop_map(
+        |((source, destination), protocol, source_port, destination_port, opens)| Flow {
+            source,
+            destination,
+            protocol,
+            source_port,
+            destination_port,
+            opens: opens && protocol == 6,
+        },
+    )
 }

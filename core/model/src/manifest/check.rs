@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Manifest;
+use super::{Manifest, Resource};
 use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN, TLS_NAMES_MAX};
 use crate::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
-use crate::{Filter, ModuleName, Protocol, Refusal, RefusalKind};
+use crate::{Filter, ModuleName, Refusal, RefusalKind};
 
 /// Characters of a name from outside that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
@@ -29,6 +29,7 @@ impl Manifest {
         self.check_listen()?;
         self.check_intercept()?;
         self.check_intercept_tls()?;
+        self.check_needs()?;
         self.check_properties()?;
         self.check_requires()
     }
@@ -47,7 +48,7 @@ impl Manifest {
         bounded("entries of server.listen", self.listen())?;
         let odd = |filter: &&Filter| {
             let elsewhere = filter.destination().is_some() || filter.source_ports().is_some();
-            elsewhere || filter.destination_ports().is_none()
+            elsewhere || filter.opens_only() || filter.destination_ports().is_none()
         };
         match self.listen().iter().find(odd) {
             Some(filter) => {
@@ -59,8 +60,7 @@ impl Manifest {
 
     fn check_intercept(&self) -> Result<(), Refusal> {
         bounded("entries of server.intercept", self.intercept())?;
-        let odd = |filter: &&Filter| filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none();
-        match self.intercept().iter().find(odd) {
+        match self.intercept().iter().find(|filter| !filter.is_of_connections()) {
             Some(filter) => Err(bad(format!(
                 "server.intercept has `{filter}`; write `tcp` and a port, as `tcp dst PREFIX port 80`"
             ))),
@@ -86,6 +86,18 @@ impl Manifest {
                 "server.intercept-tls without both server.tls and server.intercept: name the certificate that has the \
                  names, and the connections",
             )),
+        }
+    }
+
+    fn check_needs(&self) -> Result<(), Refusal> {
+        let limits = self.limits.amounts();
+        let over = |(resource, amount): &(&Resource, &u64)| limits.get(resource).is_some_and(|limit| limit < *amount);
+        match self.needs.iter().find(over) {
+            Some((resource, amount)) => {
+                let limit = limits[resource];
+                Err(bad(format!("needs.{resource} is {amount}, and limits.{resource} only {limit}")))
+            }
+            None => Ok(()),
         }
     }
 

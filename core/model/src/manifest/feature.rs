@@ -17,26 +17,39 @@ pub enum Feature {
     Intercept,
     /// `server.intercept-tls`: the node speaks TLS in the place of servers.
     InterceptTls,
+    /// `needs`: a node that grants less is to refuse the module.
+    Needs,
     /// A filter of `packet.filters` has the word `self`.
     SelfFilter,
     /// `service`: the package is a chain of other modules.
     Service,
+    /// A filter of `packet.filters` has the word `syn`.
+    SynFilter,
     /// `server.tls`: the node speaks TLS with the package's certificate.
     Tls,
 }
 
 impl Feature {
     /// Every feature that this version knows, in the order of their names.
-    pub const ALL: [Feature; 5] =
-        [Feature::Intercept, Feature::InterceptTls, Feature::SelfFilter, Feature::Service, Feature::Tls];
+    pub const ALL: [Feature; 7] = [
+        Feature::Intercept,
+        Feature::InterceptTls,
+        Feature::Needs,
+        Feature::SelfFilter,
+        Feature::Service,
+        Feature::SynFilter,
+        Feature::Tls,
+    ];
 
     /// Returns the feature's name in `requires`.
     pub fn as_str(self) -> &'static str {
         match self {
             Feature::Intercept => "intercept",
             Feature::InterceptTls => "intercept-tls",
+            Feature::Needs => "needs",
             Feature::SelfFilter => "self-filter",
             Feature::Service => "service",
+            Feature::SynFilter => "syn-filter",
             Feature::Tls => "tls",
         }
     }

@@ -24,6 +24,28 @@ fn flows_are_found() {
 }
 
 #[test]
+fn segments_that_open_connections_are_told_from_others() {
+    let segment = |flags: u8| {
+        let mut header = [0x0F, 0xA0, 0x13, 0xC4, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0, 0x10, 0, 0, 0, 0, 0];
+        header[13] = flags;
+        header
+    };
+    let opens = |packet: &[u8]| IpView::parse(packet).unwrap().flow().opens;
+    // SYN, also with ECN's bits, PSH and URG.
+    for flags in [0x02, 0xC2, 0x0A, 0x22] {
+        assert!(opens(&packet4(protocol::TCP, &segment(flags))) && opens(&packet6(protocol::TCP, &segment(flags))));
+    }
+    // SYN with ACK, ACK, none, FIN, RST, and SYN with those.
+    for flags in [0x12, 0x10, 0x00, 0x01, 0x04, 0x03, 0x06] {
+        assert!(!opens(&packet4(protocol::TCP, &segment(flags))), "{flags:#x}");
+    }
+    assert!(!opens(&packet4(protocol::UDP, &segment(0x02))) && !opens(&packet4(protocol::TCP, &segment(0x02)[..13])));
+    // A later fragment has data there.
+    let later = changed(packet4(protocol::TCP, &segment(0x02)), 7, 1);
+    assert!(!opens(&later));
+}
+
+#[test]
 fn views_know_their_headers() {
     let (v4, v6) = (udp4(), udp6());
     let (view4, view6) = (IpView::parse(&v4).unwrap(), IpView::parse(&v6).unwrap());
@@ -422,7 +444,7 @@ fn check_any(bytes: &[u8]) -> Result<(), TestCaseError> {
 fn check_flow(packet: &[u8], source: &str, destination: &str, protocol: u8, ports: Option<(u16, u16)>) {
     let (source_port, destination_port) = ports.unzip();
     let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
-    let flow = Flow { source, destination, protocol, source_port, destination_port };
+    let flow = Flow { source, destination, protocol, source_port, destination_port, opens: false };
     assert_eq!(IpView::parse(packet).unwrap().flow(), flow);
 }
 

@@ -203,7 +203,14 @@ impl<'a> IpView<'a> {
             protocol: self.protocol,
             source_port,
             destination_port,
+            opens: self.protocol == protocol::TCP && self.opens(),
         }
+    }
+
+    /// Returns whether the header of TCP is there, and opens a connection.
+    fn opens(&self) -> bool {
+        let flags = self.payload().get(TCP_FLAGS_OFFSET).filter(|_| self.fragment != Fragment::Later);
+        flags.is_some_and(|flags| flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN) == TCP_SYN)
     }
 
     /// Returns the UDP datagram in the packet, if it is whole and its length is possible.
@@ -309,6 +316,12 @@ fn is_extension(protocol: u8) -> bool {
 pub(super) const IPV4_HEADER_BYTES: usize = 20;
 pub(super) const IPV6_HEADER_BYTES: usize = 40;
 pub(super) const UDP_HEADER_BYTES: usize = 8;
+/// Where the control bits of a TCP header are (RFC 9293 §3.1).
+const TCP_FLAGS_OFFSET: usize = 13;
+const TCP_FIN: u8 = 0x01;
+const TCP_SYN: u8 = 0x02;
+const TCP_RST: u8 = 0x04;
+const TCP_ACK: u8 = 0x10;
 
 pub(super) const EXTENSION_HOP_BY_HOP: u8 = 0x00;
 pub(super) const EXTENSION_ROUTING: u8 = 0x2B;

@@ -10,7 +10,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use netserv_model::{Filter, Protocol};
+use netserv_model::Filter;
 use netserv_wire::ip::IpVersion;
 
 use super::error::NetworkError;
@@ -23,7 +23,7 @@ pub(super) fn check<'a>(filters: impl Iterator<Item = &'a Filter>) -> Result<(),
     let mut count = 0;
     for filter in filters {
         count += 1;
-        if filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none() {
+        if !filter.is_of_connections() {
             let text = format!("`{filter}` cannot be intercepted: it takes `tcp` with the `port` of a server");
             return Err(NetworkError::Spec(text));
         }

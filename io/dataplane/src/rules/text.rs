@@ -91,6 +91,9 @@ pub(super) fn filter(
         (Protocol::Icmp, IpVersion::V4) => " -p icmp",
         (Protocol::Icmp, IpVersion::V6) => " -p ipv6-icmp",
     };
+    if filter.opens_only() {
+        rule += " --tcp-flags SYN,ACK,RST,FIN SYN";
+    }
     for (option, ports) in [("--sport", filter.source_ports()), ("--dport", filter.destination_ports())] {
         if let Some(ports) = ports {
             rule += &format!(" {option} {}", port_text(ports));

@@ -6,8 +6,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::time::Instant;
 
+use netserv_model::manifest::WASI_PACKAGES;
 use netserv_model::{Refusal, RefusalKind};
 use tokio::time::error::Elapsed;
+use wasmparser::{Parser, Payload};
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Engine, PoolConcurrencyLimitError};
 
@@ -68,6 +70,7 @@ pub fn is_component(wasm: &[u8]) -> bool {
 /// # Errors
 /// [`RefusalKind::BadCode`], or [`RefusalKind::AbiMismatch`] with the imports that no node has.
 pub fn precompile(server: &ServerEngine, wasm: &[u8]) -> Result<Vec<u8>, Refusal> {
+    look(wasm, &blocks::all())?;
     let component = Component::from_binary(server.engine(), wasm).map_err(|error| bad_code(&error))?;
     check(server, &component, &blocks::all())?;
     component.serialize().map_err(|error| bad_code(&error))
@@ -98,8 +101,17 @@ pub fn load(server: &ServerEngine, code: File, blocks: &BTreeSet<String>) -> Res
 /// # Errors
 /// Those of [`precompile`].
 pub fn compile(server: &ServerEngine, wasm: &[u8], blocks: &BTreeSet<String>) -> Result<CheckedComponent, Refusal> {
+    look(wasm, blocks)?;
     let component = Component::from_binary(server.engine(), wasm).map_err(|error| bad_code(&error))?;
     check(server, &component, blocks)
+}
+
+/// Looks at what a component imports and exports, since compiling one that is of no use may take minutes. What is no
+/// WebAssembly is the compiler's to say.
+fn look(wasm: &[u8], blocks: &BTreeSet<String>) -> Result<(), Refusal> {
+    let Some(names) = outer_names(wasm) else { return Ok(()) };
+    kind(&names.exports)?;
+    refuse_missing(names.imports, blocks)
 }
 
 /// Checks what a component imports and exports.
@@ -111,12 +123,9 @@ pub fn check(
     component: &Component,
     blocks: &BTreeSet<String>,
 ) -> Result<CheckedComponent, Refusal> {
-    let kind = kind(server.engine(), component)?;
-    let missing = missing_imports(server.engine(), component, blocks);
-    if !missing.is_empty() {
-        let detail = format!("the component imports what it does not get here: {}", missing.join(", "));
-        return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
-    }
+    let (engine, ty) = (server.engine(), component.component_type());
+    let kind = kind(&ty.exports(engine).map(|(name, _)| name.to_owned()).collect::<Vec<_>>())?;
+    refuse_missing(ty.imports(engine).map(|(name, _)| name.to_owned()).collect(), blocks)?;
     let node_failed = |error: &wasmtime::Error| Refusal::new(RefusalKind::NodeFailed, one_line(error));
     let mut linker = server.linker(blocks).map_err(|error| node_failed(&error))?;
     end_chain(server.engine(), component, &mut linker).map_err(|error| node_failed(&error))?;
@@ -161,8 +170,38 @@ pub fn is_full(error: &wasmtime::Error) -> bool {
     error.is::<PoolConcurrencyLimitError>()
 }
 
-fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal> {
-    let exports: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
+/// Names of a component's imports and exports.
+#[derive(Default)]
+struct OuterNames {
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+/// Returns the names of what a component imports and exports itself; nothing if it is none.
+#[allow(clippy::wildcard_enum_match_arm, reason = "sections that say nothing here; the enum is the parser's")]
+fn outer_names(wasm: &[u8]) -> Option<OuterNames> {
+    let (mut names, mut depth) = (OuterNames::default(), 0_usize);
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.ok()? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.checked_sub(1)?,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    names.imports.push(import.ok()?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    names.exports.push(export.ok()?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(names)
+}
+
+fn kind(exports: &[String]) -> Result<ComponentKind, Refusal> {
     let kinds = [
         ("netserv:tcp/handler", ComponentKind::Tcp),
         ("wasi:http/incoming-handler", ComponentKind::Http),
@@ -192,21 +231,24 @@ fn end_chain(engine: &Engine, component: &Component, linker: &mut Linker<ServerS
     })
 }
 
-/// Returns what a component imports and the node does not have, or not for this module.
-fn missing_imports(engine: &Engine, component: &Component, blocks: &BTreeSet<String>) -> Vec<String> {
-    let known = |name: &str| {
+/// Refuses a component that imports what the node does not have, or not for this module.
+fn refuse_missing(imports: Vec<String>, blocks: &BTreeSet<String>) -> Result<(), Refusal> {
+    let known = |name: &String| {
         let interface = interface(name);
-        match interface.strip_prefix("netserv:").and_then(|rest| rest.split('/').next()) {
+        let package = interface.split('/').next().unwrap_or(interface);
+        match package.strip_prefix("netserv:") {
             Some(block) => blocks::is_linked(block, blocks),
-            None => WASI_PACKAGES.iter().any(|package| interface.starts_with(package)) && !is_preview_3(name),
+            // They are linked as a whole; what one of a newer version adds to them is found when linking.
+            None => WASI_PACKAGES.contains(&package) && !is_preview_3(name),
         }
     };
-    component.component_type().imports(engine).map(|(name, _)| name.to_owned()).filter(|name| !known(name)).collect()
+    let missing: Vec<String> = imports.into_iter().filter(|name| !known(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let detail = format!("the component imports what it does not get here: {}", missing.join(", "));
+    Err(Refusal::new(RefusalKind::AbiMismatch, detail))
 }
-
-/// Packages that are linked as a whole; what one of a newer version adds to them is found when linking.
-const WASI_PACKAGES: [&str; 7] =
-    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:http/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
 
 fn is_preview_3(name: &str) -> bool {
     name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.3"))
@@ -244,6 +286,32 @@ mod tests {
             assert_eq!(load(&["kv", kind.as_str()]), Ok(kind));
             let others: Vec<&str> = kinds.iter().filter(|other| **other != kind).map(|other| other.as_str()).collect();
             assert_eq!(load(&others).unwrap_err().kind, RefusalKind::MissingDependency, "{export}");
+        }
+    }
+
+    /// Method: their code would not compile, and nobody gets so far.
+    #[test]
+    fn components_of_no_use_are_refused_before_they_are_compiled() {
+        let server = ServerEngine::new().unwrap();
+        let refused = |import: &str, export: &str| {
+            let code = "(core module (func (result i32)))";
+            let text = format!("(component {import} {code} (instance $i) (export \"{export}\" (instance $i)))");
+            precompile(&server, &wat::parse_str(text).unwrap()).unwrap_err()
+        };
+        let lacks = "(import \"wasi:keyvalue/store@0.2.0\" (instance))";
+        for (import, export, kind, detail) in [
+            (lacks, "wasi:cli/run@0.2.0", RefusalKind::AbiMismatch, "wasi:keyvalue/store@0.2.0"),
+            ("", "acme:wallet/pay", RefusalKind::AbiMismatch, "exports acme:wallet/pay"),
+            ("", "wasi:cli/run@0.2.0", RefusalKind::BadCode, ""),
+        ] {
+            let refusal = refused(import, export);
+            assert_eq!(refusal.kind, kind, "{refusal}");
+            assert!(refusal.detail.contains(detail), "{refusal}");
+        }
+        for length in 0..64 {
+            // Whatever is cut off, nothing panics.
+            let whole = wat::parse_str(component("wasi:cli/run@0.2.0")).unwrap();
+            let _ = precompile(&server, &whole[..length.min(whole.len())]);
         }
     }
 

@@ -307,6 +307,7 @@ fn flow(transport: Transport, source: IpAddr, source_port: Option<u16>, remote: 
         destination: remote.ip(),
         source_port,
         destination_port: Some(remote.port()),
+        opens: transport == Transport::Tcp,
     }
 }
 

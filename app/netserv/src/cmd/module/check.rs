@@ -35,6 +35,12 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
     if let Some(skew) = code.skew() {
         return Err(Failure::new(format!("{} {}", file.path.display(), skew.cause), skew.fix));
     }
+    let (memory, most) = (code.memory_bytes.unwrap_or(0), source.project.manifest.limits.memory_bytes);
+    if memory > most {
+        let place = source.at(source.place("limits", "memory-bytes"));
+        let cause = format!("{place}{} begins with {memory} bytes of memory, and may have {most}", file.path.display());
+        return Err(Failure::new(cause, format!("write `memory-bytes = {memory}` or more below [limits]")));
+    }
     let declared = source.project.manifest.packet.as_ref().map(|packet| packet.abi).filter(|_| !wants_component);
     if let (Some(abi), Some(declared)) = (code.abi, declared.filter(|declared| *declared > 0))
         && abi != declared

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use netserv_model::manifest::WASI_PACKAGES;
 use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Operator, Parser, Payload, TypeRef};
 
@@ -68,7 +69,7 @@ pub struct Code {
     /// The packet ABI that it says it was built for, if that can be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abi: Option<u32>,
-    /// Bytes of memory that it starts with.
+    /// Bytes of memory that it starts with; of a component, those of the largest of its modules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// What it imports: `netserv.kv_get` of a core module, interfaces of a component.
@@ -99,7 +100,12 @@ impl Code {
             Kind::Core => None,
             Kind::Packet => self.packet_skew(),
             Kind::Tcp | Kind::Http | Kind::Command | Kind::Component => {
-                self.imports.iter().chain(&self.exports).find_map(|name| interface_skew(name))
+                let lacks = |name: &String| has_no_interface(name);
+                let of_version = |name: &String| interface_skew(name);
+                self.imports
+                    .iter()
+                    .find_map(lacks)
+                    .or_else(|| self.imports.iter().chain(&self.exports).find_map(of_version))
             }
         }
     }
@@ -147,6 +153,17 @@ impl Skew {
     fn new(cause: impl AsRef<str>, fix: impl AsRef<str>) -> Skew {
         Skew { cause: one_line(cause.as_ref()), fix: one_line(fix.as_ref()) }
     }
+}
+
+/// Returns that no version of nodes has an interface that a component imports.
+fn has_no_interface(name: &str) -> Option<Skew> {
+    let package = name.split_once('/').map_or(name, |(package, _)| package);
+    if package.starts_with("netserv:") || WASI_PACKAGES.contains(&package) {
+        return None;
+    }
+    let cause = format!("imports {name}, which no node has: of WASI they have {}", WASI_PACKAGES.join(", "));
+    let fix = "leave out what needs it, or compose it in (`wac plug`); `kv` and `cache` of docs/blocks.md keep things";
+    Some(Skew::new(cause, fix))
 }
 
 /// Returns what is wrong with an interface of a component, `NAMESPACE:PACKAGE/INTERFACE@VERSION`.
@@ -235,10 +252,11 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 16] = [
+const PACKAGES: [(&str, &str); 17] = [
     ("netserv:cache", "cache"),
     ("netserv:channel", "channel"),
     ("netserv:compress", "compress"),
+    ("netserv:connection", "connection"),
     ("netserv:control", "control"),
     ("netserv:crypto", "crypto"),
     ("netserv:hash", "hash"),
@@ -290,7 +308,13 @@ impl Seen {
                 self.depth += 1;
             }
             Payload::End(_) => self.depth -= 1,
-            // What is inside a component's modules is its own business.
+            Payload::MemorySection(section) => {
+                for memory in section.clone() {
+                    let pages = memory?.initial;
+                    self.memory_pages = Some(self.memory_pages.map_or(pages, |most| most.max(pages)));
+                }
+            }
+            // What else is inside a component's modules is its own business.
             _ if self.depth != 1 => {}
             Payload::ImportSection(section) => {
                 for import in section.clone().into_imports() {
@@ -307,9 +331,6 @@ impl Seen {
                     }
                     insert(&mut self.exports, export.name);
                 }
-            }
-            Payload::MemorySection(section) => {
-                self.memory_pages = section.clone().into_iter().next().transpose()?.map(|memory| memory.initial);
             }
             Payload::CodeSectionEntry(body) => {
                 if self.abi_function == Some(self.imported_functions + self.defined) {
@@ -353,7 +374,7 @@ impl Seen {
             kind,
             bytes,
             abi: self.abi,
-            memory_bytes: self.memory_pages.map(|pages| pages.saturating_mul(65_536)).filter(|_| !self.is_component),
+            memory_bytes: self.memory_pages.map(|pages| pages.saturating_mul(65_536)),
             imports: self.imports,
             exports: self.exports,
             blocks,

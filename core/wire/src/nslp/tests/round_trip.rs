@@ -177,6 +177,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         ttl_s_max: 1,
         modules_max: 2,
         memory_bytes_max: 3,
+        ceilings: [("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".to_owned()],
         connect: Vec::new(),
     });

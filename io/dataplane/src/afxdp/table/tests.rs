@@ -112,6 +112,7 @@ impl Packet {
             protocol: 17,
             source_port: Some(self.ports[0]),
             destination_port: Some(self.ports[1]),
+            opens: false,
         }
     }
 

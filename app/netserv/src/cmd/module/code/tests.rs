@@ -60,12 +60,21 @@ fn skew_says_which_side_to_update() {
         ("netserv:kv/store@0.9.0", "nodes of this version have netserv:kv@1.0.0", "update the module's SDK"),
         ("netserv:kv/shop@1.0.0", "netserv:kv@1.0.0 has no such interface", "update the module's SDK"),
         ("netserv:gold/mine@1.0.0", "there is no building block netserv:gold", "update netserv"),
+        ("wasi:keyvalue/store@0.2.0-draft", "which no node has: of WASI they have wasi:cli", "leave out what needs it"),
+        ("acme:wallet/pay", "which no node has", "leave out what needs it"),
         ("wasi:clocks/wall-clock@0.3.0", "nodes of this version have WASI 0.2", "build for WASI 0.2"),
     ] {
         let skew = component(&[import], http).skew().unwrap();
         assert!(skew.cause.contains(import) && skew.cause.contains(cause), "{skew:?}");
         assert!(skew.fix.starts_with(fix), "{skew:?}");
     }
+}
+
+#[test]
+fn a_component_needs_the_memory_of_its_largest_module() {
+    let modules = "(component (core module (memory 3)) (component (core module (memory 70))) (core module (memory 1)))";
+    assert_eq!(read(modules).memory_bytes, Some(70 * 65_536));
+    assert_eq!(read("(component)").memory_bytes, None);
 }
 
 #[test]
