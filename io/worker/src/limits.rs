@@ -21,6 +21,14 @@ pub const SAID_TIME_MAX: Duration = Duration::from_secs(1);
 pub const SAID_LINES_SHOWN_MAX: usize = 8;
 /// Characters of the line of it that is in a refusal's detail.
 pub const SAID_LINE_SHOWN_CHARS_MAX: usize = 280;
+/// Sockets of one module for datagrams in batches.
+pub const UDP_SOCKETS_MAX: usize = 64;
+/// Datagrams in one batch.
+pub const UDP_BATCH_MAX: usize = 32;
+/// Bytes that each datagram of a batch has room for.
+pub const UDP_DATAGRAM_BYTES_MAX: usize = 65_536;
+/// Bytes that a datagram can carry over IPv4.
+pub const UDP_PAYLOAD_BYTES_MAX: usize = 65_507;
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.

@@ -37,6 +37,7 @@ pub mod bindings;
 pub mod channel;
 pub mod http;
 pub mod tcp;
+pub mod udp;
 
 /// Control messages, which the module's user sends by `netserv tell`, and the way back.
 pub mod control {
@@ -48,9 +49,9 @@ pub mod control {
 
 #[doc(inline)]
 pub use bindings::imports::netserv::{
-    compress::codec as compress, connection::flow as connection, crypto::crypto, hash::digest as hash, kv::store as kv, log::log, media::media,
-    messages::exchange as messages, metrics::counters, node::info as node, properties::properties, search::search,
-    sip::parser as sip,
+    compress::codec as compress, connection::flow as connection, crypto::crypto, hash::digest as hash, kv::store as kv,
+    log::log, media::media, messages::exchange as messages, metrics::counters, node::info as node,
+    properties::properties, search::search, sip::parser as sip,
 };
 #[doc(inline)]
 pub use bindings::imports::{netserv::cache::store as cache, wasi};

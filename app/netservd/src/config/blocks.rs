@@ -15,7 +15,7 @@ use super::media::MediaBlock;
 const ALWAYS: [&str; 11] =
     ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
-const OPTIONAL: [&str; 16] = [
+const OPTIONAL: [&str; 17] = [
     "cache",
     "channel",
     "command",
@@ -32,9 +32,10 @@ const OPTIONAL: [&str; 16] = [
     "metrics",
     "sip",
     "tcp",
+    "udp",
 ];
 /// Blocks that are of use only where containers have a network.
-const NETWORK: [&str; 4] = ["command", "http", "http-client", "tcp"];
+const NETWORK: [&str; 5] = ["command", "http", "http-client", "tcp", "udp"];
 /// Bytes that a block's file has at least.
 const FILE_BYTES_MIN: u64 = 1024 * 1024;
 /// Bytes of the file of kv state at most; a container's memory bounds it as well.

@@ -27,6 +27,7 @@ pub mod tcp;
 pub mod testing;
 pub mod thread;
 pub mod tls;
+pub mod udp;
 
 use std::sync::{Arc, mpsc};
 

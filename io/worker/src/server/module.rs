@@ -13,6 +13,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::node_info::NodeInfo;
 use netserv_model::request::ServerCounts;
 use netserv_wire::container::frames::{LogLevel, ServerLoad};
+use tokio::sync::Semaphore;
 
 use crate::clock;
 use crate::compute::Budget;
@@ -71,6 +72,8 @@ pub struct Module {
     pub message_memory: Budget,
     /// What is read ahead of bodies in the cache.
     pub cache_memory: Budget,
+    /// As many permits as it may have further sockets for datagrams.
+    pub udp_sockets: Arc<Semaphore>,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -99,6 +102,7 @@ impl Module {
             pattern_memory: Budget::new(limits::PATTERNS_MEMORY_BYTES_MAX),
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
             cache_memory: Budget::new(CACHE_AHEAD_BYTES_MAX),
+            udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
             log: Mutex::new(LogBuffer::new(clock::monotonic())),

@@ -42,6 +42,8 @@ pub struct ServerState {
     pub cap: Cap,
     /// What it wrote as an error of late.
     pub said: SharedSaid,
+    /// Whether it may have sockets of its own.
+    pub has_sockets: bool,
     /// Where it waits for the version before it to leave, if it is a program.
     pub gate: Option<Gate>,
     /// The module that it is an instance of.
@@ -68,6 +70,7 @@ impl ServerState {
             wasi.env(name, value);
         }
         wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
+        let has_sockets = matches!(sockets, Sockets::Permitted(Some(_)));
         let (resources_max, gate) = match sockets {
             Sockets::Permitted(gate) => {
                 sockets::permit(&mut wasi, module, gate.clone());
@@ -90,6 +93,7 @@ impl ServerState {
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
             said,
+            has_sockets,
             gate,
             module: Arc::clone(module),
         }

@@ -252,7 +252,7 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 17] = [
+const PACKAGES: [(&str, &str); 18] = [
     ("netserv:cache", "cache"),
     ("netserv:channel", "channel"),
     ("netserv:compress", "compress"),
@@ -270,6 +270,7 @@ const PACKAGES: [(&str, &str); 17] = [
     ("netserv:search", "match"),
     ("netserv:sip", "sip"),
     ("netserv:tcp", "tcp"),
+    ("netserv:udp", "udp"),
 ];
 
 /// Returns the building block that an import belongs to.

@@ -24,6 +24,7 @@ pub mod state;
 mod tcp;
 #[cfg(test)]
 pub(super) mod testing;
+mod udp;
 
 use std::collections::BTreeSet;
 
@@ -62,6 +63,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "search", name: "match", add: search::add_to_linker },
     Block { package: "sip", name: "sip", add: sip::add_to_linker },
     Block { package: "tcp", name: "tcp", add: tcp::add_to_linker },
+    Block { package: "udp", name: "udp", add: udp::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
 const OF_EVERYBODY: [&str; 4] = ["connection", "log", "node", "properties"];

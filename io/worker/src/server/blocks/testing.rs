@@ -31,6 +31,6 @@ pub(in crate::server) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> Ser
 }
 
 /// Runs a task as the server thread does.
-pub(super) fn run(task: impl Future<Output = ()>) {
+pub(in crate::server) fn run(task: impl Future<Output = ()>) {
     crate::server::thread::runtime().unwrap().block_on(task);
 }

@@ -14,6 +14,7 @@ mod slow;
 mod start;
 mod streams;
 mod tcp;
+mod udp;
 mod upgrade;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ const BLOCKS: &[&str] = &[
     "messages",
     "channel",
     "kv",
+    "udp",
 ];
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(20);
@@ -74,6 +76,8 @@ pub struct Spec {
     pub properties: BTreeMap<String, String>,
     pub limits: ModuleLimits,
     pub listen: Vec<u16>,
+    /// Of the ports it listens at.
+    pub protocol: &'static str,
     pub connect: Vec<String>,
 }
 
@@ -97,6 +101,7 @@ impl Spec {
             properties: BTreeMap::new(),
             limits: ModuleLimits::default(),
             listen: vec![free_port()],
+            protocol: "tcp",
             connect: vec![],
         }
     }
@@ -160,7 +165,7 @@ impl Worker {
     pub fn send_load(&mut self, spec: &Spec) {
         let addresses = ["127.0.0.1", "::1"].map(|address| address.parse().unwrap()).to_vec();
         let filters = |texts: Vec<String>| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Filter>>();
-        let listen = filters(spec.listen.iter().map(|port| format!("tcp port {port}")).collect());
+        let listen = filters(spec.listen.iter().map(|port| format!("{} port {port}", spec.protocol)).collect());
         let server = ServerLoad { listen, addresses, connect: filters(spec.connect.clone()), ..ServerLoad::default() };
         let parts = [(PartKind::Packet, &spec.packet), (PartKind::Server, &spec.component), (PartKind::Tls, &spec.tls)];
         let parts: Vec<(PartKind, File)> =
@@ -293,6 +298,8 @@ pub fn component(name: &str) -> PathBuf {
             .args([
                 "-p",
                 "server-tests",
+                "-p",
+                "udp-echo",
                 "-p",
                 "tcp-tests",
                 "-p",
