@@ -189,7 +189,9 @@ impl Driver for Dummy {
 /// Returns the lane in which the packets of a flow come. Those of the two directions may come in different ones.
 pub fn lane_of(flow: &Flow, lanes: usize) -> usize {
     let mut hasher = DefaultHasher::new();
-    flow.hash(&mut hasher);
+    // The packet that opens a connection comes where all others do.
+    let Flow { source, destination, protocol, source_port, destination_port, opens: _ } = flow;
+    (source, destination, protocol, source_port, destination_port).hash(&mut hasher);
     usize::try_from(hasher.finish() % lanes.max(1) as u64).expect("less than lanes")
 }
 
