@@ -124,11 +124,11 @@ impl Filter {
             (Some(_), None) => false,
         };
         self.protocol.matches(flow.protocol)
-            && (flow.opens || !self.opens_only)
             && self.source.is_none_or(|net| net.contains(&flow.source))
             && self.destination.is_none_or(|net| net.contains(&flow.destination))
             && port_ok(self.source_ports, flow.source_port)
             && port_ok(self.destination_ports, flow.destination_port)
+            && (!self.opens_only || flow.opens)
     }
 }
 
