@@ -6,6 +6,7 @@
 mod bad_input;
 mod channel;
 mod egress;
+mod forward;
 mod http;
 mod intercepted;
 mod parts;
@@ -300,6 +301,8 @@ pub fn component(name: &str) -> PathBuf {
                 "server-tests",
                 "-p",
                 "udp-echo",
+                "-p",
+                "port-forward",
                 "-p",
                 "tcp-tests",
                 "-p",
