@@ -29,6 +29,10 @@ pub const UDP_BATCH_MAX: usize = 32;
 pub const UDP_DATAGRAM_BYTES_MAX: usize = 65_536;
 /// Bytes that a datagram can carry over IPv4.
 pub const UDP_PAYLOAD_BYTES_MAX: usize = 65_507;
+/// Bytes that a version of a module tells the next one of a connection.
+pub const TCP_STATE_BYTES_MAX: usize = 64 * 1024;
+/// How long connections are handed over; those that are not by then stay with the old version.
+pub const TCP_HAND_OVER_TIME_MAX: Duration = Duration::from_secs(2);
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.

@@ -32,6 +32,21 @@ impl Way {
         Way { source, other, to, pending: Vec::new(), ended: false }
     }
 
+    /// What the next version is told: the other connection, both sides, whether more comes, and what waits.
+    fn to_bytes(&self) -> Vec<u8> {
+        let is_server = |side: Side| u8::from(side == Side::Server);
+        let flags = is_server(self.source) | is_server(self.to) << 1 | u8::from(self.ended) << 2;
+        [&self.other.to_be_bytes()[..], &[flags], &self.pending].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Way> {
+        let (other, rest) = bytes.split_first_chunk()?;
+        let (flags, pending) = rest.split_first()?;
+        let side = |bit: u8| if flags & bit == 0 { Side::Client } else { Side::Server };
+        let way = Way::new(side(1), Connection::from_be_bytes(*other), side(2));
+        Some(Way { pending: pending.to_vec(), ended: flags & 4 != 0, ..way })
+    }
+
     /// Sends what waits. Returns whether nothing does any more.
     fn flush(&mut self) -> Result<bool, Error> {
         match tcp::send(self.other, self.to, &self.pending) {
@@ -97,10 +112,25 @@ impl TcpModule for PortForward {
         }
     }
 
+    /// Both ends of a client's way go, or none.
+    fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
+        let way = self.ways.get(&id)?;
+        let back = self.ways.get(&way.other)?;
+        (way.pending.len().max(back.pending.len()) <= EXPORTED_MAX).then(|| way.to_bytes())
+    }
+
+    fn import(&mut self, id: Connection, _: Option<&Flow>, state: &[u8]) -> bool {
+        let way = Way::from_bytes(state);
+        way.map(|way| self.ways.insert(id, way)).is_some()
+    }
+
     fn closed(&mut self, id: Connection) {
         self.give_up(id);
     }
 }
+
+/// Bytes that wait for an end and go along to the next version.
+const EXPORTED_MAX: usize = 60_000;
 
 impl PortForward {
     /// Closes a connection and its other one. One that is gone already needs no closing.

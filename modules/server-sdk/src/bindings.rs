@@ -42,7 +42,7 @@ pub mod tcp {
     wit_bindgen::generate!({
         path: "../../wit",
         inline: "package netserv:sdk-tcp;
-            world tcp { export netserv:tcp/handler@1.1.0; }",
+            world tcp { export netserv:tcp/handler@1.1.0; export netserv:tcp/hand-over@1.1.0; }",
         with: { "netserv:tcp/types@1.1.0": super::imports::netserv::tcp1_1_0::types },
         pub_export_macro: true,
         export_macro_name: "export_tcp",

@@ -28,6 +28,18 @@ pub trait TcpModule: Default {
     /// A connection is gone.
     fn closed(&mut self, _id: Connection) {}
 
+    /// Returns what the next version of the module has to know of a connection, at most 64 KiB; nothing if the connection is to
+    /// end with this version. It goes on with this one if the next does not take it.
+    fn export(&mut self, _id: Connection) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes a connection of the version before, under its old number, with what that said of it; there is no flow for one that
+    /// [`open`] asked for. Returns whether it does.
+    fn import(&mut self, _id: Connection, _flow: Option<&Flow>, _state: &[u8]) -> bool {
+        false
+    }
+
     /// A timer is due.
     fn timer(&mut self, _id: u32) {}
 
@@ -102,6 +114,16 @@ macro_rules! tcp_module {
 
                 fn ready(token: u32) {
                     PLACE.with(|place| place.with(|module| module.ready(token)));
+                }
+            }
+
+            impl $crate::bindings::tcp::exports::netserv::tcp1_1_0::hand_over::Guest for Exported {
+                fn export_connection(id: Connection) -> Option<Vec<u8>> {
+                    PLACE.with(|place| place.with(|module| module.export(id)))
+                }
+
+                fn import_connection(id: Connection, flow: Option<Flow>, state: Vec<u8>) -> bool {
+                    PLACE.with(|place| place.with(|module| module.import(id, flow.as_ref(), &state)))
                 }
             }
 

@@ -16,6 +16,8 @@ struct Tests {
     opened: HashMap<Connection, Connection>,
     /// Clients by the token or timer that they wait for.
     waiting: HashMap<u32, Connection>,
+    /// What the version before told of a connection.
+    told: String,
 }
 
 impl TcpModule for Tests {
@@ -72,8 +74,34 @@ impl TcpModule for Tests {
                 answer(id, b"blocked")
             }
             "watch" => self.wait(id, |token| watch(subscribe_duration(number(rest) * 1_000_000), token)),
+            "who" => answer(id, format!("{} {}", property("version"), self.told).as_bytes()),
             _ => answer(id, bytes),
         }
+    }
+
+    fn export(&mut self, _: Connection) -> Option<Vec<u8>> {
+        match property("export").as_str() {
+            "trap" => std::process::abort(),
+            "large" => Some(vec![0; 64 * 1024 + 1]),
+            "largest" => Some(vec![0; 64 * 1024]),
+            "stall" => loop {
+                std::hint::black_box(());
+            },
+            "" => None,
+            text => Some(text.into()),
+        }
+    }
+
+    fn import(&mut self, id: Connection, flow: Option<&Flow>, state: &[u8]) -> bool {
+        match property("import").as_str() {
+            "trap" => std::process::abort(),
+            "refuse" => return false,
+            // The connection is there already.
+            _ => drop(send(id, Side::Client, b"imported")),
+        }
+        let client = flow.map_or_else(String::new, |flow| flow.client.ip.clone());
+        self.told = format!("{} {client}", state.len());
+        true
     }
 
     fn end(&mut self, id: Connection, source: Side) {
@@ -112,6 +140,10 @@ impl TcpModule for Tests {
             answer(id, b"watched");
         }
     }
+}
+
+fn property(name: &str) -> String {
+    properties::get(name).unwrap_or_default()
 }
 
 impl Tests {

@@ -265,7 +265,16 @@ impl Servers {
                 // Who ends the site waits for its connections, and so for this version's requests.
                 tokio::spawn(version.retire());
             }
-            work @ (Work::Http { .. } | Work::Tcp(_) | Work::Command(_)) => {
+            Work::Tcp(service) => {
+                let heir = self.running.values().find_map(|other| other.tcp_of(&old.name));
+                self.retiring.spawn(async move {
+                    if let Some(heir) = heir {
+                        service.hand_over(&heir).await;
+                    }
+                    service.stop().await;
+                });
+            }
+            work @ (Work::Http { .. } | Work::Command(_)) => {
                 self.retiring.spawn(work.stop());
             }
         }
@@ -318,6 +327,14 @@ impl Running {
     fn site_of(&self, name: &ModuleName) -> Option<Arc<HttpSite>> {
         match &self.work {
             Work::Http { site, .. } if self.name == *name => Some(Arc::clone(site)),
+            Work::Http { .. } | Work::Tcp(_) | Work::Command(_) => None,
+        }
+    }
+
+    /// Returns the service, if this is a version of the TCP module of that name.
+    fn tcp_of(&self, name: &ModuleName) -> Option<Arc<TcpService>> {
+        match &self.work {
+            Work::Tcp(service) if self.name == *name => Some(Arc::clone(service)),
             Work::Http { .. } | Work::Tcp(_) | Work::Command(_) => None,
         }
     }

@@ -37,7 +37,7 @@ pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
     let service = Arc::clone(service);
     tokio::spawn(async move {
         serve(&service, id, &connection, accepted).await;
-        service.leave(id);
+        service.owner(&connection).leave(id);
     });
 }
 
@@ -63,21 +63,21 @@ fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
             () = connection.reached(Stage::Closing) => None,
         };
         if let Some(stream) = connected
-            && service.opened(id).await.is_some()
+            && service.opened(&connection, id).await.is_some()
         {
             exchange(&service, id, &connection, (Side::Server, &Arc::new(stream)), None).await;
         }
-        service.closed(id).await;
-        service.leave(id);
+        service.closed(&connection, id).await;
+        service.owner(&connection).leave(id);
     });
     Ok(id)
 }
 
 /// Serves a connection to its end.
-async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
+async fn serve(service: &Arc<TcpService>, id: u64, connection: &Connection, accepted: Accepted) {
     let Accepted { stream: client, client: from, server: to, origin } = accepted;
     let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
-    let origin = match service.connect(id, flow).await {
+    let origin = match service.connect(connection, id, flow).await {
         Some(Decision::Accept) => origin,
         Some(Decision::Serve) => {
             connection.serve();
@@ -103,16 +103,16 @@ async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted:
             exchange(service, id, connection, (Side::Client, &client), server.as_ref()).await;
         }
         Ok(Err(_)) | Err(_) => {
-            service.module().counts.failed();
+            service.owner(connection).module().counts.failed();
             reset(&client);
         }
     }
-    service.closed(id).await;
+    service.closed(connection, id).await;
 }
 
 /// Has bytes go from side to side, or to and from the module if there is one side only.
 async fn exchange(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     first: (Side, &Arc<TcpStream>),
@@ -167,7 +167,7 @@ fn prepare(connection: &Connection, (side, stream): (Side, &Arc<TcpStream>)) {
 
 /// Hands what one side sends to the module and on, until it sends no more.
 async fn read(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     (source, stream): (Side, &TcpStream),
@@ -175,7 +175,7 @@ async fn read(
     let outcome = receive(service, id, connection, (source, stream)).await;
     match outcome {
         Ok(true) => {
-            if connection.stage() < Stage::Spliced && service.end(id, source).await.is_none() {
+            if connection.stage() < Stage::Spliced && service.end(connection, id, source).await.is_none() {
                 connection.advance(Stage::Aborted);
             }
             match connection.other(source) {
@@ -204,7 +204,7 @@ const LOOK_TIME: Duration = Duration::from_millis(250);
 
 /// Returns whether the side ended by itself.
 async fn receive(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     (source, stream): (Side, &TcpStream),
@@ -237,11 +237,11 @@ async fn receive(
             }
             Err(error) => return Err(error),
         };
-        service.module().counts.bytes_in(length);
+        service.owner(connection).module().counts.bytes_in(length);
         connection.touch();
         if let (Some(bytes), Some(onward)) = (shown(service, id, connection, source, buffer).await, onward) {
             let sent = onward.send_on(bytes, &service.buffers)?;
-            service.module().counts.bytes_out(sent);
+            service.owner(connection).module().counts.bytes_out(sent);
         }
         if connection.stage() >= Stage::Closing {
             return Ok(false);
@@ -256,14 +256,17 @@ async fn receive(
 
 /// Shows bytes to the module, and returns those that go on to the other side, if there is one.
 pub(in crate::server) async fn shown(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     source: Side,
     bytes: Vec<u8>,
 ) -> Option<Vec<u8>> {
-    let action =
-        if connection.stage() == Stage::Spliced { Some(Action::Pass) } else { service.data(id, source, &bytes).await };
+    let action = if connection.stage() == Stage::Spliced {
+        Some(Action::Pass)
+    } else {
+        service.data(connection, id, source, &bytes).await
+    };
     match action {
         Some(Action::Pass) => return Some(bytes),
         Some(Action::Replace(others)) if others.len() <= limits::TCP_SEND_BYTES_MAX => {
@@ -276,7 +279,7 @@ pub(in crate::server) async fn shown(
         }
         Some(Action::Close) => connection.advance(Stage::Closing),
         Some(Action::Replace(_)) => {
-            service.module().counts.failed();
+            service.owner(connection).module().counts.failed();
             connection.advance(Stage::Aborted);
         }
         None => connection.advance(Stage::Aborted),
@@ -286,7 +289,7 @@ pub(in crate::server) async fn shown(
 
 /// Sends a side what waits for it, until no more comes.
 async fn write(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     (side, stream): (Side, &TcpStream),
@@ -299,7 +302,7 @@ async fn write(
 }
 
 async fn send(
-    service: &TcpService,
+    service: &Arc<TcpService>,
     id: u64,
     connection: &Connection,
     (side, stream): (Side, &TcpStream),
@@ -311,7 +314,7 @@ async fn send(
         }
         let write = |bytes: &[u8]| {
             let written = stream.try_write(bytes)?;
-            service.module().counts.bytes_out(written);
+            service.owner(connection).module().counts.bytes_out(written);
             connection.touch();
             Ok(written)
         };
@@ -327,7 +330,7 @@ async fn send(
             let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
             return Ok(());
         } else if queue.take_wanted() {
-            service.room(id, side).await;
+            service.room(connection, id, side).await;
         } else if queue.is_wanted() {
             // The module's other connections have what it waits for, and do not say when they give it back.
             let _ = timeout(limits::TCP_ROOM_LOOK_TIME, queue.more.notified()).await;

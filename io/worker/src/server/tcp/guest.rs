@@ -5,7 +5,7 @@ use netserv_model::{Refusal, RefusalKind};
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
-use super::wit::{Action, Decision, Flow, Side, TcpHost, TcpHostPre, first};
+use super::wit::{Action, Decision, Flow, Heirs, HeirsPre, Side, TcpHost, TcpHostPre, first};
 use crate::failure::one_line;
 use crate::server::state::ServerState;
 
@@ -13,8 +13,8 @@ use crate::server::state::ServerState;
 pub enum HandlerPre {
     /// Of 1.0.0.
     First(first::TcpHostPre<ServerState>),
-    /// Of 1.1.0.
-    Second(TcpHostPre<ServerState>),
+    /// Of 1.1.0, with what hands connections over, if it has that.
+    Second(TcpHostPre<ServerState>, Option<HeirsPre<ServerState>>),
 }
 
 /// An instance.
@@ -22,7 +22,7 @@ pub enum Handler {
     /// Of 1.0.0.
     First(first::TcpHost),
     /// Of 1.1.0.
-    Second(TcpHost),
+    Second(TcpHost, Option<Heirs>),
 }
 
 impl HandlerPre {
@@ -33,8 +33,8 @@ impl HandlerPre {
     pub fn new(pre: InstancePre<ServerState>) -> Result<HandlerPre, Refusal> {
         match first::TcpHostPre::new(pre.clone()) {
             Ok(first) if TcpHostPre::new(pre.clone()).is_err() => Ok(HandlerPre::First(first)),
-            Ok(_) | Err(_) => TcpHostPre::new(pre)
-                .map(HandlerPre::Second)
+            Ok(_) | Err(_) => TcpHostPre::new(pre.clone())
+                .map(|second| HandlerPre::Second(second, HeirsPre::new(pre).ok()))
                 .map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error))),
         }
     }
@@ -46,7 +46,13 @@ impl HandlerPre {
     pub async fn instantiate(&self, store: &mut Store<ServerState>) -> wasmtime::Result<Handler> {
         match self {
             HandlerPre::First(pre) => pre.instantiate_async(store).await.map(Handler::First),
-            HandlerPre::Second(pre) => pre.instantiate_async(store).await.map(Handler::Second),
+            HandlerPre::Second(pre, heirs) => {
+                let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
+                let handler = TcpHost::new(&mut *store, &instance)?;
+                // Of the same instance.
+                let heirs = heirs.as_ref().map(|_| Heirs::new(&mut *store, &instance)).transpose()?;
+                Ok(Handler::Second(handler, heirs))
+            }
         }
     }
 }
@@ -63,7 +69,7 @@ impl Handler {
             Handler::First(first) => {
                 first.netserv_tcp1_0_0_handler().call_connect(store, id, &flow.into()).await.map(Decision::from)
             }
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_connect(store, id, flow).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_connect(store, id, flow).await,
         }
     }
 
@@ -78,49 +84,77 @@ impl Handler {
             Handler::First(first) => {
                 first.netserv_tcp1_0_0_handler().call_data(store, id, source.into(), bytes).await.map(Action::from)
             }
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_data(store, id, source, bytes).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_data(store, id, source, bytes).await,
         }
     }
 
     pub(super) async fn end(&self, store: &mut Store<ServerState>, id: u64, source: Side) -> wasmtime::Result<()> {
         match self {
             Handler::First(first) => first.netserv_tcp1_0_0_handler().call_end(store, id, source.into()).await,
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_end(store, id, source).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_end(store, id, source).await,
         }
     }
 
     pub(super) async fn closed(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
         match self {
             Handler::First(first) => first.netserv_tcp1_0_0_handler().call_closed(store, id).await,
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_closed(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_closed(store, id).await,
         }
     }
 
     pub(super) async fn timer(&self, store: &mut Store<ServerState>, id: u32) -> wasmtime::Result<()> {
         match self {
             Handler::First(first) => first.netserv_tcp1_0_0_handler().call_timer(store, id).await,
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_timer(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_timer(store, id).await,
         }
     }
 
     pub(super) async fn opened(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_opened(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_opened(store, id).await,
         }
     }
 
     pub(super) async fn room(&self, store: &mut Store<ServerState>, id: u64, to: Side) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_room(store, id, to).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_room(store, id, to).await,
         }
     }
 
     pub(super) async fn ready(&self, store: &mut Store<ServerState>, token: u32) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second) => second.netserv_tcp1_1_0_handler().call_ready(store, token).await,
+            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_ready(store, token).await,
+        }
+    }
+
+    pub(super) async fn export_connection(
+        &self,
+        store: &mut Store<ServerState>,
+        id: u64,
+    ) -> wasmtime::Result<Option<Vec<u8>>> {
+        match self {
+            Handler::Second(_, Some(heirs)) => {
+                heirs.netserv_tcp1_1_0_hand_over().call_export_connection(store, id).await
+            }
+            Handler::First(_) | Handler::Second(_, None) => Ok(None),
+        }
+    }
+
+    pub(super) async fn import_connection(
+        &self,
+        store: &mut Store<ServerState>,
+        id: u64,
+        flow: Option<&Flow>,
+        state: &[u8],
+    ) -> wasmtime::Result<bool> {
+        match self {
+            Handler::Second(_, Some(heirs)) => {
+                heirs.netserv_tcp1_1_0_hand_over().call_import_connection(store, id, flow, state).await
+            }
+            Handler::First(_) | Handler::Second(_, None) => Ok(false),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Modules that handle TCP connections as events: one instance for all connections of a module, whose calls follow each
 //! other. The node has the sockets, the buffers and the back-pressure; see `wit/deps/netserv-tcp/tcp.wit`.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::bindings::io::poll::{Host as Pollables, HostPollable as _
 
 use super::buffers::Buffers;
 use super::guest::{Handler, HandlerPre};
-use super::table::{Connection, ConnectionTable, Sides};
+use super::table::{self, Connection, ConnectionTable, Sides};
 use super::wit::{Action, Decision, Flow, Side};
 use crate::failure::one_line;
 use crate::limits;
@@ -30,7 +30,10 @@ use crate::server::state::{ServerState, Sockets};
 pub struct TcpService {
     engine: Arc<ServerEngine>,
     module: Arc<Module>,
-    guest: tokio::sync::Mutex<Guest>,
+    /// Nothing once it is not called any more.
+    guest: tokio::sync::Mutex<Option<Guest>>,
+    /// The version to which connections were handed over.
+    heir: OnceLock<Arc<TcpService>>,
     /// Raised for who has the instance only to wait for what is watched.
     is_wanted: Notify,
     /// What the module knows of its connections.
@@ -76,21 +79,26 @@ enum Stage {
     Ended,
 }
 
-/// Calls the module, whose calls wait for each other; nothing if it has failed, or fails by this.
+/// Calls the version of the module that has a connection. Its calls wait for each other; nothing if it has failed, or fails by this.
 macro_rules! call {
-    ($service:ident, $method:ident $(, $argument:expr)*) => {{
-        let mut guest = $service.enter_guest().await;
-        call_in!($service, guest, $method $(, $argument)*)
-    }};
+    ($service:ident, $connection:ident, $method:ident $(, $argument:expr)*) => {
+        loop {
+            let owner = $service.owner($connection);
+            let mut guest = owner.enter_guest().await;
+            // It may have been handed over meanwhile.
+            if Arc::ptr_eq(&owner, &$service.owner($connection)) {
+                break call_in!(owner, guest, $method $(, $argument)*);
+            }
+        }
+    };
 }
 
 /// The same for who is with the module already.
 macro_rules! call_in {
     ($service:ident, $guest:ident, $method:ident $(, $argument:expr)*) => {{
-        let Guest { store, instance } = &mut *$guest;
         if $service.stage() == Stage::Ended {
             None
-        } else {
+        } else if let Some(Guest { store, instance }) = $guest.as_mut() {
             // What it did not get in another call has nothing to do with this one.
             store.data_mut().cap.denied = None;
             let called = $service.engine.pace(instance.$method(&mut *store $(, $argument)*));
@@ -106,6 +114,8 @@ macro_rules! call_in {
                     None
                 }
             }
+        } else {
+            None
         }
     }};
 }
@@ -134,7 +144,8 @@ impl TcpService {
         let service = Arc::new(TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),
-            guest: tokio::sync::Mutex::new(Guest { store, instance }),
+            guest: tokio::sync::Mutex::new(Some(Guest { store, instance })),
+            heir: OnceLock::new(),
             is_wanted: Notify::new(),
             connections,
             buffers: Buffers::default(),
@@ -182,34 +193,86 @@ impl TcpService {
         }
         self.stage.send_replace(Stage::Ended);
         self.connections.abort_all();
+        // Connections that the next version has may last for hours, and need nothing of this one's instance.
+        drop(self.enter_guest().await.take());
     }
 
-    pub(in crate::server) async fn connect(&self, id: u64, flow: Flow) -> Option<Decision> {
-        call!(self, connect, id, &flow)
+    /// Hands the connections over to the next version, those that both agree on. Events wait meanwhile.
+    pub(in crate::server) async fn hand_over(&self, heir: &Arc<TcpService>) {
+        let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
+        // There is one next version.
+        if self.heir.set(Arc::clone(heir)).is_err() {
+            return;
+        }
+        let until = Instant::now() + limits::TCP_HAND_OVER_TIME_MAX;
+        let most = usize::try_from(heir.module.limits.connections).unwrap_or(usize::MAX);
+        for (id, connection) in self.connections.all() {
+            if Instant::now() >= until {
+                return;
+            }
+            let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else { continue };
+            let Some(Some(state)) = call_in!(self, guest, export_connection, id) else { continue };
+            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.adopt(id, &connection, most) {
+                continue;
+            }
+            if call_in!(heir, next, import_connection, id, flow, &state) == Some(true) {
+                connection.handed_over();
+                self.leave(id);
+            } else {
+                heir.connections.leave(id);
+            }
+        }
     }
 
-    pub(in crate::server) async fn data(&self, id: u64, source: Side, bytes: &[u8]) -> Option<Action> {
-        call!(self, data, id, source, bytes)
+    /// Returns the version that has a connection which this one took.
+    pub(super) fn owner(self: &Arc<Self>, connection: &Connection) -> Arc<TcpService> {
+        let next = |owner: &Arc<TcpService>| owner.heir.get().cloned();
+        let owners = std::iter::successors(Some(Arc::clone(self)), next);
+        owners.take(connection.hand_overs() + 1).last().unwrap_or_else(|| Arc::clone(self))
     }
 
-    pub(in crate::server) async fn end(&self, id: u64, source: Side) -> Option<()> {
-        call!(self, end, id, source)
+    pub(in crate::server) async fn connect(
+        self: &Arc<Self>,
+        connection: &Connection,
+        id: u64,
+        flow: Flow,
+    ) -> Option<Decision> {
+        let decision = call!(self, connection, connect, id, &flow);
+        connection.known(Some(flow));
+        decision
     }
 
-    pub(in crate::server) async fn closed(&self, id: u64) -> Option<()> {
-        call!(self, closed, id)
+    pub(in crate::server) async fn data(
+        self: &Arc<Self>,
+        connection: &Connection,
+        id: u64,
+        source: Side,
+        bytes: &[u8],
+    ) -> Option<Action> {
+        call!(self, connection, data, id, source, bytes)
     }
 
-    pub(super) async fn opened(&self, id: u64) -> Option<()> {
-        call!(self, opened, id)
+    pub(in crate::server) async fn end(self: &Arc<Self>, connection: &Connection, id: u64, source: Side) -> Option<()> {
+        call!(self, connection, end, id, source)
     }
 
-    pub(super) async fn room(&self, id: u64, to: Side) -> Option<()> {
-        call!(self, room, id, to)
+    pub(in crate::server) async fn closed(self: &Arc<Self>, connection: &Connection, id: u64) -> Option<()> {
+        call!(self, connection, closed, id)
+    }
+
+    pub(super) async fn opened(self: &Arc<Self>, connection: &Connection, id: u64) -> Option<()> {
+        let opened = call!(self, connection, opened, id);
+        connection.known(None);
+        opened
+    }
+
+    pub(super) async fn room(self: &Arc<Self>, connection: &Connection, id: u64, to: Side) -> Option<()> {
+        call!(self, connection, room, id, to)
     }
 
     async fn timer(&self, id: u32) -> Option<()> {
-        call!(self, timer, id)
+        let mut guest = self.enter_guest().await;
+        call_in!(self, guest, timer, id)
     }
 
     /// Waits until what is watched is ready, or somebody else wants the module, and tells it.
@@ -219,13 +282,14 @@ impl TcpService {
         if tokens.is_empty() {
             return;
         }
+        let Some(own) = guest.as_mut() else { return };
         let mut stage = self.stage.subscribe();
         let pollables: Vec<Resource<DynPollable>> = pollables.into_iter().map(Resource::new_borrow).collect();
         let ready = tokio::select! {
             biased;
             _ = stage.wait_for(|stage| *stage == Stage::Ended) => return,
             () = self.is_wanted.notified() => return,
-            ready = Pollables::poll(&mut guest.store.data_mut().table, pollables) => ready,
+            ready = Pollables::poll(&mut own.store.data_mut().table, pollables) => ready,
         };
         let ready = match ready {
             Ok(ready) => ready,
@@ -235,7 +299,8 @@ impl TcpService {
         for token in ready.into_iter().filter_map(|place| tokens.get(usize::try_from(place).ok()?)) {
             // One that was ready before may have had it forgotten.
             let Some(pollable) = self.connections.unwatch(*token) else { continue };
-            let dropped = guest.store.data_mut().table.drop(Resource::new_own(pollable));
+            let Some(own) = guest.as_mut() else { return };
+            let dropped = own.store.data_mut().table.drop(Resource::new_own(pollable));
             if let Err(error) = dropped {
                 return self.fail(Refusal::new(RefusalKind::Trapped, one_line(&error)));
             }
@@ -244,7 +309,7 @@ impl TcpService {
     }
 
     /// Waits for the module, and lets nobody keep it who only waits for what it watches.
-    async fn enter_guest(&self) -> MutexGuard<'_, Guest> {
+    async fn enter_guest(&self) -> MutexGuard<'_, Option<Guest>> {
         if let Ok(guest) = self.guest.try_lock() {
             return guest;
         }
@@ -254,7 +319,7 @@ impl TcpService {
 
     /// Returns how much memory the instance has taken.
     pub(in crate::server) async fn memory_bytes(&self) -> u64 {
-        self.enter_guest().await.store.data().cap.used()
+        self.enter_guest().await.as_ref().map_or(0, |guest| guest.store.data().cap.used())
     }
 
     fn stage(&self) -> Stage {

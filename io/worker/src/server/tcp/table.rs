@@ -2,7 +2,7 @@
 //! The connections and timers of an instance that handles connections: what `netserv:tcp/control` changes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::queue::{Pool, SendQueue};
 use super::wit::control::Error;
-use super::wit::{Address, Side};
+use super::wit::{Address, Flow, Side};
 use crate::limits;
 
 /// Opens a connection to somewhere for a module.
@@ -31,7 +31,6 @@ pub struct ConnectionTable {
 struct Inner {
     /// There is none where components do not handle connections.
     open: bool,
-    next: u64,
     connections: BTreeMap<u64, Arc<Connection>>,
     timers: BTreeMap<u32, Timer>,
     /// What is watched, by token: numbers of pollables in the instance's table.
@@ -52,6 +51,10 @@ pub struct Connection {
     stage: watch::Sender<Stage>,
     /// When something came or went last.
     moved: Mutex<Instant>,
+    /// Between whom it is, once the module knows it; nothing in there for one that the module opened.
+    flow: OnceLock<Option<Flow>>,
+    /// How often it was handed over from one version of the module to the next.
+    hand_overs: AtomicUsize,
 }
 
 /// Which sides a connection has.
@@ -85,6 +88,9 @@ pub enum Stage {
     Aborted,
 }
 
+/// The number of the next connection, whichever version of a module has it: it keeps that.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 impl ConnectionTable {
     /// Lets there be connections.
     pub fn open(&self) {
@@ -116,11 +122,27 @@ impl ConnectionTable {
         if inner.connections.len() >= most {
             return None;
         }
-        inner.next += 1;
-        let (id, connection) = (inner.next, Arc::new(Connection::new(sides, &self.pool)));
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let connection = Arc::new(Connection::new(sides, &self.pool));
         inner.connections.insert(id, Arc::clone(&connection));
         self.pool.enter();
         Some((id, connection))
+    }
+
+    /// Adds a connection of the version before, unless there are so many.
+    pub fn adopt(&self, id: u64, connection: &Arc<Connection>, most: usize) -> bool {
+        let mut inner = self.lock();
+        let has_room = inner.connections.len() < most;
+        if has_room {
+            inner.connections.insert(id, Arc::clone(connection));
+            self.pool.enter();
+        }
+        has_room
+    }
+
+    /// Returns all connections with their numbers.
+    pub fn all(&self) -> Vec<(u64, Arc<Connection>)> {
+        self.lock().connections.iter().map(|(id, connection)| (*id, Arc::clone(connection))).collect()
     }
 
     /// Forgets a connection.
@@ -284,7 +306,29 @@ impl Connection {
         let there = [sides != Sides::Server, sides != Sides::Client].map(AtomicBool::new);
         let queues = [SendQueue::new(Arc::clone(pool)), SendQueue::new(Arc::clone(pool))];
         let (stage, moved) = (watch::Sender::new(Stage::Open), Mutex::new(Instant::now()));
-        Connection { queues, there, valves: Default::default(), stage, moved }
+        let (flow, hand_overs) = (OnceLock::new(), AtomicUsize::new(0));
+        Connection { queues, there, valves: Default::default(), stage, moved, flow, hand_overs }
+    }
+
+    /// Takes note that the module knows the connection.
+    pub fn known(&self, flow: Option<Flow>) {
+        // It comes to know it once.
+        let _ = self.flow.set(flow);
+    }
+
+    /// Returns between whom it is, if the module knows it; nothing in there for one that the module opened.
+    pub fn flow(&self) -> Option<Option<&Flow>> {
+        self.flow.get().map(Option::as_ref)
+    }
+
+    /// Takes note that the next version of the module has it.
+    pub fn handed_over(&self) {
+        self.hand_overs.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns how often it was handed over.
+    pub fn hand_overs(&self) -> usize {
+        self.hand_overs.load(Ordering::Acquire)
     }
 
     /// Returns what waits for a side.

@@ -13,6 +13,18 @@ mod bindings {
     });
 }
 
+/// What modules export that hand connections over.
+mod heirs {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-tcp-heirs;
+            world heirs { export netserv:tcp/hand-over@1.1.0; }",
+        exports: { default: async },
+        require_store_data_send: true,
+        with: { "netserv:tcp/types@1.1.0": super::bindings::netserv::tcp1_1_0::types },
+    });
+}
+
 /// What modules use that were built before 1.1.0.
 pub(in crate::server) mod first {
     mod bindings {
@@ -34,6 +46,7 @@ pub(in crate::server) mod first {
 pub(in crate::server) use bindings::netserv::tcp1_1_0::control;
 pub(in crate::server) use bindings::netserv::tcp1_1_0::types::{Action, Address, Decision, Flow, Side};
 pub(in crate::server) use bindings::{TcpHost, TcpHostPre};
+pub(in crate::server) use heirs::{Heirs, HeirsPre};
 
 impl From<first::Decision> for Decision {
     fn from(decision: first::Decision) -> Decision {

@@ -75,7 +75,7 @@ impl TcpTester {
         let (id, connection) = entered.expect("there is room for every one");
         let TestFlow { client, server, intercepted } = *flow;
         let flow = Flow { client: address(client), server: address(server), intercepted };
-        let decision = self.runtime.block_on(self.service.connect(id, flow));
+        let decision = self.runtime.block_on(self.service.connect(&connection, id, flow));
         if decision == Some(Decision::Splice) && intercepted {
             connection.advance(Stage::Spliced);
         }
@@ -131,7 +131,9 @@ impl TestConnection<'_> {
         }
         self.ended[place(from)] = true;
         let unseen = self.connection.stage() >= Stage::Spliced;
-        if !unseen && self.tester.runtime.block_on(self.tester.service.end(self.id, side(from))).is_none() {
+        if !unseen
+            && self.tester.runtime.block_on(self.tester.service.end(&self.connection, self.id, side(from))).is_none()
+        {
             self.connection.advance(Stage::Aborted);
         }
         if let Some(other) = self.connection.other(side(from)) {
@@ -176,7 +178,7 @@ impl TestConnection<'_> {
     pub fn close(self) {
         if !self.refused {
             // A module that fails by it says so by itself.
-            let _ = self.tester.runtime.block_on(self.tester.service.closed(self.id));
+            let _ = self.tester.runtime.block_on(self.tester.service.closed(&self.connection, self.id));
         }
         self.tester.service.connections.leave(self.id);
     }

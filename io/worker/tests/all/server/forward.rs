@@ -6,6 +6,9 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use netserv_model::effect::ModuleSlot;
+use netserv_wire::container::frames::ToWorker;
+
 use super::{LONG, Spec, Worker, compiled, connect, free_port};
 
 /// More than the node and the kernel hold for one side.
@@ -92,4 +95,56 @@ fn a_backend_that_is_not_there_or_not_permitted_ends_the_connection() {
         // It is closed or reset.
         assert!(client.read_to_end(&mut rest).map_or(true, |length| length == 0));
     }
+}
+
+/// Goal: no connection is cut while the module is upgraded, twice, and no byte is lost or comes twice. Method: clients send and
+/// read back all the time; one has ended already, and waits for the rest.
+#[test]
+fn connections_go_on_with_the_next_version() {
+    const CLIENTS: usize = 200;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut server, _)) = listener.accept() {
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = server.read(&mut buffer) {
+                    if server.write_all(&buffer[..length]).is_err() {
+                        return;
+                    }
+                }
+                // The rest comes when the upgrades are over.
+                std::thread::sleep(Duration::from_secs(1));
+                let _ = server.write_all(b"the rest");
+            });
+        }
+    });
+    let spec = forward(address);
+    let mut worker = Worker::with(&spec);
+    let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| connect(spec.port())).collect();
+    let mut ended = connect(spec.port());
+    ended.write_all(b"all of it, ").unwrap();
+    ended.shutdown(Shutdown::Write).unwrap();
+    let mut round = |number: u8| {
+        let bytes = [number; 100];
+        clients.iter_mut().for_each(|client| client.write_all(&bytes).unwrap());
+        for client in &mut clients {
+            let mut back = [0; 100];
+            client.read_exact(&mut back).unwrap();
+            assert_eq!(back, bytes);
+        }
+    };
+    round(1);
+    for (number, (old, new)) in [(0, 1), (1, 2)].into_iter().enumerate() {
+        worker.load(&spec.clone().with(|spec| spec.slot = new));
+        round(10 + u8::try_from(number).unwrap());
+        worker.send(&ToWorker::Unload { slot: ModuleSlot(old) }, None);
+        round(20 + u8::try_from(number).unwrap());
+    }
+    let mut rest = String::new();
+    ended.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "all of it, the rest");
+    // Longer than a version without connections may take to end.
+    std::thread::sleep(netserv_worker::limits::STOP_TIME_MAX + Duration::from_millis(500));
+    round(30);
 }

@@ -6,6 +6,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use netserv_model::RefusalKind;
+use netserv_model::effect::ModuleSlot;
+use netserv_wire::container::frames::ToWorker;
+use netserv_worker::limits::STOP_TIME_MAX;
 use netserv_worker::server::origin::Origin;
 use netserv_worker::server::tcp::service::Times;
 
@@ -35,6 +39,63 @@ fn what_a_module_serves_never_gets_to_the_server() {
     let mut client = service.connect(Some(origin));
     assert_eq!(ask(&mut client, "hello"), "hello");
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+/// Goal: a connection goes on with the next version if both agree, and else ends with the old one, which answers until then.
+#[test]
+fn a_connection_is_handed_over_if_both_versions_agree() {
+    for (export, import, expected) in [
+        ("all of it", "", "new 9 127.0.0.1"),
+        ("largest", "", "new 65536 127.0.0.1"),
+        ("large", "", "old "),
+        ("", "", "old "),
+        ("all of it", "refuse", "old "),
+    ] {
+        let spec = Spec::of(compiled("tcp_tests")).property("version", "old").property("export", export);
+        let mut worker = Worker::with(&spec);
+        let mut client = connect(spec.port());
+        assert_eq!(ask(&mut client, "hello"), "hello");
+        let next = spec.clone().property("version", "new").property("import", import).with(|next| next.slot = 1);
+        worker.load(&next);
+        assert_eq!(ask(&mut client, "who"), "old ", "nothing is handed over before the old version leaves");
+        worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+        if expected.starts_with("new") {
+            assert_eq!(said(&mut client), "imported");
+        } else {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(ask(&mut client, "who"), expected, "{export}, {import}");
+        // A new one is the new version's, and has another number.
+        assert!(ask(&mut connect(spec.port()), "who").starts_with("new"));
+        let begun = Instant::now();
+        client.set_read_timeout(Some(LONG)).unwrap();
+        if expected.starts_with("old") {
+            assert!(client.read(&mut [0; 9]).map_or(true, |length| length == 0), "it ends with its version");
+            assert!(begun.elapsed() <= STOP_TIME_MAX + Duration::from_secs(2));
+        }
+    }
+}
+
+/// Goal: a version that traps or stalls while connections are handed over costs its own connections only.
+#[test]
+fn a_version_that_fails_at_handing_over_costs_its_own_connections() {
+    for (export, import, fails) in [("trap", "", 0), ("stall", "", 0), ("all of it", "trap", 1)] {
+        let spec = Spec::of(compiled("tcp_tests")).property("version", "old").property("export", export);
+        let spec = spec.with(|spec| spec.limits.request_ms = 300);
+        let mut worker = Worker::with(&spec);
+        let mut client = connect(spec.port());
+        assert_eq!(ask(&mut client, "hello"), "hello");
+        let next = spec.clone().property("version", "new").property("import", import).with(|next| next.slot = 1);
+        worker.load(&next);
+        worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+        if fails == 0 {
+            assert!(client.read(&mut [0; 9]).map_or(true, |length| length == 0), "its connection is reset");
+            assert_eq!(ask(&mut connect(spec.port()), "who"), "new ");
+        } else {
+            assert_eq!(worker.failed(fails).0, RefusalKind::Trapped);
+            assert_eq!(ask(&mut client, "who"), "old ");
+        }
+    }
 }
 
 #[test]
