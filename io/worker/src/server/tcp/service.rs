@@ -212,10 +212,11 @@ impl TcpService {
             }
             let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else { continue };
             let Some(Some(state)) = call_in!(self, guest, export_connection, id) else { continue };
-            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.adopt(id, &connection, most) {
+            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(id, &connection, most) {
                 continue;
             }
             if call_in!(heir, next, import_connection, id, flow, &state) == Some(true) {
+                heir.connections.take();
                 connection.handed_over();
                 self.leave(id);
             } else {

@@ -32,6 +32,8 @@ struct Inner {
     /// There is none where components do not handle connections.
     open: bool,
     connections: BTreeMap<u64, Arc<Connection>>,
+    /// The one of them that the version before still has.
+    offered: Option<u64>,
     timers: BTreeMap<u32, Timer>,
     /// What is watched, by token: numbers of pollables in the instance's table.
     watched: BTreeMap<u32, u32>,
@@ -129,15 +131,21 @@ impl ConnectionTable {
         Some((id, connection))
     }
 
-    /// Adds a connection of the version before, unless there are so many.
-    pub fn adopt(&self, id: u64, connection: &Arc<Connection>, most: usize) -> bool {
+    /// Adds a connection that the version before has until [`ConnectionTable::take`], unless there are so many.
+    pub fn offer(&self, id: u64, connection: &Arc<Connection>, most: usize) -> bool {
         let mut inner = self.lock();
         let has_room = inner.connections.len() < most;
         if has_room {
             inner.connections.insert(id, Arc::clone(connection));
+            inner.offered = Some(id);
             self.pool.enter();
         }
         has_room
+    }
+
+    /// Takes the connection that was offered.
+    pub fn take(&self) {
+        self.lock().offered = None;
     }
 
     /// Returns all connections with their numbers.
@@ -147,7 +155,9 @@ impl ConnectionTable {
 
     /// Forgets a connection.
     pub fn leave(&self, id: u64) {
-        if self.lock().connections.remove(&id).is_some() {
+        let mut inner = self.lock();
+        inner.offered.take_if(|offered| *offered == id);
+        if inner.connections.remove(&id).is_some() {
             self.pool.leave();
         }
     }
@@ -159,7 +169,10 @@ impl ConnectionTable {
 
     /// Ends all connections at once.
     pub fn abort_all(&self) {
-        let all: Vec<Arc<Connection>> = self.lock().connections.values().cloned().collect();
+        let inner = self.lock();
+        let own = inner.connections.iter().filter(|(id, _)| inner.offered != Some(**id));
+        let all: Vec<Arc<Connection>> = own.map(|(_, connection)| Arc::clone(connection)).collect();
+        drop(inner);
         all.iter().for_each(|connection| connection.advance(Stage::Aborted));
     }
 
