@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use common::{Guest, Node, PROBE, can_run, user};
 use netserv_container::limits::BuildLimits;
-use netserv_container::network::{ContainerNetwork, Intercept};
+use netserv_container::network::{ContainerNetwork, Intercept, ListenerPorts};
 use netserv_container::{ControlChannel, LaunchSpec, LauncherConfig, Process};
 use netserv_model::Flavour;
 use netserv_model::effect::ModuleSlot;
@@ -107,7 +107,8 @@ fn a_slow_receiver_holds_up_its_sender_only() {
     }
 }
 
-/// Goal: 5,000 connections at a time through one container of the usual limits, none of which fails.
+/// Goal: 5,000 connections at a time through one container of the usual limits, none of which fails, also when the module is
+/// upgraded under them.
 #[test]
 fn five_thousand_connections_at_a_time() {
     let Some(module) = Module::start("five_thousand_connections_at_a_time", "tcp port 7000") else { return };
@@ -128,11 +129,13 @@ fn five_thousand_connections_at_a_time() {
         client.write_all(&u32::try_from(number).unwrap().to_be_bytes()).unwrap();
     }
     let mut seen = BTreeSet::new();
+    let mut order = Vec::new();
     for stream in &mut servers {
         let mut number = [0; 4];
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.read_exact(&mut number).unwrap();
         assert!(seen.insert(number));
+        order.push(usize::try_from(u32::from_be_bytes(number)).unwrap());
         stream.write_all(&number).unwrap();
     }
     for (number, client) in clients.iter_mut().enumerate() {
@@ -144,6 +147,18 @@ fn five_thousand_connections_at_a_time() {
     let counts = module.counts();
     eprintln!("{CONNECTIONS} opened in {opened:?}, all said something in {:?}; {}", begun.elapsed(), module.memory());
     assert_eq!((counts.connections, counts.refused, counts.failed), (CONNECTIONS as u64, 0, 0));
+
+    let begun = Instant::now();
+    module.upgrade();
+    // Longer than a version may take to end with connections that nobody took from it.
+    std::thread::sleep(Duration::from_secs(6));
+    let slept = begun.elapsed();
+    for (stream, number) in servers.iter_mut().zip(order) {
+        pass(&mut clients[number], stream, b"with the next version");
+        pass(stream, &mut clients[number], b"and back");
+    }
+    eprintln!("all go on {:?} after the upgrade, {:?} of which passed first", begun.elapsed(), slept);
+    assert_eq!(module.counts().connections, 0, "the next version took no connection anew");
 }
 
 const CONNECTIONS: usize = 5000;
@@ -247,6 +262,10 @@ struct Module {
     lab: Lab,
     process: Process,
     control: Arc<ControlChannel>,
+    network: Arc<ContainerNetwork>,
+    code: PathBuf,
+    filter: String,
+    loaded: Arc<AtomicBool>,
     counts: Arc<Mutex<Option<ServerCounts>>>,
     ended: Arc<AtomicBool>,
     answering: Option<JoinHandle<()>>,
@@ -272,12 +291,28 @@ impl Module {
         let spec = LaunchSpec { network: Some(&network), ..LaunchSpec::new(user(), Flavour::Wasm, &LIMITS) };
         let mut guest = node.launch_as(&spec).unwrap();
         guest.ready();
-        load(&guest, &code, &lab, &network, filter);
+        let ports = load(&guest.control, ModuleSlot(0), &code, &network, filter);
+        assert_eq!(guest.receive(), Some(FromWorker::Loaded { slot: ModuleSlot(0) }));
+        lead(&lab, &network, filter, ports);
         let Guest { control, process, .. } = guest;
-        let (control, counts, ended) = (Arc::new(control), Arc::default(), Arc::default());
-        let node_side = (Arc::clone(&control), Arc::clone(&counts), Arc::clone(&ended));
-        let answering = std::thread::spawn(move || answer(&node_side.0, &network, &node_side.1, &node_side.2));
-        Some(Module { lab, process, control, counts, ended, answering: Some(answering), _node: node })
+        let (control, network, filter) = (Arc::new(control), Arc::new(network), filter.to_owned());
+        let (counts, ended, loaded) = (Arc::default(), Arc::default(), Arc::default());
+        let told = Told { counts: Arc::clone(&counts), ended: Arc::clone(&ended), loaded: Arc::clone(&loaded) };
+        let node_side = (Arc::clone(&control), Arc::clone(&network));
+        let answering = Some(std::thread::spawn(move || answer(&node_side.0, &node_side.1, &told)));
+        Some(Module { lab, process, control, network, code, filter, loaded, counts, ended, answering, _node: node })
+    }
+
+    /// Has another version take the module's place, as a node does.
+    fn upgrade(&self) {
+        let ports = load(&self.control, ModuleSlot(1), &self.code, &self.network, &self.filter);
+        let until = Instant::now() + LONG;
+        while !self.loaded.load(Ordering::Relaxed) {
+            assert!(Instant::now() < until, "the next version is loaded");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        lead(&self.lab, &self.network, &self.filter, ports);
+        self.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
     }
 
     /// Returns what the module counted, which is over for what has ended.
@@ -313,12 +348,26 @@ impl Drop for Module {
     }
 }
 
-fn load(guest: &Guest, code: &Path, lab: &Lab, network: &ContainerNetwork, filter: &str) {
+/// What the worker says.
+struct Told {
+    counts: Arc<Mutex<Option<ServerCounts>>>,
+    ended: Arc<AtomicBool>,
+    loaded: Arc<AtomicBool>,
+}
+
+/// Sends a module to the worker, with listening sockets. Returns their ports.
+fn load(
+    control: &ControlChannel,
+    slot: ModuleSlot,
+    code: &Path,
+    network: &ContainerNetwork,
+    filter: &str,
+) -> ListenerPorts {
     let listeners = network.listeners().unwrap();
     let intercept = filters(&[filter]);
     let server = ServerLoad { intercept: intercept.clone(), addresses: network.addresses(), ..ServerLoad::default() };
     let load = ToWorker::Load {
-        slot: ModuleSlot(0),
+        slot,
         module: "example.org/byte-count@1.0.0".parse().unwrap(),
         properties: Default::default(),
         limits: ModuleLimits::default(),
@@ -328,26 +377,26 @@ fn load(guest: &Guest, code: &Path, lab: &Lab, network: &ContainerNetwork, filte
         blocks: ["tcp", "metrics", "counters"].map(str::to_owned).into(),
         parallel: false,
     };
-    let (v4, v6, code) = (listeners.v4.unwrap(), listeners.v6.unwrap(), File::open(code).unwrap());
-    guest.control.send(&load, &[code.as_fd(), v4.as_fd(), v6.as_fd()]).unwrap();
-    assert_eq!(guest.receive(), Some(FromWorker::Loaded { slot: ModuleSlot(0) }));
+    let (v4, v6) = (listeners.v4.as_ref().unwrap(), listeners.v6.as_ref().unwrap());
+    control.send(&load, &[File::open(code).unwrap().as_fd(), v4.as_fd(), v6.as_fd()]).unwrap();
+    listeners.ports
+}
+
+/// Leads connections to the listening sockets.
+fn lead(lab: &Lab, network: &ContainerNetwork, filter: &str, ports: ListenerPorts) {
+    let intercept = filters(&[filter]);
     let rules: Vec<Intercept> = intercept
         .iter()
-        .map(|filter| Intercept { filter: filter.clone(), ports: Some(listeners.ports), refuse: false })
+        .map(|filter| Intercept { filter: filter.clone(), ports: Some(ports), refuse: false })
         .collect();
     network.intercept(&rules).unwrap();
     lab.host.set(network, &intercept).unwrap();
 }
 
 /// Does what a node does for a worker.
-fn answer(
-    control: &ControlChannel,
-    network: &ContainerNetwork,
-    counts: &Mutex<Option<ServerCounts>>,
-    ended: &AtomicBool,
-) {
+fn answer(control: &ControlChannel, network: &ContainerNetwork, told: &Told) {
     let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-    while !ended.load(Ordering::Relaxed) {
+    while !told.ended.load(Ordering::Relaxed) {
         let _ = poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&soon));
         loop {
             match control.receive() {
@@ -356,8 +405,9 @@ fn answer(
                     let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().map(|socket| socket.as_fd()).collect();
                     control.send(&ToWorker::Sockets { v6 }, &borrowed).unwrap();
                 }
-                Ok(Some(FromWorker::Stats { server, .. })) => *counts.lock().unwrap() = server,
+                Ok(Some(FromWorker::Stats { server, .. })) => *told.counts.lock().unwrap() = server,
                 Ok(Some(FromWorker::Log { text, .. })) => eprintln!("the worker: {text}"),
+                Ok(Some(FromWorker::Loaded { .. })) => told.loaded.store(true, Ordering::Relaxed),
                 Ok(Some(FromWorker::Failed { refusal, .. })) => eprintln!("the module failed: {refusal}"),
                 Ok(Some(_)) => {}
                 Ok(None) => break,

@@ -24,7 +24,23 @@ impl TcpModule for ByteCount {
         Action::Pass
     }
 
+    /// It knows nothing of single connections.
+    fn export(&mut self, _: Connection) -> Option<Vec<u8>> {
+        self.tell();
+        Some(Vec::new())
+    }
+
+    fn import(&mut self, _: Connection, _: Option<&Flow>, _: &[u8]) -> bool {
+        true
+    }
+
     fn closed(&mut self, _: Connection) {
+        self.tell();
+    }
+}
+
+impl ByteCount {
+    fn tell(&mut self) {
         add("to-server", std::mem::take(&mut self.to_server));
         add("to-client", std::mem::take(&mut self.to_client));
     }
