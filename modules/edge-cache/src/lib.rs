@@ -2,18 +2,21 @@
 //! Answers HTTP requests on their way from a cache: what a content provider puts close to its users.
 //!
 //! `GET` without `authorization` or `cookie` is answered from the cache if it is there and fresh. Everything else goes on
-//! to the server that it was for. What the server says of its own `max-age` holds; the property `max-age` (seconds) is for
-//! answers that say nothing.
+//! to the server that it was for. Of clients that ask for the same at a time, one has its request go to the server, and the
+//! others get what comes back as it comes. What the server says of its own `max-age` holds; the property `max-age` (seconds)
+//! is for answers that say nothing. Words in the answer's `cache-tag` are its tags.
 //!
 //! `netserv tell example.org/edge-cache --topic purge www.example.org/page.html` takes an answer out of the cache before the next
-//! request is answered; several of them, each on a line of its own.
+//! request is answered; `www.example.org/img/*` all whose keys begin so, `#news` all with the tag `news`; several of them, each
+//! on a line of its own.
 //!
 //! The host in a request is the client's word. Where servers of several people are behind the filters, the property `hosts`
 //! has to name those whose answers are kept (`www.example.org img.example.org:8080`): otherwise one of these people can
 //! put a page of another's into the cache.
 
-use netserv_server_sdk::cache::{self, Entry, Writer};
-use netserv_server_sdk::http::{Fetched, HttpModule, Request, Response, Scheme, forward, read, write_all};
+use netserv_server_sdk::cache::{self, Details, Opened, Reader, Scope, Writer};
+use netserv_server_sdk::http::{BodyError, Fetched, HttpModule, Request, Response, Scheme, forward, read, write_all};
+use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::{control, counters, http_module, properties};
 
 struct EdgeCache;
@@ -29,89 +32,135 @@ impl HttpModule for EdgeCache {
             && request.header("cookie").is_none()
             && request.header("range").is_none()
             && is_kept(&request.authority, properties::get("hosts").as_deref());
-        if cacheable && let Some(response) = from_cache(&key) {
-            return response;
+        if !cacheable {
+            return from_server(request, None);
         }
-        from_server(request, cacheable.then_some(key))
+        match cache::open_or_join(&key) {
+            Ok(Opened::Reader(reader)) => match from_cache(reader) {
+                Some(response) => response,
+                None => from_server(request, None),
+            },
+            Ok(Opened::Writer(writer)) => from_server(request, Some(writer)),
+            // Without room for it, or if what the other one got is nothing to keep.
+            Err(_) => from_server(request, None),
+        }
     }
 }
 
 /// Takes what the module's user names out of the cache.
 fn purge(message: &control::Message) {
     let text = String::from_utf8_lossy(&message.body);
-    for key in text.lines().map(str::trim).filter(|_| message.topic == "purge") {
-        if cache::remove(key) {
-            count("purged");
-        }
+    for line in text.lines().map(str::trim).filter(|_| message.topic == "purge") {
+        let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
+            (Some(prefix), _) => cache::purge(&Scope::Prefix(prefix.to_owned())),
+            (None, Some(tag)) => cache::purge(&Scope::Tag(tag.to_owned())),
+            (None, None) => Ok(u64::from(cache::remove(line))),
+        };
+        count("purged", gone.unwrap_or(0));
     }
 }
 
-fn from_cache(key: &str) -> Option<Response> {
-    let (entry, stream) = cache::get(key, None).ok()??;
-    if entry.age >= entry.max_age {
-        return None;
+/// Answers with what is in the cache, or on its way there.
+fn from_cache(reader: Reader) -> Option<Response> {
+    let stream = reader.body(None).ok()?;
+    let entry = reader.entry();
+    count("hits", 1);
+    let mut response = Response::chunks(200, move || {
+        // The stream is of what the reader has open.
+        let _open = &reader;
+        read(&stream)
+    });
+    response.headers = headers_of(&entry.details.meta);
+    if let Some(size) = entry.size {
+        response = response.with("content-length", &size.to_string());
     }
-    count("hits");
-    let length = entry.size.to_string();
-    let response = Response::chunks(200, move || read(&stream));
-    Some(head(response, &entry).with("content-length", &length).with("x-cache", "hit"))
+    Some(response.with("age", &entry.age.to_string()).with("x-cache", "hit"))
 }
 
-fn head(response: Response, entry: &Entry) -> Response {
-    let mut response = response.with("age", &entry.age.to_string());
-    for (name, value) in [("content-type", &entry.content_type), ("etag", &entry.etag)] {
-        if !value.is_empty() {
-            response = response.with(name, value);
-        }
-    }
-    response
-}
-
-fn from_server(request: Request, key: Option<String>) -> Response {
+fn from_server(request: Request, writer: Option<Writer>) -> Response {
     let headers: Vec<_> = request.headers().iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
     let fetched = match forward(&Scheme::Http, request, &headers) {
         Ok(fetched) => fetched,
         Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
     };
-    count("misses");
-    let writer = key.filter(|_| fetched.status == 200).and_then(|key| begin(&key, &fetched));
+    count("misses", 1);
+    // Who joined goes to the server, too, if this is nothing to keep.
+    let kept = writer.filter(|_| fetched.status == 200).and_then(|writer| Kept::begin(writer, &fetched));
     let headers = fetched.headers.iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
-    let mut response = pass_on(fetched, writer);
+    let mut passed = Passed { fetched, kept };
+    let mut response = Response::chunks(passed.fetched.status, move || passed.chunk());
     response.headers = headers;
     response.with("x-cache", "miss")
 }
 
-/// Hands the body on while it is put into the cache, where it shows up when it is whole.
-fn pass_on(mut fetched: Fetched, writer: Option<Writer>) -> Response {
-    let mut into = writer.and_then(|writer| Some((writer.body().ok()?, writer)));
-    Response::chunks(fetched.status, move || {
-        let chunk = fetched.chunk()?;
-        match &chunk {
-            Some(bytes) => {
-                if let Some((stream, _)) = &into
-                    && write_all(stream, bytes).is_err()
-                {
-                    into = None;
-                }
-            }
-            None => {
-                if let Some((stream, writer)) = into.take() {
-                    drop(stream);
-                    let _ = Writer::finish(writer);
-                }
-            }
-        }
-        Ok(chunk)
-    })
+/// A body that is handed on while it is put into the cache.
+struct Passed {
+    fetched: Fetched,
+    kept: Option<Kept>,
 }
 
-fn begin(key: &str, fetched: &Fetched) -> Option<Writer> {
-    let text = |name| fetched.header(name).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
-    let max_age = max_age(&text("cache-control").to_ascii_lowercase())?;
-    if fetched.header("vary").is_some() || fetched.header("set-cookie").is_some() {
-        return None;
+/// An entry that is being written.
+struct Kept {
+    stream: OutputStream,
+    writer: Writer,
+}
+
+impl Passed {
+    fn chunk(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
+        let chunk = self.fetched.chunk().inspect_err(|_| self.kept = None)?;
+        match &chunk {
+            Some(bytes) => self.kept = self.kept.take().filter(|kept| write_all(&kept.stream, bytes).is_ok()),
+            None => self.kept.take().into_iter().for_each(Kept::finish),
+        }
+        Ok(chunk)
     }
-    cache::put(key, &text("content-type"), &text("etag"), max_age).ok()
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        // The client went away; those who joined did not.
+        while self.kept.is_some() && self.chunk().is_ok() {}
+    }
+}
+
+impl Kept {
+    fn begin(writer: Writer, fetched: &Fetched) -> Option<Kept> {
+        let text =
+            |name| fetched.header(name).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
+        let max_age = max_age(&text("cache-control").to_ascii_lowercase())?;
+        if fetched.header("vary").is_some() || fetched.header("set-cookie").is_some() {
+            return None;
+        }
+        let tags = text("cache-tag").split([',', ' ']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+        let meta = meta_of(&fetched.headers);
+        let details = Details { content_type: text("content-type"), etag: text("etag"), max_age, meta, tags };
+        let stream = writer.begin(&details, text("content-length").parse().ok()).ok()?;
+        Some(Kept { stream, writer })
+    }
+
+    fn finish(self) {
+        drop(self.stream);
+        let _ = Writer::finish(self.writer);
+    }
+}
+
+/// Returns headers as they are kept beside a body.
+fn meta_of(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let kept = headers.iter().filter(|(name, _)| !is_of_connection(name) && !is_own(name));
+    kept.flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat()).collect()
+}
+
+fn headers_of(meta: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let lines = meta.split(|byte| *byte == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((String::from_utf8_lossy(&line[..colon]).into_owned(), line.get(colon + 2..)?.to_vec()))
+    });
+    lines.collect()
+}
+
+/// Returns whether a header is what this module says of an answer.
+fn is_own(name: &str) -> bool {
+    ["age", "content-length", "x-cache"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 /// Returns for how many seconds an answer may be kept; nothing if it may not.
@@ -140,9 +189,9 @@ fn is_of_connection(name: &str) -> bool {
         .any(|own| name.eq_ignore_ascii_case(own))
 }
 
-fn count(name: &str) {
+fn count(name: &str, amount: u64) {
     // A counter over its quota costs nothing but the count.
-    let _ = counters::add(name, 1);
+    let _ = counters::add(name, amount);
 }
 
 http_module!(EdgeCache);
@@ -158,6 +207,14 @@ mod tests {
         assert_eq!(max_age("max-age=60, no-store"), None);
         assert_eq!(max_age("private"), None);
         assert_eq!(max_age("max-age=soon"), None);
+    }
+
+    #[test]
+    fn headers_are_kept_but_for_those_of_the_connection() {
+        let all = [("content-type", "a: b"), ("Age", "3"), ("connection", "close"), ("x-empty", "")];
+        let all: Vec<_> = all.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).into();
+        assert_eq!(headers_of(&meta_of(&all)), [all[0].clone(), all[3].clone()]);
+        assert!(headers_of(b"no colon\n:\n").is_empty());
     }
 
     #[test]

@@ -54,4 +54,4 @@ pub use bindings::imports::netserv::{
     properties::properties, search::search, sip::parser as sip,
 };
 #[doc(inline)]
-pub use bindings::imports::{netserv::cache::store as cache, wasi};
+pub use bindings::imports::{netserv::cache1_1_0::entries as cache, wasi};

@@ -46,9 +46,25 @@ pub const CACHE_ENTRY_COST: u64 = 400;
 /// Bytes of a key.
 pub const CACHE_KEY_BYTES_MAX: usize = 1024;
 /// Bytes of a content type, and of an etag.
-pub const CACHE_META_BYTES_MAX: usize = 256;
+pub const CACHE_TEXT_BYTES_MAX: usize = 256;
+/// Bytes that a module keeps beside a body.
+pub const CACHE_META_BYTES_MAX: usize = 16 * 1024;
+/// Tags of an entry.
+pub const CACHE_TAGS_MAX: usize = 8;
+/// Bytes of a tag.
+pub const CACHE_TAG_BYTES_MAX: usize = 64;
+/// Entries that one call lists.
+pub const CACHE_LISTED_MAX: u32 = 1024;
+/// Entries that a purge looks at in one step, between which others use the cache.
+pub const CACHE_PURGE_STEP: usize = 1024;
 /// Entries that a module may write at a time.
 pub const CACHE_WRITERS_MAX: usize = 64;
+/// Readers of an entry that is being written.
+pub const CACHE_JOINED_MAX: usize = 8192;
+/// Blocks of an entry that is being written which are in memory for its readers; those before them are read from disk.
+pub const CACHE_RECENT_BLOCKS: usize = 8;
+/// How long the writer of an entry may do nothing while others wait for it.
+pub const CACHE_STALL_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the cache that a module under test has.
 pub const CACHE_TEST_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of a body that are read ahead, or written at once, for one stream.

@@ -15,13 +15,13 @@ use crate::clock;
 use crate::jvm::handles::Handles;
 use crate::limits::{JAVA_PATH_UNITS_MAX, JAVA_PIECE_BYTES_MAX};
 use crate::storage::StoreFile;
-use crate::storage::cache::{Cache, CacheError, Entry, Meta, Share, Writer};
-use crate::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX};
+use crate::storage::cache::{Cache, CacheError, Details, Entry, Share, Writer};
+use crate::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_TEXT_BYTES_MAX};
 
 /// Characters of a key that are looked at. No key has so many, so that cut ones are none either.
 const KEY_UNITS_SEEN: usize = CACHE_KEY_BYTES_MAX + 1;
 /// Characters of a media type or a validator that are looked at, of which the same is true.
-const META_UNITS_SEEN: usize = CACHE_META_BYTES_MAX + 1;
+const META_UNITS_SEEN: usize = CACHE_TEXT_BYTES_MAX + 1;
 
 /// One, but for tests.
 static FILES: Handles<Arc<Cache>> = Handles::new();
@@ -78,10 +78,11 @@ natives! { c"org/netserv/host/cache/CacheNative";
         (env, share: jlong, key: Text, content_type: Text, etag: Text, max_age: jlong) -> jlong
     {
         let [content_type, etag] = [content_type, etag].map(|text| text.get(env, META_UNITS_SEEN));
-        let meta = Meta { content_type, etag, max_age: u64::try_from(max_age).unwrap_or(0) };
+        let max_age = u64::try_from(max_age).unwrap_or(0);
+        let details = Details { content_type, etag, max_age, ..Details::default() };
         let none = || Failure::Block(c"UNAVAILABLE", "the node has no room for a cache".to_owned());
         let share = SHARES.get(share).ok_or_else(none)?;
-        let writer = Writer::begin(&share, &key.get(env, KEY_UNITS_SEEN), meta, seconds())?;
+        let writer = Writer::alone(&share, &key.get(env, KEY_UNITS_SEEN), details, seconds())?;
         Ok(WRITTEN.keep(Mutex::new(Some(writer))).ok_or(CacheError::Busy)?)
     }
     write = c"write", c"(J[BII)V", (env, entry: jlong, from: Bytes, start: jint, length: jint) -> () {
@@ -105,8 +106,12 @@ impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
         let code = match error {
             CacheError::Invalid => c"INVALID",
-            CacheError::Busy => c"QUOTA",
-            CacheError::TooLarge | CacheError::Disk(_) | CacheError::Damaged => c"UNAVAILABLE",
+            CacheError::Busy | CacheError::Crowded => c"QUOTA",
+            CacheError::TooLarge
+            | CacheError::Abandoned
+            | CacheError::Stalled
+            | CacheError::Disk(_)
+            | CacheError::Damaged => c"UNAVAILABLE",
         };
         Failure::Block(code, error.to_string())
     }

@@ -30,6 +30,11 @@ pub(in crate::server) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> Ser
     ServerState::new(&module, Sockets::None, Egress::new(&module))
 }
 
+/// Returns the node's side of another instance of the same module.
+pub(super) fn another(state: &ServerState) -> ServerState {
+    ServerState::new(&state.module, Sockets::None, Egress::new(&state.module))
+}
+
 /// Runs a task as the server thread does.
 pub(in crate::server) fn run(task: impl Future<Output = ()>) {
     crate::server::thread::runtime().unwrap().block_on(task);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An entry, and the blocks that it has for as long as somebody reads it.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::block::{self, Head, PAYLOAD_BYTES, place};
+use super::block::{self, HEADER_BYTES, Head, Header, PAYLOAD_BYTES, REST, place};
+use super::details::{About, Details};
 use super::error::CacheError;
+use super::pool::Blocks;
 use crate::storage::Disk;
 use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_ENTRY_COST};
 
@@ -13,14 +15,35 @@ use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_ENTRY_COST};
 #[derive(Debug)]
 pub struct Entry {
     pub(super) head: Head,
-    head_bytes: usize,
+    /// Bytes of the head before `meta`.
+    text_bytes: usize,
+    /// The number of the first part.
     pub(super) number: u64,
-    blocks: Blocks,
+    first: Blocks,
+    /// The rest of the body, which the entry's next revision has, too.
+    pub(super) rest: Arc<Blocks>,
+    /// Whether its head was seen on the disk.
+    is_sure: AtomicBool,
 }
 
 impl Entry {
-    pub(super) fn new(head: Head, head_bytes: usize, number: u64, blocks: Blocks) -> Entry {
-        Entry { head, head_bytes, number, blocks }
+    /// Returns an entry; nothing if it has not as many blocks as its head says.
+    pub(super) fn new(
+        head: Head,
+        text_bytes: usize,
+        number: u64,
+        first: Blocks,
+        rest: Arc<Blocks>,
+        is_sure: bool,
+    ) -> Option<Entry> {
+        let (first_count, rest_count) = block_counts(&head, text_bytes)?;
+        let is_whole = (first.numbers.len(), rest.numbers.len()) == (first_count, rest_count);
+        is_whole.then_some(Entry { head, text_bytes, number, first, rest, is_sure: AtomicBool::new(is_sure) })
+    }
+
+    /// Returns the key.
+    pub fn key(&self) -> &Arc<str> {
+        &self.head.key
     }
 
     /// Returns the bytes of the body.
@@ -38,140 +61,158 @@ impl Entry {
         &self.head.etag
     }
 
+    /// Returns the tags.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.head.tags.iter().map(|tag| &**tag)
+    }
+
     /// Returns the seconds after which it counts as stale.
     pub fn max_age(&self) -> u64 {
         self.head.max_age
     }
 
-    /// Returns the seconds since it was put, at `now` seconds since 1970.
+    /// Returns the seconds since it was put or updated, at `now` seconds since 1970.
     pub fn age(&self, now: u64) -> u64 {
         now.saturating_sub(self.head.put_at)
     }
 
+    /// Returns all that is known of it, with the `meta` that was read.
+    pub fn about(&self, meta: Vec<u8>) -> About {
+        let details = Details {
+            content_type: self.content_type().to_owned(),
+            etag: self.etag().to_owned(),
+            max_age: self.max_age(),
+            meta,
+            tags: self.tags().map(str::to_owned).collect(),
+        };
+        About { details, size: Some(self.size()), put_at: self.head.put_at }
+    }
+
+    /// Returns whether it is known to be on the disk, and has no `meta` there that was not read.
+    pub fn needs_no_disk(&self) -> bool {
+        self.is_sure() && self.head.meta_bytes == 0
+    }
+
+    /// Returns whether it is known to be on the disk.
+    pub fn is_sure(&self) -> bool {
+        self.is_sure.load(Ordering::Relaxed)
+    }
+
     pub(super) fn head_block(&self) -> u32 {
-        self.blocks.numbers[0]
+        self.first.numbers[0]
     }
 
     pub(super) fn block_count(&self) -> u32 {
-        u32::try_from(self.blocks.numbers.len()).expect("a file has few blocks")
+        self.first.count() + self.rest.count()
     }
 
     /// Returns what it takes in memory beside the numbers of its blocks.
     pub(super) fn cost(&self) -> u64 {
-        let Head { module, key, content_type, etag, .. } = &self.head;
+        let Head { module, key, content_type, etag, tags, .. } = &self.head;
         let texts = [module.as_str(), key, content_type, etag];
-        CACHE_ENTRY_COST + texts.iter().map(|text| text.len() as u64).sum::<u64>()
+        let tags: u64 = tags.iter().map(|tag| tag.len() as u64 + TAG_COST).sum();
+        CACHE_ENTRY_COST + tags + texts.iter().map(|text| text.len() as u64).sum::<u64>()
     }
 
+    /// Looks whether the disk has it still: what was written down of it may be of long ago.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(super) fn make_sure(&self, disk: &dyn Disk) -> Result<bool, CacheError> {
+        let mut bytes = [0; HEADER_BYTES];
+        disk.read_at(place(self.head_block()), &mut bytes)?;
+        let is_there = Header::parse(&bytes)
+            .is_some_and(|header| header.number == self.number && header.index == 0 && !header.is_forgotten);
+        self.is_sure.store(is_there, Ordering::Relaxed);
+        Ok(is_there)
+    }
+
+    /// Reads what the module keeps beside the body.
+    pub(super) fn read_meta(&self, disk: &dyn Disk) -> Result<Vec<u8>, CacheError> {
+        let mut meta = Vec::new();
+        while meta.len() < self.head.meta_bytes as usize {
+            let left = self.head.meta_bytes as usize - meta.len();
+            meta.extend(self.read_first(disk, self.text_bytes + meta.len(), left)?);
+        }
+        Ok(meta)
+    }
+
+    /// Reads the start of the body that is in the first part.
+    pub(super) fn read_inline(&self, disk: &dyn Disk) -> Result<Vec<u8>, CacheError> {
+        let mut bytes = Vec::new();
+        while bytes.len() < self.head.inline as usize {
+            bytes.extend(self.read(disk, bytes.len() as u64, self.head.inline as usize - bytes.len())?);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads some of the body, at most to the end of a block; nothing at its end.
     pub(super) fn read(&self, disk: &dyn Disk, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
         let left = self.head.size.saturating_sub(offset);
         let max = usize::try_from(left).unwrap_or(usize::MAX).min(max);
         if max == 0 {
             return Ok(vec![]);
         }
-        // The body begins behind what the head has, as if that were bytes of it.
-        let at = offset + self.head_bytes as u64;
-        let (index, from) = (at / PAYLOAD_BYTES as u64, at % PAYLOAD_BYTES as u64);
-        let (index, from) =
-            (u32::try_from(index).map_err(|_| CacheError::Damaged)?, usize::try_from(from).unwrap_or(0));
-        let number = self.blocks.numbers.get(index as usize).ok_or(CacheError::Damaged)?;
-        let mut bytes = vec![0; CACHE_BLOCK_BYTES];
-        disk.read_at(place(*number), &mut bytes)?;
-        let payload = block::payload(&bytes, self.number, index).ok_or(CacheError::Damaged)?;
-        let to = payload.len().min(from.saturating_add(max));
-        match payload.get(from..to) {
-            Some(part) if !part.is_empty() => Ok(part.to_vec()),
-            Some(_) | None => Err(CacheError::Damaged),
-        }
-    }
-}
-
-/// Returns how many blocks a body of `size` bytes takes behind a head of `head_bytes`; nothing if that is no number.
-pub(super) fn blocks_of(size: u64, head_bytes: usize) -> Option<usize> {
-    let bytes = size.checked_add(head_bytes as u64)?;
-    usize::try_from(bytes.div_ceil(PAYLOAD_BYTES as u64)).ok()
-}
-
-/// Blocks that are somebody's.
-pub(super) struct Blocks {
-    pub(super) numbers: Vec<u32>,
-    pool: Arc<Pool>,
-}
-
-impl Blocks {
-    pub(super) fn new(numbers: Vec<u32>, pool: Arc<Pool>) -> Blocks {
-        Blocks { numbers, pool }
-    }
-}
-
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        let mut free = self.pool.lock();
-        self.numbers.iter().for_each(|block| free.mark(*block, true));
-    }
-}
-
-impl fmt::Debug for Blocks {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?}", self.numbers)
-    }
-}
-
-/// The blocks of the file, and which of them are nobody's.
-pub(super) struct Pool {
-    count: u32,
-    free: Mutex<Free>,
-}
-
-/// A bit for each block, which is set while it is nobody's.
-struct Free {
-    words: Vec<u64>,
-    /// No word before this one has a bit.
-    first: usize,
-}
-
-impl Free {
-    fn mark(&mut self, block: u32, is_free: bool) {
-        let (word, bit) = (block as usize / 64, 1 << (block % 64));
-        if is_free {
-            self.words[word] |= bit;
-            self.first = self.first.min(word);
-        } else {
-            self.words[word] &= !bit;
-        }
-    }
-}
-
-impl Pool {
-    pub(super) fn new(count: u32) -> Pool {
-        let mut free = Free { words: vec![0; count.div_ceil(64) as usize], first: 0 };
-        (0..count).for_each(|block| free.mark(block, true));
-        Pool { count, free: Mutex::new(free) }
-    }
-
-    pub(super) fn len(&self) -> u32 {
-        self.count
-    }
-
-    pub(super) fn take(&self) -> Option<u32> {
-        let mut free = self.lock();
-        while let Some(word) = free.words.get(free.first) {
-            if *word != 0 {
-                let block = u32::try_from(free.first * 64).expect("a file has few blocks") + word.trailing_zeros();
-                free.mark(block, false);
-                return Some(block);
+        let inline = u64::from(self.head.inline);
+        match offset.checked_sub(inline) {
+            Some(at) => {
+                let block = |index| self.rest.numbers.get(index).copied();
+                read_rest(disk, block, self.head.rest_number, at, max)
             }
-            free.first += 1;
+            None => {
+                let at = usize::try_from(offset).map_err(|_| CacheError::Damaged)?;
+                let left = self.head.inline as usize - at;
+                self.read_first(disk, self.text_bytes + self.head.meta_bytes as usize + at, max.min(left))
+            }
         }
-        None
     }
 
-    pub(super) fn claim(&self, blocks: &[u32]) {
-        let mut free = self.lock();
-        blocks.iter().for_each(|block| free.mark(*block, false));
+    fn read_first(&self, disk: &dyn Disk, at: usize, max: usize) -> Result<Vec<u8>, CacheError> {
+        let index = at / PAYLOAD_BYTES;
+        let block = self.first.numbers.get(index).ok_or(CacheError::Damaged)?;
+        let index = u32::try_from(index).map_err(|_| CacheError::Damaged)?;
+        read_block(disk, *block, (self.number, index), at % PAYLOAD_BYTES, max)
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+/// Bytes of memory that a tag takes beside its text.
+const TAG_COST: u64 = 32;
+
+/// Reads some of the rest of a body, at most to the end of a block. `block` says which one has which place.
+pub(super) fn read_rest(
+    disk: &dyn Disk,
+    block: impl Fn(usize) -> Option<u32>,
+    number: u64,
+    at: u64,
+    max: usize,
+) -> Result<Vec<u8>, CacheError> {
+    let (index, from) = (at / PAYLOAD_BYTES as u64, at % PAYLOAD_BYTES as u64);
+    let index = u32::try_from(index).map_err(|_| CacheError::Damaged)?;
+    let block = block(index as usize).ok_or(CacheError::Damaged)?;
+    read_block(disk, block, (number, index | REST), usize::try_from(from).unwrap_or(0), max)
+}
+
+/// Reads some of a block of a part, which is given by the part's number and the block's place in it.
+fn read_block(
+    disk: &dyn Disk,
+    block: u32,
+    (number, index): (u64, u32),
+    from: usize,
+    max: usize,
+) -> Result<Vec<u8>, CacheError> {
+    let mut bytes = vec![0; CACHE_BLOCK_BYTES];
+    disk.read_at(place(block), &mut bytes)?;
+    let payload = block::payload(&bytes, number, index).ok_or(CacheError::Damaged)?;
+    let to = payload.len().min(from.saturating_add(max));
+    match payload.get(from..to) {
+        Some(part) if !part.is_empty() => Ok(part.to_vec()),
+        Some(_) | None => Err(CacheError::Damaged),
     }
+}
+
+/// Returns how many blocks an entry's first part has, and how many the rest of its body; nothing if these are no numbers.
+pub(super) fn block_counts(head: &Head, text_bytes: usize) -> Option<(usize, usize)> {
+    let first = text_bytes.checked_add(head.meta_bytes as usize)?.checked_add(head.inline as usize)?;
+    let rest = head.size.checked_sub(u64::from(head.inline))?.div_ceil(PAYLOAD_BYTES as u64);
+    Some((first.div_ceil(PAYLOAD_BYTES), usize::try_from(rest).ok()?))
 }

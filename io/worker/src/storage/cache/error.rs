@@ -12,9 +12,18 @@ pub enum CacheError {
     /// A key or a piece of metadata is empty or too long.
     #[error("a key is empty, or a text too long")]
     Invalid,
-    /// The module writes as many entries as it may.
-    #[error("too many entries are being written")]
+    /// The module writes, or purges, as much at a time as it may.
+    #[error("too many entries are being written, or a purge goes on")]
     Busy,
+    /// An entry that is being written has as many readers as it may.
+    #[error("too many read the entry while it is being written")]
+    Crowded,
+    /// Who wrote the entry gave it up.
+    #[error("who wrote the entry gave it up")]
+    Abandoned,
+    /// Who wrote the entry did nothing for too long.
+    #[error("who wrote the entry did nothing for too long")]
+    Stalled,
     /// The disk failed.
     #[error("the cache's file failed: {0}")]
     Disk(#[from] io::Error),

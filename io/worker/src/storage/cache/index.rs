@@ -2,12 +2,15 @@
 //! Which entries there are, whose, and in which order they were used.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use netserv_model::ModuleName;
 
 use super::block::Head;
 use super::entry::Entry;
+use super::fill::Fill;
+use super::scope::Scope;
 use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
 
 /// The entries of all modules.
@@ -28,9 +31,11 @@ struct Part {
     cost: u64,
     /// Blocks of its entries, and of those that it writes.
     blocks: u32,
-    writers: usize,
+    /// The entries that it writes.
+    fills: Vec<Arc<Fill>>,
     /// How many versions of the module are there.
     users: u32,
+    is_purging: bool,
 }
 
 impl Index {
@@ -46,7 +51,7 @@ impl Index {
         if let Some(part) = self.modules.get_mut(module) {
             part.users -= 1;
         }
-        self.modules.retain(|_, part| part.users > 0 || part.writers > 0 || !part.entries.is_empty());
+        self.modules.retain(|_, part| part.users > 0 || !part.fills.is_empty() || !part.entries.is_empty());
     }
 
     /// Returns the blocks that each module may have.
@@ -63,19 +68,27 @@ impl Index {
         self.modules.entry(module.clone()).or_default().blocks += blocks;
     }
 
-    pub(super) fn begin(&mut self, module: &ModuleName, writers_max: usize) -> bool {
+    /// Takes note of an entry that is being written. Returns whether it may be.
+    pub(super) fn begin(&mut self, module: &ModuleName, fill: &Arc<Fill>, writers_max: usize) -> bool {
         let part = self.modules.entry(module.clone()).or_default();
-        let is_room = part.writers < writers_max;
-        part.writers += usize::from(is_room);
+        let is_room = part.fills.len() < writers_max;
+        part.fills.extend(is_room.then(|| Arc::clone(fill)));
         is_room
     }
 
     /// Takes note that an entry is written, or was given up, and that its blocks are no longer the writer's.
-    pub(super) fn end(&mut self, module: &ModuleName, blocks: u32) {
+    pub(super) fn end(&mut self, module: &ModuleName, fill: &Arc<Fill>, blocks: u32) {
         if let Some(part) = self.modules.get_mut(module) {
-            part.writers -= 1;
+            part.fills.retain(|other| !Arc::ptr_eq(other, fill));
             part.blocks -= blocks;
         }
+    }
+
+    /// Returns the entry with a key that is being written, and that others may read meanwhile.
+    pub(super) fn fill(&self, module: &ModuleName, key: &str) -> Option<Arc<Fill>> {
+        let fills = &self.modules.get(module)?.fills;
+        // Of several, the one that was begun last.
+        fills.iter().rev().find(|fill| fill.is_for(key)).cloned()
     }
 
     pub(super) fn find(&mut self, module: &ModuleName, key: &str, use_it: bool) -> Option<Arc<Entry>> {
@@ -88,6 +101,58 @@ impl Index {
             *used = self.uses;
         }
         Some(Arc::clone(entry))
+    }
+
+    /// Takes blocks off what a module has, which had them for an entry that it changed.
+    pub(super) fn uncount(&mut self, module: &ModuleName, blocks: u32) {
+        if let Some(part) = self.modules.get_mut(module) {
+            part.blocks -= blocks;
+        }
+    }
+
+    /// Returns up to `max` entries whose keys begin with `prefix`, in their order, from behind `after` on.
+    pub(super) fn list(&self, module: &ModuleName, prefix: &str, after: Option<&str>, max: usize) -> Vec<Arc<Entry>> {
+        let Some(part) = self.modules.get(module) else { return vec![] };
+        let from = match after.filter(|after| *after >= prefix) {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Included(prefix),
+        };
+        let all = part.entries.range::<str, _>((from, Bound::Unbounded));
+        let own = all.take_while(|(key, _)| key.starts_with(prefix)).take(max);
+        own.map(|(_, (_, entry))| Arc::clone(entry)).collect()
+    }
+
+    /// Takes note that a module purges, which it does once at a time. Returns whether it may. What it writes in the scope
+    /// is not kept.
+    pub(super) fn begin_purge(&mut self, module: &ModuleName, scope: &Scope) -> bool {
+        let part = self.modules.entry(module.clone()).or_default();
+        let may = !std::mem::replace(&mut part.is_purging, true);
+        if may {
+            part.fills.iter().for_each(|fill| fill.purge(scope));
+        }
+        may
+    }
+
+    pub(super) fn end_purge(&mut self, module: &ModuleName) {
+        if let Some(part) = self.modules.get_mut(module) {
+            part.is_purging = false;
+        }
+    }
+
+    /// Looks at `max` entries from behind `after` on. Removes and returns those that are in the scope, with the last key
+    /// that was looked at; no key if there are no more.
+    pub(super) fn purge(
+        &mut self,
+        module: &ModuleName,
+        scope: &Scope,
+        after: Option<&str>,
+        max: usize,
+    ) -> (Vec<Arc<Entry>>, Option<Arc<str>>) {
+        let seen = self.list(module, scope.prefix(), after, max);
+        let last = seen.last().filter(|_| seen.len() == max).map(|entry| Arc::clone(entry.key()));
+        let gone: Vec<_> = seen.into_iter().filter(|entry| scope.has(entry)).collect();
+        gone.iter().for_each(|entry| drop(self.remove(module, entry.key())));
+        (gone, last)
     }
 
     /// Puts an entry in the place of an older one. Returns those that are gone: that one, and those that had to go since
@@ -125,6 +190,12 @@ impl Index {
         let Head { module, key, .. } = &entry.head;
         let is_there = self.find(module, key, false).is_some_and(|there| there.number == entry.number);
         is_there && self.remove(module, key).is_some()
+    }
+
+    /// Puts a revision of an entry in the place of this very one. Returns those that are gone as [`Index::insert`] does;
+    /// nothing if it is not there.
+    pub(super) fn revise(&mut self, old: &Entry, new: Arc<Entry>) -> Option<Vec<Arc<Entry>>> {
+        self.remove_one(old).then(|| self.insert(new))
     }
 
     /// Removes the entry that has to go so that a module gets a block: its own least recently used one, or one of

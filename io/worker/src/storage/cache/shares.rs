@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use netserv_model::ModuleName;
 use netserv_model::limits::CACHE_FILE_BYTES_MAX;
 
-use super::block::{self, FORGOTTEN_AT, HEADER_BYTES, Head, Header, NUMBER_MAX, place};
-use super::entry::{Blocks, Entry, Pool, blocks_of};
+use super::block::{self, FORGOTTEN_AT, NUMBER_MAX, place};
+use super::entry::Entry;
 use super::error::CacheError;
 use super::index::Index;
+use super::pool::Pool;
+use super::scan::scan;
 use crate::storage::Disk;
 use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN};
 
@@ -20,7 +22,7 @@ pub struct Cache {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) pool: Arc<Pool>,
     index: Mutex<Index>,
-    pub(super) next_number: AtomicU64,
+    next_number: AtomicU64,
     failures: AtomicU64,
 }
 
@@ -37,7 +39,12 @@ impl Cache {
         let pool = Arc::new(Pool::new(count.expect("a file has few blocks")));
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let mut index = Index::new(pool.len());
-        let (last, failures) = scan(&disk, &pool, &mut index);
+        let (mut last, mut failures) = scan(&*disk, &pool, &mut index);
+        if last >= NUMBER_MAX / 2 {
+            // No file that was written here comes near it.
+            (last, failures) = (0, failures + 1);
+            index = Index::new(pool.len());
+        }
         let [next_number, failures] = [last + 1, failures].map(AtomicU64::new);
         Ok(Arc::new(Cache { disk, pool, index: Mutex::new(index), next_number, failures }))
     }
@@ -69,6 +76,20 @@ impl Cache {
         }
     }
 
+    /// Returns the number of a new part.
+    pub(super) fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Writes a block of a part.
+    pub(super) fn write_block(&self, block: u32, number: u64, index: u32, payload: &[u8]) -> Result<(), CacheError> {
+        let written = self.disk.write_at(place(block), &block::build(number, index, payload));
+        written.map_err(|error| {
+            self.failed();
+            CacheError::Disk(error)
+        })
+    }
+
     /// Sees to it that an entry is not found again.
     pub(super) fn forget(&self, entry: &Entry) {
         if self.disk.write_at(place(entry.head_block()) + FORGOTTEN_AT as u64, &[1; 4]).is_err() {
@@ -92,15 +113,41 @@ pub struct Share {
 }
 
 impl Share {
-    /// Returns what is known of a key, without a look at the disk.
+    /// Returns what is known of a key.
     pub fn stat(&self, key: &str) -> Option<Arc<Entry>> {
-        self.cache.lock().find(&self.module, key, false)
+        self.find(key, false).filter(|entry| self.is_there(entry))
     }
 
     /// Returns an entry to be read, which makes it the most recently used one. It can be read to its end, whatever
-    /// becomes of the key meanwhile. The disk is not looked at.
+    /// becomes of the key meanwhile.
     pub fn get(&self, key: &str) -> Option<Arc<Entry>> {
-        self.cache.lock().find(&self.module, key, true)
+        self.find(key, true).filter(|entry| self.is_there(entry))
+    }
+
+    /// Returns an entry as [`Share::get`] or [`Share::stat`] does, without a look at the disk: [`Share::is_there`] has it.
+    pub fn find(&self, key: &str, is_use: bool) -> Option<Arc<Entry>> {
+        self.cache.lock().find(&self.module, key, is_use)
+    }
+
+    /// Returns whether the disk has an entry that was found; it is forgotten otherwise.
+    pub fn is_there(&self, entry: &Entry) -> bool {
+        let is_there = entry.is_sure()
+            || entry.make_sure(&*self.cache.disk).unwrap_or_else(|_| {
+                self.cache.failed();
+                false
+            });
+        if !is_there {
+            self.cache.lock().remove_one(entry);
+        }
+        is_there
+    }
+
+    /// Reads what the module keeps beside an entry's body.
+    ///
+    /// # Errors
+    /// The disk failed or the entry is damaged; it is forgotten then.
+    pub fn meta(&self, entry: &Entry) -> Result<Vec<u8>, CacheError> {
+        self.or_forget(entry, entry.read_meta(&*self.cache.disk))
     }
 
     /// Forgets an entry. Returns whether it was there. After a power cut in the next moment it may be back.
@@ -127,7 +174,11 @@ impl Share {
     /// # Errors
     /// The disk failed or the entry is damaged; it is forgotten then.
     pub fn read(&self, entry: &Entry, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
-        let read = entry.read(&*self.cache.disk, offset, max);
+        self.or_forget(entry, entry.read(&*self.cache.disk, offset, max))
+    }
+
+    /// Forgets an entry that cannot be read.
+    pub(super) fn or_forget<T>(&self, entry: &Entry, read: Result<T, CacheError>) -> Result<T, CacheError> {
         if read.is_err() {
             self.cache.failed();
             // Another one may have come in its place.
@@ -144,54 +195,4 @@ impl Drop for Share {
     fn drop(&mut self) {
         self.cache.lock().leave(&self.module);
     }
-}
-
-/// Finds the entries of a file. Returns the highest number of one that it saw, and how many reads failed.
-fn scan(disk: &Arc<dyn Disk>, pool: &Arc<Pool>, index: &mut Index) -> (u64, u64) {
-    // Room for all at once, since a vector that grows takes up to three times as much. What is not used costs nothing.
-    let mut headers = Vec::with_capacity(pool.len() as usize);
-    let (mut last, mut failures) = (0, 0);
-    for block in 0..pool.len() {
-        let mut bytes = [0; HEADER_BYTES];
-        match disk.read_at(place(block), &mut bytes) {
-            Ok(()) => {
-                let Some(header) = Header::parse(&bytes) else { continue };
-                last = last.max(header.number);
-                // Without its head, an entry is none.
-                if header.index > 0 || !header.is_forgotten {
-                    headers.push((header.number, header.index, block));
-                }
-            }
-            Err(_) => failures += 1,
-        }
-    }
-    if last >= NUMBER_MAX / 2 {
-        // No file that was written here comes near it.
-        return (0, failures + 1);
-    }
-    headers.sort_unstable();
-    // Of two blocks that claim the same place, the first one is as good.
-    headers.dedup_by_key(|(number, index, _)| (*number, *index));
-    for group in headers.chunk_by(|one, other| one.0 == other.0) {
-        let is_whole = group.iter().zip(0..).all(|((_, at, _), place)| *at == place);
-        if !is_whole {
-            continue;
-        }
-        let blocks: Vec<u32> = group.iter().map(|(_, _, block)| *block).collect();
-        let head = read_head(&**disk, blocks[0], group[0].0);
-        if let Some((head, head_bytes)) = head
-            && blocks_of(head.size, head_bytes) == Some(blocks.len())
-        {
-            pool.claim(&blocks);
-            let blocks = Blocks::new(blocks, Arc::clone(pool));
-            index.insert(Arc::new(Entry::new(head, head_bytes, group[0].0, blocks)));
-        }
-    }
-    (last, failures)
-}
-
-fn read_head(disk: &dyn Disk, block: u32, number: u64) -> Option<(Head, usize)> {
-    let mut bytes = vec![0; CACHE_BLOCK_BYTES];
-    disk.read_at(place(block), &mut bytes).ok()?;
-    Head::parse(block::payload(&bytes, number, 0)?)
 }

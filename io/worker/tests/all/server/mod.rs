@@ -4,6 +4,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "what was not waited for fails the test")]
 
 mod bad_input;
+mod cache;
 mod channel;
 mod egress;
 mod forward;
@@ -56,6 +57,7 @@ const BLOCKS: &[&str] = &[
     "channel",
     "kv",
     "udp",
+    "cache",
 ];
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(20);
@@ -313,6 +315,8 @@ pub fn component(name: &str) -> PathBuf {
                 "token",
                 "-p",
                 "live-page",
+                "-p",
+                "cache-tests",
             ])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+mod changes;
+mod joined;
+
 use std::sync::{Arc, Mutex};
 
 use netserv_model::ModuleName;
@@ -7,8 +10,9 @@ use super::block::PAYLOAD_BYTES;
 use super::*;
 use crate::storage::StoreFile;
 use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MAX, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX,
-    CACHE_WRITERS_MAX,
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MAX, CACHE_JOINED_MAX, CACHE_KEY_BYTES_MAX,
+    CACHE_LISTED_MAX, CACHE_META_BYTES_MAX, CACHE_PURGE_STEP, CACHE_RECENT_BLOCKS, CACHE_STALL_TIME_MAX,
+    CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX, CACHE_WRITERS_MAX,
 };
 use crate::storage::testing::Memory;
 
@@ -34,8 +38,8 @@ fn what_was_put_is_returned_whole_and_in_parts() {
 #[test]
 fn what_is_known_of_an_entry_comes_back() {
     let (_, share) = cache();
-    let meta = Meta { content_type: "text/html".into(), etag: "\"1\"".into(), max_age: 60 };
-    Writer::begin(&share, "k", meta, 1000).unwrap().finish().unwrap();
+    let details = Details { content_type: "text/html".into(), etag: "\"1\"".into(), max_age: 60, ..Details::default() };
+    Writer::alone(&share, "k", details, 1000).unwrap().finish().unwrap();
     let entry = share.stat("k").unwrap();
     assert_eq!((entry.content_type(), entry.etag(), entry.max_age()), ("text/html", "\"1\"", 60));
     assert_eq!((entry.age(1030), entry.age(999)), (30, 0));
@@ -44,15 +48,15 @@ fn what_is_known_of_an_entry_comes_back() {
 #[test]
 fn names_are_bounded() {
     let (_, share) = cache();
-    let put = |key: &str, meta: Meta| Writer::begin(&share, key, meta, 0).map(drop);
-    let long = "x".repeat(CACHE_META_BYTES_MAX + 1);
-    assert!(matches!(put("", Meta::default()), Err(CacheError::Invalid)));
-    assert!(put(&"k".repeat(CACHE_KEY_BYTES_MAX), Meta::default()).is_ok());
-    assert!(matches!(put(&"k".repeat(CACHE_KEY_BYTES_MAX + 1), Meta::default()), Err(CacheError::Invalid)));
-    let content_type = Meta { content_type: long.clone(), ..Meta::default() };
-    let etag = Meta { etag: long, ..Meta::default() };
-    for meta in [content_type, etag] {
-        assert!(matches!(put("k", meta), Err(CacheError::Invalid)));
+    let put = |key: &str, details: Details| Writer::alone(&share, key, details, 0).map(drop);
+    let long = "x".repeat(CACHE_TEXT_BYTES_MAX + 1);
+    assert!(matches!(put("", Details::default()), Err(CacheError::Invalid)));
+    assert!(put(&"k".repeat(CACHE_KEY_BYTES_MAX), Details::default()).is_ok());
+    assert!(matches!(put(&"k".repeat(CACHE_KEY_BYTES_MAX + 1), Details::default()), Err(CacheError::Invalid)));
+    let content_type = Details { content_type: long.clone(), ..Details::default() };
+    let etag = Details { etag: long, ..Details::default() };
+    for details in [content_type, etag] {
+        assert!(matches!(put("k", details), Err(CacheError::Invalid)));
     }
 }
 
@@ -74,7 +78,7 @@ fn the_least_recently_used_gives_way() {
 fn an_entry_over_the_share_is_refused_and_leaves_no_block_behind() {
     let (_, share) = cache();
     for _ in 0..3 {
-        let mut writer = Writer::begin(&share, "big", Meta::default(), 0).unwrap();
+        let mut writer = Writer::alone(&share, "big", Details::default(), 0).unwrap();
         let mut written = 0;
         let error = loop {
             match writer.write(&body(10_000)) {
@@ -94,7 +98,7 @@ fn an_entry_over_the_share_is_refused_and_leaves_no_block_behind() {
 fn an_entry_appears_when_it_is_finished_and_replaces_the_one_before() {
     let (_, share) = cache();
     put(&share, "k", b"old");
-    let mut writer = Writer::begin(&share, "k", Meta::default(), 0).unwrap();
+    let mut writer = Writer::alone(&share, "k", Details::default(), 0).unwrap();
     writer.write(b"new").unwrap();
     assert_eq!(value(&share, "k").as_deref(), Some("old"));
     drop(writer);
@@ -125,10 +129,10 @@ fn writers_are_bounded() {
     let cache = Cache::open(Memory::new(CACHE_BLOCK_BYTES * 80)).unwrap();
     let share = Arc::new(cache.share(&name("a")));
     let writers: Vec<Writer> =
-        (0..CACHE_WRITERS_MAX).map(|_| Writer::begin(&share, "k", Meta::default(), 0).unwrap()).collect();
-    assert!(matches!(Writer::begin(&share, "k", Meta::default(), 0), Err(CacheError::Busy)));
+        (0..CACHE_WRITERS_MAX).map(|_| Writer::alone(&share, "k", Details::default(), 0).unwrap()).collect();
+    assert!(matches!(Writer::alone(&share, "k", Details::default(), 0), Err(CacheError::Busy)));
     drop(writers);
-    assert!(Writer::begin(&share, "k", Meta::default(), 0).is_ok());
+    assert!(Writer::alone(&share, "k", Details::default(), 0).is_ok());
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn entries_are_found_again_and_those_that_are_gone_are_not() {
     put(&share, "replaced", b"2");
     put(&share, "removed", b"3");
     assert!(share.remove("removed"));
-    let mut writer = Writer::begin(&share, "unfinished", Meta::default(), 0).unwrap();
+    let mut writer = Writer::alone(&share, "unfinished", Details::default(), 0).unwrap();
     writer.write(&big).unwrap();
     let again = share_of(&disk.copy());
     assert_eq!(read(&again, &again.get("big").unwrap(), 0, usize::MAX), big);
@@ -221,10 +225,10 @@ fn a_disk_that_fails_costs_entries_and_is_counted() {
     let share = share_of(&disk);
     put(&share, "k", b"x");
     disk.break_after(Some(0));
-    let mut writer = Writer::begin(&share, "l", Meta::default(), 0).unwrap();
+    let mut writer = Writer::alone(&share, "l", Details::default(), 0).unwrap();
     assert!(matches!(writer.write(&body(3 * PAYLOAD_BYTES)), Err(CacheError::Disk(_))));
     assert!(writer.finish().is_err());
-    assert!(matches!(Writer::begin(&share, "l", Meta::default(), 0).unwrap().finish(), Err(CacheError::Disk(_))));
+    assert!(matches!(Writer::alone(&share, "l", Details::default(), 0).unwrap().finish(), Err(CacheError::Disk(_))));
     assert!(share.remove("k"));
     assert_eq!(share.failures(), 3);
     disk.break_after(None);
@@ -313,12 +317,12 @@ fn what_is_known_of_entries_is_bounded() {
     let disk = StoreFile::in_memory(256 << 20).unwrap();
     let cache = Cache::open(disk).unwrap();
     let (a, b) = (Arc::new(cache.share(&name("a"))), Arc::new(cache.share(&name("b"))));
-    let text = || "x".repeat(CACHE_META_BYTES_MAX);
-    let meta = || Meta { content_type: text(), etag: text(), max_age: 0 };
+    let text = || "x".repeat(CACHE_TEXT_BYTES_MAX);
+    let details = || Details { content_type: text(), etag: text(), max_age: 0, ..Details::default() };
     put(&b, "of b", b"x");
     let key = |number: u32| format!("{number:0>width$}", width = CACHE_KEY_BYTES_MAX);
     for number in 0..5000 {
-        Writer::begin(&a, &key(number), meta(), 0).unwrap().finish().unwrap();
+        Writer::alone(&a, &key(number), details(), 0).unwrap().finish().unwrap();
     }
     let one = a.stat(&key(4999)).unwrap().cost();
     let left = (0..5000).filter(|number| a.stat(&key(*number)).is_some()).count() as u64;
@@ -346,7 +350,7 @@ fn body(size: usize) -> Vec<u8> {
 }
 
 fn put(share: &Arc<Share>, key: &str, body: &[u8]) {
-    let mut writer = Writer::begin(share, key, Meta::default(), 0).unwrap();
+    let mut writer = Writer::alone(share, key, Details::default(), 0).unwrap();
     body.chunks(10_000).for_each(|part| writer.write(part).unwrap());
     writer.finish().unwrap();
 }
@@ -379,4 +383,9 @@ fn read(share: &Share, entry: &Entry, mut offset: u64, mut length: usize) -> Vec
         bytes.extend(part);
     }
     bytes
+}
+
+fn roomy() -> Arc<Share> {
+    let cache = Cache::open(StoreFile::in_memory(64 << 20).unwrap()).unwrap();
+    Arc::new(cache.share(&name("a")))
 }

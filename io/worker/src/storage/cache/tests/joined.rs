@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entries that are read while they are written.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn one_who_wants_a_key_writes_and_the_others_join() {
+    let (cache, share) = cache();
+    let other = Arc::new(cache.share(&name("b")));
+    // As of another instance or version of the module.
+    let again = Arc::new(cache.share(&name("a")));
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    drop(written(other.open_or_join("k", 0).unwrap()));
+    drop(written(share.open_or_join("l", 0).unwrap()));
+    let joined = joined(again.open_or_join("k", 0).unwrap());
+    writer.begin(lasting(60), Some(4), 0).unwrap();
+    assert!(matches!(writer.begin(lasting(60), None, 0), Err(CacheError::Invalid)));
+    writer.write(b"body").unwrap();
+    writer.finish().unwrap();
+    let Piece::Whole(entry) = joined.piece(0, 10).unwrap() else { panic!("it is whole") };
+    assert_eq!(read(&share, &entry, 0, 10), b"body");
+    let Opened::Entry(entry) = again.open_or_join("k", 59).unwrap() else { panic!("it is fresh") };
+    assert_eq!(entry.size(), 4);
+    // It is stale, and still there until another one comes in its place.
+    let writer = written(again.open_or_join("k", 60).unwrap());
+    assert_eq!(value(&share, "k").as_deref(), Some("body"));
+    drop(writer);
+    assert!(share.update("k", &lasting(60), 60).unwrap());
+    assert!(matches!(share.open_or_join("k", 60).unwrap(), Opened::Entry(_)));
+    for key in ["", &"k".repeat(CACHE_KEY_BYTES_MAX + 1)] {
+        assert!(matches!(share.open_or_join(key, 0), Err(CacheError::Invalid)));
+    }
+}
+
+/// Goal: readers get each byte as soon as it is written, from memory or from disk, wherever they are. Method: every reader
+/// reads at other places after each write.
+#[test]
+fn bytes_are_the_same_wherever_they_come_from() {
+    for meta in [0, PAYLOAD_BYTES - 200, CACHE_META_BYTES_MAX] {
+        let share = roomy();
+        let whole = body((CACHE_RECENT_BLOCKS + 20) * PAYLOAD_BYTES + 77);
+        let mut writer = written(share.open_or_join("k", 0).unwrap());
+        let joined = joined(share.open_or_join("k", 0).unwrap());
+        writer.begin(Details { meta: vec![1; meta], ..Details::default() }, None, 0).unwrap();
+        let (mut there, mut from_disk) = (0, 0);
+        for part in whole.chunks(9_999) {
+            assert!(matches!(joined.piece(there as u64, 1).unwrap(), Piece::Nothing));
+            writer.write(part).unwrap();
+            there += part.len();
+            for offset in [0, 1, 300, PAYLOAD_BYTES, there / 2, there - 1] {
+                let bytes = match joined.piece(offset as u64, 5000).unwrap() {
+                    Piece::Bytes(bytes) => bytes.to_vec(),
+                    Piece::OnDisk => {
+                        from_disk += 1;
+                        joined.read(offset as u64, 5000).unwrap()
+                    }
+                    Piece::Nothing | Piece::Whole(_) => vec![],
+                };
+                if offset < there {
+                    assert!(
+                        !bytes.is_empty() && bytes.len() <= 5000 && whole[offset..there].starts_with(&bytes),
+                        "{offset}"
+                    );
+                }
+            }
+        }
+        assert!(from_disk > 10, "{from_disk}");
+        writer.finish().unwrap();
+        assert!(read(&share, &share.get("k").unwrap(), 0, usize::MAX) == whole);
+        assert_eq!(share.failures(), 0);
+    }
+}
+
+#[test]
+fn what_a_writer_keeps_in_memory_is_bounded() {
+    let share = roomy();
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    let joined = joined(share.open_or_join("k", 0).unwrap());
+    writer.begin(Details::default(), None, 0).unwrap();
+    writer.write(&body(100 * PAYLOAD_BYTES)).unwrap();
+    let blocks = 1..100_u64;
+    let in_memory = blocks.filter(|block| !matches!(joined.piece(block * PAYLOAD_BYTES as u64, 1), Ok(Piece::OnDisk)));
+    assert_eq!(in_memory.count(), CACHE_RECENT_BLOCKS);
+}
+
+#[test]
+fn readers_of_one_entry_are_bounded() {
+    let (_, share) = cache();
+    let writer = written(share.open_or_join("k", 0).unwrap());
+    let mut readers: Vec<_> = (0..CACHE_JOINED_MAX).map(|_| joined(share.open_or_join("k", 0).unwrap())).collect();
+    assert!(matches!(share.open_or_join("k", 0), Err(CacheError::Crowded)));
+    readers.pop();
+    drop(joined(share.open_or_join("k", 0).unwrap()));
+    drop(writer);
+    assert!(readers.iter().all(|reader| matches!(reader.failure(), Some(CacheError::Abandoned))));
+    drop(written(share.open_or_join("k", 0).unwrap()));
+}
+
+#[test]
+fn a_writer_keeps_what_it_promised_or_fails() {
+    let (_, share) = cache();
+    let begin = |size| {
+        let mut writer = share.put("k").unwrap();
+        let joined = joined(share.open_or_join("k", 0).unwrap());
+        writer.begin(lasting(1), size, 0).unwrap();
+        (writer, joined)
+    };
+    let (mut writer, reader) = begin(Some(3));
+    assert!(matches!(writer.write(b"four"), Err(CacheError::Invalid)) && writer.has_failed());
+    assert!(matches!(writer.finish(), Err(CacheError::Invalid)));
+    assert!(matches!(reader.piece(0, 1), Err(CacheError::Invalid)));
+    let (mut writer, reader) = begin(Some(3));
+    writer.write(b"tw").unwrap();
+    assert!(matches!(writer.finish(), Err(CacheError::Invalid)));
+    assert!(matches!(reader.failure(), Some(CacheError::Invalid)));
+    let writer = share.put("k").unwrap();
+    assert!(matches!(writer.finish(), Err(CacheError::Invalid)), "it was never begun");
+    assert!(share.stat("k").is_none());
+    let (writer, _) = begin(Some(0));
+    writer.finish().unwrap();
+    assert_eq!(share.stat("k").unwrap().size(), 0);
+}
+
+#[test]
+fn a_writer_that_does_nothing_is_given_up() {
+    let (_, share) = cache();
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    let mut reader = joined(share.open_or_join("k", 0).unwrap());
+    assert_eq!(reader.stall_time_max, CACHE_STALL_TIME_MAX);
+    reader.stall_time_max = Duration::from_millis(10);
+    writer.begin(lasting(1), None, 0).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    assert!(matches!(runtime.block_on(reader.next(0, 1)), Err(CacheError::Stalled)));
+    drop(written(share.open_or_join("k", 0).unwrap()));
+    assert!(writer.has_failed() && matches!(writer.write(b"x"), Err(CacheError::Stalled)));
+    assert!(matches!(writer.finish(), Err(CacheError::Stalled)));
+}
+
+#[test]
+fn readers_fail_when_the_disk_does_and_see_nothing_of_others_blocks() {
+    let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    let reader = joined(share.open_or_join("k", 0).unwrap());
+    writer.begin(lasting(1), None, 0).unwrap();
+    writer.write(&body(20 * PAYLOAD_BYTES)).unwrap();
+    assert!(matches!(reader.piece(PAYLOAD_BYTES as u64, 1).unwrap(), Piece::OnDisk));
+    disk.break_after(Some(0));
+    assert!(matches!(writer.write(&body(20 * PAYLOAD_BYTES)), Err(CacheError::Disk(_))));
+    drop(writer);
+    disk.break_after(None);
+    put(&share, "other", &vec![9; 25 * PAYLOAD_BYTES]);
+    assert!(reader.piece(0, 1).is_err() && reader.read(PAYLOAD_BYTES as u64, 1).is_err());
+    assert_eq!(share.failures(), 1, "that the blocks are another's by now is no failure");
+}
+
+#[test]
+fn what_is_purged_while_it_is_written_is_read_and_not_kept() {
+    let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    let tagged = || Details { tags: vec!["t".to_owned()], ..lasting(60) };
+    for (scope, details, is_kept) in [
+        (Scope::Prefix("k".to_owned()), lasting(60), false),
+        (Scope::Prefix("l".to_owned()), lasting(60), true),
+        (Scope::Tag("t".to_owned()), tagged(), false),
+        (Scope::Tag("u".to_owned()), tagged(), true),
+    ] {
+        let mut writer = written(share.open_or_join("k", 0).unwrap());
+        let reader = joined(share.open_or_join("k", 0).unwrap());
+        writer.begin(details, None, 0).unwrap();
+        while share.purge(scope.clone()).unwrap().step() {}
+        assert_eq!(matches!(share.open_or_join("k", 0).unwrap(), Opened::Joined(_)), is_kept, "{scope:?}");
+        writer.write(b"body").unwrap();
+        writer.finish().unwrap();
+        let Piece::Whole(entry) = reader.piece(0, 1).unwrap() else { panic!("it is whole") };
+        assert_eq!(read(&share, &entry, 0, 10), b"body");
+        assert_eq!((share.stat("k").is_some(), share_of(&disk.copy()).stat("k").is_some()), (is_kept, is_kept));
+        share.remove("k");
+    }
+    // What tags it will have is not known.
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    while share.purge(Scope::Tag("t".to_owned())).unwrap().step() {}
+    writer.begin(tagged(), None, 0).unwrap();
+    writer.finish().unwrap();
+    assert!(share.stat("k").is_none());
+}
+
+fn lasting(max_age: u64) -> Details {
+    Details { max_age, ..Details::default() }
+}
+
+fn written(opened: Opened) -> Writer {
+    match opened {
+        Opened::Writer(writer) => *writer,
+        Opened::Entry(_) => panic!("it is there"),
+        Opened::Joined(_) => panic!("another one writes it"),
+    }
+}
+
+fn joined(opened: Opened) -> Joined {
+    match opened {
+        Opened::Joined(joined) => joined,
+        Opened::Entry(_) => panic!("it is there"),
+        Opened::Writer(_) => panic!("nobody writes it"),
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Uses the cache as the path says, with the rest of the query as its argument.
+
+use netserv_server_sdk::bindings::imports::netserv::cache1_0_0::store as first;
+use netserv_server_sdk::cache::{self, Details, Opened, Range, Reader, Scope, Writer};
+use netserv_server_sdk::http::{HttpModule, Request, Response, read, write_all};
+use netserv_server_sdk::http_module;
+use netserv_server_sdk::wasi::clocks::monotonic_clock::subscribe_duration;
+
+struct Tests;
+
+impl HttpModule for Tests {
+    fn handle(request: Request) -> Response {
+        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        let text = match path {
+            "/first" => with_the_first(query),
+            "/slowly" => open(query, None, |writer| fill(writer, 20_000, 20, || {})),
+            "/trap" => open(query, None, |writer| fill(writer, 20_000, 20, || std::process::abort())),
+            "/part" => open(query, Some(Range { start: 150_000, length: Some(10) }), |_| "nothing is there".to_owned()),
+            "/update" => {
+                let details = Details { meta: vec![b'u'; 16_384], ..details() };
+                format!("{:?}", cache::update(query, &details))
+            }
+            "/list" => match cache::list(query, None, 10) {
+                Ok(listed) => listed.iter().map(|entry| format!("{} {}\n", entry.key, entry.size)).collect(),
+                Err(error) => format!("{error:?}"),
+            },
+            "/purge" => format!("{:?}", cache::purge(&Scope::Prefix(query.to_owned()))),
+            "/purge-tag" => format!("{:?}", cache::purge(&Scope::Tag(query.to_owned()))),
+            _ => return Response::text(404, "nothing here"),
+        };
+        Response::text(200, text)
+    }
+}
+
+fn details() -> Details {
+    Details {
+        content_type: "text/plain".into(),
+        etag: "\"1\"".into(),
+        max_age: 60,
+        meta: vec![],
+        tags: vec!["tag".into()],
+    }
+}
+
+/// Puts an entry by 1.0.0, and reads it by both versions.
+fn with_the_first(key: &str) -> String {
+    let put = || {
+        let writer = first::put(key, "text/plain", "", 60).ok()?;
+        write_all(&writer.body().ok()?, b"of the first version").ok()?;
+        first::Writer::finish(writer).ok()
+    };
+    if put().is_none() {
+        return "it cannot be put".to_owned();
+    }
+    let range = first::Range { start: 7, length: Some(5) };
+    let Ok(Some((entry, stream))) = first::get(key, Some(range)) else { return "it is not there".to_owned() };
+    let part = read(&stream).ok().flatten().unwrap_or_default();
+    let size = cache::stat(key).and_then(|entry| entry.size);
+    format!("{} {} {size:?} {}", entry.size, String::from_utf8_lossy(&part), first::remove(key))
+}
+
+/// Reads an entry, or writes it.
+fn open(key: &str, range: Option<Range>, write: impl FnOnce(Writer) -> String) -> String {
+    match cache::open_or_join(key) {
+        Ok(Opened::Writer(writer)) => write(writer),
+        Ok(Opened::Reader(reader)) => described(&reader, range),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+fn described(reader: &Reader, range: Option<Range>) -> String {
+    let Ok(stream) = reader.body(range) else { return "no stream".to_owned() };
+    let (mut length, mut sum) = (0, 0_u64);
+    let end = loop {
+        match read(&stream) {
+            Ok(Some(bytes)) => {
+                length += bytes.len();
+                sum += bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+            }
+            Ok(None) => break "ended".to_owned(),
+            Err(_) => break format!("{:?}", reader.failure()),
+        }
+    };
+    let entry = reader.entry();
+    format!("read {length} {sum} {end} of {:?}, {} beside it", entry.size, entry.details.meta.len())
+}
+
+/// Writes pieces of so many bytes, the first of zeros, the next of ones, and so on, with 20 ms between them.
+fn fill(writer: Writer, piece: usize, pieces: u8, in_the_middle: impl Fn()) -> String {
+    let Ok(stream) = writer.begin(&details(), None) else { return "it cannot be begun".to_owned() };
+    println!("begun");
+    for number in 0..pieces {
+        if write_all(&stream, &vec![number; piece]).is_err() {
+            return "it cannot be written".to_owned();
+        }
+        subscribe_duration(20_000_000).block();
+        if number == pieces / 2 {
+            in_the_middle();
+        }
+    }
+    drop(stream);
+    format!("wrote {:?}", Writer::finish(writer))
+}
+
+http_module!(Tests);
