@@ -13,7 +13,7 @@ use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::wait_until;
 use netserv_lab::node::{LabPackage, Part, workspace};
 use netserv_model::request::{ModuleStatus, Outcome};
-use netserv_model::{Flavour, RefusalKind};
+use netserv_model::{Flavour, Refusal, RefusalKind};
 
 /// The innocent user's echo is asked every 10 ms, from beginning to end.
 const INNOCENT_PORT: u16 = 44444;
@@ -69,8 +69,14 @@ fn bundles_that_fail_while_they_start() {
         let (package, url) = bad(&net, behaviour, "start");
         let refusal = common::refusal(&net.setup(&package, &url, &filter(&net)));
         assert!(kinds.contains(&refusal.kind), "{behaviour}: {refusal}");
+        assert!(behaviour != "throw" || is_in_its_code(&refusal), "{behaviour}: {refusal:?}");
     }
     assert_unhurt(&mut net);
+}
+
+/// The first line of what is known of a failure is a method of the bundle's own.
+fn is_in_its_code(refusal: &Refusal) -> bool {
+    refusal.context.first().is_some_and(|line| line.starts_with("in org.netserv.samples.bad."))
 }
 
 fn bundles_that_fail_on_packets(driver: Driver) {
@@ -92,6 +98,8 @@ fn bundles_that_fail_on_packets(driver: Driver) {
         let failure = run_until_it_fails(&net, behaviour);
         let kind = failure.last_failure.as_ref().map(|refusal| refusal.kind);
         assert!(kind.is_some_and(|kind| kinds.contains(&kind)), "{behaviour}: {failure:?}");
+        let said = failure.last_failure.as_ref().is_some_and(is_in_its_code);
+        assert!(said || !["throw", "error", "stack"].contains(&behaviour), "{behaviour}: {failure:?}");
     }
     assert_unhurt(&mut net);
 }

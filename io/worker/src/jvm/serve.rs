@@ -377,10 +377,10 @@ impl Worker {
         };
         let last = self.outbox.renew_log(*slot);
         self.control.send_log(Some(*slot), last);
+        let kept = self.kept.remove(slot).filter(|(name, _)| *name == module.name);
         let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
         match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
             Ok(jar) => {
-                let kept = self.kept.remove(slot).filter(|(name, _)| *name == module.name);
                 let control = control::open(kept.map(|(_, messages)| messages).unwrap_or_default());
                 self.ports.insert(*slot, control);
                 let state_schema = *state_schema;

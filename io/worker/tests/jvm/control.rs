@@ -34,7 +34,9 @@ fn a_bundle_is_told_and_tells() {
     assert_eq!(bench.tell("throw", 10, b"as it is told"), TellVerdict::Taken);
     let FromWorker::Failed { slot: SLOT, refusal } = bench.frame() else { panic!("it fails") };
     assert_eq!(refusal.kind, RefusalKind::Trapped);
-    assert!(refusal.detail.contains("as it is told"), "{refusal}");
+    let first = refusal.context.first().map_or("", String::as_str);
+    assert!(first.starts_with("in odd.Odd.told:"), "{refusal:?}");
+    assert_eq!(refusal.detail, format!("java.lang.IllegalStateException: as it is told {first}"));
     assert_eq!(bench.tell("a", 11, b""), TellVerdict::NotLoaded);
     // What was kept is the next load's of that name alone, and goes with it.
     bench.node.send(&kept("other", vec![message("a", 1, b"")]), None);

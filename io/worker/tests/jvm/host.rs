@@ -208,5 +208,9 @@ fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     assert_eq!(found, names.into_iter().zip(kinds).collect::<Vec<_>>(), "{text}");
     let passed: Vec<_> = reports.iter().map(|one| one["passed"].as_bool().unwrap()).collect();
     assert_eq!(passed, [true, false, false, false, false, false, true], "{text}");
+    let context = |index: usize| reports[index]["failure"]["context"][0].as_str().unwrap_or_default().to_owned();
+    assert!(context(2).starts_with("in odd.Odd."), "{text}");
+    assert!(context(3).starts_with("in odd.Odd."), "{text}");
+    assert!(context(5).starts_with("in odd.Odd.hang"), "{text}");
     assert!(reports[4]["failure"]["detail"].as_str().unwrap().contains("with code 3"), "{text}");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Java side that breaks the rules.
 
-use netserv_model::RefusalKind;
+use netserv_model::limits::CONTEXT_LINE_BYTES_MAX;
+use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_wire::container::ring::Answer;
 
@@ -60,6 +61,8 @@ fn nothing_that_java_hands_over_ends_the_worker() {
     let kinds: Vec<_> = refusals.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, [RefusalKind::NodeFailed; 3]);
     assert!(refusals[2].detail.contains("`no-such-kind`: a b\\u{1b}[31m\u{fffd}"), "{}", refusals[2].detail);
+    let lengths = |refusal: &Refusal| refusal.context.iter().map(String::len).collect::<Vec<_>>();
+    assert_eq!(refusals.iter().map(lengths).collect::<Vec<_>>(), [vec![], vec![CONTEXT_LINE_BYTES_MAX, 3], vec![]]);
     assert_eq!(stats[0].0, Default::default());
     assert_eq!((stats[1].0.seen, stats[1].0.injected), (1, u64::MAX));
     let names: Vec<_> = stats[1].1.iter().map(|(name, value)| (name.len(), *value)).collect();

@@ -77,7 +77,7 @@ fn a_module_gets_what_its_frame_says() {
 #[test]
 fn refusals_are_told() {
     let mut worker = Worker::start();
-    let refusal = Refusal::new(RefusalKind::BadCode, "no bundle");
+    let refusal = Refusal::new(RefusalKind::BadCode, "no bundle").with_context(["in a.B.c:1"]);
     assert_eq!(worker.load_with(4, "refused", b""), FromWorker::Failed { slot: ModuleSlot(4), refusal });
     let answer = worker.node.load_file(5, "null", None, ModuleLimits::default());
     let FromWorker::Failed { slot, refusal } = answer else { panic!("a refusal") };

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use jni_sys::{JNIEnv, JNINativeMethod, jclass, jint, jlong, jlongArray, jobjectArray, jstring};
 use netserv_model::effect::ModuleSlot;
-use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_model::limits::{CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
@@ -32,7 +32,7 @@ pub(super) fn register(env: Env, class: jclass, outbox: &'static Outbox) -> Resu
     let natives = [
         method(c"ready", c"(Ljava/lang/String;)V", ready as *mut c_void),
         method(c"loaded", c"(I)V", loaded as *mut c_void),
-        method(c"failed", c"(ILjava/lang/String;Ljava/lang/String;)V", failed as *mut c_void),
+        method(c"failed", c"(ILjava/lang/String;Ljava/lang/String;[Ljava/lang/String;)V", failed as *mut c_void),
         method(c"log", c"(IILjava/lang/String;)V", log_line as *mut c_void),
         method(c"stats", c"(I[J[Ljava/lang/String;[J)V", stats as *mut c_void),
         method(c"statsDone", c"()V", stats_done as *mut c_void),
@@ -62,13 +62,22 @@ unsafe extern "system" fn loaded(_: *mut JNIEnv, _: jclass, slot: jint) {
     with_slot(slot, FromJava::Loaded);
 }
 
-unsafe extern "system" fn failed(env: *mut JNIEnv, _: jclass, slot: jint, kind: jstring, detail: jstring) {
-    // SAFETY: as in `ready`.
-    let (kind, detail) = unsafe {
+unsafe extern "system" fn failed(
+    env: *mut JNIEnv,
+    _: jclass,
+    slot: jint,
+    kind: jstring,
+    detail: jstring,
+    context: jobjectArray,
+) {
+    // SAFETY: the JVM passes this thread's environment, strings or null, and a `String[]` or null.
+    let (kind, detail, context) = unsafe {
         let env = Env::new(env);
-        (env.text(kind, KIND_UNITS_MAX), env.text(detail, DETAIL_UNITS_MAX))
+        let context = env.texts(context, CONTEXT_LINES_MAX, CONTEXT_LINE_BYTES_MAX);
+        (env.text(kind, KIND_UNITS_MAX), env.text(detail, DETAIL_UNITS_MAX), context)
     };
-    with_slot(slot, |slot| FromJava::Failed(slot, refusal(&kind, &detail)));
+    let context: Vec<String> = context.into_iter().filter(|line| !line.is_empty()).collect();
+    with_slot(slot, |slot| FromJava::Failed(slot, refusal(&kind, &detail).with_context(context)));
 }
 
 unsafe extern "system" fn log_line(env: *mut JNIEnv, _: jclass, slot: jint, level: jint, text: jstring) {

@@ -33,7 +33,7 @@ public final class Bridge {
 
     static native void ready(String engine);
     static native void loaded(int slot);
-    static native void failed(int slot, String kind, String detail);
+    static native void failed(int slot, String kind, String detail, String[] context);
     static native void log(int slot, int level, String text);
     static native void stats(int slot, long[] counts, String[] names, long[] values);
     static native void statsDone();
@@ -121,7 +121,7 @@ public final class Bridge {
             }
             case "example.org/reports" -> {
                 for (int report = 0; report < 10_000; report++) {
-                    failed(slot, "trapped", "report " + report);
+                    failed(slot, "trapped", "report " + report, null);
                 }
             }
             default -> verdict(at, 3, slot);
@@ -145,15 +145,15 @@ public final class Bridge {
         String huge = "x".repeat(1_000_000);
         for (int slot : new int[] {-2, 64, 255, 256, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
             loaded(slot);
-            failed(slot, "trapped", "of no slot");
+            failed(slot, "trapped", "of no slot", null);
             stats(slot, new long[5], new String[0], new long[0]);
             log(slot, slot, "line of no slot");
         }
         ready(null);
         ready(huge);
-        failed(1, null, null);
-        failed(1, huge, huge);
-        failed(1, "no-such-kind", "a\nb\u001b[31m\ud800");
+        failed(1, null, null, null);
+        failed(1, huge, huge, new String[] {null, huge, "a\nb"});
+        failed(1, "no-such-kind", "a\nb\u001b[31m\ud800", new String[100_000]);
         log(1, 0, null);
         log(1, -7, huge);
         stats(1, null, null, null);
@@ -192,7 +192,7 @@ public final class Bridge {
             int schema, String[] blocks, long control) {
         names[slot] = name.equals(NULL) ? NULL : name;
         if (name.equals("example.org/refused")) {
-            failed(slot, "bad-code", "no bundle");
+            failed(slot, "bad-code", "no bundle", new String[] {"in a.B.c:1"});
         } else if (name.equals("example.org/told")) {
             log(slot, 2, version + " " + jar + " " + Arrays.toString(properties) + " " + Arrays.toString(limits) + " "
                     + schema);

@@ -51,8 +51,8 @@ public final class Bridge {
             }
 
             @Override
-            public void failed(int slot, String refusalKind, String detail) {
-                Bridge.failed(slot, refusalKind, detail);
+            public void failed(int slot, String refusalKind, String detail, String[] context) {
+                Bridge.failed(slot, refusalKind, detail, context);
             }
 
             @Override
@@ -173,7 +173,7 @@ public final class Bridge {
 
     private static native void loaded(int slot);
 
-    private static native void failed(int slot, String refusalKind, String detail);
+    private static native void failed(int slot, String refusalKind, String detail, String[] context);
 
     private static native void log(int slot, int level, String text);
 

@@ -11,13 +11,15 @@ import org.osgi.framework.SynchronousBundleListener;
 final class BundleWatch implements SynchronousBundleListener {
     private final ModuleIndex modules;
     private final LifeCycle lifeCycle;
+    private final Native node;
     private final Restart restart;
     private final Log log;
     private volatile boolean isEnding;
 
-    BundleWatch(ModuleIndex modules, LifeCycle lifeCycle, Restart restart, Log log) {
+    BundleWatch(ModuleIndex modules, LifeCycle lifeCycle, Native node, Restart restart, Log log) {
         this.modules = modules;
         this.lifeCycle = lifeCycle;
+        this.node = node;
         this.restart = restart;
         this.log = log;
     }
@@ -35,11 +37,25 @@ final class BundleWatch implements SynchronousBundleListener {
             case BundleEvent.STOPPED -> stopped(bundle);
             case BundleEvent.STOPPING -> {
                 if (bundle.getBundleId() == 0 && !isEnding) {
-                    restart.now("a module stopped the OSGi framework");
+                    frameworkStops();
                 }
             }
             default -> { }
         }
+    }
+
+    /** Says which module stopped the framework, which it does on a thread that whoever asks for it makes. */
+    private void frameworkStops() {
+        Thread thread = Thread.currentThread();
+        for (Module module : modules.all()) {
+            if (module.threads().isOwn(thread)) {
+                String what = "stopped the OSGi framework";
+                node.log(module.slot(), 0, what);
+                node.failed(module.slot(), new Refusal(Refusal.TRAPPED, "the module " + what));
+                restart.now("module " + module + " " + what);
+            }
+        }
+        restart.now("a module stopped the OSGi framework");
     }
 
     private void installed(Bundle bundle, Module by) {

@@ -29,7 +29,8 @@ final class ExitWatch extends Thread {
             if (module != null) {
                 String what = "called System.exit on thread " + entry.getKey().getName();
                 node.log(module.slot(), 0, what);
-                node.failed(module.slot(), Refusal.TRAPPED, "the module " + what);
+                node.failed(module.slot(),
+                        new Refusal(Refusal.TRAPPED, "the module " + what, Text.frames(entry.getValue())));
                 restart.now("module " + module + " " + what);
             }
         }

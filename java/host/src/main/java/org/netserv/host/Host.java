@@ -48,7 +48,7 @@ final class Host {
         Installer installer = new Installer(framework, modules, bundles, log);
         KvStates kv = new KvStates(new File(folders.store(), "kv"));
         lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
-        watch = new BundleWatch(modules, lifeCycle, restart, log);
+        watch = new BundleWatch(modules, lifeCycle, node, restart, log);
         framework.context().addBundleListener(watch);
         SharedBlocks shared = new SharedBlocks(folders.store(), log);
         new ModuleServices(framework.context(), modules, shared, log).open();
@@ -98,7 +98,7 @@ final class Host {
             Set<String> blocks, long control) {
         if (slot < 0 || slot >= Limits.MODULES_MAX) {
             ControlNative.close(control);
-            node.failed(slot, Refusal.NODE_FAILED, "there is no module slot " + slot);
+            node.failed(slot, new Refusal(Refusal.NODE_FAILED, "there is no module slot " + slot));
             return;
         }
         Map<String, String> properties = new TreeMap<>();

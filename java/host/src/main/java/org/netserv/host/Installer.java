@@ -103,7 +103,7 @@ final class Installer {
         try {
             module.threads().run("stop", millisMax(module), () -> active.forEach(bundle -> stop(module, bundle)));
         } catch (Refusal noThread) {
-            throw new ModuleThreads.Late(noThread.getMessage(), false);
+            throw new ModuleThreads.Late(noThread.getMessage(), List.of(), false);
         }
     }
 

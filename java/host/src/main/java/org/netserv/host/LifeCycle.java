@@ -39,7 +39,7 @@ final class LifeCycle implements Runnable {
     /** Queues a load. */
     void load(Module.Order order) {
         if (!commands.offer(() -> doLoad(order))) {
-            node.failed(order.slot(), Refusal.NODE_FAILED, "the worker has too much to do");
+            node.failed(order.slot(), new Refusal(Refusal.NODE_FAILED, "the worker has too much to do"));
             ControlNative.close(order.control());
             Installer.delete(order.jar(), log);
         }
@@ -122,7 +122,7 @@ final class LifeCycle implements Runnable {
             refuse(module, refusal);
             return;
         } catch (ModuleThreads.Late late) {
-            node.failed(module.slot(), Refusal.STALLED, late.getMessage());
+            node.failed(module.slot(), late.refusal());
             late(module, late);
             withdraw(module);
             return;
@@ -145,7 +145,7 @@ final class LifeCycle implements Runnable {
                 node.loaded(module.slot());
                 module.moduleControl().begin();
             } else {
-                node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+                node.failed(module.slot(), refusal);
             }
         }
     }
@@ -183,13 +183,13 @@ final class LifeCycle implements Runnable {
             failed(module, refusal);
         } catch (ModuleThreads.Late late) {
             dispatcher.remove(module.slot());
-            failed(module, new Refusal(Refusal.STALLED, late.getMessage()));
+            failed(module, late.refusal());
             late(module, late);
         }
     }
 
     private void refuse(Module module, Refusal refusal) {
-        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+        node.failed(module.slot(), refusal);
         withdraw(module);
     }
 
@@ -208,7 +208,7 @@ final class LifeCycle implements Runnable {
         module.moduleControl().close();
         synchronized (answers) {
             if (!module.failsEarly(refusal)) {
-                node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+                node.failed(module.slot(), refusal);
             }
         }
         submit(() -> discard(module, false));

@@ -35,8 +35,10 @@ final class Limits {
     static final int MISSING_NAMED_MAX = 16;
     /** Characters of a refusal's detail. */
     static final int DETAIL_CHARS_MAX = 2000;
-    /** Frames of a stack trace that a refusal or a log line shows. */
+    /** Frames of a stack trace that a log line shows. */
     static final int STACK_FRAMES_SHOWN = 6;
+    /** Lines of a refusal's context. */
+    static final int CONTEXT_LINES_MAX = 16;
     /** Causes of something thrown that are looked at. */
     static final int CAUSES_SEEN = 16;
     /** Commands of the node that wait. */

@@ -40,10 +40,11 @@ final class ModuleThreads {
         if (lent.isDoneWithin(millisMax)) {
             return lent.thrown;
         }
-        String where = lent.where();
+        List<String> where = Text.frames(lent.getStackTrace());
         lent.interrupt();
         boolean ended = lent.isDoneWithin(Limits.THREADS_END_MILLIS);
-        throw new Late(what + " took more than " + millisMax + " ms" + where, ended);
+        String first = where.isEmpty() ? "" : ", " + where.get(0);
+        throw new Late(what + " took more than " + millisMax + " ms" + first, where, ended);
     }
 
     /** Returns the threads that are alive and belong to the module. */
@@ -108,7 +109,8 @@ final class ModuleThreads {
         return loader == null || loader == ModuleThreads.class.getClassLoader();
     }
 
-    private boolean isOwn(Thread thread) {
+    /** Returns whether a thread is of the module's. */
+    boolean isOwn(Thread thread) {
         for (ThreadGroup at = thread.getThreadGroup(); at != null; at = at.getParent()) {
             if (at == group) {
                 return true;
@@ -123,11 +125,18 @@ final class ModuleThreads {
     static final class Late extends Exception {
         private static final long serialVersionUID = 1L;
 
+        private final transient List<String> where;
         private final boolean ended;
 
-        Late(String message, boolean ended) {
+        Late(String message, List<String> where, boolean ended) {
             super(message, null, false, false);
+            this.where = where;
             this.ended = ended;
+        }
+
+        /** Returns the refusal of a module that is late. */
+        Refusal refusal() {
+            return new Refusal(Refusal.STALLED, getMessage(), where);
         }
 
         boolean ended() {
@@ -164,11 +173,6 @@ final class ModuleThreads {
                 currentThread().interrupt();
                 return false;
             }
-        }
-
-        String where() {
-            StackTraceElement[] trace = getStackTrace();
-            return trace.length == 0 ? "" : ", in " + trace[0].getClassName() + "." + trace[0].getMethodName();
         }
     }
 

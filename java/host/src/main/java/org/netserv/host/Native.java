@@ -9,8 +9,13 @@ interface Native {
     /** Says that a module is loaded. */
     void loaded(int slot);
 
+    /** Says that a module was not loaded, or is gone; why, and where in its code. */
+    void failed(int slot, String refusalKind, String detail, String[] context);
+
     /** Says that a module was not loaded, or is gone. */
-    void failed(int slot, String refusalKind, String detail);
+    default void failed(int slot, Refusal refusal) {
+        failed(slot, refusal.kind(), refusal.getMessage(), refusal.context().toArray(String[]::new));
+    }
 
     /** Hands a log line over; slot -1 is the host. Levels count from 0, error, to 3, debug. */
     void log(int slot, int level, String text);

@@ -2,6 +2,7 @@
 package org.netserv.host;
 
 import java.net.BindException;
+import java.util.List;
 
 /** Says why a module is not loaded, with the node's word for it. */
 final class Refusal extends Exception {
@@ -21,15 +22,22 @@ final class Refusal extends Exception {
     private static final long serialVersionUID = 1L;
 
     private final String kind;
+    private final transient List<String> context;
     private final boolean isAddressInUse;
 
     Refusal(String kind, String detail) {
-        this(kind, detail, false);
+        this(kind, detail, List.of());
     }
 
-    private Refusal(String kind, String detail, boolean isAddressInUse) {
+    /** Says, too, in which methods of its own the module was. */
+    Refusal(String kind, String detail, List<String> context) {
+        this(kind, detail, context, false);
+    }
+
+    private Refusal(String kind, String detail, List<String> context, boolean isAddressInUse) {
         super(Text.cut(detail, Limits.DETAIL_CHARS_MAX), null, false, false);
         this.kind = kind;
+        this.context = context;
         this.isAddressInUse = isAddressInUse;
     }
 
@@ -42,12 +50,21 @@ final class Refusal extends Exception {
         return kind;
     }
 
+    /** Returns what more is known of the module's failure, at most {@link Limits#CONTEXT_LINES_MAX} lines. */
+    List<String> context() {
+        return context;
+    }
+
     /** Returns the refusal of a module that threw something while it ran. */
     static Refusal trapped(Throwable thrown) {
         if (thrown instanceof OutOfMemoryError) {
-            return new Refusal(MEMORY_LIMIT, "the container has no more memory: " + Text.shortTrace(thrown));
+            return new Refusal(MEMORY_LIMIT, "the container has no more memory: " + Text.reason(thrown), context(thrown));
         }
-        return new Refusal(TRAPPED, Text.shortTrace(thrown), hasBindException(thrown));
+        return new Refusal(TRAPPED, Text.reason(thrown), context(thrown), hasBindException(thrown));
+    }
+
+    private static List<String> context(Throwable thrown) {
+        return Text.context(thrown).stream().limit(Limits.CONTEXT_LINES_MAX).toList();
     }
 
     private static boolean hasBindException(Throwable thrown) {

@@ -2,9 +2,16 @@
 package org.netserv.host;
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
 
 /** Text for logs and refusals. */
 final class Text {
+    /** What calls a module, and is called by it, without being its own. */
+    private static final List<String> NOT_OWN = List.of("org.netserv.host.", "org.netserv.packet.", "org.netserv.block.",
+            "org.netserv.module.", "org.apache.felix.", "org.osgi.");
+
     private Text() {
     }
 
@@ -30,10 +37,62 @@ final class Text {
         return line.toString();
     }
 
-    /** Returns what was thrown, where, and its first cause, on one line. */
+    /** Returns what was thrown, where, and its first cause, on one line with some frames of each. */
     static String shortTrace(Throwable thrown) {
+        return trace(thrown, Limits.STACK_FRAMES_SHOWN);
+    }
+
+    /** Returns what was thrown, in which method of the module's own, and its first cause, on one line. */
+    static String reason(Throwable thrown) {
+        return trace(thrown, 1);
+    }
+
+    /**
+     * Returns the methods of the module's own that something was thrown in, the innermost first, and the same of its
+     * first cause.
+     */
+    static List<String> context(Throwable thrown) {
         try {
-            return trace(thrown);
+            List<String> lines = new ArrayList<>(frames(thrown.getStackTrace()));
+            Throwable root = root(thrown);
+            if (root != thrown) {
+                lines.add(oneLine("caused by " + describe(root)));
+                lines.addAll(frames(root.getStackTrace()));
+            }
+            return lines;
+        } catch (Throwable worse) {
+            // What modules throw may have methods of its own.
+            return List.of();
+        }
+    }
+
+    /**
+     * Returns the methods of the module's own in a stack trace, the innermost first, each as {@code in NAME:LINE}; if none
+     * is its own, those that the host did not call.
+     */
+    static List<String> frames(StackTraceElement[] trace) {
+        List<String> own = lines(Stream.of(trace).filter(frame -> frame.getModuleName() == null && !isHosts(frame)));
+        return own.isEmpty() ? lines(Stream.of(trace).takeWhile(frame -> !isHosts(frame))) : own;
+    }
+
+    private static List<String> lines(Stream<StackTraceElement> frames) {
+        return frames.limit(Limits.CONTEXT_LINES_MAX).map(frame -> oneLine("in " + name(frame))).toList();
+    }
+
+    private static boolean isHosts(StackTraceElement frame) {
+        return NOT_OWN.stream().anyMatch(frame.getClassName()::startsWith);
+    }
+
+    private static String trace(Throwable thrown, int framesMax) {
+        try {
+            StringBuilder text = new StringBuilder(describe(thrown));
+            frames(thrown, framesMax, text);
+            Throwable root = root(thrown);
+            if (root != thrown) {
+                text.append(", caused by ").append(describe(root));
+                frames(root, framesMax, text);
+            }
+            return oneLine(text.toString());
         } catch (Throwable worse) {
             // What modules throw may have methods of its own.
             return thrown.getClass().getName();
@@ -49,9 +108,7 @@ final class Text {
         }
     }
 
-    private static String trace(Throwable thrown) {
-        StringBuilder text = new StringBuilder(describe(thrown));
-        frames(thrown, text);
+    private static Throwable root(Throwable thrown) {
         Throwable root = thrown;
         // A chain of causes may be a ring.
         for (int depth = 0; depth < Limits.CAUSES_SEEN; depth++) {
@@ -61,11 +118,7 @@ final class Text {
             }
             root = cause;
         }
-        if (root != thrown) {
-            text.append(", caused by ").append(describe(root));
-            frames(root, text);
-        }
-        return oneLine(text.toString());
+        return root;
     }
 
     static int utf8Length(String text) {
@@ -80,20 +133,16 @@ final class Text {
         }
     }
 
-    private static void frames(Throwable thrown, StringBuilder text) {
-        StackTraceElement[] trace = thrown.getStackTrace();
-        for (int at = 0; at < trace.length && at < Limits.STACK_FRAMES_SHOWN; at++) {
-            StackTraceElement frame = trace[at];
-            if (frame.getClassName().startsWith("org.netserv.host.")
-                    || frame.getClassName().equals("org.netserv.packet.PacketProcessor")) {
-                break;
-            }
-            text.append(at == 0 ? " in " : " < ").append(frame.getClassName()).append('.')
-                    .append(frame.getMethodName());
-            if (frame.getLineNumber() > 0) {
-                text.append(':').append(frame.getLineNumber());
-            }
+    private static void frames(Throwable thrown, int framesMax, StringBuilder text) {
+        List<String> frames = frames(thrown.getStackTrace());
+        for (int at = 0; at < frames.size() && at < framesMax; at++) {
+            text.append(at == 0 ? " " : " < ").append(at == 0 ? frames.get(at) : frames.get(at).substring(3));
         }
+    }
+
+    private static String name(StackTraceElement frame) {
+        String method = frame.getClassName() + '.' + frame.getMethodName();
+        return frame.getLineNumber() > 0 ? method + ':' + frame.getLineNumber() : method;
     }
 
     private static boolean isSurrogate(int point) {

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -180,6 +181,31 @@ class BadBundlesTest {
                 """);
         check("memory-limit", "the container has no more memory", worker.load(0, "example.org/hungry", hungry));
         assertEquals(SlotView.FAILED, worker.packet(0, 0));
+    }
+
+    @Test
+    void aRefusalNamesMethodsOfTheModulesOwn() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("caused", "1.0.0", """
+                void begin() throws Exception {
+                    try {
+                        module.timers().once(null, null);
+                    } catch (NullPointerException none) {
+                        throw new IllegalStateException("no rules", none);
+                    }
+                }
+                """);
+        FakeNative.Event event = worker.load(0, "example.org/caused", bundle);
+        check("trapped", "java.lang.IllegalStateException: no rules in test.Activator.begin:", event);
+        List<String> expected = List.of("in test.Activator.begin:", "in test.Activator.start:",
+                "caused by java.lang.NullPointerException", "in test.Activator.begin:", "in test.Activator.start:");
+        assertEquals(expected.size(), event.context().size(), event.toString());
+        for (int line = 0; line < expected.size(); line++) {
+            assertTrue(event.context().get(line).startsWith(expected.get(line)), event.toString());
+        }
+        assertTrue(event.detail().contains(", caused by java.lang.NullPointerException"), event.detail());
+        BundleBuilder deep = BundleBuilder.active("deep", "1.0.0", "void begin() { begin(); }");
+        event = worker.load(0, "example.org/deep", deep);
+        assertEquals(Limits.CONTEXT_LINES_MAX, event.context().size(), event.toString());
     }
 
     @Test
@@ -467,7 +493,10 @@ class BadBundlesTest {
         worker.host.load(0, "example.org/stopper", "1.0.0", bundle.write(worker.jar()).toString(), new String[0],
                 Worker.LIMITS, 1, Worker.BLOCKS, 0);
         worker.await("a restart", () -> worker.restarted.get() != null);
-        assertEquals("a module stopped the OSGi framework", worker.restarted.get());
+        // It may be told to run meanwhile.
+        worker.await("its failure", () -> worker.node.events.stream()
+                .anyMatch(event -> event.slot() == 0 && event.detail().equals("the module stopped the OSGi framework")));
+        assertEquals("module example.org/stopper@1.0.0 stopped the OSGi framework", worker.restarted.get());
     }
 
     @Test

@@ -17,7 +17,10 @@ final class FakeNative implements Native {
     private final Semaphore woken = new Semaphore(0);
 
     /** What is told about a module: {@code ready}, {@code loaded}, or the word of a refusal. */
-    record Event(int slot, String kind, String detail) {
+    record Event(int slot, String kind, String detail, List<String> context) {
+        Event(int slot, String kind, String detail) {
+            this(slot, kind, detail, List.of());
+        }
     }
 
     /** Counts of one module. */
@@ -42,8 +45,8 @@ final class FakeNative implements Native {
     }
 
     @Override
-    public void failed(int slot, String refusalKind, String detail) {
-        tell(new Event(slot, refusalKind, detail));
+    public void failed(int slot, String refusalKind, String detail, String[] context) {
+        tell(new Event(slot, refusalKind, detail, List.of(context)));
     }
 
     @Override

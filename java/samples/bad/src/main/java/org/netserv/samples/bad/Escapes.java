@@ -87,9 +87,9 @@ final class Escapes {
         surroundings.attempt("naming the host's class", () -> Class.forName("org.netserv.host.Bridge"));
         surroundings.attempt("calling the host", () -> {
             Class<?> bridge = ClassLoader.getSystemClassLoader().loadClass("org.netserv.host.Bridge");
-            Method failed = bridge.getDeclaredMethod("failed", int.class, String.class, String.class);
+            Method failed = bridge.getDeclaredMethod("failed", int.class, String.class, String.class, String[].class);
             failed.setAccessible(true);
-            failed.invoke(null, Integer.MAX_VALUE, "trapped", "no such slot");
+            failed.invoke(null, Integer.MAX_VALUE, "trapped", "no such slot", new String[0]);
         });
         surroundings.attempt("opening the library", () -> {
             Field value = String.class.getDeclaredField("value");
