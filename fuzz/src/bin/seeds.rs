@@ -396,14 +396,23 @@ fn udp_packet(source: &str, destination: &str) -> Vec<u8> {
 }
 
 fn texts() -> Seeds {
+    let tell = include_str!("../../../vectors/nslp/tell.txt");
+    let long =
+        tell.replace("limit", &"~".repeat(64)).replace("cmF0ZT0xMDAKAP8=", "").replace(&u64::MAX.to_string(), "0");
     let part = Part { index: 2, count: 3, nonce: Nonce([5; 16]), bytes: b"a part".to_vec() };
     named(&[
         ("setup", include_bytes!("../../../vectors/nslp/setup.txt")),
         ("setup-paper", include_bytes!("../../../vectors/nslp/setup-paper.txt")),
         ("remove", include_bytes!("../../../vectors/nslp/remove.txt")),
+        ("tell", tell.as_bytes()),
+        ("tell-longest-topic", long.as_bytes()),
+        ("tell-two-bodies", tell.replace("node-id: r2", "body: AA==").as_bytes()),
+        ("tell-bad-body", tell.replace("AP8=", "AP8").as_bytes()),
+        ("tell-large-seq", tell.replace("615", "616").as_bytes()),
         ("probe", include_bytes!("../../../vectors/nslp/probe.txt")),
         ("response", include_bytes!("../../../vectors/nslp/response.txt")),
         ("notify", include_bytes!("../../../vectors/nslp/notify.txt")),
+        ("notify-message", include_bytes!("../../../vectors/nslp/notify-message.txt")),
         ("tear", include_bytes!("../../../vectors/nslp/tear.txt")),
         ("probe-edge", include_bytes!("../../../vectors/nslp/probe-edge.txt")),
         ("hop", include_bytes!("../../../vectors/nslp/hop.txt")),
