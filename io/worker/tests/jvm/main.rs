@@ -11,6 +11,7 @@ mod lanes;
 mod media;
 mod memory;
 mod nonsense;
+mod properties;
 mod serve;
 mod support;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host;
 
+import org.apache.felix.framework.PropertiesContext;
 import org.netserv.block.Log;
 import org.osgi.framework.Bundle;
 import org.osgi.framework.BundleEvent;
@@ -35,6 +36,12 @@ final class BundleWatch implements SynchronousBundleListener {
         switch (event.getType()) {
             case BundleEvent.INSTALLED -> installed(bundle, modules.of(event.getOrigin()));
             case BundleEvent.STOPPED -> stopped(bundle);
+            case BundleEvent.LAZY_ACTIVATION, BundleEvent.STARTING -> {
+                Module module = modules.of(bundle);
+                if (module != null) {
+                    PropertiesContext.give(bundle, module.properties());
+                }
+            }
             case BundleEvent.STOPPING -> {
                 if (bundle.getBundleId() == 0 && !isEnding) {
                     frameworkStops();

@@ -45,13 +45,15 @@ final class Host {
         BlockSettings settings = new BlockSettings(folders.blocks(), log);
         framework = OsgiFramework.start(folders.data(), settings.framework(), log);
         BlockBundles bundles = new BlockBundles(framework, folders.blocks(), settings, log);
-        Installer installer = new Installer(framework, modules, bundles, log);
+        Configurations configurations = new Configurations(framework.context(), modules);
+        Installer installer = new Installer(framework, modules, bundles, configurations, log);
         KvStates kv = new KvStates(new File(folders.store(), "kv"));
         lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
         watch = new BundleWatch(modules, lifeCycle, node, restart, log);
         framework.context().addBundleListener(watch);
         SharedBlocks shared = new SharedBlocks(folders.store(), log);
         new ModuleServices(framework.context(), modules, shared, log).open();
+        configurations.open();
         exitWatch = new ExitWatch(modules, dispatcher, node, restart);
         Thread thread = new Thread(lifeCycle, "life-cycle");
         thread.setDaemon(true);

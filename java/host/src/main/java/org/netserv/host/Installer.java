@@ -21,15 +21,18 @@ final class Installer {
     private final OsgiFramework framework;
     private final ModuleIndex modules;
     private final BlockBundles blocks;
+    private final Configurations configurations;
     private final Missing missing;
     private final Log log;
     /** The building blocks that run for a bundle. */
     private final Map<Bundle, List<Bundle>> needs = new HashMap<>();
 
-    Installer(OsgiFramework framework, ModuleIndex modules, BlockBundles blocks, Log log) {
+    Installer(OsgiFramework framework, ModuleIndex modules, BlockBundles blocks, Configurations configurations,
+            Log log) {
         this.framework = framework;
         this.modules = modules;
         this.blocks = blocks;
+        this.configurations = configurations;
         this.log = log;
         missing = new Missing(framework.wiring());
     }
@@ -68,6 +71,7 @@ final class Installer {
         Bundle bundle = module.bundle();
         Throwable thrown = module.threads().run("start", millisMax(module), () -> {
             try {
+                configurations.configureComponents(module);
                 bundle.start(Bundle.START_TRANSIENT);
             } catch (Throwable any) {
                 // Looking at it calls the module's code again, so this is the place.
@@ -127,6 +131,7 @@ final class Installer {
         if (own != null) {
             gone.add(own);
         }
+        forgetConfigurations(module, gone);
         for (Bundle bundle : gone) {
             if ((bundle.getState() & (Bundle.STARTING | Bundle.STOPPING)) != 0) {
                 log.warn("bundle " + bundle + " of module " + module + " is stuck, and stays");
@@ -149,6 +154,17 @@ final class Installer {
             log.warn("the framework does not forget module " + module + " in time");
         }
         delete(module.jar(), log);
+    }
+
+    private void forgetConfigurations(Module module, List<Bundle> gone) {
+        if (gone.stream().noneMatch(configurations::has)) {
+            return;
+        }
+        try {
+            module.threads().run("forget", millisMax(module), () -> gone.forEach(configurations::forget));
+        } catch (Refusal | ModuleThreads.Late notDone) {
+            log.warn("the configuration of module " + module + " stays: " + notDone.getMessage());
+        }
     }
 
     /** Deletes the jar of a module. */

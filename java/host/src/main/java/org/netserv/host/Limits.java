@@ -55,6 +55,10 @@ final class Limits {
     static final int LOADERS_LEAKED_MAX = 32;
     /** Milliseconds that the packet thread gets to send what is queued before the process ends. */
     static final long LAST_WORDS_MILLIS = 250;
+    /** PIDs of one bundle that get its module's properties. */
+    static final int CONFIGURATIONS_MAX = 64;
+    /** Bytes of a component's description that are looked at. */
+    static final int COMPONENT_BYTES_MAX = 1 << 16;
     /** Bundles that a module may install besides its own. */
     static final int BUNDLES_PER_MODULE_MAX = 16;
 
