@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The server part: `GET /` is the page, `GET /events` its events, `POST /say` publishes a line. With the property `token`, who says
-//! something needs `authorization: Bearer TOKEN`.
+//! something needs `authorization: Bearer TOKEN`. Beside the requests, a program publishes a tick each `tick-ms`, if there is that
+//! property.
+
+use std::time::Duration;
 
 use netserv_server_sdk::http::{HttpModule, Request, Response};
-use netserv_server_sdk::{channel, http_module, properties};
+use netserv_server_sdk::{channel, http_module, properties, resident};
 
 struct Page;
 
@@ -34,14 +37,26 @@ fn say(request: &Request) -> Response {
     }
 }
 
+fn tick() {
+    let Some(period) = properties::get("tick-ms").filter(|period| !period.is_empty()) else { return };
+    let period = Duration::from_millis(period.parse().expect("`tick-ms` is a number"));
+    for number in 1_u64.. {
+        std::thread::sleep(period);
+        // Without room, the next one may have some.
+        let _ = channel::publish("page", format!("event: tick\ndata: {number}\n\n").as_bytes(), Some(b"tick"));
+    }
+}
+
 http_module!(Page);
+resident!(tick);
 
 const TEXT_BYTES_MAX: usize = 1024;
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>live</title><h1>Live</h1>\
-    <p><b id=packets>0</b> packets<form id=say><input id=text maxlength=200><button>say</button></form><ul id=said></ul>\
+    <p><b id=packets>0</b> packets, <b id=ticks>0</b> ticks<form id=say><input id=text maxlength=200><button>say</button></form><ul id=said></ul>\
     <script>
     const events = new EventSource('/events');
     events.addEventListener('packets', event => { packets.textContent = event.data; });
+    events.addEventListener('tick', event => { ticks.textContent = event.data; });
     events.onmessage = event => {
         const line = document.createElement('li');
         line.textContent = event.data;

@@ -37,6 +37,18 @@ pub mod http {
     });
 }
 
+/// The export of a program, alone or beside what answers requests.
+pub mod run {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-run;
+            world run { export wasi:cli/run@0.2.12; }",
+        pub_export_macro: true,
+        export_macro_name: "export_run",
+        default_bindings_module: "netserv_server_sdk::bindings::run",
+    });
+}
+
 /// The export of a module that handles TCP connections.
 pub mod tcp {
     wit_bindgen::generate!({

@@ -36,6 +36,7 @@
 pub mod bindings;
 pub mod channel;
 pub mod http;
+pub mod resident;
 pub mod tcp;
 pub mod udp;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Modules that are programs: one instance each, with sockets of its own, for as long as the module is there.
+//! Programs: one instance of a module, with sockets of its own, for as long as the module is there. A module of another kind may
+//! have one beside what it does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,15 @@ use super::state::{ServerState, Sockets};
 use crate::failure::one_line;
 use crate::{failure, limits};
 
+/// What a program is to its module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is all of it, and its end is the module's failure.
+    Alone,
+    /// Other instances answer requests, and go on when it has ended well.
+    Resident,
+}
+
 /// A program at work. It ends when this is dropped.
 pub struct Program {
     task: JoinHandle<()>,
@@ -27,7 +37,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts the program, which gets no port and no message before [`Program::open_gate`]. `ended` is called if it ends by itself.
+    /// Starts the program, which gets no port and no message before [`Program::open_gate`]. `ended` is called if it ends by itself,
+    /// unless it may.
     ///
     /// # Errors
     /// [`RefusalKind::MemoryLimit`] or [`RefusalKind::Trapped`] if there can be no instance.
@@ -35,12 +46,13 @@ impl Program {
         engine: &Arc<ServerEngine>,
         component: CheckedComponent,
         module: &Arc<Module>,
+        role: Role,
         ended: impl FnOnce(Refusal) + Send + 'static,
     ) -> Result<Program, Refusal> {
         let pre =
             CommandPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let (gate, porter) = sockets::gate();
-        let state = ServerState::new(module, Sockets::Permitted(Some(gate)), Egress::new(module));
+        let state = ServerState::new(module, Sockets::Permitted(Some(gate.clone())), Egress::new(module));
         let mut store = engine.store(state);
         let (instantiated, made) = oneshot::channel();
         let run = async move {
@@ -54,6 +66,11 @@ impl Program {
             };
             let _ = instantiated.send(Ok(()));
             let outcome = command.wasi_cli_run().call_run(&mut store).await;
+            if role == Role::Resident && is_success(&outcome) {
+                drop(store);
+                // It wants nothing that the version before it has.
+                return gate.pass().await;
+            }
             ended(end(outcome, store.data()));
         };
         let program = Program { task: tokio::spawn(engine.pace(run)), porter };
@@ -86,6 +103,14 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+fn is_success(outcome: &wasmtime::Result<Result<(), ()>>) -> bool {
+    match outcome {
+        Ok(Ok(())) => true,
+        Ok(Err(())) => false,
+        Err(error) => matches!(error.downcast_ref(), Some(I32Exit(0))),
     }
 }
 

@@ -37,10 +37,13 @@ impl ComponentKind {
         match self {
             ComponentKind::Tcp => "tcp",
             ComponentKind::Http => "http",
-            ComponentKind::Command => "command",
+            ComponentKind::Command => COMMAND,
         }
     }
 }
+
+/// The block of programs.
+const COMMAND: &str = "command";
 
 /// A component that has all that it needs here.
 #[derive(Clone)]
@@ -49,6 +52,8 @@ pub struct CheckedComponent {
     pub pre: InstancePre<ServerState>,
     /// What it does.
     pub kind: ComponentKind,
+    /// Whether an instance of it is a program beside those that answer requests.
+    pub has_resident: bool,
 }
 
 impl CheckedComponent {
@@ -124,14 +129,16 @@ pub fn check(
     blocks: &BTreeSet<String>,
 ) -> Result<CheckedComponent, Refusal> {
     let (engine, ty) = (server.engine(), component.component_type());
-    let kind = kind(&ty.exports(engine).map(|(name, _)| name.to_owned()).collect::<Vec<_>>())?;
+    let exports: Vec<String> = ty.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let kind = kind(&exports)?;
+    let has_resident = kind == ComponentKind::Http && blocks.contains(COMMAND) && has(&exports, "wasi:cli/run");
     refuse_missing(ty.imports(engine).map(|(name, _)| name.to_owned()).collect(), blocks)?;
     let node_failed = |error: &wasmtime::Error| Refusal::new(RefusalKind::NodeFailed, one_line(error));
     let mut linker = server.linker(blocks).map_err(|error| node_failed(&error))?;
     end_chain(server.engine(), component, &mut linker).map_err(|error| node_failed(&error))?;
     let pre = linker.instantiate_pre(component);
     let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
-    Ok(CheckedComponent { pre, kind })
+    Ok(CheckedComponent { pre, kind, has_resident })
 }
 
 /// Returns the refusal for a call into an instance that did not come back as it should.
@@ -207,7 +214,7 @@ fn kind(exports: &[String]) -> Result<ComponentKind, Refusal> {
         ("wasi:http/incoming-handler", ComponentKind::Http),
         ("wasi:cli/run", ComponentKind::Command),
     ];
-    let found = kinds.into_iter().find(|(name, _)| exports.iter().any(|export| interface(export) == *name));
+    let found = kinds.into_iter().find(|(name, _)| has(exports, name));
     found.map(|(_, kind)| kind).ok_or_else(|| {
         let named = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         let detail = format!(
@@ -216,6 +223,10 @@ fn kind(exports: &[String]) -> Result<ComponentKind, Refusal> {
         );
         Refusal::new(RefusalKind::AbiMismatch, detail)
     })
+}
+
+fn has(exports: &[String], wanted: &str) -> bool {
+    exports.iter().any(|export| interface(export) == wanted)
 }
 
 /// Lets a component run by itself that hands requests on, which only a service gives it a next one for: it traps when
@@ -319,6 +330,24 @@ mod tests {
     fn what_a_tcp_module_calls_is_there_with_its_block_only() {
         let has = |names: &[&str]| blocks::is_linked("tcp", &names.iter().map(ToString::to_string).collect());
         assert!(has(&["tcp"]) && !has(&["http", "command"]));
+    }
+
+    #[test]
+    fn a_program_runs_beside_requests_where_programs_may() {
+        let server = ServerEngine::new().unwrap();
+        let both = "(component (instance $nothing)
+            (export \"wasi:http/incoming-handler@0.2.0\" (instance $nothing))
+            (export \"wasi:cli/run@0.2.0\" (instance $nothing)))";
+        for (text, blocks, expected) in [
+            (both, &["http", "command"][..], true),
+            (both, &["http"], false),
+            (&component("wasi:http/incoming-handler@0.2.0"), &["http", "command"], false),
+            (&component("wasi:cli/run@0.2.0"), &["http", "command"], false),
+        ] {
+            let blocks = blocks.iter().map(ToString::to_string).collect();
+            let checked = compile(&server, &wat::parse_str(text).unwrap(), &blocks).unwrap();
+            assert_eq!(checked.has_resident, expected, "{text} {blocks:?}");
+        }
     }
 
     fn component(export: &str) -> String {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::command::Program;
+use super::command::{Program, Role};
 use super::component::{self, CheckedComponent, ComponentKind};
 use super::engine::ServerEngine;
 use super::http::service::HttpService;
@@ -102,6 +102,7 @@ enum Work {
     Http {
         site: Arc<HttpSite>,
         version: Version,
+        resident: Option<Program>,
     },
     Tcp(Arc<TcpService>),
     Command(Program),
@@ -142,7 +143,7 @@ impl Servers {
         match self.start(load).await {
             Ok(()) => {
                 self.reports.send(Report::Loaded { slot, ticket });
-                if let Some(Running { work: Work::Command(program), .. }) = self.running.get(&slot) {
+                if let Some(program) = self.running.get(&slot).and_then(|running| running.work.program()) {
                     program.open_gate();
                 }
             }
@@ -166,9 +167,14 @@ impl Servers {
         let mut work = self.work(component, &module, ticket, tls).await?;
         self.open(&module, &work, listeners)?;
         match &mut work {
-            Work::Http { site, version } => site.replace(version.clone()),
+            Work::Http { site, version, resident } => {
+                if let Some(program) = resident {
+                    self.hand_over(&module, program, Role::Resident).await;
+                }
+                site.replace(version.clone());
+            }
             Work::Tcp(_) => {}
-            Work::Command(program) => self.hand_over(&module, program).await,
+            Work::Command(program) => self.hand_over(&module, program, Role::Alone).await,
         }
         let running = Running { name: module.name.name.clone(), work };
         if let Some(old) = self.running.insert(module.slot, running) {
@@ -177,15 +183,15 @@ impl Servers {
         Ok(())
     }
 
-    /// Ends the versions of a module before `program`, once it wants a port or a message: two cannot have the same. If it ended
-    /// instead, the node hears of that, and the others go on.
-    async fn hand_over(&mut self, module: &Module, program: &mut Program) {
-        let has_others = self.running.values().any(|running| running.name == module.name.name);
-        if !has_others {
+    /// Ends the versions of a module before `program`, once it wants a port or a message: two cannot have the same. Of versions that
+    /// answer requests beside a resident one, only the programs end. If it ended instead, the node hears of that, and the others go on.
+    async fn hand_over(&mut self, module: &Module, program: &mut Program, role: Role) {
+        let mut others = self.running.values().filter(|running| running.name == module.name.name);
+        if !others.any(|other| role == Role::Alone || other.work.program().is_some()) {
             // One that ends at once is refused with its own words, and not installed first.
             program.is_at_gate(limits::SETTLE_TIME_MAX).await;
         } else if program.is_at_gate(limits::HANDOVER_TIME_MAX).await {
-            self.stop(module).await;
+            self.stop(module, role).await;
         }
     }
 
@@ -203,11 +209,16 @@ impl Servers {
                 let tls = tls.map(tls::certificate).transpose()?;
                 let tls_names = Arc::new(tls_names(module, tls.as_ref())?);
                 let tls = tls.map(|certificate| certificate.acceptor);
+                let program = component.has_resident.then(|| component.clone());
                 let service = Arc::new(HttpService::start(&self.engine, component, module).await?);
                 let version = Version { service, tls, tls_names };
+                let resident = match program {
+                    Some(program) => Some(Program::start(&self.engine, program, module, Role::Resident, ended).await?),
+                    None => None,
+                };
                 let old = self.running.values().find_map(|running| running.site_of(&module.name.name));
                 let site = old.unwrap_or_else(|| Arc::new(HttpSite::new(version.clone())));
-                Ok(Work::Http { site, version })
+                Ok(Work::Http { site, version, resident })
             }
             ComponentKind::Tcp => {
                 no_tls_names(module)?;
@@ -217,7 +228,7 @@ impl Servers {
             }
             ComponentKind::Command => {
                 no_tls_names(module)?;
-                Ok(Work::Command(Program::start(&self.engine, component, module, ended).await?))
+                Ok(Work::Command(Program::start(&self.engine, component, module, Role::Alone, ended).await?))
             }
         }
     }
@@ -248,7 +259,7 @@ impl Servers {
             && let Some(handler) = other.work.handler()
         {
             self.ports.leave(slot, *heir, &handler);
-            if let (Work::Http { site, version }, Work::Http { version: own, .. }) = (&other.work, &running.work)
+            if let (Work::Http { site, version, .. }, Work::Http { version: own, .. }) = (&other.work, &running.work)
                 && site.is_served_by(own)
             {
                 site.replace(version.clone());
@@ -261,7 +272,7 @@ impl Servers {
     /// Ends what ran, or leaves its connections to the version that has them.
     fn retire(&mut self, old: Running) {
         match old.work {
-            Work::Http { site, version } if self.running.values().any(|other| other.has(&site)) => {
+            Work::Http { site, version, .. } if self.running.values().any(|other| other.has(&site)) => {
                 // Who ends the site waits for its connections, and so for this version's requests.
                 tokio::spawn(version.retire());
             }
@@ -280,10 +291,20 @@ impl Servers {
         }
     }
 
-    /// Ends all versions of a module, and waits for that.
-    async fn stop(&mut self, module: &Module) {
-        let versions = self.running.iter().filter(|(_, running)| running.name == module.name.name);
-        let slots: Vec<ModuleSlot> = versions.map(|(slot, _)| *slot).collect();
+    /// Ends all versions of a module, and waits for that; for a resident program only the programs.
+    async fn stop(&mut self, module: &Module, role: Role) {
+        let mut slots = Vec::new();
+        for (slot, running) in self.running.iter_mut().filter(|(_, running)| running.name == module.name.name) {
+            match &mut running.work {
+                Work::Http { resident, .. } if role == Role::Resident => {
+                    if let Some(program) = resident.take() {
+                        program.stop().await;
+                    }
+                }
+                Work::Tcp(_) if role == Role::Resident => {}
+                Work::Http { .. } | Work::Tcp(_) | Work::Command(_) => slots.push(*slot),
+            }
+        }
         for slot in slots {
             self.ports.close(slot);
             self.intercepts.close(slot);
@@ -353,11 +374,21 @@ impl Work {
         }
     }
 
+    /// Returns the program that it is, or has beside it.
+    fn program(&self) -> Option<&Program> {
+        match self {
+            Work::Http { resident, .. } => resident.as_ref(),
+            Work::Command(program) => Some(program),
+            Work::Tcp(_) => None,
+        }
+    }
+
     async fn stop(self) {
         match self {
-            Work::Http { site, version } => {
+            Work::Http { site, version, resident } => {
                 site.stop().await;
                 version.service.end();
+                drop(resident);
             }
             Work::Tcp(service) => service.stop().await,
             Work::Command(program) => program.stop().await,

@@ -13,7 +13,7 @@ use super::{Spec, Worker, compile, compiled, connect, folder, get, status, talk}
 use crate::support::repository;
 
 /// The sample with both its parts, whose requests may take half a minute.
-fn live_page() -> Spec {
+pub fn live_page() -> Spec {
     static PACKETS: OnceLock<PathBuf> = OnceLock::new();
     let packets = PACKETS.get_or_init(|| {
         let modules = repository().join("modules");
@@ -91,7 +91,7 @@ fn topics_outlive_an_upgrade_and_no_removal() {
 }
 
 /// Publishes a line. Returns its number.
-fn say(port: u16, text: &str) -> u64 {
+pub fn say(port: u16, text: &str) -> u64 {
     let length = text.len();
     let request =
         format!("POST /say HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}");

@@ -12,6 +12,7 @@ mod http;
 mod intercepted;
 mod parts;
 mod program;
+mod resident;
 mod slow;
 mod start;
 mod streams;
