@@ -172,6 +172,24 @@ pub const SEND_BYTES_MAX: usize = 256 * 1024;
 pub const TURN_TIME_MAX: Duration = Duration::from_secs(1);
 /// Requests that wait for their turn, for each that may be served at a time.
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
+/// Responses of one module that the node pumps by itself.
+pub const HELD_RESPONSES_MAX: usize = 8192;
+/// Bytes of one such response that are on their way to its client.
+pub const HELD_BYTES_MAX: usize = 32 * 1024;
+/// Bytes that its source is asked for at once.
+pub const HELD_PIECE_BYTES: usize = 16 * 1024;
+/// Bytes that its source is asked for at once while those of all such responses take [`HELD_MEMORY_BYTES_MAX`].
+pub const HELD_PIECE_BYTES_MIN: usize = 2 * 1024;
+/// Bytes that are on their way to the clients of all such responses of a module, but for the least of each.
+pub const HELD_MEMORY_BYTES_MAX: usize = 16 << 20;
+/// How long such a response may take.
+pub const HELD_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long its source may be silent.
+pub const HELD_IDLE_TIME_MAX: Duration = Duration::from_secs(3600);
+/// How long its client may take nothing, and how far it may lag behind the least rate.
+pub const HELD_PATIENCE: Duration = Duration::from_secs(10);
+/// How often its source is asked at once although it has nothing that it said it had.
+pub const HELD_TRIES_MAX: u32 = 8;
 /// How long requests under way have to end when their module is stopped or replaced.
 pub const STOP_TIME_MAX: Duration = netserv_model::limits::SERVER_STOP_TIME_MAX;
 /// How long the version of a program that is to be replaced stays for the next one to want its port.

@@ -50,7 +50,7 @@ fn tick() {
 http_module!(Page);
 resident!(tick);
 
-const TEXT_BYTES_MAX: usize = 1024;
+const TEXT_BYTES_MAX: usize = 16 * 1024;
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>live</title><h1>Live</h1>\
     <p><b id=packets>0</b> packets, <b id=ticks>0</b> ticks<form id=say><input id=text maxlength=200><button>say</button></form><ul id=said></ul>\
     <script>

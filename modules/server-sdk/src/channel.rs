@@ -5,10 +5,11 @@
 pub use crate::bindings::imports::netserv::channel::channel::{
     Error, Framing, Start, close, is_behind, publish, subscribe,
 };
-use crate::http::{Request, Response};
+use crate::http::{Bounds, Request, Response};
 
 /// Answers with the messages of a topic as server-sent events: those that are kept, or those behind the last one that the client
 /// had, and then what comes. Each message is to be an event without its number, such as `data: hello` with an empty line behind it.
+/// The instance ends, and the node goes on for a day, or until the topic is silent for five minutes: clients come back by themselves.
 pub fn events(request: &Request, topic: &str) -> Response {
     let last = request.header("last-event-id").and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
     let resumed = last.map(|number| subscribe(topic, Start::After(number), Framing::Events));
@@ -18,9 +19,12 @@ pub fn events(request: &Request, topic: &str) -> Response {
         Some(subscribed) => subscribed,
     };
     match subscribed {
-        Ok(stream) => {
-            Response::stream(200, stream).with("content-type", "text/event-stream").with("cache-control", "no-store")
-        }
+        Ok(stream) => Response::stream(200, stream, Bounds { idle_ms: IDLE_MS, total_ms: 0, least_rate: 0 })
+            .with("content-type", "text/event-stream")
+            .with("cache-control", "no-store"),
         Err(error) => Response::text(503, format!("no events: {error:?}\n")),
     }
 }
+
+/// How long a topic may be silent: clients that went away without a word are noticed only when they are sent something.
+const IDLE_MS: u32 = 300_000;

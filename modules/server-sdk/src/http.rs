@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that answer HTTP requests.
 
+pub use crate::bindings::imports::netserv::http::hand_over::Bounds;
+use crate::bindings::imports::netserv::http::hand_over::hand_over;
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
@@ -95,6 +97,8 @@ pub enum Body {
     Bytes(Vec<u8>),
     /// One chunk after the other, until there is none. After an error the client sees that the body is not whole.
     Chunks(Box<dyn FnMut() -> Result<Option<Vec<u8>>, BodyError>>),
+    /// What the node sends by itself; see [`Response::stream`].
+    HandedOver(Box<dyn FnOnce(ResponseOutparam, OutgoingResponse)>),
 }
 
 /// An answer.
@@ -118,9 +122,15 @@ impl Response {
         Response { status, headers: Vec::new(), body: Body::Chunks(Box::new(next)) }
     }
 
-    /// Returns an answer whose body is what a stream has, as it comes. If the stream fails, the client sees that the body is not whole.
-    pub fn stream(status: u16, stream: InputStream) -> Response {
-        Response::chunks(status, move || read(&stream))
+    /// Returns an answer whose body is what a stream has, which the node sends by itself: the instance ends. If the stream fails, or a
+    /// bound is reached, the client sees that the body is not whole.
+    pub fn stream(status: u16, stream: InputStream, bounds: Bounds) -> Response {
+        let begin = move |out, head| {
+            if let Err(error) = hand_over(out, head, stream, bounds) {
+                eprintln!("an answer was not handed over: {error:?}");
+            }
+        };
+        Response { status, headers: Vec::new(), body: Body::HandedOver(Box::new(begin)) }
     }
 
     /// Returns an answer of plain text.
@@ -145,17 +155,10 @@ impl Response {
         if response.set_status_code(self.status).is_err() {
             eprintln!("{} is no status code; 200 is sent", self.status);
         }
-        let body = response.body().expect("the body is asked for once");
-        ResponseOutparam::set(out, Ok(response));
-        let stream = body.write().expect("the stream is asked for once");
-        let written = match self.body {
-            Body::Bytes(bytes) => write_all(&stream, &bytes),
-            Body::Chunks(next) => write_chunks(&stream, next),
-        };
-        drop(stream);
-        // Without the end of the body, the client sees that it is not whole.
-        if written.is_ok() {
-            let _ = OutgoingBody::finish(body, None);
+        match self.body {
+            Body::Bytes(bytes) => send_body(out, response, |stream| write_all(stream, &bytes)),
+            Body::Chunks(next) => send_body(out, response, |stream| write_chunks(stream, next)),
+            Body::HandedOver(begin) => begin(out, response),
         }
     }
 
@@ -175,6 +178,22 @@ impl Response {
             let _ = fields.set("content-length", &[length]);
         }
         fields
+    }
+}
+
+fn send_body(
+    out: ResponseOutparam,
+    response: OutgoingResponse,
+    write: impl FnOnce(&OutputStream) -> Result<(), BodyError>,
+) {
+    let body = response.body().expect("the body is asked for once");
+    ResponseOutparam::set(out, Ok(response));
+    let stream = body.write().expect("the stream is asked for once");
+    let written = write(&stream);
+    drop(stream);
+    // Without the end of the body, the client sees that it is not whole.
+    if written.is_ok() {
+        let _ = OutgoingBody::finish(body, None);
     }
 }
 

@@ -22,6 +22,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use netserv_wire::container::frames::LogLevel;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -235,8 +236,42 @@ async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) 
         }
     })
     .await?;
-    let rest = async move { if ended { Ok(()) } else { connection.await.map_err(Error::from) } };
-    Ok((response, Box::new(rest)))
+    // The body may outlive its instance, and then its connection must, too.
+    let connection = (!ended).then(|| Driver(tokio::spawn(async move { connection.await.ok() })));
+    let response = response.map(|body| Driven { body, _connection: connection }.boxed_unsync());
+    Ok((response, Box::new(std::future::ready(Ok(())))))
+}
+
+/// A body with the connection that it comes by.
+struct Driven {
+    body: WasiBody,
+    _connection: Option<Driver>,
+}
+
+/// A task that ends with this.
+struct Driver(JoinHandle<Option<()>>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Body for Driven {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 type Connected = (SendRequest<WasiBody>, http1::Connection<TokioIo<Box<dyn Stream>>, WasiBody>);

@@ -74,6 +74,10 @@ pub struct Module {
     pub cache_memory: Budget,
     /// As many permits as it may have further sockets for datagrams.
     pub udp_sockets: Arc<Semaphore>,
+    /// Where the memory of responses comes from that the node pumps by itself.
+    pub held_memory: Budget,
+    /// How many of those there may be.
+    pub held_places: Budget,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -103,6 +107,8 @@ impl Module {
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
             cache_memory: Budget::new(CACHE_AHEAD_BYTES_MAX),
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
+            held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
+            held_places: Budget::new(limits::HELD_RESPONSES_MAX),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
             log: Mutex::new(LogBuffer::new(clock::monotonic())),

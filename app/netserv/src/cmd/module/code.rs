@@ -252,7 +252,7 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 18] = [
+const PACKAGES: [(&str, &str); 19] = [
     ("netserv:cache", "cache"),
     ("netserv:channel", "channel"),
     ("netserv:compress", "compress"),
@@ -260,6 +260,7 @@ const PACKAGES: [(&str, &str); 18] = [
     ("netserv:control", "control"),
     ("netserv:crypto", "crypto"),
     ("netserv:hash", "hash"),
+    ("netserv:http", "http"),
     ("netserv:kv", "kv"),
     ("netserv:log", "log"),
     ("netserv:media", "media"),

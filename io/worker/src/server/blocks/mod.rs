@@ -11,6 +11,7 @@ mod connection;
 mod control;
 mod crypto;
 mod hash;
+mod http;
 mod kv;
 mod log;
 mod media;
@@ -53,6 +54,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "control", name: "control", add: control::add_to_linker },
     Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },
     Block { package: "hash", name: "hash", add: hash::add_to_linker },
+    Block { package: "http", name: "http", add: http::add_to_linker },
     Block { package: "kv", name: "kv", add: kv::add_to_linker },
     Block { package: "log", name: "log", add: log::add_to_linker },
     Block { package: "media", name: "media", add: media::add_to_linker },

@@ -87,6 +87,11 @@ impl ResponseBody {
         ResponseBody { body, module: Arc::clone(module), broken: Some(broken), _underway: underway }
     }
 
+    /// Returns a body that the node has taken over from its component.
+    pub fn held(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Option<Underway>) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: underway }
+    }
+
     /// Returns a body that no component made.
     pub fn passed(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>) -> ResponseBody {
         ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }

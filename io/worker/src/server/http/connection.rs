@@ -8,6 +8,27 @@ use tokio::time::Instant;
 
 use crate::limits;
 
+/// When something must be over, which may be put off until then. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Deadline(Arc<Mutex<Instant>>);
+
+impl Deadline {
+    /// Returns a deadline.
+    pub fn new(at: Instant) -> Deadline {
+        Deadline(Arc::new(Mutex::new(at)))
+    }
+
+    /// Returns when it is.
+    pub fn at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it another time.
+    pub fn set(&self, at: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+}
+
 /// What is under way on a connection.
 #[derive(Clone, Debug)]
 pub struct Progress(Arc<Mutex<State>>);
@@ -16,7 +37,7 @@ pub struct Progress(Arc<Mutex<State>>);
 struct State {
     next: u64,
     /// When each request must be over; nothing for one that sees to that by itself.
-    deadlines: BTreeMap<u64, Option<Instant>>,
+    deadlines: BTreeMap<u64, Option<Deadline>>,
     /// Since when there is none.
     idle_since: Instant,
 }
@@ -47,7 +68,7 @@ impl Default for Progress {
 
 impl Progress {
     /// Begins a request, at whose deadline the whole connection ends, if it has one.
-    pub fn begin(&self, deadline: Option<Instant>) -> Underway {
+    pub fn begin(&self, deadline: Option<Deadline>) -> Underway {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -58,7 +79,7 @@ impl Progress {
 
     /// Returns when a connection ends if none of its requests does before.
     pub fn ends(&self) -> Option<Instant> {
-        self.lock().deadlines.values().flatten().min().map(|deadline| *deadline + limits::GRACE_TIME)
+        self.lock().deadlines.values().flatten().map(Deadline::at).min().map(|deadline| deadline + limits::GRACE_TIME)
     }
 
     /// Says whether a connection goes on: one whose client does not ask, or does not read the answer, ends.
@@ -105,12 +126,17 @@ mod tests {
     fn the_oldest_request_counts() {
         let progress = Progress::default();
         let start = Instant::now();
-        let first = progress.begin(Some(start + Duration::from_secs(60)));
-        let second = progress.begin(Some(start + Duration::from_secs(90)));
+        let first = progress.begin(Some(Deadline::new(start + Duration::from_secs(60))));
+        let other = Deadline::new(start + Duration::from_secs(90));
+        let second = progress.begin(Some(other.clone()));
         let late = start + Duration::from_secs(80);
         assert_eq!(progress.judge(late), Judgement::End);
         drop(first);
         assert!(matches!(progress.judge(late), Judgement::GoOn(_)));
+        other.set(start + Duration::from_secs(70));
+        assert_eq!(progress.judge(late), Judgement::End);
+        other.set(start + Duration::from_secs(3600));
+        assert!(matches!(progress.judge(late), Judgement::GoOn(until) if until > start + Duration::from_secs(3600)));
         drop(second);
         assert_eq!(progress.judge(late), Judgement::End);
     }

@@ -4,11 +4,13 @@
 pub mod body;
 pub mod client_hello;
 pub mod connection;
+pub mod held;
 pub mod hop_by_hop;
 mod intercepted;
 pub mod opening;
 mod rewound;
 pub mod service;
 pub mod site;
+mod streams;
 mod upgrade;
 pub mod upstream;

@@ -21,9 +21,10 @@ use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiSch
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
 use super::body::{RequestBody, ResponseBody};
-use super::connection::{Progress, Underway};
-use super::hop_by_hop;
+use super::connection::{Deadline, Progress, Underway};
+use super::held::Held;
 use super::upstream::Upstream;
+use super::{hop_by_hop, streams};
 use crate::failure::one_line;
 use crate::limits;
 use crate::server::accepted::Flow;
@@ -121,7 +122,9 @@ impl HttpService {
         self.module.counts.request();
         let deadline = Instant::now() + std::time::Duration::from_millis(u64::from(self.module.limits.request_ms));
         // A stream of HTTP/2 ends by itself, and its connection goes on.
-        let underway = progress.begin((request.version() < Version::HTTP_2).then_some(deadline));
+        let stream = streams::deadline().filter(|_| request.version() >= Version::HTTP_2);
+        let ends = stream.clone().unwrap_or_else(|| Deadline::new(deadline));
+        let underway = progress.begin(stream.is_none().then(|| ends.clone()));
         let authority = match self.check(&request) {
             Ok(authority) => authority,
             Err(status) => return Ok(self.turn_away(status)),
@@ -139,10 +142,11 @@ impl HttpService {
         let request = request.map(|body| RequestBody::new(body, &self.module));
         let mut state = self.state(egress);
         state.flow = Some(via.flow);
-        Ok(self.answer(request, scheme, state, turn, deadline, Some(underway)).await)
+        Ok(self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await)
     }
 
-    /// Has an instance of this state answer a request whose head was looked at.
+    /// Has an instance of this state answer a request whose head was looked at. With it comes what the request is on its connection,
+    /// and when it ends there.
     pub async fn answer<B>(
         self: &Arc<Self>,
         request: Request<RequestBody<B>>,
@@ -150,7 +154,7 @@ impl HttpService {
         state: ServerState,
         turn: OwnedSemaphorePermit,
         deadline: Instant,
-        underway: Option<Underway>,
+        underway: Option<(Underway, Deadline)>,
     ) -> Response<ResponseBody>
     where
         RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
@@ -177,7 +181,16 @@ impl HttpService {
             Ok(Ok(response)) if response.status().as_u16() >= 200 => {
                 // What it does after its answer has begun goes on until the deadline.
                 call.0 = None;
-                response.map(|body| ResponseBody::new(body, &self.module, broken, underway))
+                let (underway, ends) = underway.unzip();
+                let (mut head, body) = response.into_parts();
+                let body = match head.extensions.remove::<Held>() {
+                    Some(held) => {
+                        held.begin(ends);
+                        ResponseBody::held(body, &self.module, underway)
+                    }
+                    None => ResponseBody::new(body, &self.module, broken, underway),
+                };
+                Response::from_parts(head, body)
             }
             Ok(Ok(response)) => {
                 self.tell(&format!("the component answered a request with status {}", response.status()));

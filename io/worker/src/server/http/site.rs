@@ -9,21 +9,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::rt::Executor;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
-use wasmtime_wasi_http::io::TokioIo;
 
 use super::body::ResponseBody;
 use super::connection::{Judgement, Progress};
 use super::intercepted::Ours;
 use super::service::{HttpService, Via};
+use super::streams::StreamExecutor;
 use super::upstream::Upstream;
 use super::{intercepted, upgrade};
 use crate::limits;
@@ -265,21 +264,6 @@ async fn due(progress: &Progress, mut alarm: Pin<&mut Sleep>) {
         alarm.as_mut().poll(context)
     })
     .await;
-}
-
-/// Runs streams of HTTP/2, and resets those whose clients do not read: hyper asks a body for nothing while it cannot be
-/// sent, so that the body cannot end by itself.
-#[derive(Clone)]
-struct StreamExecutor {
-    stream_ms: Arc<AtomicU64>,
-}
-
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamExecutor {
-    fn execute(&self, stream: F) {
-        let time = Duration::from_millis(self.stream_ms.load(Ordering::Relaxed));
-        // Nobody waits for it, however it ends.
-        tokio::spawn(async move { timeout(time, stream).await.ok() });
-    }
 }
 
 fn stream_ms(version: &Version) -> u64 {

@@ -103,7 +103,11 @@ impl HttpTester {
         let broken = |error: wasmtime_wasi_http::Error| {
             Refusal::new(RefusalKind::Trapped, format!("the response broke off: {error:?}"))
         };
-        let body = body.collect().await.map_err(broken)?.to_bytes();
+        // One that the node pumps by itself may have no end.
+        let Ok(body) = tokio::time::timeout_at(deadline, body.collect()).await else {
+            return Err(Refusal::new(RefusalKind::Stalled, "the response was not whole within limits.request-ms"));
+        };
+        let body = body.map_err(broken)?.to_bytes();
         let took = begun.elapsed();
         let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
             (name.as_str().to_owned(), value.as_bytes().to_vec())

@@ -52,8 +52,8 @@ fn viewers_get_what_is_said_as_it_is_said() {
     }
     assert!(get(spec.port(), "/").1.contains("EventSource"));
     let long = format!(
-        "POST /say HTTP/1.1\r\nhost: a\r\ncontent-length: 1025\r\nconnection: close\r\n\r\n{}",
-        "x".repeat(1025)
+        "POST /say HTTP/1.1\r\nhost: a\r\ncontent-length: 16385\r\nconnection: close\r\n\r\n{}",
+        "x".repeat(16_385)
     );
     assert_eq!(status(&talk(spec.port(), long.as_bytes())), 413);
 }

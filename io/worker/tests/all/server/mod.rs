@@ -8,6 +8,7 @@ mod cache;
 mod channel;
 mod egress;
 mod forward;
+mod held;
 mod http;
 mod intercepted;
 mod parts;

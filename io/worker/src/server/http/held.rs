@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that the node pumps by itself, without an instance: what `netserv:http/hand-over` begins.
+//!
+//! A body holds at most [`limits::HELD_BYTES_MAX`] of its source. It knows what the client has taken, since it hears of each piece
+//! that was written to the connection.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use hyper::body::{Body, Frame};
+use netserv_wire::container::frames::LogLevel;
+use tokio::time::Instant;
+use wasmtime_wasi::p2::{DynInputStream, StreamError};
+use wasmtime_wasi_http::Error;
+
+use super::connection::Deadline;
+use crate::compute::Reserved;
+use crate::limits;
+use crate::server::module::Module;
+
+/// How long a response may take, and how slow its two ends may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// How long its source may be silent.
+    pub idle: Duration,
+    /// How long it may take in all.
+    pub total: Duration,
+    /// Bytes in a second that its client takes while there are some for it, in the long run.
+    pub least_rate: u32,
+}
+
+/// What tells the connection of a response until when it goes on. It is among the response's extensions.
+#[derive(Clone, Debug)]
+pub struct Held(Arc<OnceLock<Deadline>>);
+
+impl Held {
+    /// Has the response put off, and bring forward, a deadline of its request.
+    pub fn begin(self, deadline: Option<Deadline>) {
+        if let Some(deadline) = deadline {
+            // There is one request for it.
+            let _ = self.0.set(deadline);
+        }
+    }
+}
+
+/// The body of such a response.
+pub struct HeldBody {
+    source: Source,
+    bounds: Bounds,
+    ends: Instant,
+    /// Since when the source is silent.
+    silent: Option<Instant>,
+    /// Since when the client has to take something before there is more.
+    blocked: Option<Instant>,
+    /// How long it may still leave it waiting.
+    patience: Duration,
+    /// Bytes that the head promised and the source has not given.
+    promised: Option<u64>,
+    flight: Arc<Flight>,
+    deadline: Arc<OnceLock<Deadline>>,
+    module: Arc<Module>,
+    /// One of those that the module may have.
+    _place: Reserved,
+}
+
+enum Source {
+    Here(DynInputStream),
+    /// It says when it has something.
+    Waiting(Pin<Box<dyn Future<Output = DynInputStream> + Send>>),
+    Ended,
+}
+
+/// What was given to the connection and not written yet.
+#[derive(Default)]
+struct Flight {
+    bytes: AtomicUsize,
+    /// Bytes that were written since that was last asked.
+    taken: AtomicUsize,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// A piece on its way, until it is written.
+struct Piece {
+    bytes: Bytes,
+    flight: Arc<Flight>,
+    _memory: Option<Reserved>,
+}
+
+impl HeldBody {
+    /// Returns the body of a response with these headers, and what is to be among its extensions.
+    pub fn new(
+        source: DynInputStream,
+        headers: &HeaderMap,
+        bounds: Bounds,
+        module: &Arc<Module>,
+        place: Reserved,
+    ) -> (HeldBody, Held) {
+        let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let deadline = Arc::new(OnceLock::new());
+        let body = HeldBody {
+            source: Source::Here(source),
+            bounds,
+            ends: Instant::now() + bounds.total,
+            silent: None,
+            blocked: None,
+            patience: limits::HELD_PATIENCE,
+            promised: length,
+            flight: Arc::default(),
+            deadline: Arc::clone(&deadline),
+            module: Arc::clone(module),
+            _place: place,
+        };
+        (body, Held(deadline))
+    }
+
+    /// Has the response end at `at` if nothing happens before.
+    fn watch(&self, at: Instant) {
+        if let Some(deadline) = self.deadline.get() {
+            deadline.set(at.min(self.ends));
+        }
+    }
+
+    /// Looks at what the client has taken since the last time, which earns it time.
+    fn settle(&mut self, now: Instant) {
+        let taken = self.flight.taken.swap(0, Ordering::AcqRel) as u64;
+        if taken == 0 {
+            return;
+        }
+        self.unblock(now);
+        let rate = u64::from(self.bounds.least_rate.max(1));
+        let earned = Duration::from_nanos(taken.saturating_mul(1_000_000_000) / rate);
+        self.patience = self.patience.saturating_add(earned).min(limits::HELD_PATIENCE);
+    }
+
+    fn unblock(&mut self, now: Instant) {
+        if let Some(since) = self.blocked.take() {
+            self.patience = self.patience.saturating_sub(now - since);
+        }
+    }
+
+    /// Reads the next piece; an empty one if there is none yet.
+    fn read(
+        &mut self,
+        source: &mut DynInputStream,
+        most: usize,
+        memory: Option<Reserved>,
+    ) -> Result<Bytes, StreamError> {
+        let mut bytes = source.read(most)?;
+        if let Some(promised) = &mut self.promised {
+            let fits = usize::try_from(*promised).unwrap_or(usize::MAX).min(bytes.len());
+            *promised -= fits as u64;
+            if fits < bytes.len() {
+                bytes.truncate(fits);
+                self.tell("a body that was handed over is longer than its head says; the rest is left out");
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(bytes);
+        }
+        let mut memory = memory;
+        if let Some(memory) = &mut memory {
+            // Less is always there.
+            let _ = memory.resize(bytes.len());
+        }
+        self.flight.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
+        Ok(Bytes::from_owner(Piece { bytes, flight: Arc::clone(&self.flight), _memory: memory }))
+    }
+
+    /// Returns the next frame, or that there is none yet; nothing if the source is to be asked once more.
+    fn step(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Next> {
+        let (memory, most, in_flight) = match self.module.held_memory.reserve(limits::HELD_PIECE_BYTES) {
+            Ok(memory) => (Some(memory), limits::HELD_PIECE_BYTES, limits::HELD_BYTES_MAX),
+            Err(_) => (None, limits::HELD_PIECE_BYTES_MIN, 2 * limits::HELD_PIECE_BYTES_MIN),
+        };
+        if self.flight.is_over(in_flight - most, context) {
+            // Asking again puts nothing off.
+            let since = *self.blocked.get_or_insert(now);
+            self.watch(since + self.patience);
+            return Some(Poll::Pending);
+        }
+        self.unblock(now);
+        match mem::replace(&mut self.source, Source::Ended) {
+            Source::Ended => Some(Poll::Ready(None)),
+            Source::Here(_) if self.promised == Some(0) => Some(Poll::Ready(None)),
+            Source::Here(mut source) => match self.read(&mut source, most, memory) {
+                Ok(piece) if piece.is_empty() => {
+                    let ready = async move {
+                        source.ready().await;
+                        source
+                    };
+                    self.source = Source::Waiting(Box::pin(ready));
+                    None
+                }
+                Ok(piece) => {
+                    self.silent = None;
+                    self.source = Source::Here(source);
+                    self.watch(now + limits::HELD_PATIENCE);
+                    Some(Poll::Ready(Some(Ok(Frame::data(piece)))))
+                }
+                Err(error) => Some(Poll::Ready(self.end(&error))),
+            },
+            Source::Waiting(mut waiting) => match waiting.as_mut().poll(context) {
+                Poll::Ready(source) => {
+                    self.source = Source::Here(source);
+                    None
+                }
+                Poll::Pending => {
+                    self.source = Source::Waiting(waiting);
+                    self.watch_silence(now);
+                    Some(Poll::Pending)
+                }
+            },
+        }
+    }
+
+    /// Has the response end if its source stays silent.
+    fn watch_silence(&mut self, now: Instant) {
+        let since = *self.silent.get_or_insert(now);
+        self.watch(since + self.bounds.idle);
+    }
+
+    /// Returns how a body ends whose source does.
+    fn end(&self, error: &StreamError) -> Option<Result<Frame<Bytes>, Error>> {
+        match error {
+            StreamError::Closed if self.promised.is_none_or(|promised| promised == 0) => return None,
+            StreamError::Closed => self.tell("a body that was handed over is shorter than its head says"),
+            StreamError::LastOperationFailed(_) | StreamError::Trap(_) => {}
+        }
+        Some(Err(Error::HttpResponseIncomplete))
+    }
+
+    fn tell(&self, text: &str) {
+        self.module.log(LogLevel::Error, text.as_bytes());
+    }
+}
+
+type Next = Poll<Option<Result<Frame<Bytes>, Error>>>;
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Next {
+        let now = Instant::now();
+        self.settle(now);
+        if now >= self.ends && !self.is_end_stream() {
+            self.source = Source::Ended;
+            return Poll::Ready(Some(Err(Error::HttpResponseIncomplete)));
+        }
+        for _ in 0..limits::HELD_TRIES_MAX {
+            if let Some(next) = self.step(now, context) {
+                return next;
+            }
+        }
+        // It said that it had something.
+        self.watch_silence(now);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.source, Source::Ended)
+    }
+}
+
+impl Drop for HeldBody {
+    fn drop(&mut self) {
+        let is_late = self.deadline.get().is_some_and(|deadline| deadline.at() <= Instant::now());
+        if is_late && !self.is_end_stream() {
+            self.module.counts.failed();
+        }
+    }
+}
+
+impl Flight {
+    /// Returns whether more than so many bytes are on their way. Then it wakes the task when some were written.
+    fn is_over(&self, most: usize, context: &Context<'_>) -> bool {
+        if self.bytes.load(Ordering::Acquire) <= most {
+            return false;
+        }
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.waker().clone());
+        // Who wrote before that did not see it.
+        self.bytes.load(Ordering::Acquire) > most
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.flight.taken.fetch_add(self.bytes.len(), Ordering::AcqRel);
+        self.flight.bytes.fetch_sub(self.bytes.len(), Ordering::AcqRel);
+        let waker = self.flight.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use wasmtime_wasi::p2::{InputStream, Pollable, StreamResult};
+
+    use super::*;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::Shared;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_body_is_what_its_source_gives() {
+        let mut body = body(Given::all(&[b"one", b"", b"two"]), None, HOUR);
+        assert_eq!(text(&mut body.0), (b"onetwo".to_vec(), "end"));
+        let mut broken = self::body(Given::failing(&[b"one"]), None, HOUR);
+        assert_eq!(text(&mut broken.0), (b"one".to_vec(), "broken"));
+        assert_eq!(text(&mut broken.0), (vec![], "end"));
+    }
+
+    #[test]
+    fn a_source_that_lies_about_its_length_is_found_out() {
+        for (length, expected, how) in [
+            ("0", &b""[..], "end"),
+            ("2", b"on", "end"),
+            ("3", b"one", "end"),
+            ("5", b"onetw", "end"),
+            ("6", b"onetwo", "end"),
+            ("7", b"onetwo", "broken"),
+            ("x", b"onetwo", "end"),
+        ] {
+            let mut body = body(Given::all(&[b"one", b"two"]), Some(length), HOUR);
+            assert_eq!(text(&mut body.0), (expected.to_vec(), how), "{length}");
+            let told = body.0.module.take_log().len();
+            assert_eq!(told, usize::from(length == "2" || length == "5" || length == "7"), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_gets_only_so_much() {
+        let (mut body, _) = body(Given::endless(), None, HOUR);
+        for most in [limits::HELD_BYTES_MAX, 2 * limits::HELD_PIECE_BYTES_MIN] {
+            // Others have all memory the second time.
+            let left = body.module.held_memory.left();
+            let _others = (most < limits::HELD_BYTES_MAX).then(|| body.module.held_memory.reserve(left).unwrap());
+            let mut pieces = VecDeque::new();
+            while let Poll::Ready(Some(Ok(frame))) = poll(&mut body) {
+                pieces.push_back(frame.into_data().unwrap());
+            }
+            assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), most);
+            pieces.pop_front();
+            assert!(poll(&mut body).is_ready(), "there is room for one more");
+        }
+    }
+
+    #[test]
+    fn a_client_is_waited_for_as_long_as_it_earns_it() {
+        let (mut body, deadline) = body(Given::endless(), None, HOUR);
+        let mut pieces = Vec::new();
+        while let Poll::Ready(Some(Ok(frame))) = poll(&mut body) {
+            pieces.push(frame.into_data().unwrap());
+        }
+        let until = deadline.at();
+        assert!(until <= Instant::now() + limits::HELD_PATIENCE);
+        // It is asked again and again, and takes nothing.
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(poll(&mut body).is_pending());
+        assert_eq!(deadline.at(), until, "its time runs on");
+        let before = body.patience;
+        body.bounds.least_rate = 1_000_000;
+        pieces.pop();
+        body.settle(Instant::now());
+        let earned = body.patience.saturating_sub(before);
+        assert!(earned <= Duration::from_micros(16_384) && body.patience <= limits::HELD_PATIENCE, "{earned:?}");
+    }
+
+    #[test]
+    fn a_silent_source_has_its_time() {
+        let idle = Duration::from_secs(5);
+        let (mut body, deadline) = body(Given::silent(), None, HOUR);
+        body.bounds.idle = idle;
+        assert!(poll(&mut body).is_pending());
+        let until = deadline.at();
+        assert!(until <= Instant::now() + idle && until > Instant::now());
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(poll(&mut body).is_pending());
+        assert_eq!(deadline.at(), until, "asking it again gives it no more time");
+    }
+
+    #[test]
+    fn a_body_ends_at_the_latest_when_it_must() {
+        let (mut body, deadline) = body(Given::endless(), None, Duration::from_millis(10));
+        assert!(deadline.at() > Instant::now() + HOUR / 2);
+        assert!(poll(&mut body).is_ready());
+        assert!(deadline.at() <= Instant::now() + Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(11));
+        assert!(matches!(poll(&mut body), Poll::Ready(Some(Err(Error::HttpResponseIncomplete)))));
+        assert!(matches!(poll(&mut body), Poll::Ready(None)));
+    }
+
+    fn body(source: Given, length: Option<&str>, total: Duration) -> (HeldBody, Deadline) {
+        let module = state(Shared::for_tests).module;
+        let headers = length.map(|length| (CONTENT_LENGTH, length.parse().unwrap())).into_iter().collect();
+        let bounds = Bounds { idle: HOUR, total, least_rate: 1 };
+        let place = module.held_places.reserve(1).unwrap();
+        let (body, held) = HeldBody::new(Box::new(source), &headers, bounds, &module, place);
+        let deadline = Deadline::new(Instant::now() + HOUR);
+        held.begin(Some(deadline.clone()));
+        (body, deadline)
+    }
+
+    fn poll(body: &mut HeldBody) -> Next {
+        Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Returns all that a body gives, each piece being taken at once, and how it ends.
+    fn text(body: &mut HeldBody) -> (Vec<u8>, &'static str) {
+        let mut all = Vec::new();
+        loop {
+            match poll(body) {
+                Poll::Ready(Some(Ok(frame))) => all.extend_from_slice(&frame.into_data().unwrap()),
+                Poll::Ready(Some(Err(_))) => return (all, "broken"),
+                Poll::Ready(None) => return (all, "end"),
+                Poll::Pending => {}
+            }
+        }
+    }
+
+    /// A source that gives what it was told to, an empty piece being none yet.
+    struct Given {
+        pieces: VecDeque<Bytes>,
+        at_end: fn() -> StreamResult<Bytes>,
+        is_silent: bool,
+    }
+
+    impl Given {
+        fn all(pieces: &[&'static [u8]]) -> Given {
+            let pieces = pieces.iter().map(|piece| Bytes::from_static(piece)).collect();
+            Given { pieces, at_end: || Err(StreamError::Closed), is_silent: false }
+        }
+
+        fn failing(pieces: &[&'static [u8]]) -> Given {
+            Given { at_end: || Err(StreamError::LastOperationFailed(wasmtime::format_err!("x"))), ..Given::all(pieces) }
+        }
+
+        fn endless() -> Given {
+            Given { at_end: || Ok(Bytes::from_static(&[b'x'; limits::HELD_PIECE_BYTES])), ..Given::all(&[]) }
+        }
+
+        fn silent() -> Given {
+            Given { at_end: || Ok(Bytes::new()), is_silent: true, ..Given::all(&[]) }
+        }
+    }
+
+    #[wasmtime_wasi::async_trait]
+    impl Pollable for Given {
+        async fn ready(&mut self) {
+            if self.is_silent {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    #[wasmtime_wasi::async_trait]
+    impl InputStream for Given {
+        fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+            let mut piece = self.pieces.pop_front().map_or_else(self.at_end, Ok)?;
+            piece.truncate(size);
+            Ok(piece)
+        }
+    }
+}
