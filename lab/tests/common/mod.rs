@@ -261,8 +261,11 @@ pub fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
 
 fn manifest(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(format!("{name}.toml"));
+    // What begins with more memory than its manifest asks for is not packed.
+    let more = if name == "four-gib" { "memory-bytes = 4294967296\n" } else { "" };
     let text = format!(
-        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n[limits]\ncall-ms = 200\n"
+        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n\
+         [limits]\ncall-ms = 200\n{more}"
     );
     std::fs::write(&path, text).unwrap();
     path
