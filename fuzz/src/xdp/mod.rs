@@ -111,8 +111,10 @@ impl Scene {
         let interfaces = BTreeMap::from([((DEVICE, 0), STATION), ((DEVICE, VLAN), VLAN_STATION)]);
         let is_virtual = flags & IS_VIRTUAL != 0;
         let node = Node { own: OWN.into_iter().collect(), interfaces, is_virtual, frame_bytes_max: FRAME_BYTES_MAX };
-        let filters = installed.into_values().collect();
+        let filters: Vec<Filter> = installed.into_values().collect();
         let frame = read_frame(input);
+        // The program knows nothing of TCP's flags.
+        let coarse = coarse || filters.iter().any(Filter::opens_only);
         Scene { maps, node, filters, coarse, flags, frame, buffer: Vec::new(), counted: [0; 8] }
     }
 
