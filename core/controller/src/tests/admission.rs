@@ -281,7 +281,6 @@ fn packages_must_be_what_the_request_says() {
     }
 }
 
-/// A SETUP without filters takes those of the manifest; limits and properties are put together from both sides.
 #[test]
 fn a_module_gets_what_it_needs_or_is_refused_by_name() {
     let admits = |resource, amount, refused: &str| {
@@ -311,6 +310,7 @@ fn a_module_gets_what_it_needs_or_is_refused_by_name() {
     admits(Resource::CacheBytes, 1, "the module needs cache-bytes of 1, the user's modules get 0 at most");
 }
 
+/// A SETUP without filters takes those of the manifest; limits and properties are put together from both sides.
 #[test]
 fn what_is_loaded_comes_from_request_manifest_and_policy() {
     let mut node = Node::new();

@@ -14,6 +14,7 @@ use super::super::sink::Writing;
 use super::super::wit::entries::{
     self as wit, Details, Error, Host as _, HostReader as _, HostWriter as _, Opened, Range, Scope,
 };
+use super::read;
 use crate::server::blocks::testing::{another, run, state};
 use crate::server::module::Shared;
 use crate::server::state::ServerState;
@@ -212,18 +213,5 @@ async fn write(state: &mut ServerState, stream: &Resource<DynOutputStream>, byte
         sink.ready().await;
         sink.write(Bytes::copy_from_slice(piece)).unwrap();
         sink.ready().await;
-    }
-}
-
-async fn read(state: &mut ServerState, stream: Resource<DynInputStream>) -> Result<Vec<u8>, StreamError> {
-    let mut body = state.table.delete(stream).unwrap();
-    let mut bytes = vec![];
-    loop {
-        body.ready().await;
-        match body.read(50_000) {
-            Ok(piece) => bytes.extend(piece),
-            Err(StreamError::Closed) => return Ok(bytes),
-            Err(error) => return Err(error),
-        }
     }
 }
