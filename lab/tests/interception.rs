@@ -7,10 +7,11 @@ mod common;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::IpAddr;
 use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
 
 use common::{Driver, Serving, eventually};
 use netserv_lab::netns::host_port;
-use netserv_model::request::Outcome;
+use netserv_model::request::{ModuleState, Outcome};
 
 /// The module's own container needs no port; what it takes over is in the user's prefixes.
 const PERMITS: &str = "connect = ['tcp']\n";
@@ -19,6 +20,7 @@ over_each_driver!(
     a_cache_answers_in_the_place_of_the_server,
     words_are_taken_out_of_streams_and_both_ends_see_each_other,
     connections_pass_untouched_when_the_module_is_gone,
+    connections_go_on_without_a_module_that_drains,
 );
 
 fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
@@ -114,6 +116,53 @@ fn connections_pass_untouched_when_the_module_is_gone(driver: Driver) {
     assert_eq!(after.line(), "echo my secret is mine");
     before.say("still here");
     assert_eq!(before.line(), "echo still here");
+}
+
+fn connections_go_on_without_a_module_that_drains(driver: Driver) {
+    let test = "connections_go_on_without_a_module_that_drains";
+    let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
+    start_line_server(&mut net, 5201);
+    intercept(&net, "byte-count", 5201);
+    let open = |net: &Serving| {
+        [IpAddr::from(net.lab.v4("sender")), net.lab.v6("sender").into()].map(|server| {
+            let mut talk = Talk::open(net, server, 5201);
+            assert!(talk.line().starts_with("hello"));
+            talk
+        })
+    };
+    let says = |talk: &mut Talk, line: &str| {
+        talk.say(line);
+        talk.line() == format!("echo {line}")
+    };
+    let module = "example.org/byte-count";
+    let remove = |force: &[&str]| net.request(&net.alice, &[&["remove", module][..], force].concat());
+    let mut during = open(&net);
+    assert!(during.iter_mut().all(|talk| says(talk, "with the module")));
+    assert_eq!(remove(&[]), Outcome::Removed);
+    let state = |net: &Serving| net.status(&net.alice, "byte-count").map(|status| status.state);
+    assert_eq!(state(&net), Some(ModuleState::Draining));
+    // Longer than a module has to end by itself.
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(during.iter_mut().all(|talk| says(talk, "without it")));
+    let mut after = open(&net);
+    assert!(after.iter_mut().all(|talk| says(talk, "past it")));
+
+    for talk in &mut during {
+        talk.end();
+        assert_eq!((talk.line(), talk.line()), ("bye 2".to_owned(), String::new()));
+    }
+    eventually("nothing of the module is left", || state(&net).is_none());
+    // Whatever passed the container in the kernel goes on when that is gone.
+    assert!(after.iter_mut().all(|talk| says(talk, "still past it")));
+
+    intercept(&net, "byte-count", 5201);
+    let mut cut = open(&net);
+    assert!(cut.iter_mut().all(|talk| says(talk, "with the module")));
+    assert_eq!(remove(&[]), Outcome::Removed);
+    assert!(cut.iter_mut().all(|talk| says(talk, "without it")));
+    assert_eq!(remove(&["--force"]), Outcome::Removed);
+    eventually("nothing of the module is left", || state(&net).is_none());
+    assert!(cut.iter_mut().all(|talk| talk.line().is_empty()), "they end");
 }
 
 /// Installs a sample module for connections to a port of the sender, which is alice's.

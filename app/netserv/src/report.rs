@@ -408,6 +408,7 @@ fn state_cell(state: ModuleState) -> (Style, String) {
         ModuleState::Running => (Style::Good, "running"),
         ModuleState::BackingOff => (Style::Warn, "backing-off"),
         ModuleState::Quarantined => (Style::Bad, "quarantined"),
+        ModuleState::Draining => (Style::Warn, "draining"),
     };
     (style, word.to_owned())
 }

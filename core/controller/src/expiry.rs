@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Load(WorkerId, ModuleSlot),
     /// A worker has had no modules for a while.
     StopIdle(WorkerId),
+    /// Connections of a module that is gone have had their time.
+    Drain(WorkerId, ModuleSlot),
     /// A worker should have said what became of a control message.
     Tell(EffectId),
     /// Meters are to be read.
@@ -41,6 +43,7 @@ impl Timer {
             Timer::Start(_) => "worker answer",
             Timer::Load(..) => "load answer",
             Timer::StopIdle(_) => "idle worker",
+            Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
             Timer::ReadMeters => "reading of meters",
         }

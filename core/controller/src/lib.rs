@@ -22,6 +22,7 @@
 mod admission;
 mod control;
 mod counters;
+mod draining;
 mod effects;
 mod expiry;
 mod filters;
@@ -63,7 +64,7 @@ use ledger::Ledger;
 use metering::Metering;
 use operator::Changes;
 use quota::{Newest, Nonces, Quarantine};
-use state::{Key, Origin, PendingAnswer, Phase, Task, Tenant, Waiter};
+use state::{Key, Leave, Origin, PendingAnswer, Phase, Task, Tenant, Waiter};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -178,7 +179,8 @@ impl Controller {
                 self.take_task(&key, ticket, origin, task, request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
-                self.take_task(&(user, remove.module), ticket, origin, Task::Remove, request.dry_run);
+                let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
+                self.take_task(&(user, remove.module), ticket, origin, Task::Remove(leave), request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
                 let key = (user, tell.module.clone());
@@ -208,7 +210,7 @@ impl Controller {
         }
         if installed {
             self.counters.leases_withdrawn += 1;
-            self.uninstall(&key);
+            self.uninstall(&key, Leave::Drain);
             self.advance(&key);
         }
         under_way || installed
@@ -233,6 +235,7 @@ impl Controller {
             WorkerNews::Died { refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
             WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
             WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),
+            WorkerNews::Drained(slot) => self.drained(&worker, slot),
             WorkerNews::Notified { slot, message } => self.notified(&worker, slot, message),
         }
     }

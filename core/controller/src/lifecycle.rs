@@ -12,13 +12,14 @@ use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 use crate::Controller;
 use crate::admission::{check_manifest, clamp_limits, merged_properties};
 use crate::control::Control;
+use crate::draining::can_drain;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, ModuleRule, Operation, Origin, PendingAnswer, Role, Run, SlotHolder, Stage,
-    Task, Waiter, entry_in,
+    Active, Backoff, Candidate, Entry, Key, Leave, ModuleRule, Operation, Origin, PendingAnswer, Role, Run, SlotHolder,
+    Stage, Task, Waiter, entry_in,
 };
 
 impl Controller {
@@ -38,7 +39,7 @@ impl Controller {
             match task {
                 Task::Setup(setup) => self.begin_setup(key, ticket, origin, *setup),
                 Task::Repeat => self.repeat(key, ticket, origin),
-                Task::Remove => self.remove(key, ticket),
+                Task::Remove(leave) => self.remove(key, ticket, leave),
             }
         }
         self.expire_if_due(key);
@@ -86,6 +87,7 @@ impl Controller {
         let key = (worker.user.clone(), place.module);
         match place.role {
             Role::Leaving => self.free_place(worker, slot),
+            Role::Draining => self.counters.stray_events += 1,
             Role::Candidate => self.settle(&key),
             Role::Active => self.run(&key, worker, slot),
         }
@@ -97,6 +99,7 @@ impl Controller {
         let key = (worker.user.clone(), place.module);
         match place.role {
             Role::Leaving => self.free_place(worker, slot),
+            Role::Draining => self.end_draining(worker, slot),
             Role::Candidate => self.lose_candidate(&key, refusal),
             Role::Active if refusal.kind == RefusalKind::NodeFailed => self.fail_load(&key, refusal),
             Role::Active => self.fail_active(&key, refusal),
@@ -181,10 +184,13 @@ impl Controller {
     }
 
     /// Takes an installed module away, for good.
-    pub(crate) fn uninstall(&mut self, key: &Key) -> bool {
-        let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
-        self.retire(key, &active);
+    pub(crate) fn uninstall(&mut self, key: &Key, leave: Leave) -> bool {
+        let Some(mut active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.remember_told(key, &active.control);
+        match leave {
+            Leave::Drain if can_drain(&active) => self.drain(key, &mut active),
+            Leave::Drain | Leave::AtOnce => self.retire(key, &active),
+        }
         self.forget(key);
         self.order_packets(&key.0);
         self.check_services(&key.0);
@@ -343,8 +349,9 @@ impl Controller {
         }
     }
 
-    fn remove(&mut self, key: &Key, ticket: PendingAnswer) {
-        if !self.uninstall(key) {
+    fn remove(&mut self, key: &Key, ticket: PendingAnswer, leave: Leave) {
+        let drained = leave == Leave::AtOnce && self.end_all_draining(key);
+        if !self.uninstall(key, leave) && !drained {
             return self.refuse(ticket, not_installed(key));
         }
         self.sweep(key);

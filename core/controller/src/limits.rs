@@ -31,6 +31,10 @@ pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 pub const START_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a worker stays that has no modules while its user has others. Its last module's packets are on their way.
 pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
+/// How long connections of a module that is gone may go on without it.
+pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(3600);
+/// Modules of one worker that are gone while connections of theirs go on; with one more, those of the first end.
+pub const DRAINING_MAX: usize = 8;
 /// How long the load of a module may stay unanswered.
 pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 

@@ -15,7 +15,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::{Key, ModuleRule, Tenant, Worker};
+use crate::state::{Key, Leave, ModuleRule, Tenant, Worker};
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
 pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
@@ -45,6 +45,7 @@ impl Controller {
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
             Timer::StopIdle(worker) => self.stop_idle(&worker),
+            Timer::Drain(worker, slot) => self.end_draining(&worker, slot),
             Timer::Tell(id) => self.tell_overdue(id),
             Timer::ReadMeters => self.meter_due(),
         }
@@ -57,7 +58,7 @@ impl Controller {
         let over = entry.active.as_ref().is_some_and(|active| active.lease_end <= now);
         if over && entry.operation.is_none() && entry.waiting.is_empty() {
             self.counters.leases_expired += 1;
-            self.uninstall(key);
+            self.uninstall(key, Leave::Drain);
         }
     }
 
@@ -72,6 +73,7 @@ impl Controller {
         for key in keys {
             self.apply_policy_to(&key);
         }
+        self.revoke_draining();
         let policy = &self.policy;
         self.nonces.retain(|user| policy.users.contains_key(user));
         self.newest.retain(|user| policy.users.contains_key(user));
@@ -141,7 +143,7 @@ impl Controller {
         if let Some(refusal) = gone.or_else(|| self.why_not_kept(key)) {
             let module = self.active(key).map(|active| active.record.module.clone());
             self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
-            if self.uninstall(key) {
+            if self.uninstall(key, Leave::AtOnce) {
                 self.counters.revoked += 1;
                 let (user, module) = (key.0.clone(), module.expect("it was there"));
                 self.commands.push_back(Command::Notify(Notice::Revoked { user, module, refusal }));

@@ -8,10 +8,10 @@ use netserv_model::effect::Command;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
 };
-use netserv_model::{Instant, Refusal, RefusalKind, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, UserId};
 
 use crate::Controller;
-use crate::state::{Active, Entry, Key, Operation, PendingAnswer, Stage, Task, Tenant};
+use crate::state::{Active, Draining, Entry, Key, Leave, Operation, PendingAnswer, Stage, Task, Tenant};
 
 impl Controller {
     /// Answers a request.
@@ -51,11 +51,12 @@ impl Controller {
             (Task::Setup(_), None) => "install",
             (Task::Setup(setup), Some(active)) if active.is_what(setup) => "refresh",
             (Task::Setup(_), Some(_)) => "replace",
-            (Task::Remove, Some(_)) => "remove",
+            (Task::Remove(_), Some(_)) => "remove",
             (Task::Repeat, _) => {
                 return self.refuse(ticket, Refusal::new(RefusalKind::Replayed, "this request is in force"));
             }
-            (Task::Remove, None) => return self.refuse(ticket, not_installed(key)),
+            (Task::Remove(Leave::AtOnce), None) if self.drains(key) => "remove",
+            (Task::Remove(_), None) => return self.refuse(ticket, not_installed(key)),
         };
         self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });
     }
@@ -124,7 +125,41 @@ pub(crate) fn modules_of(user: &UserId, tenant: &Tenant, now: Instant) -> Vec<Mo
         (None, Some(operation)) => Some(operation_status(user, operation)),
         (None, None) => None,
     };
-    entries.into_iter().filter_map(status).collect()
+    let draining = tenant.workers.iter().flat_map(|(flavour, worker)| {
+        worker.draining.values().map(|draining| draining_status(user, *flavour, draining, now))
+    });
+    entries.into_iter().filter_map(status).chain(draining).collect()
+}
+
+fn draining_status(user: &UserId, flavour: Flavour, draining: &Draining, now: Instant) -> ModuleStatus {
+    let intercept = draining.rules.iter().map(|rule| rule.filter.open().clone()).collect();
+    ModuleStatus {
+        flavour: Some(flavour),
+        lease_s: draining.until.since(now).as_secs(),
+        intercept,
+        ..status_of(user, &draining.module, draining.digest, ModuleState::Draining)
+    }
+}
+
+fn status_of(user: &UserId, module: &ModuleRef, digest: Digest, state: ModuleState) -> ModuleStatus {
+    ModuleStatus {
+        user: user.clone(),
+        module: module.clone(),
+        digest,
+        flavour: None,
+        state,
+        lease_s: 0,
+        filters: Vec::new(),
+        listen: Vec::new(),
+        intercept: Vec::new(),
+        chain: Vec::new(),
+        addresses: Vec::new(),
+        restarts: 0,
+        last_failure: None,
+        packets: PacketCounts::default(),
+        server: None,
+        counters: BTreeMap::new(),
+    }
 }
 
 fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
@@ -156,21 +191,8 @@ fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
         Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(..) => ModuleState::Starting,
     };
     ModuleStatus {
-        user: user.clone(),
-        module: operation.setup.module.clone(),
-        digest: operation.setup.digest,
         flavour: operation.stage.candidate().map(|candidate| candidate.flavour),
-        state,
-        lease_s: 0,
         filters: operation.setup.filters.clone(),
-        listen: Vec::new(),
-        intercept: Vec::new(),
-        chain: Vec::new(),
-        addresses: Vec::new(),
-        restarts: 0,
-        last_failure: None,
-        packets: PacketCounts::default(),
-        server: None,
-        counters: BTreeMap::new(),
+        ..status_of(user, &operation.setup.module, operation.setup.digest, state)
     }
 }

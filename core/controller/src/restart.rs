@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
-use crate::state::{Active, Backoff, Key, ModuleRule, RuleKind, Run};
+use crate::state::{Active, Backoff, Key, Leave, ModuleRule, RuleKind, Run};
 
 impl Controller {
     /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
@@ -260,7 +260,7 @@ impl Controller {
     fn give_up(&mut self, key: &Key, refusal: &Refusal) {
         self.counters.revoked += 1;
         self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
-        self.uninstall(key);
+        self.uninstall(key, Leave::AtOnce);
         self.advance(key);
     }
 }

@@ -16,7 +16,7 @@ use crate::expiry::Timer;
 use crate::limits::BACKOFF_MAX;
 use crate::restart::as_setup;
 use crate::state::{
-    Active, Candidate, Composition, Entry, Key, ModuleRule, Operation, Phase, Run, Settling, Stage, Tenant,
+    Active, Candidate, Composition, Entry, Key, Leave, ModuleRule, Operation, Phase, Run, Settling, Stage, Tenant,
 };
 
 /// Why a service cannot be put together.
@@ -106,7 +106,7 @@ impl Controller {
         self.counters.dissolved += 1;
         self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
         self.commands.push_back(Command::Notify(Notice::Dissolved { user, module, refusal }));
-        self.uninstall(key);
+        self.uninstall(key, Leave::AtOnce);
         self.advance(key);
     }
 

@@ -37,7 +37,8 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
-    /// Returns whether modules of a flavour are installed or being installed, or may turn out to be of it.
+    /// Returns whether modules of a flavour are installed or being installed, may turn out to be of it, or are gone while
+    /// connections of theirs go on.
     pub(crate) fn needs(&self, flavour: Flavour) -> bool {
         self.modules.values().any(|entry| {
             let installed = entry.active.as_ref().is_some_and(|active| active.record.flavour == Some(flavour));
@@ -49,7 +50,12 @@ impl Tenant {
                 | Stage::Settling(candidate, _) => candidate.flavour == flavour,
             });
             installed || asked
-        })
+        }) || self.workers.get(&flavour).is_some_and(|worker| !worker.draining.is_empty())
+    }
+
+    /// Returns whether there are modules of any flavour, or connections of some that are gone.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.modules.is_empty() && self.workers.values().all(|worker| worker.draining.is_empty())
     }
 }
 
@@ -96,7 +102,16 @@ pub(crate) enum Task {
     /// Nothing, if what is installed is from this very request.
     Repeat,
     /// Remove.
-    Remove,
+    Remove(Leave),
+}
+
+/// How a module goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Its connections go on without it if its manifest says so.
+    Drain,
+    /// With its connections.
+    AtOnce,
 }
 
 /// An installed module.
@@ -314,6 +329,8 @@ pub(crate) struct Worker {
     /// The order of packets through modules that was last asked for; empty if none was.
     pub(crate) order: Vec<ModuleSlot>,
     pub(crate) backoff: Backoff,
+    /// Modules that are gone while connections that they had taken over go on, by their places.
+    pub(crate) draining: BTreeMap<ModuleSlot, Draining>,
 }
 
 impl Worker {
@@ -365,6 +382,18 @@ pub(crate) enum Role {
     Candidate,
     /// It was unloaded before its load was answered; the place is free once the answer is there.
     Leaving,
+    /// It is gone, and connections that it had taken over go on.
+    Draining,
+}
+
+/// A module that is gone while connections that it had taken over go on.
+#[derive(Debug)]
+pub(crate) struct Draining {
+    pub(crate) module: ModuleRef,
+    pub(crate) digest: Digest,
+    /// Its rules of connections.
+    pub(crate) rules: Vec<ModuleRule>,
+    pub(crate) until: Instant,
 }
 
 /// How often something failed of late, and how long to wait therefore.

@@ -4,6 +4,7 @@
 mod admission;
 mod bounds;
 mod control;
+mod draining;
 mod failures;
 mod flavours;
 mod lifecycle;

@@ -75,6 +75,7 @@ impl Controller {
         worker.generation = None;
         let slots: Vec<ModuleSlot> = worker.places.keys().copied().collect();
         worker.places.retain(|_, place| place.role != Role::Leaving);
+        self.forget_draining(id);
         self.timers.cancel(&Timer::Start(id.clone()));
         self.timers.cancel(&Timer::StopIdle(id.clone()));
         for slot in slots {
@@ -127,7 +128,7 @@ impl Controller {
     /// have been replaced by one of another flavour, and still has packets to answer.
     pub(crate) fn release_unused(&mut self, user: &UserId) {
         let Some(tenant) = self.tenants.get(user) else { return };
-        let last = tenant.modules.is_empty();
+        let last = tenant.is_empty();
         let unused: Vec<(Flavour, Phase)> = tenant
             .workers
             .iter()
@@ -170,6 +171,7 @@ impl Controller {
     }
 
     fn forget_worker(&mut self, id: &WorkerId) {
+        self.forget_draining(id);
         let Some(tenant) = self.tenants.get_mut(&id.user) else { return };
         let Some(worker) = tenant.workers.remove(&id.flavour) else { return };
         if worker.phase == Phase::Ready {
@@ -360,6 +362,7 @@ fn whom_to_blame(tenant: &Tenant, flavour: Flavour, culprit: Option<ModuleSlot>)
             Role::Leaving => true,
             Role::Active => entry.active.as_ref().is_some_and(|active| active.run.in_worker()),
             Role::Candidate => true,
+            Role::Draining => false,
         }
     };
     let worker = tenant.workers.get(&flavour)?;

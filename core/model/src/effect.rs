@@ -203,6 +203,14 @@ pub enum WorkerJob {
         /// The module's place.
         slot: ModuleSlot,
     },
+    /// Call a module no more, and hand on what comes on the connections that it has taken over. Then comes
+    /// [`WorkerNews::Drained`], and the module is to be unloaded.
+    Drain {
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+    },
     /// Have packets go through modules in this order, which are loaded; others come after them.
     Order {
         /// Their worker.
@@ -228,6 +236,7 @@ impl WorkerJob {
             WorkerJob::Start { worker, .. }
             | WorkerJob::Stop { worker }
             | WorkerJob::Unload { worker, .. }
+            | WorkerJob::Drain { worker, .. }
             | WorkerJob::Order { worker, .. }
             | WorkerJob::Tell { worker, .. } => worker,
             WorkerJob::Load(load) => &load.worker,
@@ -270,6 +279,8 @@ pub enum InterceptJob {
     Begin(Interception),
     /// Treat new connections of a rule as its failure mode says, until the next [`InterceptJob::Begin`] of it.
     Suspend(FilterId),
+    /// Let new connections of a rule pass, and those under way go on through the container, until [`InterceptJob::End`].
+    Drain(FilterId),
     /// Take a rule away; connections under way end.
     End(FilterId),
 }
@@ -546,6 +557,8 @@ pub enum WorkerNews {
         /// What.
         message: ModuleMessage,
     },
+    /// Nothing is left of the connections of a module after [`WorkerJob::Drain`].
+    Drained(ModuleSlot),
     /// A module could not be loaded, or trapped and was unloaded; the worker goes on.
     Failed {
         /// The module's place.

@@ -110,6 +110,11 @@ impl Manifest {
         self.server.as_ref().map_or(&[], |server| &server.intercept_tls)
     }
 
+    /// Returns what becomes of the connections that the module takes over when it goes.
+    pub fn drain(&self) -> Drain {
+        self.server.as_ref().map(|server| server.drain).unwrap_or_default()
+    }
+
     /// Returns the features that the manifest's keys make use of, which its `requires` must name.
     pub fn used_features(&self) -> BTreeSet<Feature> {
         Feature::ALL.into_iter().filter(|feature| self.uses(*feature)).collect()
@@ -176,6 +181,26 @@ pub struct ServerPart {
     /// Only written if there are some, as `parallel` of the packet part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intercept_tls: Vec<String>,
+    /// What becomes of open connections of `intercept` when the module is removed or its lease ends.
+    #[serde(default, skip_serializing_if = "Drain::is_default")]
+    pub drain: Drain,
+}
+
+/// What becomes of a module's intercepted connections when it goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drain {
+    /// They are reset, unless they end within some seconds.
+    #[default]
+    Close,
+    /// The node hands on what comes from either end without the module, for an hour at most.
+    Splice,
+}
+
+impl Drain {
+    fn is_default(&self) -> bool {
+        *self == Drain::default()
+    }
 }
 
 /// What a service is made of.

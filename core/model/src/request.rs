@@ -99,6 +99,8 @@ pub struct Setup {
 pub struct Remove {
     /// The module, whatever its version.
     pub module: ModuleName,
+    /// Whether its intercepted connections are ended, whatever its manifest says of them.
+    pub force: bool,
 }
 
 /// Asks for a message to be handed to a running module.
@@ -526,6 +528,8 @@ pub enum ModuleState {
     BackingOff,
     /// It failed too often and is kept out.
     Quarantined,
+    /// It is removed, and the node hands on what comes on the connections that it had taken over.
+    Draining,
 }
 
 /// What a user may do on a node.

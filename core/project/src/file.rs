@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::manifest::{Amounts, ChainPart, Manifest, ModuleLimits, PacketPart, ServerPart, ServicePart};
+use netserv_model::manifest::{Amounts, ChainPart, Drain, Manifest, ModuleLimits, PacketPart, ServerPart, ServicePart};
 use netserv_model::request::Dependency;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, ModuleName, WantedFilter};
@@ -72,6 +72,7 @@ impl ProjectFile {
             on_failure: server.on_failure,
             tls: tls.is_some(),
             intercept_tls: server.intercept_tls,
+            drain: server.drain,
         });
         let packet = |packet: PacketSection| PacketPart {
             abi: packet.abi,
@@ -144,6 +145,9 @@ struct ServerSection {
     /// Names in that certificate: intercepted connections of TLS to them are HTTPS for the module, too.
     #[serde(default)]
     intercept_tls: Vec<String>,
+    /// What becomes of open connections of `intercept` when the module is removed or its lease ends.
+    #[serde(default)]
+    drain: Drain,
 }
 
 /// The files that a server shows to its clients to prove who it is; `netserv module build` packages them.

@@ -6,6 +6,7 @@ pub fn line_about(text: &str, detail: &str) -> Option<usize> {
     let quoted = detail.split('`').nth(1).unwrap_or_default();
     for (named, section, key) in [
         ("server.listen", "server", "listen"),
+        ("server.drain", "server", "drain"),
         ("server.intercept-tls", "server", "intercept-tls"),
         ("server.intercept", "server", "intercept"),
         ("server.tls", "server", "tls"),

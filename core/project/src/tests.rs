@@ -96,6 +96,8 @@ fn what_is_not_understood_is_refused_by_line() {
         (server("intercept = [\"tcp\"]"), "line 13: server.intercept has `tcp`; write `tcp` and a port"),
         (server("intercept = [\"udp port 53\"]"), "write `tcp` and a port"),
         (server("intercept-tls = [\"a.example\"]"), "line 13: server.intercept-tls without both server.tls and"),
+        (server("drain = \"splice\""), "line 13: server.drain = \"splice\" without server.intercept"),
+        (server("drain = \"keep\""), "line 13: unknown variant `keep`"),
         (server("intercept-tls = [\"a b\"]"), "line 13: server.intercept-tls has `a b`; write a name"),
         (server("intercept-tls = [\"*.example\"]"), "has `*.example`"),
         (server("intercept-tls = [\"\"]"), "has ``"),

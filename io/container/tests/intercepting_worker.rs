@@ -163,6 +163,86 @@ fn five_thousand_connections_at_a_time() {
 
 const CONNECTIONS: usize = 5000;
 
+/// Goal: connections of a module that goes are not cut, in either direction and also when they are half closed; new ones pass;
+/// and the node hears when none is left.
+#[test]
+fn connections_go_on_without_the_module_until_they_end() {
+    let test = "connections_go_on_without_the_module_until_they_end";
+    let Some(module) = Module::start(test, "tcp port 7000") else { return };
+    for round in 0..2 {
+        let mut pairs = Vec::new();
+        let mut listeners = Vec::new();
+        for (_, server) in ENDS {
+            let listener = module.lab.server(|| TcpListener::bind(at(server, 7000)).unwrap());
+            for _ in 0..100 {
+                let client = module.lab.client(|| TcpStream::connect_timeout(&at(server, 7000), LONG).unwrap());
+                pairs.push((client, accept(&listener)));
+            }
+            listeners.push((server, listener));
+        }
+        pairs.iter_mut().for_each(|(client, server)| pass(client, server, b"with the module"));
+        if round == 0 {
+            module.drain();
+        } else {
+            module.control.send(&ToWorker::Unload { slot: ModuleSlot(1) }, &[]).unwrap();
+        }
+        for (server, listener) in &listeners {
+            let mut client = module.lab.client(|| TcpStream::connect_timeout(&at(server, 7000), LONG).unwrap());
+            if round == 0 {
+                pass(&mut client, &mut accept(listener), b"past the module");
+            }
+        }
+        if round == 1 {
+            // Without a drain they are cut, which shows that the drain is what kept them.
+            std::thread::sleep(Duration::from_secs(6));
+            let cut = |(client, _): &mut (TcpStream, TcpStream)| matches!(client.read(&mut [0; 1]), Ok(0) | Err(_));
+            pairs.iter().for_each(|(client, _)| client.set_read_timeout(Some(LONG)).unwrap());
+            assert!(pairs.iter_mut().all(cut));
+            return;
+        }
+        let taken = module.counts().connections;
+        assert_eq!(taken, 200, "the module takes none that opened later");
+        std::thread::sleep(Duration::from_secs(6));
+        for (client, server) in &mut pairs {
+            pass(client, server, b"without the module");
+            pass(server, client, b"and back");
+        }
+        assert!(!module.drained.load(Ordering::Relaxed), "connections are left");
+        for (client, server) in &mut pairs {
+            client.shutdown(Shutdown::Write).unwrap();
+            pass(server, client, b"half closed");
+        }
+        drop(pairs);
+        let until = Instant::now() + LONG;
+        while !module.drained.load(Ordering::Relaxed) {
+            assert!(Instant::now() < until, "the node is not told that no connection is left");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        module.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
+        module.upgrade();
+    }
+}
+
+/// Goal: what is unloaded while it drains ends at once.
+#[test]
+fn a_drain_is_cut_by_the_unload() {
+    let Some(module) = Module::start("a_drain_is_cut_by_the_unload", "tcp port 7000") else { return };
+    let (_, server) = ENDS[0];
+    let listener = module.lab.server(|| TcpListener::bind(at(server, 7000)).unwrap());
+    let mut client = module.lab.client(|| TcpStream::connect_timeout(&at(server, 7000), LONG).unwrap());
+    let mut arrived = accept(&listener);
+    pass(&mut client, &mut arrived, b"with the module");
+    module.drain();
+    pass(&mut client, &mut arrived, b"without it");
+    module.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
+    let begun = Instant::now();
+    for stream in [&mut client, &mut arrived] {
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        assert_ne!(stream.read(&mut [0; 8]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock), "it ends");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn when_the_worker_dies_its_connections_end_and_new_ones_pass() {
     let test = "when_the_worker_dies_its_connections_end_and_new_ones_pass";
@@ -266,6 +346,7 @@ struct Module {
     code: PathBuf,
     filter: String,
     loaded: Arc<AtomicBool>,
+    drained: Arc<AtomicBool>,
     counts: Arc<Mutex<Option<ServerCounts>>>,
     ended: Arc<AtomicBool>,
     answering: Option<JoinHandle<()>>,
@@ -297,10 +378,29 @@ impl Module {
         let Guest { control, process, .. } = guest;
         let (control, network, filter) = (Arc::new(control), Arc::new(network), filter.to_owned());
         let (counts, ended, loaded) = (Arc::default(), Arc::default(), Arc::default());
-        let told = Told { counts: Arc::clone(&counts), ended: Arc::clone(&ended), loaded: Arc::clone(&loaded) };
+        let drained = Arc::default();
+        let told = Told {
+            counts: Arc::clone(&counts),
+            ended: Arc::clone(&ended),
+            loaded: Arc::clone(&loaded),
+            drained: Arc::clone(&drained),
+        };
         let node_side = (Arc::clone(&control), Arc::clone(&network));
         let answering = Some(std::thread::spawn(move || answer(&node_side.0, &node_side.1, &told)));
-        Some(Module { lab, process, control, network, code, filter, loaded, counts, ended, answering, _node: node })
+        Some(Module {
+            lab,
+            process,
+            control,
+            network,
+            code,
+            filter,
+            loaded,
+            drained,
+            counts,
+            ended,
+            answering,
+            _node: node,
+        })
     }
 
     /// Has another version take the module's place, as a node does.
@@ -313,6 +413,15 @@ impl Module {
         }
         lead(&self.lab, &self.network, &self.filter, ports);
         self.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
+    }
+
+    /// Has the module go and its connections go on, as a node does.
+    fn drain(&self) {
+        let intercept = filters(&[&self.filter]);
+        let rules: Vec<Intercept> =
+            intercept.iter().map(|filter| Intercept { filter: filter.clone(), ports: None, refuse: false }).collect();
+        self.network.intercept(&rules).unwrap();
+        self.control.send(&ToWorker::Drain { slot: ModuleSlot(0) }, &[]).unwrap();
     }
 
     /// Returns what the module counted, which is over for what has ended.
@@ -353,6 +462,7 @@ struct Told {
     counts: Arc<Mutex<Option<ServerCounts>>>,
     ended: Arc<AtomicBool>,
     loaded: Arc<AtomicBool>,
+    drained: Arc<AtomicBool>,
 }
 
 /// Sends a module to the worker, with listening sockets. Returns their ports.
@@ -408,6 +518,7 @@ fn answer(control: &ControlChannel, network: &ContainerNetwork, told: &Told) {
                 Ok(Some(FromWorker::Stats { server, .. })) => *told.counts.lock().unwrap() = server,
                 Ok(Some(FromWorker::Log { text, .. })) => eprintln!("the worker: {text}"),
                 Ok(Some(FromWorker::Loaded { .. })) => told.loaded.store(true, Ordering::Relaxed),
+                Ok(Some(FromWorker::Drained { .. })) => told.drained.store(true, Ordering::Relaxed),
                 Ok(Some(FromWorker::Failed { refusal, .. })) => eprintln!("the module failed: {refusal}"),
                 Ok(Some(_)) => {}
                 Ok(None) => break,

@@ -271,9 +271,9 @@ impl Machine {
             Job::Packages(PackageJob::Compose { .. }) => unreachable!("there are no services in the world"),
             Job::Workers(job) => self.work(id, job, refuses, rng, &mut then),
             Job::Filters(change) => (!refuses || change.add.is_empty()) && self.change(change),
-            Job::Intercepts(InterceptJob::Begin(_) | InterceptJob::Suspend(_) | InterceptJob::End(_)) => {
-                unreachable!("no module of the world takes connections")
-            }
+            Job::Intercepts(
+                InterceptJob::Begin(_) | InterceptJob::Suspend(_) | InterceptJob::Drain(_) | InterceptJob::End(_),
+            ) => unreachable!("no module of the world takes connections"),
             // No operator of the world changes a policy, and no container has a network.
             Job::Permit(_) | Job::Limit(_) | Job::Addresses(_) => unreachable!("the policy stays"),
             Job::Store(job) => self.write(job, refuses),
@@ -314,6 +314,7 @@ impl Machine {
                     worker.modules.remove(&slot);
                 }
             }
+            WorkerJob::Drain { .. } => unreachable!("no module of the world takes connections"),
             WorkerJob::Order { .. } => unreachable!("there are no services in the world"),
             WorkerJob::Tell { .. } => unreachable!("nobody in the world tells modules anything"),
         }

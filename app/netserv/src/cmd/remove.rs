@@ -19,6 +19,9 @@ pub struct Remove {
     module: ModuleName,
     #[command(flatten)]
     request: SignedRequest,
+    /// End its intercepted connections, also if it lets them go on (`server.drain`) or is gone and they still do
+    #[arg(long)]
+    force: bool,
 }
 
 impl Remove {
@@ -28,6 +31,7 @@ impl Remove {
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let builder = RequestBuilder::remove(&self.module);
+        let builder = if self.force { builder.force() } else { builder };
         let result = self.request.send(client, output, builder, &format!("remove {}", self.module)).await?;
         report::write(&result, output)
     }

@@ -220,6 +220,7 @@ impl Effects {
             WorkerJob::Load(load) => return self.load(*load, ticket),
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
+            WorkerJob::Drain { worker, slot } => WorkersJob::Drain(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
             WorkerJob::Tell { worker, slot, message } => WorkersJob::Tell(worker, slot, message, ticket),
         };

@@ -162,7 +162,7 @@ impl World {
             }
             Step::Remove { user, module } => {
                 let module = name(&format!("m{module}"));
-                self.send(USERS[*user], module.clone(), Body::Remove(Remove { module }));
+                self.send(USERS[*user], module.clone(), Body::Remove(Remove { module, force: false }));
             }
             Step::Again { which } | Step::Withdraw { which } => {
                 let Some(request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
@@ -353,6 +353,7 @@ impl World {
                 }
                 true
             }
+            WorkerJob::Drain { .. } => unreachable!("no module here intercepts"),
             WorkerJob::Order { .. } => unreachable!("there is no service here"),
             WorkerJob::Tell { .. } => unreachable!("nobody tells modules anything"),
         }

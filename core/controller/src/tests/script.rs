@@ -122,7 +122,7 @@ impl Node {
     }
 
     pub(crate) fn remove(&mut self, module: &str) -> u64 {
-        let request = self.request("jane", Body::Remove(Remove { module: name(module) }));
+        let request = self.request("jane", Body::Remove(Remove { module: name(module), force: false }));
         self.send(request)
     }
 
@@ -238,6 +238,11 @@ impl Node {
 
     pub(crate) fn failed_as(&mut self, flavour: Flavour, slot: u8, kind: RefusalKind) {
         self.news(&jane(flavour), WorkerNews::Failed { slot: ModuleSlot(slot), refusal: refusal(kind) });
+    }
+
+    /// Has the worker say that no connection of a module is left.
+    pub(crate) fn drained(&mut self, slot: u8) {
+        self.news(&jane(Flavour::Wasm), WorkerNews::Drained(ModuleSlot(slot)));
     }
 
     /// Has the installation of a rule refused.
@@ -422,6 +427,7 @@ fn lines(job: &Job) -> Vec<String> {
             format!("load {} {} {}{given}", place(&load.worker), load.slot.0, short(&load.module))
         }
         Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
+        Job::Workers(WorkerJob::Drain { worker, slot }) => format!("drain {} {}", place(worker), slot.0),
         Job::Filters(change) => {
             let add = change
                 .add
@@ -433,6 +439,7 @@ fn lines(job: &Job) -> Vec<String> {
             format!("intercept {} {} {} {}", rule.id.0, place(&rule.worker), rule.slot.0, rule.filter)
         }
         Job::Intercepts(InterceptJob::Suspend(id)) => format!("suspend {}", id.0),
+        Job::Intercepts(InterceptJob::Drain(id)) => format!("let-go {}", id.0),
         Job::Intercepts(InterceptJob::End(id)) => format!("unintercept {}", id.0),
         Job::Permit(permits) => {
             let filters = permits.listen.iter().chain(&permits.connect).map(ToString::to_string);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Manifest, Resource};
+use super::{Drain, Manifest, Resource};
 use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN, TLS_NAMES_MAX};
 use crate::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use crate::{Filter, ModuleName, Refusal, RefusalKind};
@@ -29,6 +29,7 @@ impl Manifest {
         self.check_listen()?;
         self.check_intercept()?;
         self.check_intercept_tls()?;
+        self.check_drain()?;
         self.check_needs()?;
         self.check_properties()?;
         self.check_requires()
@@ -86,6 +87,16 @@ impl Manifest {
                 "server.intercept-tls without both server.tls and server.intercept: name the certificate that has the \
                  names, and the connections",
             )),
+        }
+    }
+
+    fn check_drain(&self) -> Result<(), Refusal> {
+        match self.drain() {
+            Drain::Splice if self.intercept().is_empty() => Err(bad(
+                "server.drain = \"splice\" without server.intercept: only connections that have a server of their own \
+                 can go on without the module",
+            )),
+            Drain::Close | Drain::Splice => Ok(()),
         }
     }
 

@@ -64,6 +64,12 @@ pub enum ToWorker {
         /// The module's place.
         slot: ModuleSlot,
     },
+    /// Call a module no more and hand on what comes on the connections that it has taken over; answered by
+    /// [`FromWorker::Drained`], unless [`ToWorker::Unload`] comes before.
+    Drain {
+        /// The module's place.
+        slot: ModuleSlot,
+    },
     /// Tell what the modules counted; answered by one [`FromWorker::Stats`] per module, then
     /// [`FromWorker::StatsDone`].
     Stats,
@@ -184,6 +190,11 @@ pub enum FromWorker {
         slot: ModuleSlot,
         /// Why.
         refusal: Refusal,
+    },
+    /// No connection is left of a module that [`ToWorker::Drain`] named.
+    Drained {
+        /// The module's place.
+        slot: ModuleSlot,
     },
     /// A line for the node's log.
     Log {
@@ -332,7 +343,9 @@ impl ToWorker {
                 check_slot(*slot)?;
                 check_parts(parts)?;
             }
-            ToWorker::Unload { slot } | ToWorker::Tell { slot, .. } => check_slot(*slot)?,
+            ToWorker::Unload { slot } | ToWorker::Drain { slot } | ToWorker::Tell { slot, .. } => {
+                check_slot(*slot)?;
+            }
             ToWorker::Order { slots } => check_order(slots)?,
             ToWorker::Node { info } => info.check().map_err(FrameError::Malformed)?,
             ToWorker::Kept { slot, messages, .. } => {
@@ -367,7 +380,7 @@ impl FromWorker {
     pub fn decode(bytes: &[u8]) -> Result<FromWorker, FrameError> {
         let frame: FromWorker = decode(bytes)?;
         match &frame {
-            FromWorker::Loaded { slot } => check_slot(*slot)?,
+            FromWorker::Loaded { slot } | FromWorker::Drained { slot } => check_slot(*slot)?,
             FromWorker::Failed { slot, refusal } => {
                 check_slot(*slot)?;
                 check_text("a refusal's detail", &refusal.detail, LOG_TEXT_BYTES_MAX)?;
@@ -582,7 +595,10 @@ mod tests {
         {
             assert!(FromWorker::decode(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(ToWorker::decode(br#"{"frame":"unload","slot":300}"#).is_err());
+        for name in ["unload", "drain"] {
+            assert!(ToWorker::decode(format!(r#"{{"frame":"{name}","slot":64}}"#).as_bytes()).is_err());
+        }
+        assert!(FromWorker::decode(br#"{"frame":"drained","slot":64}"#).is_err());
         assert!(ToWorker::decode("[".repeat(100_000).as_bytes()).is_err());
     }
 
@@ -594,7 +610,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_frames_never_panic(which in 0_usize..11, at in 0_usize..200, byte in any::<u8>()) {
+        fn damaged_frames_never_panic(which in 0_usize..12, at in 0_usize..200, byte in any::<u8>()) {
             let mut bytes = from_worker_examples()[which].encode().unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
@@ -642,6 +658,7 @@ mod tests {
         vec![
             load(),
             unload,
+            ToWorker::Drain { slot: ModuleSlot(63) },
             ToWorker::Stats,
             ToWorker::Sockets { v6: true },
             permit,
@@ -681,6 +698,7 @@ mod tests {
         vec![
             FromWorker::Ready { abi: 1, engine: "wasmtime 48".to_owned() },
             FromWorker::Loaded { slot: ModuleSlot(0) },
+            FromWorker::Drained { slot: ModuleSlot(63) },
             FromWorker::Failed { slot: ModuleSlot(2), refusal: trapped },
             FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
             stats("packets"),

@@ -38,6 +38,12 @@ impl RequestBuilder {
         RequestBuilder::new(format!("REMOVE {module} NETSERV/1"))
     }
 
+    /// Has a REMOVE end the module's intercepted connections, whatever its manifest says of them.
+    #[must_use]
+    pub fn force(self) -> RequestBuilder {
+        self.header("force", "true")
+    }
+
     /// Starts a TELL: hand a message to a running module.
     pub fn tell(module: &ModuleName, message: &ControlMessage) -> RequestBuilder {
         let ControlMessage { topic, seq, body } = message;

@@ -56,7 +56,7 @@ impl Message {
             created: fields.required("created")?,
             nonce: fields.required("nonce")?,
             signature: fields.single("signature")?,
-            dry_run: fields.dry_run()?,
+            dry_run: fields.flag("dry-run")?,
             target: fields.target()?,
             off_path: fields.off_path()?,
             wants_return: fields.trigger()?,
@@ -184,7 +184,7 @@ impl Method {
                 "dependencies",
                 "ttl",
             ],
-            Method::Remove => &[],
+            Method::Remove => &["force"],
             Method::Tell => &["topic", "seq", "body"],
             Method::Probe => &["ask"],
         }
@@ -245,10 +245,10 @@ impl Fields {
         }
     }
 
-    fn dry_run(&mut self) -> Result<bool, Refusal> {
-        match self.take("dry-run").pop() {
+    fn flag(&mut self, name: &str) -> Result<bool, Refusal> {
+        match self.take(name).pop() {
             None => Ok(false),
-            Some((line, value)) => value.parse().map_err(|_| bad(line, "`dry-run` is `true` or `false`")),
+            Some((line, value)) => value.parse().map_err(|_| bad(line, format!("`{name}` is `true` or `false`"))),
         }
     }
 
@@ -286,7 +286,10 @@ impl Fields {
                 dependencies: self.list("dependencies", parse_dependency)?,
                 ttl: self.ttl()?,
             })),
-            Method::Remove => Ok(Body::Remove(Remove { module: subject.parse().map_err(subject_error)? })),
+            Method::Remove => {
+                let module = subject.parse().map_err(subject_error)?;
+                Ok(Body::Remove(Remove { module, force: self.flag("force")? }))
+            }
             Method::Tell => {
                 let module = subject.parse().map_err(subject_error)?;
                 let (topic, seq, body) = (self.required("topic")?, self.seq()?, self.message_body()?);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::notify::{Notify, NotifyEvent};
-use netserv_model::request::{Ask, Body, Hop, HopProof, Outcome, PathEnd, Request, Setup};
+use netserv_model::request::{Ask, Body, Hop, HopProof, Outcome, PathEnd, Remove, Request, Setup};
 use netserv_model::target::{Scope, Target};
 use netserv_model::{NodeId, Refusal, RefusalKind, SessionId};
 
@@ -68,8 +68,12 @@ fn the_papers_short_filter_is_understood() {
 
 #[test]
 fn removes_and_probes_are_understood() {
-    let Body::Remove(remove) = Message::parse(REMOVE.as_bytes()).unwrap().body().clone() else { panic!() };
-    assert_eq!(remove.module.as_str(), "example.org/net-monitor");
+    let message = Message::parse(REMOVE.as_bytes()).unwrap();
+    let Body::Remove(remove) = message.body().clone() else { panic!() };
+    assert_eq!((remove.module.as_str(), remove.force), ("example.org/net-monitor", false));
+    let builder = RequestBuilder::remove(&remove.module).force().user(message.user().unwrap());
+    let written = builder.build(message.created(), message.nonce()).unwrap().into_message();
+    assert_eq!(written.body(), &Body::Remove(Remove { force: true, ..remove }));
     let message = Message::parse(PROBE.as_bytes()).unwrap();
     let Body::Probe(probe) = message.body() else { panic!() };
     assert_eq!(probe.ask, [Ask::Nodes, Ask::Modules, Ask::Blocks, Ask::Load, Ask::Policy]);

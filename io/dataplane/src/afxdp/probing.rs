@@ -2,6 +2,7 @@
 //! What can be said of a machine before the driver is opened, without touching its devices.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use netserv_model::api::DeviceInfo;
@@ -32,9 +33,13 @@ pub fn probe() -> Result<(), DriverError> {
         let served = Served::alone(*device);
         once_free(Instant::now() + BUSY_MAX, || ports.add(&served))?;
     }
-    drop(Tun::open(&format!("p{}", std::process::id()), &kernel)?);
+    // A process that this one is just starting may have the device of the probe before for a moment.
+    let number = PROBES.fetch_add(1, Ordering::Relaxed);
+    drop(Tun::open(&format!("p{}-{number}", std::process::id()), &kernel)?);
     Ok(())
 }
+
+static PROBES: AtomicU32 = AtomicU32::new(0);
 
 /// Tells how each device would be served if none is named, and what people should know of the others, a sentence each.
 ///

@@ -8,11 +8,11 @@ pub mod load;
 pub mod signaling;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netserv_skips::skipped;
 use netserv_wire::netlink;
@@ -71,7 +71,17 @@ impl Chain {
     /// Opens a UDP socket in the `k`-th namespace, with a timeout for receiving.
     pub fn udp(&self, k: usize, address: &str) -> UdpSocket {
         let _entered = self.enter(k);
-        let socket = UdpSocket::bind(address.parse::<SocketAddr>().unwrap()).unwrap();
+        let address: SocketAddr = address.parse().unwrap();
+        let until = Instant::now() + Duration::from_secs(2);
+        let socket = loop {
+            match UdpSocket::bind(address) {
+                // A process that another test is just starting may have a socket that was closed here for a moment.
+                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+                    std::thread::yield_now();
+                }
+                socket => break socket.unwrap(),
+            }
+        };
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         socket
     }

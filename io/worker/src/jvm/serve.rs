@@ -343,6 +343,11 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(&load, descriptors.into_iter().next().map(File::from))?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Drain { slot } => {
+                    // It takes over no connections.
+                    self.unload(slot)?;
+                    self.control.send(&FromWorker::Drained { slot });
+                }
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}

@@ -296,6 +296,7 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Drain { slot } => self.drain(slot)?,
                 ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
                 ToWorker::Tell { slot, message } => self.tell(slot, message),
                 ToWorker::Node { info } => self.node = Arc::new(info),
@@ -461,6 +462,20 @@ impl Worker {
         self.deliver()
     }
 
+    /// Ends a module whose connections go on.
+    fn drain(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        self.settle()?;
+        self.ports.remove(&slot);
+        if !self.servers.drain(slot)? {
+            self.control.send(&FromWorker::Drained { slot });
+        }
+        if let Some(instances) = self.rounds.chain.remove(slot) {
+            self.stop(slot, instances);
+        }
+        self.kv.handle_timeout(Clock::System.instant());
+        self.deliver()
+    }
+
     /// Ends the server part of a module, if it has one.
     fn end_server(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         let lines = self.servers.unload(slot)?;
@@ -483,6 +498,9 @@ impl Worker {
                     self.control.send_log(Some(slot), lines);
                     self.fail(slot, refusal);
                     self.deliver()?;
+                }
+                News::Drained(slot) => {
+                    self.control.send(&FromWorker::Drained { slot });
                 }
                 News::WantsSockets { count, v6 } => {
                     self.control.send(&FromWorker::Sockets { count, v6 });

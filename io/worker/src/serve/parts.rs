@@ -62,6 +62,8 @@ pub enum News {
     Loaded(ModuleSlot, Option<PacketPart>),
     /// A server part ended: so does the rest of its module. With the last lines of its log.
     Failed(ModuleSlot, Refusal, Vec<Line>),
+    /// No connection is left of a server part that was drained.
+    Drained(ModuleSlot),
     /// Sockets are wanted that may take any address as their own.
     WantsSockets {
         /// How many.
@@ -170,6 +172,16 @@ impl Servers {
         Ok(served.module.take_last_log())
     }
 
+    /// Ends the server part of a module, whose connections go on. Returns whether there is one; [`News::Drained`] follows.
+    ///
+    /// # Errors
+    /// The server thread is gone.
+    pub fn drain(&mut self, slot: ModuleSlot) -> Result<bool, ServeError> {
+        let Some(served) = self.there.get(&slot) else { return Ok(false) };
+        self.thread.order(Order::Drain { slot, ticket: served.ticket })?;
+        Ok(true)
+    }
+
     /// Takes note of what the user's modules may do in the network from here on.
     pub fn permit(&self, connect: &[Filter], listen: &[Filter]) {
         self.there.values().for_each(|served| served.module.permit(connect, listen));
@@ -199,6 +211,11 @@ impl Servers {
                     if self.there.get(&slot).is_some_and(|served| served.ticket == ticket) {
                         let lines = self.unload(slot)?;
                         return Ok(Some(News::Failed(slot, refusal, lines)));
+                    }
+                }
+                Report::Drained { slot, ticket } => {
+                    if self.there.get(&slot).is_some_and(|served| served.ticket == ticket) {
+                        return Ok(Some(News::Drained(slot)));
                     }
                 }
                 Report::WantsSockets { count, v6 } => return Ok(Some(News::WantsSockets { count, v6 })),

@@ -17,6 +17,13 @@ pub enum Order {
     Load(Box<ServerLoad>),
     /// End the module in a place.
     Unload(ModuleSlot),
+    /// End the module in a place, and let its connections go on.
+    Drain {
+        /// The place.
+        slot: ModuleSlot,
+        /// Which load it was.
+        ticket: u64,
+    },
     /// Sockets that [`Report::WantsSockets`] asked for.
     Sockets {
         /// Whether they are of IPv6.
@@ -60,6 +67,13 @@ pub enum Report {
         ticket: u64,
         /// Why.
         refusal: Refusal,
+    },
+    /// No connection is left of a module after [`Order::Drain`].
+    Drained {
+        /// Its place.
+        slot: ModuleSlot,
+        /// Which load it was.
+        ticket: u64,
     },
     /// Sockets are wanted that may take any address as their own.
     WantsSockets {

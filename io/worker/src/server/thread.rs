@@ -87,6 +87,8 @@ struct Servers {
     running: BTreeMap<ModuleSlot, Running>,
     /// What was unloaded, and still has requests under way.
     retiring: JoinSet<()>,
+    /// What was drained, and may still have connections.
+    draining: BTreeMap<ModuleSlot, Draining>,
     ports: Listeners,
     intercepts: Intercepts,
 }
@@ -95,6 +97,21 @@ struct Servers {
 struct Running {
     name: ModuleName,
     work: Work,
+}
+
+/// The connections of a module that is gone.
+enum Draining {
+    Http(Arc<HttpSite>),
+    Tcp(Arc<TcpService>),
+}
+
+impl Draining {
+    fn cut(&self) {
+        match self {
+            Draining::Http(site) => site.cut(),
+            Draining::Tcp(service) => service.cut(),
+        }
+    }
 }
 
 enum Work {
@@ -112,7 +129,7 @@ impl Servers {
     fn new(engine: ServerEngine, reports: Reports) -> Servers {
         let intercepts = Intercepts::new(reports.clone());
         let (engine, retiring, ports) = (Arc::new(engine), JoinSet::new(), Listeners::default());
-        Servers { engine, reports, running: BTreeMap::new(), retiring, ports, intercepts }
+        Servers { engine, reports, running: BTreeMap::new(), retiring, draining: BTreeMap::new(), ports, intercepts }
     }
 
     async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
@@ -124,6 +141,7 @@ impl Servers {
             match order {
                 Some(Order::Load(load)) => self.load(*load).await,
                 Some(Order::Unload(slot)) => self.unload(slot),
+                Some(Order::Drain { slot, ticket }) => self.drain(slot, ticket),
                 Some(Order::Sockets { v6, sockets }) => self.intercepts.supply(v6, sockets),
                 Some(Order::End) | None => break,
             }
@@ -133,6 +151,7 @@ impl Servers {
             self.intercepts.close(slot);
             self.retire(running);
         }
+        self.draining.values().for_each(Draining::cut);
         let retired = async { while self.retiring.join_next().await.is_some() {} };
         // What takes longer ends with the runtime.
         let _ = timeout(limits::STOP_TIME_MAX, retired).await;
@@ -252,6 +271,9 @@ impl Servers {
 
     /// Ends what is in a place. If another version of it is there, that has its ports and connections.
     fn unload(&mut self, slot: ModuleSlot) {
+        if let Some(draining) = self.draining.remove(&slot) {
+            draining.cut();
+        }
         self.intercepts.close(slot);
         let Some(running) = self.running.remove(&slot) else { return self.ports.close(slot) };
         let heir = self.running.iter().find(|(_, other)| other.name == running.name);
@@ -267,6 +289,46 @@ impl Servers {
         }
         self.ports.close(slot);
         self.retire(running);
+    }
+
+    /// Ends what is in a place, but for connections that go on without it. If another version is there, that has them.
+    fn drain(&mut self, slot: ModuleSlot, ticket: u64) {
+        let reports = self.reports.clone();
+        let drained = move || reports.send(Report::Drained { slot, ticket });
+        let name = self.running.get(&slot).map(|running| running.name.clone());
+        let others = self.running.iter().filter(|(place, _)| **place != slot);
+        if name.is_none_or(|name| others.map(|(_, other)| &other.name).any(|other| *other == name)) {
+            self.unload(slot);
+            return drained();
+        }
+        self.intercepts.close(slot);
+        self.ports.close(slot);
+        match self.running.remove(&slot).map(|running| running.work) {
+            Some(Work::Http { site, resident, .. }) => {
+                self.draining.insert(slot, Draining::Http(Arc::clone(&site)));
+                self.retiring.spawn(async move {
+                    if let Some(program) = resident {
+                        program.stop().await;
+                    }
+                    site.drain().await;
+                    drained();
+                });
+            }
+            Some(Work::Tcp(service)) => {
+                self.draining.insert(slot, Draining::Tcp(Arc::clone(&service)));
+                self.retiring.spawn(async move {
+                    service.drain().await;
+                    drained();
+                });
+            }
+            Some(work @ Work::Command(_)) => {
+                self.retiring.spawn(async move {
+                    work.stop().await;
+                    drained();
+                });
+            }
+            None => drained(),
+        }
     }
 
     /// Ends what ran, or leaves its connections to the version that has them.

@@ -50,7 +50,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
                 lost |= text.starts_with("20 reports of the Java host lost");
             }
             FromWorker::StatsDone { .. } => break,
-            FromWorker::Loaded { .. } => panic!("of no slot"),
+            FromWorker::Loaded { .. } | FromWorker::Drained { .. } => panic!("of no slot"),
             FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
             FromWorker::Media { .. } | FromWorker::MediaCancel { .. } => panic!("nobody wants a job"),
             FromWorker::Told { .. } | FromWorker::Notify { .. } => panic!("nobody was told anything"),
@@ -88,6 +88,7 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             }
             frame @ (FromWorker::Ready { .. }
             | FromWorker::Loaded { .. }
+            | FromWorker::Drained { .. }
             | FromWorker::Stats { .. }
             | FromWorker::Sockets { .. }
             | FromWorker::Media { .. }

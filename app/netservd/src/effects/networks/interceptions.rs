@@ -57,6 +57,14 @@ impl Interceptions {
         Some(rule.worker.user.clone())
     }
 
+    /// Has a rule take no new connections, which pass; returns whose it is.
+    pub fn drain(&mut self, id: FilterId) -> Option<UserId> {
+        let rule = self.rules.get_mut(&id)?;
+        // Nobody is refused for a module that is gone.
+        (rule.active, rule.refuse) = (false, false);
+        Some(rule.worker.user.clone())
+    }
+
     /// Has a rule take no new connections, and go in a while; returns whose it is.
     pub fn end(&mut self, id: FilterId, now: Instant) -> Option<UserId> {
         let rule = self.rules.get_mut(&id)?;
@@ -177,6 +185,11 @@ mod tests {
         install(&mut all, 3, "alice", "tcp dst 10.0.0.0/8 port 80", FailureMode::Open);
         assert_eq!(all.end(FilterId(1), now), Some(alice.clone()));
         check(&all, &[(Some(ports), false)]);
+        install(&mut all, 3, "alice", "tcp dst 10.0.0.0/8 port 80", FailureMode::Closed);
+        assert_eq!(all.drain(FilterId(3)), Some(alice.clone()));
+        check(&all, &[(None, false)]);
+        assert_eq!(all.drain(FilterId(9)), None);
+        check(&all, &[(None, false)]);
         all.end(FilterId(3), now);
         check(&all, &[(None, false)]);
         assert!(all.sweep(now).is_empty());

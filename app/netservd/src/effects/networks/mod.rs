@@ -227,6 +227,7 @@ impl Networks {
                 Some(rule.worker.user.clone())
             }
             InterceptJob::Suspend(id) => self.interceptions.suspend(*id),
+            InterceptJob::Drain(id) => self.interceptions.drain(*id),
             InterceptJob::End(id) => self.interceptions.end(*id, Instant::now()),
         };
         let Some(user) = user else { return Ok(()) };

@@ -79,6 +79,8 @@ pub enum WorkersJob {
     Load(Box<Loading>, Ticket),
     /// Unload a module.
     Unload(WorkerId, ModuleSlot, Ticket),
+    /// Call a module no more, and let its connections go on.
+    Drain(WorkerId, ModuleSlot, Ticket),
     /// Have packets go through modules in this order.
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
     /// Put a message into the inbox of a module.
@@ -272,6 +274,10 @@ impl Workers {
             }
             WorkersJob::Unload(worker, slot, ticket) => {
                 self.unload(&worker, slot);
+                ticket.done();
+            }
+            WorkersJob::Drain(worker, slot, ticket) => {
+                self.drain(&worker, slot);
                 ticket.done();
             }
             WorkersJob::Order(worker, slots, ticket) => {
@@ -468,10 +474,20 @@ impl Workers {
         self.stats.remove(&(worker.clone(), slot));
         self.metered.end(worker, Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
-        if running.dying.is_some() {
-            return;
-        }
-        if let Err(error) = running.control.send(&ToWorker::Unload { slot }, &[]) {
+        self.send_or_kill(worker, &ToWorker::Unload { slot });
+    }
+
+    fn drain(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        self.cancel_media_of(worker, Some(slot));
+        let Some(running) = self.workers.get_mut(worker) else { return };
+        running.tells.end(Some(slot));
+        self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
+        self.send_or_kill(worker, &ToWorker::Drain { slot });
+    }
+
+    fn send_or_kill(&mut self, worker: &WorkerId, frame: &ToWorker) {
+        let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
+        if let Err(error) = running.control.send(frame, &[]) {
             let detail = format!("the worker does not take frames: {error}");
             self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
         }
@@ -497,6 +513,7 @@ impl Workers {
                 self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded });
                 self.tell_news(worker, generation, WorkerNews::Loaded(slot));
             }
+            FromWorker::Drained { slot } => self.tell_news(worker, generation, WorkerNews::Drained(slot)),
             FromWorker::Failed { slot, refusal } => {
                 // Its text is the worker's, so it is made one line again here.
                 let refusal = refusal.clean();

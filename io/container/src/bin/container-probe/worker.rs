@@ -49,6 +49,7 @@ pub(crate) fn serve() -> ExitCode {
                     send(&control, &FromWorker::Log { slot: Some(slot), level: LogLevel::Info, text });
                 }
                 ToWorker::Unload { .. }
+                | ToWorker::Drain { .. }
                 | ToWorker::Stats
                 | ToWorker::Permit { .. }
                 | ToWorker::Sockets { .. }

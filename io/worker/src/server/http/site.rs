@@ -113,6 +113,29 @@ impl HttpSite {
         self.version().service.end();
     }
 
+    /// Ends all connections as [`HttpSite::stop`] does, but for those that are handed on between their ends; waits for these.
+    pub async fn drain(&self) {
+        self.stage.send_replace(Stage::Ending);
+        let mut closed = self.stage.subscribe();
+        let all = async {
+            while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() == Stage::Ending {
+                // The sender lives as long as the site.
+                let _ = closed.changed().await;
+            }
+        };
+        let mut all = std::pin::pin!(all);
+        if timeout(limits::STOP_TIME_MAX, &mut all).await.is_err() {
+            self.version().service.end();
+            all.await;
+        }
+        self.version().service.end();
+    }
+
+    /// Ends what [`HttpSite::drain`] waits for.
+    pub fn cut(&self) {
+        self.stage.send_replace(Stage::Ended);
+    }
+
     /// Takes a connection, unless there are as many as there may be.
     pub fn accept(self: &Arc<Self>, accepted: Accepted) {
         let version = self.version();

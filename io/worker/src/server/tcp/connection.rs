@@ -87,6 +87,8 @@ async fn serve(service: &Arc<TcpService>, id: u64, connection: &Connection, acce
             connection.advance(Stage::Spliced);
             origin
         }
+        // The module went, and its connections go on.
+        None if connection.stage() == Stage::Spliced => origin,
         // Without another side there is nobody to hand it on to.
         Some(Decision::Splice | Decision::Refuse) | None => {
             reset(&client);
@@ -176,7 +178,7 @@ async fn read(
     match outcome {
         Ok(true) => {
             if connection.stage() < Stage::Spliced && service.end(connection, id, source).await.is_none() {
-                connection.advance(Stage::Aborted);
+                connection.abandon();
             }
             match connection.other(source) {
                 Some(other) => connection.queue(other).shut(),
@@ -282,6 +284,7 @@ pub(in crate::server) async fn shown(
             service.owner(connection).module().counts.failed();
             connection.advance(Stage::Aborted);
         }
+        None if connection.stage() == Stage::Spliced => return Some(bytes),
         None => connection.advance(Stage::Aborted),
     }
     None

@@ -75,6 +75,8 @@ enum Stage {
     Open,
     /// It takes no new connections.
     Ending,
+    /// It is not called any more, and connections go on without it.
+    Draining,
     /// It is not called any more.
     Ended,
 }
@@ -96,7 +98,7 @@ macro_rules! call {
 /// The same for who is with the module already.
 macro_rules! call_in {
     ($service:ident, $guest:ident, $method:ident $(, $argument:expr)*) => {{
-        if $service.stage() == Stage::Ended {
+        if $service.stage() >= Stage::Draining {
             None
         } else if let Some(Guest { store, instance }) = $guest.as_mut() {
             // What it did not get in another call has nothing to do with this one.
@@ -178,7 +180,32 @@ impl TcpService {
     pub(super) fn leave(&self, id: u64) {
         self.connections.leave(id);
         // Whoever waits for the end looks again.
-        self.stage.send_if_modified(|stage| *stage == Stage::Ending);
+        self.stage.send_if_modified(|stage| matches!(stage, Stage::Ending | Stage::Draining));
+    }
+
+    /// Calls the module no more, and has connections between two others go on without it; waits for their end.
+    pub(in crate::server) async fn drain(&self) {
+        let mut guest = self.enter_guest().await;
+        for (_, connection) in self.connections.all() {
+            let is_relayed = connection.other(Side::Client).is_some() && connection.other(Side::Server).is_some();
+            connection.advance(if is_relayed { table::Stage::Spliced } else { table::Stage::Closing });
+        }
+        // Who waits for the module gets nothing from it.
+        let ends = |stage: &mut Stage| std::mem::replace(stage, Stage::Draining.max(*stage)) < Stage::Draining;
+        self.stage.send_if_modified(ends);
+        drop(guest.take());
+        drop(guest);
+        let mut left = self.stage.subscribe();
+        while self.connections.count() > 0 && self.stage() == Stage::Draining {
+            // The sender is this service's own.
+            let _ = left.changed().await;
+        }
+    }
+
+    /// Ends what [`TcpService::drain`] waits for.
+    pub(in crate::server) fn cut(&self) {
+        self.stage.send_replace(Stage::Ended);
+        self.connections.abort_all();
     }
 
     /// Ends all connections, those under way after [`STOP_TIME_MAX`](limits::STOP_TIME_MAX) at the latest.
@@ -197,30 +224,34 @@ impl TcpService {
         drop(self.enter_guest().await.take());
     }
 
-    /// Hands the connections over to the next version, those that both agree on. Events wait meanwhile.
+    /// Hands the connections over to the next version, those that both agree on, a few at a time: events wait for no more.
     pub(in crate::server) async fn hand_over(&self, heir: &Arc<TcpService>) {
-        let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
         // There is one next version.
         if self.heir.set(Arc::clone(heir)).is_err() {
             return;
         }
         let until = Instant::now() + limits::TCP_HAND_OVER_TIME_MAX;
         let most = usize::try_from(heir.module.limits.connections).unwrap_or(usize::MAX);
-        for (id, connection) in self.connections.all() {
+        for few in self.connections.all().chunks(limits::TCP_HANDED_OVER_AT_ONCE) {
             if Instant::now() >= until {
                 return;
             }
-            let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else { continue };
-            let Some(Some(state)) = call_in!(self, guest, export_connection, id) else { continue };
-            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(id, &connection, most) {
-                continue;
-            }
-            if call_in!(heir, next, import_connection, id, flow, &state) == Some(true) {
-                heir.connections.take();
-                connection.handed_over();
-                self.leave(id);
-            } else {
-                heir.connections.leave(id);
+            let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
+            for (id, connection) in few {
+                let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else {
+                    continue;
+                };
+                let Some(Some(state)) = call_in!(self, guest, export_connection, *id) else { continue };
+                if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(*id, connection, most) {
+                    continue;
+                }
+                if call_in!(heir, next, import_connection, *id, flow, &state) == Some(true) {
+                    heir.connections.take();
+                    connection.handed_over();
+                    self.leave(*id);
+                } else {
+                    heir.connections.leave(*id);
+                }
             }
         }
     }
@@ -288,7 +319,7 @@ impl TcpService {
         let pollables: Vec<Resource<DynPollable>> = pollables.into_iter().map(Resource::new_borrow).collect();
         let ready = tokio::select! {
             biased;
-            _ = stage.wait_for(|stage| *stage == Stage::Ended) => return,
+            _ = stage.wait_for(|stage| *stage >= Stage::Draining) => return,
             () = self.is_wanted.notified() => return,
             ready = Pollables::poll(&mut own.store.data_mut().table, pollables) => ready,
         };
@@ -359,7 +390,7 @@ async fn keep_time(service: Weak<TcpService>) {
             }
         }
         let Some(service) = service.upgrade() else { return };
-        if service.stage() == Stage::Ended {
+        if service.stage() >= Stage::Draining {
             return;
         }
         while let Some(id) = connections.due_timer(Instant::now()) {
@@ -375,7 +406,7 @@ async fn keep_watch(service: Weak<TcpService>) {
         let _ = timeout(LOOK_TIME, connections.watches_changed()).await;
         loop {
             let Some(service) = service.upgrade() else { return };
-            if service.stage() == Stage::Ended {
+            if service.stage() >= Stage::Draining {
                 return;
             }
             if connections.watched().is_empty() {

@@ -387,6 +387,13 @@ impl Connection {
         }
     }
 
+    /// Ends a connection whose module is not there, unless it goes on without it.
+    pub fn abandon(&self) {
+        if self.stage() != Stage::Spliced {
+            self.advance(Stage::Aborted);
+        }
+    }
+
     /// Takes note that something came or went.
     pub fn touch(&self) {
         *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

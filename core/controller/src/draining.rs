@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that are gone while connections that they had taken over go on: the worker hands on what comes from either
+//! end. New connections pass.
+//!
+//! Such a module keeps its place in the worker, and the worker stays, until it says that no connection is left, they have
+//! had their time, or somebody ends them.
+
+use netserv_model::WorkerId;
+use netserv_model::effect::{InterceptJob, Job, ModuleSlot, WorkerJob};
+use netserv_model::manifest::Drain;
+
+use crate::Controller;
+use crate::effects::Purpose;
+use crate::expiry::Timer;
+use crate::filters;
+use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX};
+use crate::state::{Active, Draining, Key, Role, RuleKind, Run};
+
+/// Returns whether connections of a module go on without it.
+pub(crate) fn can_drain(active: &Active) -> bool {
+    let splices = active.manifest.as_ref().is_some_and(|manifest| manifest.drain() == Drain::Splice);
+    let takes = active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept && !rule.ids.is_empty());
+    splices && takes && active.run == Run::Running && active.place().is_some()
+}
+
+impl Controller {
+    /// Has the connections of a module go on without it.
+    pub(crate) fn drain(&mut self, key: &Key, active: &mut Active) {
+        let Some((flavour, slot)) = active.place() else { return };
+        self.timers.cancel(&Timer::Lease(key.clone()));
+        self.timers.cancel(&Timer::Restart(key.clone()));
+        let rules = std::mem::take(&mut active.rules);
+        let (connections, packets): (Vec<_>, Vec<_>) =
+            rules.into_iter().partition(|rule| rule.kind == RuleKind::Intercept);
+        self.remove_rules(key, &packets);
+        let worker = WorkerId::new(key.0.clone(), flavour);
+        let until = self.now.instant + DRAIN_TIME_MAX;
+        let (module, digest) = (active.record.module.clone(), active.record.digest);
+        let draining = Draining { module, digest, rules: connections, until };
+        for id in draining.rules.iter().flat_map(|rule| &rule.ids) {
+            self.start_effect(&key.0, Job::Intercepts(InterceptJob::Drain(*id)), Purpose::Nothing);
+        }
+        let job = WorkerJob::Drain { worker: worker.clone(), slot };
+        self.start_effect(&key.0, Job::Workers(job), Purpose::Stop);
+        self.timers.set(Timer::Drain(worker.clone(), slot), until);
+        let Some(known) = self.worker(&worker) else { return };
+        if let Some(place) = known.places.get_mut(&slot) {
+            place.role = Role::Draining;
+        }
+        known.draining.insert(slot, draining);
+        let over = known.draining.len() > DRAINING_MAX;
+        let first = known.draining.iter().min_by_key(|(_, draining)| draining.until).map(|(slot, _)| *slot);
+        if let Some(first) = first.filter(|_| over) {
+            self.end_draining(&worker, first);
+        }
+    }
+
+    /// A worker has no connections of such a module any more.
+    pub(crate) fn drained(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        match self.worker(worker).is_some_and(|worker| worker.draining.contains_key(&slot)) {
+            true => self.end_draining(worker, slot),
+            false => self.counters.stray_events += 1,
+        }
+    }
+
+    /// Ends what is left of the connections of such a module.
+    pub(crate) fn end_draining(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        let Some(draining) = self.worker(worker).and_then(|worker| worker.draining.remove(&slot)) else { return };
+        self.timers.cancel(&Timer::Drain(worker.clone(), slot));
+        self.remove_rules(&(worker.user.clone(), draining.module.name), &draining.rules);
+        self.unload(worker, slot);
+        self.free_place(worker, slot);
+        self.release_unused(&worker.user);
+    }
+
+    /// Ends what is left of the connections of all modules of this name that are gone. Returns whether there were any.
+    pub(crate) fn end_all_draining(&mut self, key: &Key) -> bool {
+        let all = self.draining(|_, draining| draining.module.name == key.1);
+        let own: Vec<_> = all.into_iter().filter(|(worker, _)| worker.user == key.0).collect();
+        own.iter().for_each(|(worker, slot)| self.end_draining(worker, *slot));
+        !own.is_empty()
+    }
+
+    /// Returns whether connections of a module of this name go on without it.
+    pub(crate) fn drains(&self, key: &Key) -> bool {
+        let tenant = self.tenants.get(&key.0);
+        let mut draining =
+            tenant.into_iter().flat_map(|tenant| tenant.workers.values()).flat_map(|w| w.draining.values());
+        draining.any(|draining| draining.module.name == key.1)
+    }
+
+    /// Ends what the policy does not allow any more.
+    pub(crate) fn revoke_draining(&mut self) {
+        let policy = &self.policy;
+        let gone = self.draining(|worker, draining| {
+            let wanted: Vec<_> = draining.rules.iter().map(|rule| rule.filter.clone()).collect();
+            let user = policy.users.get(&worker.user);
+            policy.host_only || user.is_none_or(|user| filters::check(policy, user, &wanted).is_err())
+        });
+        gone.iter().for_each(|(worker, slot)| self.end_draining(worker, *slot));
+    }
+
+    /// Takes note that the connections of all such modules went with their worker.
+    pub(crate) fn forget_draining(&mut self, worker: &WorkerId) {
+        let Some(known) = self.worker(worker) else { return };
+        for (slot, draining) in std::mem::take(&mut known.draining) {
+            self.timers.cancel(&Timer::Drain(worker.clone(), slot));
+            self.remove_rules(&(worker.user.clone(), draining.module.name), &draining.rules);
+            self.free_place(worker, slot);
+        }
+    }
+
+    fn draining(&self, wanted: impl Fn(&WorkerId, &Draining) -> bool) -> Vec<(WorkerId, ModuleSlot)> {
+        let mut found = Vec::new();
+        for (user, tenant) in &self.tenants {
+            for (flavour, known) in &tenant.workers {
+                let worker = WorkerId::new(user.clone(), *flavour);
+                let own = known.draining.iter().filter(|(_, draining)| wanted(&worker, draining));
+                found.extend(own.map(|(slot, _)| (worker.clone(), *slot)));
+            }
+        }
+        found
+    }
+}
