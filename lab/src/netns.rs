@@ -30,6 +30,7 @@ pub struct Lab {
     driver: Option<String>,
     lanes: Option<usize>,
     wrapper: Vec<String>,
+    own_code: bool,
 }
 
 /// A process inside a lab.
@@ -62,6 +63,7 @@ impl Lab {
             driver: None,
             lanes: None,
             wrapper: Vec::new(),
+            own_code: false,
         };
         lab.build()?;
         Ok(lab)
@@ -70,6 +72,16 @@ impl Lab {
     /// Returns what the lab was built from.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Has nodes that are started from here on compile all code by themselves. Others take it from `NETSERV_LAB_CODE_DIR`.
+    pub fn keep_code_apart(&mut self) {
+        self.own_code = true;
+    }
+
+    /// Returns whether nodes take code that others have compiled.
+    pub fn shares_code(&self) -> bool {
+        !self.own_code
     }
 
     /// Has nodes that are started from here on take their packets by this driver, instead of by the one that they choose.

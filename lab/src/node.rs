@@ -300,6 +300,9 @@ impl Lab {
             let _ =
                 writeln!(text, "osgi.archive = {:?}", netservd.with_file_name("java-archives").display().to_string());
         }
+        if let Some(code_dir) = std::env::var_os("NETSERV_LAB_CODE_DIR").filter(|_| self.shares_code()) {
+            let _ = writeln!(text, "code-dir = {:?}", code_dir.display().to_string());
+        }
         if let Some(driver) = self.driver() {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "dataplane.driver = {driver:?}");

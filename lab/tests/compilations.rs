@@ -79,6 +79,7 @@ impl Node {
             return None;
         }
         let mut lab = Lab::up(Topology::chain(&[("n1", Kind::Node), ("h", Kind::Host)])).unwrap();
+        lab.keep_code_apart();
         let own = format!("{}/32", lab.v4("h"));
         let slow_user = lab.user("slow", &[&own]).unwrap();
         let others: Vec<LabUser> =

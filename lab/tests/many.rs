@@ -68,6 +68,7 @@ impl Node {
         let maximum = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(512), maximum }).unwrap();
         let mut lab = Lab::up(Topology::chain(&[("n1", Kind::Node), ("h", Kind::Host)])).unwrap();
+        lab.keep_code_apart();
         let user = lab.user("user0", &[&format!("{}/32", lab.v4("h"))]).unwrap();
         let users: Vec<LabUser> =
             (0..USERS).map(|number| LabUser { name: format!("user{number}"), ..user.clone() }).collect();

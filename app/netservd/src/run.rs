@@ -16,7 +16,7 @@ use netserv_model::policy::NodePolicy;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
-use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
+use netserv_repository::{Compiled, FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::net::UnixListener;
@@ -42,7 +42,7 @@ use crate::effects::workers::{self, WorkersParts};
 use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
 use crate::event::{Event, Wish, WorkerEvent};
 use crate::inbox::{SignalingWays, Ways, inbox};
-use crate::limits::EVENTS_MAX;
+use crate::limits::{CODE_DIR_BYTES_MAX, EVENTS_MAX};
 use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
@@ -310,6 +310,10 @@ fn start_modules(
     };
     let (flavours, engine) = (runtimes.flavours.clone(), engine_name(config)?);
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
+    let compiled = match config.code_dir.as_os_str().is_empty() {
+        true => None,
+        false => Some(Compiled::open(&config.code_dir, CODE_DIR_BYTES_MAX).context("code-dir")?),
+    };
     let packages = Packages {
         repository: repository.clone(),
         limits,
@@ -317,6 +321,7 @@ fn start_modules(
         engine,
         keeper: keeper.clone(),
         flavours,
+        compiled: compiled.map(Arc::new),
         compositions,
     };
     let packages = packages::start(packages)?;

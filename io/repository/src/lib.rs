@@ -7,6 +7,7 @@
 
 mod archive;
 pub mod bundle;
+mod compiled;
 pub mod limits;
 pub mod manifest;
 mod oci;
@@ -17,6 +18,7 @@ pub mod registry;
 mod source;
 mod store;
 
+pub use compiled::Compiled;
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
 pub use source::{FetchLimits, IsOwn, Sources};

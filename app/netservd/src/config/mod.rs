@@ -70,6 +70,9 @@ pub struct Config {
     pub role: Role,
     /// Where packages, compiled code and the database of installed modules are; its owner's alone.
     pub state_dir: PathBuf,
+    /// A further place for compiled code, 1 GiB of it: nodes of one machine that share it compile the same module once. It runs as
+    /// it is, so that the node's user alone may write there. Empty means none.
+    pub code_dir: PathBuf,
     /// The Unix socket of the HTTP API, for its owner and group; others than the owner do not get into `state-dir`.
     pub socket: PathBuf,
     /// The flavours of modules that the node runs, the preferred one first: `wasm`, `osgi`. One that this machine has not
@@ -104,6 +107,7 @@ impl Default for Config {
             node: host_name(),
             role: Role::Node,
             state_dir: "/var/lib/netserv".into(),
+            code_dir: PathBuf::new(),
             socket: "/run/netserv/netservd.sock".into(),
             flavours: Flavour::ALL.to_vec(),
             worker: PathBuf::new(),

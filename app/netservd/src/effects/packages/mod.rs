@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use netserv_container::BuildLimits;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
-use netserv_repository::{FetchLimits, Part, Repository, Stored};
+use netserv_repository::{Compiled, FetchLimits, Part, Repository, Stored};
 
 use code::{Compositions, code_path};
 
@@ -39,6 +39,8 @@ pub struct Packages {
     pub keeper: Arc<Keeper>,
     /// The flavours that this node runs, the preferred one first.
     pub flavours: Vec<Flavour>,
+    /// Where code is that other nodes of this machine compiled, too.
+    pub compiled: Option<Arc<Compiled>>,
     /// Where compositions of components are.
     pub compositions: Arc<Compositions>,
 }
@@ -89,12 +91,27 @@ impl Packages {
     /// They are no code, or take more than the limits.
     pub fn compile(&self, files: &[(PathBuf, PathBuf)], limits: &BuildLimits) -> Result<(), Refusal> {
         for (wasm, code) in files.iter().filter(|(_, code)| !code.exists()) {
+            if self.take_compiled(wasm, code) {
+                continue;
+            }
             let started = Instant::now();
             self.keeper.launcher()?.compile(wasm, code, limits)?;
             let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
+            if let Some(Err(error)) = self.compiled.as_ref().map(|compiled| compiled.keep(wasm, &self.engine, code)) {
+                tracing::warn!(%error, "other nodes of this machine have to compile it as well");
+            }
         }
         Ok(())
+    }
+
+    /// Takes code that a node of this machine has compiled. Returns whether there was any.
+    fn take_compiled(&self, wasm: &Path, code: &Path) -> bool {
+        let Some(compiled) = &self.compiled else { return false };
+        compiled.take(wasm, &self.engine, code).unwrap_or_else(|error| {
+            tracing::warn!(%error, "compiled code cannot be taken");
+            false
+        })
     }
 
     /// Composes components, the outermost first, and returns where the code of that is.
@@ -171,6 +188,7 @@ mod tests {
             // It is never asked for a launcher.
             keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir, "no-instance"))),
             flavours: flavours.to_vec(),
+            compiled: None,
             compositions: Arc::default(),
         }
     }

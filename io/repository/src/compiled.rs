@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Code that was compiled from WebAssembly, kept by what it was made from and by whom, for several nodes of one machine.
+//!
+//! A node runs what is in there without looking at it, so the directory is its user's alone.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+
+/// A directory of compiled code.
+#[derive(Debug)]
+pub struct Compiled {
+    directory: PathBuf,
+    bytes_max: u64,
+}
+
+impl Compiled {
+    /// Opens a directory, which is made if it is not there; code beyond `bytes_max` goes, what was used longest ago first.
+    ///
+    /// # Errors
+    /// It cannot be made, or others than this process's user can write to it.
+    pub fn open(directory: &Path, bytes_max: u64) -> io::Result<Compiled> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let (metadata, user) = (fs::symlink_metadata(directory)?, fs::metadata("/proc/self")?.uid());
+        let own = metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o022 == 0;
+        if !own {
+            let text = format!("{} is to be a directory that this user alone can write to", directory.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(Compiled { directory: directory.to_owned(), bytes_max })
+    }
+
+    /// Puts the code that `engine` made of a file to `code`. Returns whether there is any.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the code not be written.
+    pub fn take(&self, wasm: &Path, engine: &str, code: &Path) -> io::Result<bool> {
+        let kept = self.path(wasm, engine)?;
+        match link_or_copy(&kept, code) {
+            Ok(()) => {
+                // It has been used now; if that cannot be noted, it goes earlier.
+                let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps code that `engine` made of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the code not be written.
+    pub fn keep(&self, wasm: &Path, engine: &str, code: &Path) -> io::Result<()> {
+        let kept = self.path(wasm, engine)?;
+        // Under a name of its own at first: another node may keep the same.
+        let new = kept.with_extension(format!("{}.new", std::process::id()));
+        let _ = fs::remove_file(&new);
+        link_or_copy(code, &new)?;
+        fs::rename(&new, &kept)?;
+        self.prune()
+    }
+
+    fn path(&self, wasm: &Path, engine: &str) -> io::Result<PathBuf> {
+        let mut digest = Sha256::new();
+        io::copy(&mut File::open(wasm)?, &mut digest)?;
+        Ok(self.directory.join(format!("{:x}.{engine}.cwasm", digest.finalize())))
+    }
+
+    fn prune(&self) -> io::Result<()> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            // Another node may take it away meanwhile.
+            if let Ok(metadata) = entry.metadata() {
+                files.push((metadata.modified()?, metadata.len(), entry.path()));
+            }
+        }
+        files.sort_by_key(|(used, _, _)| std::cmp::Reverse(*used));
+        let mut bytes = 0_u64;
+        for (_, length, path) in files {
+            bytes = bytes.saturating_add(length);
+            if bytes > self.bytes_max {
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => fs::copy(from, to).map(drop),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn code_is_found_by_what_it_was_made_from_and_by_whom() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let compiled = Compiled::open(&path("kept"), 1000).unwrap();
+        fs::write(path("a.wasm"), "a").unwrap();
+        fs::write(path("b.wasm"), "b").unwrap();
+        fs::write(path("code"), "code of a").unwrap();
+        assert!(!compiled.take(&path("a.wasm"), "one", &path("out")).unwrap());
+        compiled.keep(&path("a.wasm"), "one", &path("code")).unwrap();
+        compiled.keep(&path("a.wasm"), "one", &path("code")).unwrap();
+        assert!(!compiled.take(&path("a.wasm"), "two", &path("out")).unwrap());
+        assert!(!compiled.take(&path("b.wasm"), "one", &path("out")).unwrap());
+        assert!(compiled.take(&path("a.wasm"), "one", &path("out")).unwrap());
+        assert_eq!(fs::read_to_string(path("out")).unwrap(), "code of a");
+        assert!(compiled.take(&path("no.wasm"), "one", &path("other")).is_err());
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_beyond_bytes_max() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let compiled = Compiled::open(&path("kept"), 20).unwrap();
+        let keep = |name: &str| {
+            fs::write(path(name), name).unwrap();
+            fs::write(path("code"), "ten bytes.").unwrap();
+            compiled.keep(&path(name), "engine", &path("code")).unwrap();
+            fs::remove_file(path("code")).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        };
+        let takes = |name: &str| {
+            let taken = compiled.take(&path(name), "engine", &path("out")).unwrap();
+            let _ = fs::remove_file(path("out"));
+            taken
+        };
+        keep("a");
+        keep("b");
+        assert!(takes("a"));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        keep("c");
+        assert!(takes("a") && !takes("b") && takes("c"));
+    }
+
+    #[test]
+    fn a_directory_of_others_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Compiled::open(dir.path(), 1).is_err());
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(Compiled::open(dir.path(), 1).is_ok());
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(Compiled::open(&file, 1).is_err());
+    }
+}
