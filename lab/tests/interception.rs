@@ -21,6 +21,7 @@ over_each_driver!(
     words_are_taken_out_of_streams_and_both_ends_see_each_other,
     connections_pass_untouched_when_the_module_is_gone,
     connections_go_on_without_a_module_that_drains,
+    modules_that_take_the_same_connections_are_a_chain,
 );
 
 fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
@@ -163,6 +164,42 @@ fn connections_go_on_without_a_module_that_drains(driver: Driver) {
     assert_eq!(remove(&["--force"]), Outcome::Removed);
     eventually("nothing of the module is left", || state(&net).is_none());
     assert!(cut.iter_mut().all(|talk| talk.line().is_empty()), "they end");
+}
+
+fn modules_that_take_the_same_connections_are_a_chain(driver: Driver) {
+    let test = "modules_that_take_the_same_connections_are_a_chain";
+    let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
+    // The port of one, which the other takes by the request.
+    start_line_server(&mut net, 7000);
+    intercept(&net, "redact", 7000);
+    intercept(&net, "byte-count", 7000);
+    let counted = |net: &Serving, module: &str| net.status(&net.alice, module).unwrap().server.unwrap().connections;
+    for server in [IpAddr::from(net.lab.v4("sender")), net.lab.v6("sender").into()] {
+        let client =
+            if server.is_ipv6() { net.lab.v6("receiver").to_string() } else { net.lab.v4("receiver").to_string() };
+        let mut talk = Talk::open(&net, server, 7000);
+        assert_eq!(talk.line(), format!("hello {client}"), "the server sees the client");
+        talk.say("my secret is out");
+        assert_eq!(talk.line(), "echo my ****** is out");
+        talk.end();
+        assert_eq!((talk.line(), talk.line()), ("bye 1".to_owned(), String::new()));
+    }
+    assert_eq!((counted(&net, "redact"), counted(&net, "byte-count")), (2, 2));
+
+    // Either may go: the other has the connections.
+    let server = IpAddr::from(net.lab.v4("sender"));
+    assert_eq!(net.request(&net.alice, &["remove", "example.org/byte-count"]), Outcome::Removed);
+    let mut talk = Talk::open(&net, server, 7000);
+    assert!(talk.line().starts_with("hello"));
+    talk.say("my secret is out");
+    assert_eq!(talk.line(), "echo my ****** is out");
+    intercept(&net, "byte-count", 7000);
+    assert_eq!(net.request(&net.alice, &["remove", "example.org/redact"]), Outcome::Removed);
+    let mut talk = Talk::open(&net, server, 7000);
+    assert!(talk.line().starts_with("hello"));
+    talk.say("my secret is mine");
+    assert_eq!(talk.line(), "echo my secret is mine");
+    assert_eq!(counted(&net, "byte-count"), 1);
 }
 
 /// Installs a sample module for connections to a port of the sender, which is alice's.

@@ -224,15 +224,10 @@ impl Controller {
             let candidate = entry.operation.as_ref().and_then(|operation| operation.stage.candidate());
             let active = entry.active.as_ref().and_then(|active| active.manifest.as_ref());
             for other in active.into_iter().chain(candidate.map(|candidate| &candidate.manifest)) {
-                let taken = |what: &str, wanted: &Filter, theirs: &Filter| {
-                    let detail = format!("{what} `{wanted}` meets `{theirs}` of {name}, another module of the user");
-                    Err(Refusal::new(RefusalKind::PortTaken, detail))
-                };
                 if let Some((wanted, theirs)) = pair(manifest.listen(), other.listen(), filters::share_port) {
-                    return taken("server.listen", wanted, theirs);
-                }
-                if let Some((wanted, theirs)) = pair(manifest.intercept(), other.intercept(), filters::overlap) {
-                    return taken("server.intercept", wanted, theirs);
+                    let detail =
+                        format!("server.listen `{wanted}` meets `{theirs}` of {name}, another module of the user");
+                    return Err(Refusal::new(RefusalKind::PortTaken, detail));
                 }
             }
         }

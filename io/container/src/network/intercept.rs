@@ -62,6 +62,12 @@ pub(super) fn take(batch: &mut Transaction, permits: &Permits) {
         batch.rule(TAKE, &own.verdict(Verdict::Accept), "own addresses, which are judged as ever");
     }
     batch.rule(TAKE, &here(Rule::new().protocol(TCP).of_transparent_socket()), "taken connections (nft_socket)");
+    // Whatever others take, these are refused further on.
+    for Intercept { filter, .. } in permits.intercepts.iter().filter(|intercept| intercept.is_refused()) {
+        for (_, rule) in matching(filter, false) {
+            batch.rule(TAKE, &rule.opening(true).verdict(Verdict::Accept), "new connections that nobody may take");
+        }
+    }
     for Intercept { filter, ports, .. } in &permits.intercepts {
         for (version, rule) in matching(filter, false) {
             let (address, port) = match version {

@@ -39,6 +39,13 @@ pub struct Intercept {
     pub refuse: bool,
 }
 
+impl Intercept {
+    /// Returns whether new connections are reset.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refuse && self.ports.is_none()
+    }
+}
+
 /// The ports of listening sockets inside a container, on its loopback interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerPorts {

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream as StdStream};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Refusal, RefusalKind};
@@ -16,39 +16,29 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::accepted::Accepted;
-use super::listeners::Handler;
 use super::orders::{Report, Reports};
 use super::origin::Origin;
+use super::takers::{Taker, Takers};
 use crate::limits;
 
 /// Where intercepted connections arrive, by the place of their module.
 pub struct Intercepts {
-    places: BTreeMap<ModuleSlot, Place>,
+    takers: Arc<Takers>,
+    tasks: BTreeMap<ModuleSlot, Vec<JoinHandle<()>>>,
     sockets: Arc<Sockets>,
-}
-
-struct Place {
-    handler: Arc<RwLock<Handler>>,
-    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Intercepts {
     /// Returns none; sockets are asked for by reports.
     pub fn new(reports: Reports) -> Intercepts {
-        Intercepts { places: BTreeMap::new(), sockets: Arc::new(Sockets::new(reports)) }
+        Intercepts { takers: Arc::default(), tasks: BTreeMap::new(), sockets: Arc::new(Sockets::new(reports)) }
     }
 
     /// Takes connections for a module: at new listening sockets, or at those that its last version had.
     ///
     /// # Errors
     /// [`RefusalKind::NodeFailed`] if they are of no use.
-    pub fn open(
-        &mut self,
-        slot: ModuleSlot,
-        listeners: [Option<OwnedFd>; 2],
-        handler: &Handler,
-    ) -> Result<(), Refusal> {
+    pub fn open(&mut self, slot: ModuleSlot, listeners: [Option<OwnedFd>; 2], taker: Taker) -> Result<(), Refusal> {
         let failed = |error: io::Error| {
             Refusal::new(RefusalKind::NodeFailed, format!("intercepted connections cannot be taken: {error}"))
         };
@@ -57,25 +47,21 @@ impl Intercepts {
             // The node has made it one that does not block.
             opened.push(TcpListener::from_std(std::net::TcpListener::from(listener)).map_err(failed)?);
         }
-        let place = self
-            .places
-            .entry(slot)
-            .or_insert_with(|| Place { handler: Arc::new(RwLock::new(handler.clone())), tasks: Vec::new() });
-        *place.handler.write().unwrap_or_else(PoisonError::into_inner) = handler.clone();
+        self.takers.put(slot, taker);
+        let tasks = self.tasks.entry(slot).or_default();
         if !opened.is_empty() {
-            place.tasks.drain(..).for_each(|task| task.abort());
+            tasks.drain(..).for_each(|task| task.abort());
         }
         for listener in opened {
-            place.tasks.push(tokio::spawn(take(listener, Arc::clone(&place.handler), Arc::clone(&self.sockets))));
+            tasks.push(tokio::spawn(take(listener, slot, Arc::clone(&self.takers), Arc::clone(&self.sockets))));
         }
         Ok(())
     }
 
     /// Takes no more connections for a module.
     pub fn close(&mut self, slot: ModuleSlot) {
-        if let Some(place) = self.places.remove(&slot) {
-            place.tasks.iter().for_each(JoinHandle::abort);
-        }
+        self.takers.remove(slot);
+        self.tasks.remove(&slot).iter().flatten().for_each(JoinHandle::abort);
     }
 
     /// Takes sockets that were asked for.
@@ -84,7 +70,7 @@ impl Intercepts {
     }
 }
 
-async fn take(listener: TcpListener, handler: Arc<RwLock<Handler>>, sockets: Arc<Sockets>) {
+async fn take(listener: TcpListener, slot: ModuleSlot, takers: Arc<Takers>, sockets: Arc<Sockets>) {
     loop {
         let Ok((stream, client)) = listener.accept().await else {
             // The connection was given up meanwhile, or there are too many open files until others end.
@@ -97,8 +83,7 @@ async fn take(listener: TcpListener, handler: Arc<RwLock<Handler>>, sockets: Arc
             continue;
         }
         let origin = Arc::new(FlowOrigin { client: client.ip(), server, sockets: Arc::clone(&sockets) });
-        let handler = handler.read().unwrap_or_else(PoisonError::into_inner).clone();
-        handler.accept(Accepted { stream, client, server, origin: Some(origin) });
+        takers.accept(slot, stream, [client, server], origin);
     }
 }
 

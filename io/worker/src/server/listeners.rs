@@ -27,6 +27,14 @@ pub enum Handler {
 }
 
 impl Handler {
+    /// Returns whether it takes new connections, and does not end.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Handler::Http(site) => site.is_open(),
+            Handler::Tcp(service) => service.is_open(),
+        }
+    }
+
     /// Takes a connection.
     pub fn accept(&self, accepted: Accepted) {
         match self {

@@ -23,6 +23,7 @@ pub mod origin;
 pub mod relay;
 pub mod sockets;
 pub mod state;
+mod takers;
 pub mod tcp;
 pub mod testing;
 pub mod thread;

@@ -21,6 +21,7 @@ use super::intercepts::Intercepts;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
 use super::orders::{Order, Report, Reports, ServerLoad};
+use super::takers::Taker;
 use super::tcp::connection;
 use super::tcp::service::{TcpService, Times};
 use super::tls;
@@ -91,6 +92,8 @@ struct Servers {
     draining: BTreeMap<ModuleSlot, Draining>,
     ports: Listeners,
     intercepts: Intercepts,
+    /// How many versions that take connections over have been loaded.
+    taken: u64,
 }
 
 /// One module at work. Its next version is loaded in another place beside it.
@@ -129,7 +132,16 @@ impl Servers {
     fn new(engine: ServerEngine, reports: Reports) -> Servers {
         let intercepts = Intercepts::new(reports.clone());
         let (engine, retiring, ports) = (Arc::new(engine), JoinSet::new(), Listeners::default());
-        Servers { engine, reports, running: BTreeMap::new(), retiring, draining: BTreeMap::new(), ports, intercepts }
+        Servers {
+            engine,
+            reports,
+            running: BTreeMap::new(),
+            retiring,
+            draining: BTreeMap::new(),
+            ports,
+            intercepts,
+            taken: 0,
+        }
     }
 
     async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
@@ -266,7 +278,9 @@ impl Servers {
             self.intercepts.close(module.slot);
             return Ok(());
         }
-        self.intercepts.open(module.slot, listeners, &handler)
+        let (ticket, name, filters) = (self.taken, module.name.name.clone(), network.intercept);
+        self.taken += 1;
+        self.intercepts.open(module.slot, listeners, Taker { ticket, name, filters, handler })
     }
 
     /// Ends what is in a place. If another version of it is there, that has its ports and connections.

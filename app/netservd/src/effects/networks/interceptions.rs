@@ -92,11 +92,16 @@ impl Interceptions {
         for rule in self.rules.values().filter(|rule| rule.worker.user == *user) {
             let place = (rule.worker.clone(), rule.slot);
             let ports = self.ports.get(&place).copied().filter(|_| rule.active);
-            // A version that goes and the one that comes have the same filter for a while.
+            // A version that goes and the one that comes have the same filter for a while, and so may other modules.
             match all.iter_mut().find(|other| other.filter == rule.filter) {
                 Some(other) => (other.ports, other.refuse) = (other.ports.or(ports), other.refuse || rule.refuse),
                 None => all.push(Intercept { filter: rule.filter.clone(), ports, refuse: rule.refuse }),
             }
+        }
+        // Nobody gets past a module that is down and does not want that.
+        let down = |rule: &&InterceptRule| rule.worker.user == *user && !rule.active && rule.refuse;
+        for rule in self.rules.values().filter(down) {
+            all.iter_mut().filter(|other| other.filter == rule.filter).for_each(|other| other.ports = None);
         }
         all
     }
@@ -196,6 +201,28 @@ mod tests {
         assert_eq!(all.sweep(now + INTERCEPT_REST), BTreeSet::from([alice.clone()]));
         check(&all, &[]);
         assert_eq!(all.of(&"bob".parse().unwrap()).len(), 1);
+    }
+
+    #[test]
+    fn nobody_gets_past_a_module_that_is_down_and_does_not_want_that() {
+        let mut all = Interceptions::default();
+        let [first, second] = [ListenerPorts { v4: Some(1), v6: None }, ListenerPorts { v4: Some(2), v6: None }];
+        let (filter, alice): (_, UserId) = ("tcp dst 10.0.0.0/8 port 80", "alice".parse().unwrap());
+        let place = |all: &mut Interceptions, id: u64, slot: u8, on_failure: FailureMode| {
+            all.install(FilterId(id), &worker("alice"), ModuleSlot(slot), &filter.parse().unwrap(), on_failure);
+        };
+        all.set_ports(&worker("alice"), ModuleSlot(1), first);
+        all.set_ports(&worker("alice"), ModuleSlot(2), second);
+        for (on_failure, expected) in [(FailureMode::Open, Some(second)), (FailureMode::Closed, None)] {
+            place(&mut all, 1, 1, on_failure);
+            place(&mut all, 2, 2, FailureMode::Open);
+            assert_eq!(all.of(&alice)[0].ports, Some(first), "the one that came first has it first");
+            all.suspend(FilterId(1));
+            let led = all.of(&alice);
+            assert_eq!((led.len(), led[0].ports, led[0].refuse), (1, expected, on_failure == FailureMode::Closed));
+        }
+        all.drain(FilterId(1));
+        assert_eq!(all.of(&alice)[0].ports, Some(second), "it is gone");
     }
 
     #[test]

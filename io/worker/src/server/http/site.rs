@@ -131,6 +131,11 @@ impl HttpSite {
         self.version().service.end();
     }
 
+    /// Returns whether connections go on.
+    pub fn is_open(&self) -> bool {
+        *self.stage.borrow() == Stage::Open
+    }
+
     /// Ends what [`HttpSite::drain`] waits for.
     pub fn cut(&self) {
         self.stage.send_replace(Stage::Ended);

@@ -202,6 +202,11 @@ impl TcpService {
         }
     }
 
+    /// Returns whether it takes new connections.
+    pub(in crate::server) fn is_open(&self) -> bool {
+        self.stage() == Stage::Open
+    }
+
     /// Ends what [`TcpService::drain`] waits for.
     pub(in crate::server) fn cut(&self) {
         self.stage.send_replace(Stage::Ended);
