@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SETUP over two nodes: from posting the request to the whole response stack.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
@@ -42,6 +44,27 @@ pub fn over_five(plan: &Plan) -> Result<Figure> {
     let rows = times.rows(Goal::SetupFiveCached, Goal::SetupFiveFetched);
     Ok(Figure { name: "SETUP over five nodes", how: how.to_owned(), rows })
 }
+
+/// Measures TELL over three nodes.
+///
+/// # Errors
+/// A node refuses, or does not answer.
+pub fn tell_three(plan: &Plan) -> Result<Figure> {
+    let net = Net::up(&["n1", "n2", "n3"])?;
+    net.setup(&net.package(0, Flavour::Wasm)?)?;
+    net.favour()?;
+    let mut took = Vec::new();
+    for _ in 0..plan.tells {
+        took.push(net.tell()?);
+        std::thread::sleep(TELL_EVERY);
+    }
+    let how = "As over two nodes, with sender (host) – n1 – plain router – n2 – n3 – receiver: a signed TELL of one byte, which is                in the inbox of net-monitor on all three when the answer is back. Nothing of it is kept for the next but connections.";
+    let rows = vec![Row::new("TELL to three nodes and back", "ms", &took).goal(Goal::TellThree)];
+    Ok(Figure { name: "TELL over three nodes", how: how.to_owned(), rows })
+}
+
+/// No module takes more than 20 messages a second.
+const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// What requests took, in ms.
 #[derive(Default)]
@@ -170,6 +193,14 @@ impl Net {
         let name = package.module.split('@').next().unwrap_or_default();
         let result = self.request(&["remove", name, "--to", &self.lab.v4("receiver").to_string()])?;
         self.all(&result, |outcome| *outcome == Outcome::Removed)?;
+        Ok(millis(result.took_us))
+    }
+
+    /// Tells net-monitor something on all nodes, and returns how long that took, in ms.
+    fn tell(&self) -> Result<f64> {
+        let (module, to) = ("example.org/net-monitor", self.lab.v4("receiver").to_string());
+        let result = self.request(&["tell", module, "--topic", "sample", "--to", &to, "1"])?;
+        self.all(&result, |outcome| *outcome == Outcome::Told)?;
         Ok(millis(result.took_us))
     }
 

@@ -18,7 +18,8 @@ const REFRESHED: u32 = 100_000;
 /// # Errors
 /// A node refuses or does not answer, or state is missing.
 pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
-    Ok(vec![tls::measure(plan)?, setup::over_five(plan)?, moved::measure(plan)?, idle(plan), refreshing(plan)?])
+    let (tls, setup, tell) = (tls::measure(plan)?, setup::over_five(plan)?, setup::tell_three(plan)?);
+    Ok(vec![tls, setup, tell, moved::measure(plan)?, idle(plan), refreshing(plan)?])
 }
 
 /// Counts what sessions take that nothing happens to but refreshes.
