@@ -362,6 +362,39 @@ FAIL  starts
     assert_eq!(std::fs::read_to_string(home.path().join("arguments")).unwrap(), "test --package-dir tiny\n");
 }
 
+/// Goal: a component is compiled once as long as it stays as it is, and one that cannot be compiled is tested all the same, so
+/// that its user learns why.
+#[test]
+fn a_component_is_compiled_once_until_it_changes() {
+    let home = tiny();
+    let manifest = "manifest = 1\nname = \"example.org/tiny\"\nversion = \"1.0.0\"\n[server]\nlisten = [\"tcp port 80\"]\n\
+                    [[http-test]]\nname = \"answers\"\n[build]\ncomponent = \"tiny.wasm\"\n";
+    std::fs::write(home.path().join("tiny/netserv.toml"), manifest).unwrap();
+    let (log, worker) = (home.path().join("log"), home.path().join("worker.sh"));
+    let report = "{\"name\":\"answers\",\"kind\":\"http\",\"passed\":true,\"status\":200,\"body_bytes\":0,\"took_us\":1,\"log\":[]}";
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\ncase $1 in\ncompile) grep -q good $2 && cp $2 $3 ;;\n*) echo '{report}' ;;\nesac\n",
+        log.display()
+    );
+    std::fs::write(&worker, script).unwrap();
+    std::fs::set_permissions(&worker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = |component: &str| -> Vec<String> {
+        std::fs::write(home.path().join("tiny/tiny.wasm"), component).unwrap();
+        let _ = std::fs::remove_file(&log);
+        let output = run_tests(&home, &worker, &["--no-build"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let names = |line: &str| Vec::from_iter(line.split(' ').map(|word| word.rsplit('/').next().unwrap())).join(" ");
+        std::fs::read_to_string(&log).unwrap().lines().map(names).collect()
+    };
+    let first = ran("good");
+    assert!(first.len() == 2 && first[0].starts_with("compile tiny.wasm "), "{first:?}");
+    assert!(first[1].starts_with("test --package-dir tiny --compiled ") && first[1].ends_with(".cwasm"), "{first:?}");
+    assert_eq!(ran("good"), first[1..]);
+    assert_eq!(ran("good too").len(), 2);
+    let refused = ran("bad");
+    assert!(refused.len() == 2 && refused[1] == "test --package-dir tiny", "{refused:?}");
+}
+
 #[test]
 fn a_worker_that_cannot_run_tests_is_a_failure() {
     let home = tiny();

@@ -39,16 +39,45 @@ impl Compiled {
     /// # Errors
     /// The file cannot be read, or the code not be written.
     pub fn take(&self, wasm: &Path, engine: &str, code: &Path) -> io::Result<bool> {
-        let kept = self.path(wasm, engine)?;
+        let Some(kept) = self.find(wasm, engine)? else { return Ok(false) };
         match link_or_copy(&kept, code) {
-            Ok(()) => {
-                // It has been used now; if that cannot be noted, it goes earlier.
-                let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
-                Ok(true)
-            }
+            Ok(()) => Ok(true),
+            // It went meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns where the code is that `engine` made of a file, if there is any. It goes when it has not been used for long.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn find(&self, wasm: &Path, engine: &str) -> io::Result<Option<PathBuf>> {
+        let kept = self.path(wasm, engine)?;
+        // If its use cannot be noted, it goes earlier.
+        let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
+        Ok(kept.exists().then_some(kept))
+    }
+
+    /// Returns the code that `engine` makes of a file, which is made by `compile` if it is not there.
+    ///
+    /// # Errors
+    /// As [`Compiled::keep`], or what `compile` says.
+    pub fn find_or_make<E: From<io::Error>>(
+        &self,
+        wasm: &Path,
+        engine: &str,
+        compile: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        if let Some(kept) = self.find(wasm, engine)? {
+            return Ok(kept);
+        }
+        let made = self.directory.join(format!("{}.made", std::process::id()));
+        let kept = compile(&made).and_then(|()| Ok(self.keep(wasm, engine, &made)?));
+        let removed = fs::remove_file(&made);
+        kept?;
+        removed?;
+        Ok(self.path(wasm, engine)?)
     }
 
     /// Keeps code that `engine` made of a file.
@@ -124,6 +153,20 @@ mod tests {
         assert!(compiled.take(&path("a.wasm"), "one", &path("out")).unwrap());
         assert_eq!(fs::read_to_string(path("out")).unwrap(), "code of a");
         assert!(compiled.take(&path("no.wasm"), "one", &path("other")).is_err());
+    }
+
+    #[test]
+    fn what_is_not_there_is_made_once_and_a_failure_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (wasm, kept) = (dir.path().join("a.wasm"), dir.path().join("kept"));
+        let compiled = Compiled::open(&kept, 1000).unwrap();
+        fs::write(&wasm, "a").unwrap();
+        let fails = |path: &Path| fs::write(path, "half").and(Err(io::Error::other("no code")));
+        assert_eq!(compiled.find_or_make(&wasm, "one", fails).unwrap_err().to_string(), "no code");
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
+        let path = compiled.find_or_make(&wasm, "one", |path| fs::write(path, "code")).unwrap();
+        assert_eq!(compiled.find_or_make(&wasm, "one", fails).unwrap(), path);
+        assert_eq!((fs::read_to_string(path).unwrap().as_str(), fs::read_dir(&kept).unwrap().count()), ("code", 1));
     }
 
     #[test]

@@ -101,10 +101,10 @@ fn test(args: &jobs::Args) -> anyhow::Result<bool> {
     }
     if let Some((dir, project)) = &jobs.server {
         if !project.http_tests.is_empty() {
-            all_passed &= http::run(dir, project, jobs.accept)?;
+            all_passed &= http::run(dir, project, jobs.compiled.as_deref(), jobs.accept)?;
         }
         if !project.tcp_tests.is_empty() {
-            all_passed &= tcp::run(dir, project, jobs.accept)?;
+            all_passed &= tcp::run(dir, project, jobs.compiled.as_deref(), jobs.accept)?;
         }
     }
     Ok(all_passed)

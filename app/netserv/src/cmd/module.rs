@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod check;
 mod code;
+mod code_dir;
 mod inspect;
 mod new;
 mod package;

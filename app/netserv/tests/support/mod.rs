@@ -122,7 +122,8 @@ impl Home {
     }
 
     fn be_home(&self, command: &mut Command) {
-        for name in ["NETSERV_SOCKET", "NETSERV_USER", "NETSERV_KEY", "NETSERV_WORKER", "XDG_CONFIG_HOME"] {
+        let netserv = ["NETSERV_SOCKET", "NETSERV_USER", "NETSERV_KEY", "NETSERV_WORKER"];
+        for name in netserv.into_iter().chain(["XDG_CONFIG_HOME", "XDG_CACHE_HOME"]) {
             command.env_remove(name);
         }
         command.current_dir(self.path()).stdin(Stdio::null()).env("HOME", self.path()).env("USER", "janedoe");

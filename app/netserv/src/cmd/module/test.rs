@@ -15,7 +15,7 @@ use netserv_repository::Part;
 use serde::{Deserialize, Serialize};
 
 use super::build::{PartFile, Source};
-use super::worker;
+use super::{code_dir, worker};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::{count, write_context};
@@ -127,7 +127,11 @@ impl Test {
             code.iter().try_for_each(|path| check_code(path))?;
             // What the first wrote down as right, the others must do too.
             let accept = self.accept && tests.is_empty();
-            tests.extend(run_worker(*flavour, worker, &self.dir, accept)?);
+            let compiled = match flavour {
+                Flavour::Wasm => component(&source)?.and_then(|component| code_dir::compiled(worker, &component)),
+                Flavour::Osgi => None,
+            };
+            tests.extend(run_worker(*flavour, worker, (&self.dir, compiled.as_deref()), accept)?);
         }
         let passed = tests.iter().all(Report::passed);
         let summary = Summary { passed, tests };
@@ -192,9 +196,23 @@ fn check_code(code: &Path) -> Result<(), Failure> {
     code.is_file().then_some(()).ok_or_else(missing)
 }
 
-fn run_worker(flavour: Flavour, worker: &Path, dir: &Path, accept: bool) -> Result<Vec<Report>, Failure> {
+/// Returns the component of a project whose server part has tests.
+fn component(source: &Source) -> Result<Option<PathBuf>, Failure> {
+    let files = if source.project.has_server_tests() { source.parts()? } else { Vec::new() };
+    Ok(files.into_iter().find(|file| file.part == Part::Component).map(|file| file.path))
+}
+
+fn run_worker(
+    flavour: Flavour,
+    worker: &Path,
+    (dir, compiled): (&Path, Option<&Path>),
+    accept: bool,
+) -> Result<Vec<Report>, Failure> {
     let mut command = Command::new(worker);
     command.arg("test").arg("--package-dir").arg(dir).args(accept.then_some("--accept")).stdin(Stdio::null());
+    if let Some(compiled) = compiled {
+        command.arg("--compiled").arg(compiled);
+    }
     let fix = "name it with NETSERV_WORKER or NETSERV_JVM";
     let ran = command.output().or_fail(format!("cannot run {}", worker.display()), fix)?;
     let stdout = String::from_utf8_lossy(&ran.stdout);

@@ -2,6 +2,7 @@
 //! The code of a module under test, and what the module is told of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::sync::Arc;
 
 use netserv_model::effect::ModuleSlot;
@@ -70,6 +71,16 @@ impl TestCode {
     /// Those of a node that loads it.
     pub fn compile(component: &[u8]) -> Result<TestCode, Refusal> {
         TestCode::compile_for(component, &blocks::all())
+    }
+
+    /// Takes code of this process's own make for a component that may use all building blocks.
+    ///
+    /// # Errors
+    /// Those of a node that loads it.
+    pub fn load(code: File) -> Result<TestCode, Refusal> {
+        let engine = Arc::new(ServerEngine::new().map_err(|error| node_failed(&error))?);
+        let component = component::load(&engine, code, &blocks::all())?;
+        Ok(TestCode { engine, component })
     }
 
     pub(super) fn compile_for(component: &[u8], blocks: &BTreeSet<String>) -> Result<TestCode, Refusal> {

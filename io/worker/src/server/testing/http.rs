@@ -59,7 +59,14 @@ impl HttpTester {
     /// # Errors
     /// Those of a node that loads it, and [`RefusalKind::AbiMismatch`] if it answers no HTTP requests.
     pub fn new(component: &[u8], settings: HostSettings) -> Result<HttpTester, Refusal> {
-        let code = TestCode::compile_for(component, &settings.blocks)?;
+        HttpTester::with(&TestCode::compile_for(component, &settings.blocks)?, settings)
+    }
+
+    /// Makes a tester of a component that is compiled.
+    ///
+    /// # Errors
+    /// Those of [`HttpTester::new`].
+    pub fn with(code: &TestCode, settings: HostSettings) -> Result<HttpTester, Refusal> {
         let component = code.component(ComponentKind::Http)?;
         let runtime = thread::runtime().map_err(|error| node_failed(&error))?;
         let module = settings.into_module()?;

@@ -4,6 +4,7 @@
 //! The tests of a project go to one module in their order, so that a later one finds the state that an earlier one
 //! left. A test with properties of its own begins anew.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -11,7 +12,7 @@ use netserv_model::Refusal;
 use netserv_project::{HttpTest, Project};
 use serde::Serialize;
 
-use crate::server::testing::code::HostSettings;
+use crate::server::testing::code::{HostSettings, TestCode};
 use crate::server::testing::http::{HttpTester, TestRequest, TestResponse};
 use crate::shared::log::Line;
 use crate::tools::compile;
@@ -55,14 +56,15 @@ pub struct Report {
 ///
 /// # Errors
 /// The component or a file of a test is missing, or a file cannot be written.
-pub fn run(dir: &Path, project: &Project, accept: bool) -> anyhow::Result<bool> {
-    let component = component_of(dir, project)?;
+pub fn run(dir: &Path, project: &Project, compiled: Option<&Path>, accept: bool) -> anyhow::Result<bool> {
+    let code = code_of(dir, project, compiled)?;
     let mut tester: Option<(HostSettings, Result<HttpTester, Refusal>)> = None;
     let mut all_passed = true;
     for test in &project.http_tests {
         let settings = HostSettings::of(&project.manifest, &test.properties);
         if tester.as_ref().is_none_or(|(before, _)| *before != settings) {
-            tester = Some((settings.clone(), HttpTester::new(&component, settings)));
+            let new = code.as_ref().map_err(Clone::clone).and_then(|code| HttpTester::with(code, settings.clone()));
+            tester = Some((settings, new));
         }
         let (_, tester) = tester.as_ref().expect("it was just put there");
         let request = request_of(dir, test)?;
@@ -72,6 +74,20 @@ pub fn run(dir: &Path, project: &Project, accept: bool) -> anyhow::Result<bool> 
         println!("{}", serde_json::to_string(&report)?);
     }
     Ok(all_passed)
+}
+
+/// Returns the component that a project names, of which `compiled` is the code.
+///
+/// # Errors
+/// There is none, or a file cannot be read.
+pub fn code_of(dir: &Path, project: &Project, compiled: Option<&Path>) -> anyhow::Result<Result<TestCode, Refusal>> {
+    match compiled {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(TestCode::load(file))
+        }
+        None => Ok(TestCode::compile(&component_of(dir, project)?)),
+    }
 }
 
 /// Reads the component that a project names.

@@ -21,6 +21,9 @@ pub struct Args {
     /// The WebAssembly file or the bundle; with --package-dir, in place of the one that netserv.toml names.
     #[arg(long = "wasm", visible_alias = "bundle", value_name = "FILE")]
     code: Option<PathBuf>,
+    /// The compiled code of the component that netserv.toml names, of this program's own make.
+    #[arg(long, value_name = "FILE", requires = "package_dir")]
+    compiled: Option<PathBuf>,
     /// A capture of the packets that go in.
     #[arg(long, required_unless_present = "package_dir")]
     input: Option<PathBuf>,
@@ -55,6 +58,8 @@ pub struct Jobs {
     pub code: PathBuf,
     /// The folder and the project, if there is one with tests of its server part.
     pub server: Option<(PathBuf, Project)>,
+    /// The compiled code of that part, if it is there.
+    pub compiled: Option<PathBuf>,
     /// Whether what comes out is what must come out.
     pub accept: bool,
     jobs: Vec<Job>,
@@ -77,7 +82,7 @@ impl Jobs {
             Some(folder) => from_project(folder, args, named),
             None => {
                 let (code, jobs) = from_arguments(args)?;
-                Ok(Jobs { code, server: None, accept: args.accept, jobs })
+                Ok(Jobs { code, server: None, compiled: None, accept: args.accept, jobs })
             }
         }
     }
@@ -148,7 +153,7 @@ fn from_project(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String>
         jobs.push(Job { name: test.name.clone(), output, case });
     }
     let server = project.has_server_tests().then(|| (folder.to_owned(), project));
-    Ok(Jobs { code, server, accept: args.accept, jobs })
+    Ok(Jobs { code, server, compiled: args.compiled.clone(), accept: args.accept, jobs })
 }
 
 /// Reads the project of a module's folder.

@@ -12,8 +12,8 @@ use netserv_model::Refusal;
 use netserv_project::{Project, TcpOutcome, TcpSide, TcpStep, TcpTest, TestBytes};
 use serde::Serialize;
 
-use super::http::{component_of, log_line, read, write};
-use crate::server::testing::code::{HostSettings, TestCode};
+use super::http::{code_of, log_line, read, write};
+use crate::server::testing::code::HostSettings;
 use crate::server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 
 /// Bytes that a difference shows, from the first one on that is another.
@@ -51,9 +51,8 @@ pub struct Report {
 ///
 /// # Errors
 /// The component or a file of a test is missing, a test makes no sense, or a file cannot be written.
-pub fn run(dir: &Path, project: &Project, accept: bool) -> anyhow::Result<bool> {
-    let component = component_of(dir, project)?;
-    let code = TestCode::compile(&component);
+pub fn run(dir: &Path, project: &Project, compiled: Option<&Path>, accept: bool) -> anyhow::Result<bool> {
+    let code = code_of(dir, project, compiled)?;
     let mut tester: Option<(HostSettings, Result<TcpTester, Refusal>)> = None;
     let mut all_passed = true;
     for test in &project.tcp_tests {

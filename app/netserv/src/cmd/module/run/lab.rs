@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +16,7 @@ use netserv_project::Project;
 
 use crate::client::Client;
 use crate::cmd::module::build::Source;
+use crate::cmd::module::code_dir;
 use crate::exit::{Failure, OrFail, one_line};
 
 /// The user of the lab.
@@ -245,7 +245,7 @@ pub(super) fn to_try(source: &Source, addresses: &[IpAddr]) -> Vec<String> {
 fn config(dir: &Path, key: PublicKey, project: &Project) -> String {
     let path = |name: &str| dir.join(name).display().to_string();
     let mut text = format!("node = \"node\"\nstate-dir = {:?}\nsocket = {:?}\n", path("state"), path("netservd.sock"));
-    if let Some(code_dir) = code_dir() {
+    if let Some(code_dir) = code_dir::path() {
         let _ = writeln!(text, "code-dir = {:?}", code_dir.display().to_string());
     }
     let roots = dir.display().to_string();
@@ -266,16 +266,6 @@ fn config(dir: &Path, key: PublicKey, project: &Project) -> String {
     let memory = CONTAINER_BYTES.saturating_add(instances).min(2 * 1024 * 1024 * 1024);
     let _ = writeln!(text, "[user.container]\nmemory-bytes = {memory}");
     text
-}
-
-/// Returns where compiled code stays between runs, if the user has a place for such things.
-fn code_dir() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let path = cache.join("netserv/code");
-    // Under `sudo` it may be another user's, whose code the node would not run.
-    std::fs::create_dir_all(&path).ok()?;
-    std::fs::metadata(&path).is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o022 == 0).then_some(path)
 }
 
 /// Returns limits that leave the module what its manifest asks for.
