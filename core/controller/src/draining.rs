@@ -7,7 +7,9 @@
 
 use netserv_model::WorkerId;
 use netserv_model::effect::{InterceptJob, Job, ModuleSlot, WorkerJob};
+use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Drain;
+use netserv_model::policy::UserPolicy;
 
 use crate::Controller;
 use crate::effects::Purpose;
@@ -73,6 +75,17 @@ impl Controller {
         self.release_unused(&worker.user);
     }
 
+    /// Has the connections of the module that went first end if a worker has no place for another one.
+    pub(crate) fn make_room(&mut self, worker: &WorkerId) {
+        let Some(known) = self.worker(worker).filter(|known| known.places.len() >= MODULES_PER_CONTAINER_MAX) else {
+            return;
+        };
+        let first = known.draining.iter().min_by_key(|(_, draining)| draining.until).map(|(slot, _)| *slot);
+        if let Some(first) = first {
+            self.end_draining(worker, first);
+        }
+    }
+
     /// Ends what is left of the connections of all modules of this name that are gone. Returns whether there were any.
     pub(crate) fn end_all_draining(&mut self, key: &Key) -> bool {
         let all = self.draining(|_, draining| draining.module.name == key.1);
@@ -95,7 +108,8 @@ impl Controller {
         let gone = self.draining(|worker, draining| {
             let wanted: Vec<_> = draining.rules.iter().map(|rule| rule.filter.clone()).collect();
             let user = policy.users.get(&worker.user);
-            policy.host_only || user.is_none_or(|user| filters::check(policy, user, &wanted).is_err())
+            let may = |user: &UserPolicy| user.needs_network() && filters::check(policy, user, &wanted).is_ok();
+            policy.host_only || !policy.has_network() || !user.is_some_and(may)
         });
         gone.iter().for_each(|(worker, slot)| self.end_draining(worker, *slot));
     }

@@ -255,6 +255,7 @@ impl Controller {
     }
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
+        self.make_room(id);
         let Some(Tenant { workers, modules, .. }) = self.tenants.get_mut(&key.0) else { return };
         let Some(worker) = workers.get_mut(&id.flavour) else { return };
         let entry = modules.get_mut(&key.1);

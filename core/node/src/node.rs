@@ -9,7 +9,7 @@ use netserv_model::api::PostRequest;
 use netserv_model::application::ApplicationInfo;
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
 use netserv_model::policy::NodePolicy;
-use netserv_model::request::ModuleStatus;
+use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::{Instant, NodeId, Now, Refusal, RefusalKind, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use rand::rngs::StdRng;
@@ -291,6 +291,10 @@ impl Node {
             self.measured.modules.iter().map(|counts| ((&counts.worker, counts.slot), counts)).collect();
         for status in modules {
             status.addresses = self.measured.addresses.get(&status.user).cloned().unwrap_or_default();
+            // What drains has another place than what is installed under its name.
+            if status.state == ModuleState::Draining {
+                continue;
+            }
             let place = self.controller.place(&status.user, &status.module.name);
             if let Some(counts) = place.as_ref().and_then(|(worker, slot)| counts.get(&(worker, *slot))) {
                 (status.packets, status.counters) = (counts.packets, counts.counters.clone());

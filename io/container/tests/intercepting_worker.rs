@@ -162,6 +162,7 @@ fn five_thousand_connections_at_a_time() {
 }
 
 const CONNECTIONS: usize = 5000;
+const NAME: &str = "byte-count";
 
 /// Goal: connections of a module that goes are not cut, in either direction and also when they are half closed; new ones pass;
 /// and the node hears when none is left.
@@ -221,6 +222,34 @@ fn connections_go_on_without_the_module_until_they_end() {
         module.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
         module.upgrade();
     }
+}
+
+/// Goal: a connection goes through each module that takes it, once, and none is left out when one is loaded again, as after a
+/// failure.
+#[test]
+fn every_module_that_takes_a_connection_has_it() {
+    let Some(module) = Module::start("every_module_that_takes_a_connection_has_it", "tcp port 7000") else { return };
+    module.load((ModuleSlot(1), "second"));
+    module.load((ModuleSlot(2), "third"));
+    let (_, server) = ENDS[0];
+    let listener = module.lab.server(|| TcpListener::bind(at(server, 7000)).unwrap());
+    let exchange = || {
+        let mut client = module.lab.client(|| TcpStream::connect_timeout(&at(server, 7000), LONG).unwrap());
+        let mut arrived = accept(&listener);
+        pass(&mut client, &mut arrived, b"through all of them");
+        pass(&mut arrived, &mut client, b"and back");
+    };
+    let counted = || -> Vec<u64> { module.all_counts().iter().map(|(_, counts)| counts.connections).collect() };
+    exchange();
+    assert_eq!(counted(), [1, 1, 1]);
+    // The kernel goes on leading to the first, which is the last one that was loaded.
+    let ports = module.load((ModuleSlot(0), NAME));
+    lead(&module.lab, &module.network, &module.filter, ports);
+    exchange();
+    assert_eq!(counted(), [1, 2, 2]);
+    module.control.send(&ToWorker::Unload { slot: ModuleSlot(1) }, &[]).unwrap();
+    exchange();
+    assert_eq!(counted(), [2, 3]);
 }
 
 /// Goal: what is unloaded while it drains ends at once.
@@ -347,7 +376,7 @@ struct Module {
     filter: String,
     loaded: Arc<AtomicBool>,
     drained: Arc<AtomicBool>,
-    counts: Arc<Mutex<Option<ServerCounts>>>,
+    counts: Arc<Mutex<(Vec<(ModuleSlot, ServerCounts)>, bool)>>,
     ended: Arc<AtomicBool>,
     answering: Option<JoinHandle<()>>,
     _node: Node,
@@ -372,7 +401,7 @@ impl Module {
         let spec = LaunchSpec { network: Some(&network), ..LaunchSpec::new(user(), Flavour::Wasm, &LIMITS) };
         let mut guest = node.launch_as(&spec).unwrap();
         guest.ready();
-        let ports = load(&guest.control, ModuleSlot(0), &code, &network, filter);
+        let ports = load(&guest.control, (ModuleSlot(0), NAME), &code, &network, filter);
         assert_eq!(guest.receive(), Some(FromWorker::Loaded { slot: ModuleSlot(0) }));
         lead(&lab, &network, filter, ports);
         let Guest { control, process, .. } = guest;
@@ -405,14 +434,20 @@ impl Module {
 
     /// Has another version take the module's place, as a node does.
     fn upgrade(&self) {
-        let ports = load(&self.control, ModuleSlot(1), &self.code, &self.network, &self.filter);
-        let until = Instant::now() + LONG;
-        while !self.loaded.load(Ordering::Relaxed) {
-            assert!(Instant::now() < until, "the next version is loaded");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let ports = self.load((ModuleSlot(1), NAME));
         lead(&self.lab, &self.network, &self.filter, ports);
         self.control.send(&ToWorker::Unload { slot: ModuleSlot(0) }, &[]).unwrap();
+    }
+
+    fn load(&self, what: (ModuleSlot, &str)) -> ListenerPorts {
+        self.loaded.store(false, Ordering::Relaxed);
+        let ports = load(&self.control, what, &self.code, &self.network, &self.filter);
+        let until = Instant::now() + LONG;
+        while !self.loaded.load(Ordering::Relaxed) {
+            assert!(Instant::now() < until, "{what:?} is loaded");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        ports
     }
 
     /// Has the module go and its connections go on, as a node does.
@@ -424,14 +459,21 @@ impl Module {
         self.control.send(&ToWorker::Drain { slot: ModuleSlot(0) }, &[]).unwrap();
     }
 
-    /// Returns what the module counted, which is over for what has ended.
+    /// Returns what the only module counted, which is over for what has ended.
     fn counts(&self) -> ServerCounts {
-        *self.counts.lock().unwrap() = None;
+        let all = self.all_counts();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0].1
+    }
+
+    /// Returns what each module counted.
+    fn all_counts(&self) -> Vec<(ModuleSlot, ServerCounts)> {
+        *self.counts.lock().unwrap() = (Vec::new(), false);
         self.control.send(&ToWorker::Stats, &[]).unwrap();
         let until = Instant::now() + LONG;
         loop {
-            if let Some(counts) = *self.counts.lock().unwrap() {
-                return counts;
+            if let (all, true) = &*self.counts.lock().unwrap() {
+                return all.clone();
             }
             assert!(Instant::now() < until, "the worker does not tell");
             std::thread::yield_now();
@@ -459,7 +501,7 @@ impl Drop for Module {
 
 /// What the worker says.
 struct Told {
-    counts: Arc<Mutex<Option<ServerCounts>>>,
+    counts: Arc<Mutex<(Vec<(ModuleSlot, ServerCounts)>, bool)>>,
     ended: Arc<AtomicBool>,
     loaded: Arc<AtomicBool>,
     drained: Arc<AtomicBool>,
@@ -468,7 +510,7 @@ struct Told {
 /// Sends a module to the worker, with listening sockets. Returns their ports.
 fn load(
     control: &ControlChannel,
-    slot: ModuleSlot,
+    (slot, name): (ModuleSlot, &str),
     code: &Path,
     network: &ContainerNetwork,
     filter: &str,
@@ -478,7 +520,7 @@ fn load(
     let server = ServerLoad { intercept: intercept.clone(), addresses: network.addresses(), ..ServerLoad::default() };
     let load = ToWorker::Load {
         slot,
-        module: "example.org/byte-count@1.0.0".parse().unwrap(),
+        module: format!("example.org/{name}@1.0.0").parse().unwrap(),
         properties: Default::default(),
         limits: ModuleLimits::default(),
         state_schema: 1,
@@ -515,7 +557,10 @@ fn answer(control: &ControlChannel, network: &ContainerNetwork, told: &Told) {
                     let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().map(|socket| socket.as_fd()).collect();
                     control.send(&ToWorker::Sockets { v6 }, &borrowed).unwrap();
                 }
-                Ok(Some(FromWorker::Stats { server, .. })) => *told.counts.lock().unwrap() = server,
+                Ok(Some(FromWorker::Stats { slot, server, .. })) => {
+                    told.counts.lock().unwrap().0.extend(server.map(|counts| (slot, counts)));
+                }
+                Ok(Some(FromWorker::StatsDone { .. })) => told.counts.lock().unwrap().1 = true,
                 Ok(Some(FromWorker::Log { text, .. })) => eprintln!("the worker: {text}"),
                 Ok(Some(FromWorker::Loaded { .. })) => told.loaded.store(true, Ordering::Relaxed),
                 Ok(Some(FromWorker::Drained { .. })) => told.drained.store(true, Ordering::Relaxed),

@@ -72,12 +72,17 @@ impl Compiled {
         if let Some(kept) = self.find(wasm, engine)? {
             return Ok(kept);
         }
-        let made = self.directory.join(format!("{}.made", std::process::id()));
-        let kept = compile(&made).and_then(|()| Ok(self.keep(wasm, engine, &made)?));
+        let (wanted, made) = (self.path(wasm, engine)?, self.directory.join(format!("{}.made", std::process::id())));
+        let kept = compile(&made).and_then(|()| Ok(self.keep_as(&wanted, &made)?));
         let removed = fs::remove_file(&made);
         kept?;
         removed?;
-        Ok(self.path(wasm, engine)?)
+        // Somebody may have written it while it was compiled, and nobody knows which of both was.
+        if self.path(wasm, engine)? != wanted {
+            fs::remove_file(&wanted)?;
+            return Err(io::Error::other("the file changed while it was compiled").into());
+        }
+        Ok(wanted)
     }
 
     /// Keeps code that `engine` made of a file.
@@ -85,12 +90,15 @@ impl Compiled {
     /// # Errors
     /// The file cannot be read, or the code not be written.
     pub fn keep(&self, wasm: &Path, engine: &str, code: &Path) -> io::Result<()> {
-        let kept = self.path(wasm, engine)?;
+        self.keep_as(&self.path(wasm, engine)?, code)
+    }
+
+    fn keep_as(&self, kept: &Path, code: &Path) -> io::Result<()> {
         // Under a name of its own at first: another node may keep the same.
         let new = kept.with_extension(format!("{}.new", std::process::id()));
         let _ = fs::remove_file(&new);
         link_or_copy(code, &new)?;
-        fs::rename(&new, &kept)?;
+        fs::rename(&new, kept)?;
         self.prune()
     }
 
@@ -104,6 +112,11 @@ impl Compiled {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
+            // What others keep here is theirs.
+            let path = entry.path();
+            if !path.extension().is_some_and(|end| ["cwasm", "new", "made"].iter().any(|own| end == *own)) {
+                continue;
+            }
             // Another node may take it away meanwhile.
             if let Ok(metadata) = entry.metadata() {
                 files.push((metadata.modified()?, metadata.len(), entry.path()));
@@ -167,6 +180,29 @@ mod tests {
         let path = compiled.find_or_make(&wasm, "one", |path| fs::write(path, "code")).unwrap();
         assert_eq!(compiled.find_or_make(&wasm, "one", fails).unwrap(), path);
         assert_eq!((fs::read_to_string(path).unwrap().as_str(), fs::read_dir(&kept).unwrap().count()), ("code", 1));
+    }
+
+    #[test]
+    fn code_of_a_file_that_changes_meanwhile_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (wasm, kept) = (dir.path().join("a.wasm"), dir.path().join("kept"));
+        let compiled = Compiled::open(&kept, 1000).unwrap();
+        fs::write(&wasm, "a").unwrap();
+        let changes = |path: &Path| fs::write(path, "code of a").and_then(|()| fs::write(&wasm, "b"));
+        assert!(compiled.find_or_make(&wasm, "one", changes).unwrap_err().to_string().contains("changed"));
+        assert_eq!((fs::read_dir(&kept).unwrap().count(), compiled.find(&wasm, "one").unwrap()), (0, None));
+    }
+
+    #[test]
+    fn what_others_keep_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let compiled = Compiled::open(dir.path(), 1).unwrap();
+        fs::write(dir.path().join("node.db"), "not ours").unwrap();
+        fs::create_dir(dir.path().join("packages")).unwrap();
+        fs::write(dir.path().join("a"), "a").unwrap();
+        compiled.keep(&dir.path().join("a"), "one", &dir.path().join("a")).unwrap();
+        assert!(compiled.find(&dir.path().join("a"), "one").unwrap().is_none_or(|path| path.exists()));
+        assert!(dir.path().join("node.db").exists() && dir.path().join("packages").exists());
     }
 
     #[test]

@@ -32,9 +32,10 @@ pub const UDP_PAYLOAD_BYTES_MAX: usize = 65_507;
 /// Bytes that a version of a module tells the next one of a connection.
 pub const TCP_STATE_BYTES_MAX: usize = 64 * 1024;
 /// How long connections are handed over; those that are not by then stay with the old version.
-pub const TCP_HAND_OVER_TIME_MAX: Duration = Duration::from_secs(30);
-/// Connections that are handed over while both versions' events wait.
-pub const TCP_HANDED_OVER_AT_ONCE: usize = 64;
+pub const TCP_HAND_OVER_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long a module that fails closed keeps connections of a chain from going past it after it has failed; by then the container's
+/// rules do.
+pub const FAILED_TAKER_TIME: Duration = Duration::from_secs(10);
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.

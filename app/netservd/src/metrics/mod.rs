@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
 use netserv_model::application::ApplicationInfo;
-use netserv_model::request::ModuleStatus;
+use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
 use netserv_node::controller::Controller;
@@ -298,7 +298,7 @@ fn storage_failures(out: &mut Exposition, failures: &[(WorkerId, StorageFailures
     }
 }
 
-fn servers(out: &mut Exposition, modules: &[ModuleStatus]) {
+fn servers(out: &mut Exposition, modules: &[&ModuleStatus]) {
     let help = "Connections and HTTP requests of each module, and what became of them";
     let mut family = out.family("module_connections_total", Kind::Counter, help);
     for (status, counts) in modules.iter().filter_map(|status| Some((status, status.server?))) {
@@ -353,9 +353,11 @@ fn usage(out: &mut Exposition, controller: &Controller) {
     directed("user_network_bytes_total", help, |usage| [usage.network.bytes_in, usage.network.bytes_out]);
 }
 
-fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {
+fn modules(out: &mut Exposition, all: &[ModuleStatus]) {
+    // What is gone but for its connections may have the name and version of what is there.
+    let modules: Vec<&ModuleStatus> = all.iter().filter(|status| status.state != ModuleState::Draining).collect();
     let mut family = out.family("module_packets_total", Kind::Counter, "Packets of each module, by what it did");
-    for status in modules {
+    for status in &modules {
         let module = status.module.to_string();
         let counts = status.packets;
         for (fate, value) in [
@@ -368,16 +370,16 @@ fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("fate", fate)], value);
         }
     }
-    servers(out, modules);
+    servers(out, &modules);
     let mut family = out.family("module_counter_total", Kind::Counter, "Counters that modules keep");
-    for status in modules {
+    for status in &modules {
         let module = status.module.to_string();
         for (name, value) in &status.counters {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("name", name)], value);
         }
     }
     let mut family = out.family("module_restarts_total", Kind::Counter, "Restarts after failures");
-    for status in modules {
+    for status in &modules {
         family.sample(&[("user", status.user.as_str()), ("module", &status.module.to_string())], status.restarts);
     }
 }

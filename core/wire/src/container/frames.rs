@@ -159,6 +159,9 @@ pub struct ServerLoad {
     pub listen: Vec<Filter>,
     /// Which connections between others it takes over.
     pub intercept: Vec<Filter>,
+    /// Nobody gets past it where it takes connections over, while it is down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refuse: bool,
     /// The container's own addresses.
     pub addresses: Vec<IpAddr>,
     /// Connections that it may open.
@@ -642,6 +645,7 @@ mod tests {
             server: Some(ServerLoad {
                 listen: filter("tcp port 443"),
                 intercept: filter("tcp dst 10.1.0.0/16 port 80"),
+                refuse: true,
                 addresses: vec!["2001:db8::2".parse().unwrap()],
                 connect: filter("tcp"),
                 intercept_tls: vec!["www.example.org".to_owned()],

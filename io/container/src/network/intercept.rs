@@ -113,6 +113,12 @@ pub(super) fn send_out(batch: &mut Transaction, chain: &str, refuse: &'static st
     batch.rule(THROUGH, &Rule::new().options().verdict(Verdict::Goto(refuse)), "options");
     keep_from_node(batch, THROUGH, refuse);
     batch.rule(THROUGH, &Rule::new().verdict(Verdict::Accept), "intercepted packets");
+    // Others in the container do not go past them either.
+    for Intercept { filter, .. } in permits.intercepts.iter().filter(|intercept| intercept.is_refused()) {
+        for (_, rule) in matching(filter, false) {
+            batch.rule(chain, &rule.opening(true).verdict(Verdict::Goto(refuse)), "connections past who is down");
+        }
+    }
     for Intercept { filter, .. } in &permits.intercepts {
         for rule in sent(filter) {
             batch.rule(chain, &rule.verdict(Verdict::Goto(THROUGH)), "intercepted packets");

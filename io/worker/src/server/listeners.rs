@@ -35,6 +35,15 @@ impl Handler {
         }
     }
 
+    /// Returns whether its module could not go on.
+    pub fn has_failed(&self) -> bool {
+        match self {
+            // What fails there is a request.
+            Handler::Http(_) => false,
+            Handler::Tcp(service) => service.has_failed(),
+        }
+    }
+
     /// Takes a connection.
     pub fn accept(&self, accepted: Accepted) {
         match self {

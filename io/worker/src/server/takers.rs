@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, Flow, ModuleName};
@@ -16,13 +17,21 @@ use tokio::net::{TcpListener, TcpStream};
 use super::accepted::Accepted;
 use super::listeners::Handler;
 use super::origin::Origin;
+use crate::limits;
 
 /// The number of TCP.
 const TCP: u8 = 6;
 
 /// The modules of a container that take connections over.
 #[derive(Default)]
-pub struct Takers(RwLock<BTreeMap<ModuleSlot, Taker>>);
+pub struct Takers(RwLock<Places>);
+
+#[derive(Default)]
+struct Places {
+    all: BTreeMap<ModuleSlot, Taker>,
+    /// Modules that failed and want nobody past them, with when that was.
+    failed: Vec<(Taker, Instant)>,
+}
 
 /// A version of a module that takes connections over.
 pub struct Taker {
@@ -32,11 +41,18 @@ pub struct Taker {
     pub name: ModuleName,
     /// Which connections it takes.
     pub filters: Vec<Filter>,
+    /// Nobody gets past it while it is down.
+    pub refuse: bool,
     /// What takes them.
     pub handler: Handler,
 }
 
 impl Taker {
+    /// Returns whether it failed, and wants nobody past it.
+    fn is_down(&self) -> bool {
+        self.refuse && self.handler.has_failed()
+    }
+
     fn takes(&self, [client, server]: [SocketAddr; 2]) -> bool {
         let flow = Flow {
             protocol: TCP,
@@ -53,16 +69,24 @@ impl Taker {
 impl Takers {
     /// Puts a version into a place.
     pub fn put(&self, slot: ModuleSlot, taker: Taker) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(slot, taker);
+        let mut places = self.write();
+        places.failed.retain(|(failed, _)| failed.name != taker.name);
+        places.all.insert(slot, taker);
     }
 
     /// Empties a place.
     pub fn remove(&self, slot: ModuleSlot) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&slot);
+        let mut places = self.write();
+        places.failed.retain(|(_, since)| since.elapsed() < limits::FAILED_TAKER_TIME);
+        if let Some(taker) = places.all.remove(&slot)
+            && taker.is_down()
+        {
+            places.failed.push((taker, Instant::now()));
+        }
     }
 
-    /// Gives a connection to the version in a place. What that hands on comes to the modules that were loaded later and take
-    /// the same connection, in their order, and then to `origin`.
+    /// Gives a connection to the version in a place. What that hands on comes to the other modules that take the same connection,
+    /// in the order in which their versions were loaded, and then to `origin`.
     pub fn accept(
         self: &Arc<Self>,
         slot: ModuleSlot,
@@ -70,36 +94,45 @@ impl Takers {
         ends: [SocketAddr; 2],
         origin: Arc<dyn Origin>,
     ) {
-        let first = self.read().get(&slot).map(|first| (first.ticket, first.name.clone(), first.handler.clone()));
-        if let Some((ticket, name, handler)) = first {
-            let onward = Onward { takers: Arc::clone(self), ticket, passed: vec![name], ends, origin };
+        let first = self.read().all.get(&slot).map(|first| (first.name.clone(), first.handler.clone()));
+        if let Some((name, handler)) = first {
+            let onward = Onward { takers: Arc::clone(self), passed: vec![name], ends, origin };
             onward.hand_over(&handler, stream);
         }
     }
 
-    /// Returns the first module that was loaded after `ticket`, takes such a connection, and is none of those `passed`.
-    fn next(&self, ticket: u64, passed: &[ModuleName], ends: [SocketAddr; 2]) -> Option<(u64, ModuleName, Handler)> {
-        let all = self.read();
-        let later = |taker: &&Taker| {
-            taker.ticket > ticket && !passed.contains(&taker.name) && taker.takes(ends) && taker.handler.is_open()
-        };
-        let next = all.values().filter(later).min_by_key(|taker| taker.ticket)?;
+    /// Returns the first module that takes such a connection, and is none of those `passed`; nothing if there is none.
+    ///
+    /// # Errors
+    /// One of them is down, and wants nobody past it.
+    fn next(&self, passed: &[ModuleName], ends: [SocketAddr; 2]) -> io::Result<Option<(ModuleName, Handler)>> {
+        let places = self.read();
+        let wants = |taker: &&Taker| !passed.contains(&taker.name) && taker.takes(ends);
+        let failed = places.failed.iter().filter(|(_, since)| since.elapsed() < limits::FAILED_TAKER_TIME);
+        let down = failed.map(|(taker, _)| taker).chain(places.all.values().filter(|taker| taker.is_down()));
+        let open = || places.all.values().filter(|taker| taker.handler.is_open());
+        if down.filter(wants).any(|down| !open().any(|taker| taker.name == down.name)) {
+            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "a module on the way is down"));
+        }
+        let Some(next) = open().filter(wants).min_by_key(|taker| taker.ticket) else { return Ok(None) };
         // While a version replaces another, connections go to the one that comes.
-        let versions = all.values().filter(|taker| taker.name == next.name);
+        let versions = open().filter(|taker| taker.name == next.name);
         let newest = versions.max_by_key(|taker| taker.ticket).unwrap_or(next);
-        Some((next.ticket, next.name.clone(), newest.handler.clone()))
+        Ok(Some((next.name.clone(), newest.handler.clone())))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<ModuleSlot, Taker>> {
+    fn read(&self) -> RwLockReadGuard<'_, Places> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Places> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where a connection goes on that some modules have passed: to the next module, as things are then, or to the server.
 struct Onward {
     takers: Arc<Takers>,
-    /// That of the last module.
-    ticket: u64,
     passed: Vec<ModuleName>,
     ends: [SocketAddr; 2],
     origin: Arc<dyn Origin>,
@@ -114,17 +147,21 @@ impl Onward {
 
 impl Origin for Onward {
     fn connect(&self) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
-        let Some((ticket, name, handler)) = self.takers.next(self.ticket, &self.passed, self.ends) else {
-            return self.origin.connect();
+        let (name, handler) = match self.takers.next(&self.passed, self.ends) {
+            Ok(Some(next)) => next,
+            Ok(None) => return self.origin.connect(),
+            Err(down) => return Box::pin(async { Err(down) }),
         };
         let passed = self.passed.iter().cloned().chain([name]).collect();
         let (takers, origin) = (Arc::clone(&self.takers), Arc::clone(&self.origin));
-        let onward = Onward { takers, ticket, passed, ends: self.ends, origin };
+        let onward = Onward { takers, passed, ends: self.ends, origin };
         Box::pin(async move {
             let [ours, theirs] = pair().await?;
-            // It may have begun to end meanwhile, and the others have the connection.
+            // It may have begun to end meanwhile: whoever takes the connection then has it.
             if !handler.is_open() {
-                return onward.connect().await;
+                let Onward { takers, mut passed, ends, origin } = onward;
+                passed.pop();
+                return Onward { takers, passed, ends, origin }.connect().await;
             }
             onward.hand_over(&handler, theirs);
             Ok(ours)

@@ -278,9 +278,9 @@ impl Servers {
             self.intercepts.close(module.slot);
             return Ok(());
         }
-        let (ticket, name, filters) = (self.taken, module.name.name.clone(), network.intercept);
+        let (ticket, name, filters, refuse) = (self.taken, module.name.name.clone(), network.intercept, network.refuse);
         self.taken += 1;
-        self.intercepts.open(module.slot, listeners, Taker { ticket, name, filters, handler })
+        self.intercepts.open(module.slot, listeners, Taker { ticket, name, filters, refuse, handler })
     }
 
     /// Ends what is in a place. If another version of it is there, that has its ports and connections.

@@ -14,9 +14,17 @@ const BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Returns the directory, if the user has a place for such things: `netserv/code` in `XDG_CACHE_HOME` or `~/.cache`.
 pub fn path() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?));
+    let (above, cache) = match named {
+        Some(cache) => (cache.clone(), cache),
+        None => (home()?, home()?.join(".cache")),
+    };
+    // Under `sudo` it may be another user's, who could put other code there.
+    let owner = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.uid()).ok();
+    if owner(&above)? != owner(Path::new("/proc/self"))? {
+        return None;
+    }
     let path = cache.join("netserv/code");
-    // Under `sudo` it may be another user's, whose code is not run.
     Compiled::open(&path, BYTES_MAX).is_ok().then_some(path)
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::effect::{EffectId, ModuleLoad, ModuleSlot};
 use netserv_model::manifest::ServerPart;
+use netserv_model::verdict::FailureMode;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::PacketCommand;
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
@@ -106,6 +107,7 @@ impl Workers {
 
     fn server_load(&self, user: &UserId, server: &ServerPart) -> ServerLoad {
         ServerLoad {
+            refuse: server.on_failure == FailureMode::Closed,
             listen: server.listen.clone(),
             intercept: server.intercept.clone(),
             addresses: self.addresses(user),

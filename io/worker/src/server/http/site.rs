@@ -100,7 +100,7 @@ impl HttpSite {
 
     /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].
     pub async fn stop(&self) {
-        self.stage.send_replace(Stage::Ending);
+        self.begin_to_end();
         let begun = Instant::now();
         let mut closed = self.stage.subscribe();
         while self.open.load(Ordering::SeqCst) > 0 {
@@ -115,7 +115,7 @@ impl HttpSite {
 
     /// Ends all connections as [`HttpSite::stop`] does, but for those that are handed on between their ends; waits for these.
     pub async fn drain(&self) {
-        self.stage.send_replace(Stage::Ending);
+        self.begin_to_end();
         let mut closed = self.stage.subscribe();
         let all = async {
             while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() == Stage::Ending {
@@ -129,6 +129,11 @@ impl HttpSite {
             all.await;
         }
         self.version().service.end();
+    }
+
+    fn begin_to_end(&self) {
+        // It may have been cut by then.
+        self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
     }
 
     /// Returns whether connections go on.

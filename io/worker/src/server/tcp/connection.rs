@@ -81,6 +81,10 @@ async fn serve(service: &Arc<TcpService>, id: u64, connection: &Connection, acce
         Some(Decision::Accept) => origin,
         Some(Decision::Serve) => {
             connection.serve();
+            // The module may have gone, and there is nobody else to go on with.
+            if connection.stage() == Stage::Spliced {
+                connection.advance(Stage::Closing);
+            }
             None
         }
         Some(Decision::Splice) if origin.is_some() => {

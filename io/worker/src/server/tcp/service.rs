@@ -186,13 +186,13 @@ impl TcpService {
     /// Calls the module no more, and has connections between two others go on without it; waits for their end.
     pub(in crate::server) async fn drain(&self) {
         let mut guest = self.enter_guest().await;
+        // Who waits for the module gets nothing from it, and no connection comes after those below.
+        let ends = |stage: &mut Stage| std::mem::replace(stage, Stage::Draining.max(*stage)) < Stage::Draining;
+        self.stage.send_if_modified(ends);
         for (_, connection) in self.connections.all() {
             let is_relayed = connection.other(Side::Client).is_some() && connection.other(Side::Server).is_some();
             connection.advance(if is_relayed { table::Stage::Spliced } else { table::Stage::Closing });
         }
-        // Who waits for the module gets nothing from it.
-        let ends = |stage: &mut Stage| std::mem::replace(stage, Stage::Draining.max(*stage)) < Stage::Draining;
-        self.stage.send_if_modified(ends);
         drop(guest.take());
         drop(guest);
         let mut left = self.stage.subscribe();
@@ -200,6 +200,11 @@ impl TcpService {
             // The sender is this service's own.
             let _ = left.changed().await;
         }
+    }
+
+    /// Returns whether the module could not go on.
+    pub(in crate::server) fn has_failed(&self) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Returns whether it takes new connections.
@@ -229,34 +234,31 @@ impl TcpService {
         drop(self.enter_guest().await.take());
     }
 
-    /// Hands the connections over to the next version, those that both agree on, a few at a time: events wait for no more.
+    /// Hands the connections over to the next version, those that both agree on. Events wait meanwhile: what belongs together is
+    /// never with two versions at a time.
     pub(in crate::server) async fn hand_over(&self, heir: &Arc<TcpService>) {
+        let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
         // There is one next version.
         if self.heir.set(Arc::clone(heir)).is_err() {
             return;
         }
         let until = Instant::now() + limits::TCP_HAND_OVER_TIME_MAX;
         let most = usize::try_from(heir.module.limits.connections).unwrap_or(usize::MAX);
-        for few in self.connections.all().chunks(limits::TCP_HANDED_OVER_AT_ONCE) {
+        for (id, connection) in self.connections.all() {
             if Instant::now() >= until {
                 return;
             }
-            let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
-            for (id, connection) in few {
-                let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else {
-                    continue;
-                };
-                let Some(Some(state)) = call_in!(self, guest, export_connection, *id) else { continue };
-                if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(*id, connection, most) {
-                    continue;
-                }
-                if call_in!(heir, next, import_connection, *id, flow, &state) == Some(true) {
-                    heir.connections.take();
-                    connection.handed_over();
-                    self.leave(*id);
-                } else {
-                    heir.connections.leave(*id);
-                }
+            let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else { continue };
+            let Some(Some(state)) = call_in!(self, guest, export_connection, id) else { continue };
+            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(id, &connection, most) {
+                continue;
+            }
+            if call_in!(heir, next, import_connection, id, flow, &state) == Some(true) {
+                heir.connections.take();
+                connection.handed_over();
+                self.leave(id);
+            } else {
+                heir.connections.leave(id);
             }
         }
     }
