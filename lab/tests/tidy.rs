@@ -12,7 +12,7 @@ use netserv_lab::bench::goals::Goal;
 use serde_json::Value;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 16] = [
     "netserv-model",
     "netserv-project",
     "netserv-wire",
@@ -20,6 +20,7 @@ const ORDER: [&str; 14] = [
     "netserv-nslp",
     "netserv-controller",
     "netserv-node",
+    "netserv-placement",
     "netserv-dataplane",
     "netserv-container",
     "netserv-worker",
@@ -27,6 +28,7 @@ const ORDER: [&str; 14] = [
     "netserv-packet-loop",
     "netservd",
     "netserv",
+    "netserv-agent",
 ];
 /// The engines that only `netserv-node` puts together.
 const ENGINES: [&str; 3] = ["netserv-gist", "netserv-nslp", "netserv-controller"];

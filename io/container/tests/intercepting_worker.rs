@@ -366,6 +366,9 @@ fn goodput_of_one_flow() {
     assert!(shares[2] >= 0.7);
 }
 
+/// What modules counted, and whether that is all.
+type Counts = (Vec<(ModuleSlot, ServerCounts)>, bool);
+
 /// The module at work between client and server.
 struct Module {
     lab: Lab,
@@ -376,7 +379,7 @@ struct Module {
     filter: String,
     loaded: Arc<AtomicBool>,
     drained: Arc<AtomicBool>,
-    counts: Arc<Mutex<(Vec<(ModuleSlot, ServerCounts)>, bool)>>,
+    counts: Arc<Mutex<Counts>>,
     ended: Arc<AtomicBool>,
     answering: Option<JoinHandle<()>>,
     _node: Node,
@@ -501,7 +504,7 @@ impl Drop for Module {
 
 /// What the worker says.
 struct Told {
-    counts: Arc<Mutex<(Vec<(ModuleSlot, ServerCounts)>, bool)>>,
+    counts: Arc<Mutex<Counts>>,
     ended: Arc<AtomicBool>,
     loaded: Arc<AtomicBool>,
     drained: Arc<AtomicBool>,

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The agent's loop: events to the placement, its changes to the table, its wishes to the node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant as StdInstant};
+
+use anyhow::Result;
+use netserv_model::{Instant, ModuleName};
+use netserv_placement::{Change, DeploymentId, Health, Placement, RuleId, Ticket, Wish};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::api::{Deployed, Status};
+use crate::config::Config;
+use crate::errands;
+use crate::event::{Event, Observations};
+use crate::limits::REQUESTS_MAX;
+use crate::node::NodeClient;
+use crate::table::{Row, Table};
+
+/// The agent at work. One per process.
+pub struct Agent {
+    config: Arc<Config>,
+    placement: Placement,
+    table: Table,
+    /// What is to be removed for each deployment, also of rules that are gone.
+    modules: BTreeMap<DeploymentId, (String, ModuleName)>,
+    node: Arc<NodeClient>,
+    turns: Arc<Semaphore>,
+    answers: mpsc::UnboundedSender<Event>,
+    observations: Observations,
+    begun: StdInstant,
+}
+
+impl Agent {
+    /// Returns an agent that goes on with what its table has. What came of its wishes comes by `answers`.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn new(
+        config: Arc<Config>,
+        table: Table,
+        node: NodeClient,
+        answers: mpsc::UnboundedSender<Event>,
+        observations: Observations,
+    ) -> Result<Agent> {
+        let rules = config.rules.iter().map(crate::config::Deploy::rule).collect();
+        let kept = table.all()?;
+        let modules = kept.iter().map(|(id, row)| (*id, (row.rule.clone(), row.module.clone()))).collect();
+        let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
+        let (placement, begun) = (Placement::new(rules), StdInstant::now());
+        let mut agent = Agent { config, placement, table, modules, node, turns, answers, observations, begun };
+        let now = agent.now();
+        let kept: Vec<_> = kept.iter().map(|(id, row)| (*id, row.deployment(&agent.config, now))).collect();
+        agent.placement.restore(now, kept);
+        Ok(agent)
+    }
+
+    /// Works until there are no events any more.
+    ///
+    /// # Errors
+    /// What is deployed cannot be kept.
+    pub async fn run(
+        mut self,
+        mut events: mpsc::Receiver<Event>,
+        mut answers: mpsc::UnboundedReceiver<Event>,
+    ) -> Result<()> {
+        loop {
+            self.settle()?;
+            let due = self.placement.poll_timeout().map(|due| due.since(self.now()));
+            let event = tokio::select! {
+                biased;
+                answer = answers.recv() => answer,
+                event = events.recv() => event,
+                () = tokio::time::sleep(due.unwrap_or(LOOK_EVERY)) => {
+                    self.placement.handle_timeout(self.now());
+                    continue;
+                }
+            };
+            let Some(event) = event else { return Ok(()) };
+            self.handle(event);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Seen(batch) => {
+                for one in batch {
+                    self.placement.observe(now, one.rule, one.client, one.count);
+                }
+            }
+            Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
+            // Whoever asks may have gone.
+            Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
+            Event::Status(reply) => drop(reply.send(self.status())),
+        }
+    }
+
+    /// Keeps what changed, then carries out what is wished.
+    fn settle(&mut self) -> Result<()> {
+        while let Some(change) = self.placement.poll_change() {
+            match change {
+                Change::Put(id, deployment) => {
+                    if let Some(rule) = self.config.rules.get(deployment.rule.0) {
+                        self.modules.insert(id, (rule.name.clone(), rule.module.name.clone()));
+                    }
+                    if let Some((rule, module)) = self.modules.get(&id) {
+                        self.table.put(id, &Row::of(&deployment, rule, module))?;
+                    }
+                }
+                Change::Forget(id) => {
+                    self.modules.remove(&id);
+                    self.table.forget(id)?;
+                }
+            }
+        }
+        while let Some(wish) = self.placement.poll_wish() {
+            self.carry_out(wish);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, wish: Wish) {
+        let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
+        let (config, removed) = (Arc::clone(&self.config), self.removed(&wish));
+        tokio::spawn(async move {
+            let turn = turns.acquire().await;
+            let (ticket, answer) = match wish {
+                Wish::Probe { ticket, client, .. } => (ticket, errands::probe(&node, client).await),
+                Wish::Setup { ticket, rule, client, session, .. } => match config.rules.get(rule.0) {
+                    Some(rule) => (ticket, errands::setup(&node, rule, client, session).await),
+                    None => (ticket, netserv_placement::Answer::Failed),
+                },
+                Wish::Remove { ticket, client, session, .. } => match removed {
+                    Some(module) => (ticket, errands::remove(&node, &module, client, session).await),
+                    None => (ticket, netserv_placement::Answer::Failed),
+                },
+            };
+            drop(turn);
+            tell(&answers, ticket, answer);
+        });
+    }
+
+    fn removed(&self, wish: &Wish) -> Option<ModuleName> {
+        match wish {
+            Wish::Remove { deployment, .. } => self.modules.get(deployment).map(|(_, module)| module.clone()),
+            Wish::Probe { .. } | Wish::Setup { .. } => None,
+        }
+    }
+
+    fn status(&self) -> Status {
+        let now = self.now();
+        let counters = self.placement.counters();
+        let name = |rule: RuleId| self.config.rules.get(rule.0).map(|rule| rule.name.clone()).unwrap_or_default();
+        let deployed = |deployment: &netserv_placement::Deployment| Deployed {
+            rule: name(deployment.rule),
+            nodes: deployment.nodes.iter().map(|node| node.name.clone()).collect(),
+            health: match deployment.health {
+                Health::New => "new",
+                Health::Running => "running",
+                Health::Ailing => "ailing",
+                Health::Leaving => "leaving",
+            },
+            seen_s: now.since(deployment.seen).as_secs(),
+        };
+        Status {
+            regions: self.placement.regions(),
+            observations: counters.observations,
+            lost: counters.uncounted + self.observations.lost(),
+            no_node: counters.no_node,
+            failures: counters.failures,
+            deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::default() + self.begun.elapsed()
+    }
+}
+
+/// How long the loop sleeps when nothing is due.
+const LOOK_EVERY: Duration = Duration::from_secs(3600);
+
+fn tell(answers: &mpsc::UnboundedSender<Event>, ticket: Ticket, answer: netserv_placement::Answer) {
+    // An agent that ends wants no answers.
+    let _ = answers.send(Event::Answered(ticket, answer));
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The agent's HTTP API: observations, the nearest node, and what is deployed.
+
+use std::net::IpAddr;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use netserv_model::NodeId;
+use netserv_placement::Node;
+use serde::{Deserialize, Serialize};
+use tokio::net::UnixListener;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::Config;
+use crate::event::{Event, Observation, Observations};
+use crate::limits::{BATCH_MAX, CALL_BYTES_MAX};
+
+/// What calls need.
+#[derive(Clone)]
+pub struct Api {
+    /// The rules.
+    pub config: Arc<Config>,
+    /// The way to the loop for questions.
+    pub events: mpsc::Sender<Event>,
+    /// The way to the loop for observations.
+    pub observations: Observations,
+}
+
+/// `POST /v1/observations`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PostObservations {
+    /// At most [`BATCH_MAX`].
+    observations: Vec<Observed>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Observed {
+    /// The name of a rule.
+    rule: String,
+    client: IpAddr,
+    #[serde(default = "one")]
+    count: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    /// The name of a rule, or of its module.
+    module: String,
+    client: IpAddr,
+}
+
+/// `GET /v1/status`: what is deployed, and what happened.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Regions whose clients are counted.
+    pub regions: usize,
+    /// Observations so far.
+    pub observations: u64,
+    /// Those that were not counted, since there were too many.
+    pub lost: u64,
+    /// Ways that had no node.
+    pub no_node: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// What is deployed.
+    pub deployments: Vec<Deployed>,
+}
+
+/// One deployment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Deployed {
+    /// Its rule's name; empty if that is gone.
+    pub rule: String,
+    /// The nodes that have the module, nearest to the provider first.
+    pub nodes: Vec<NodeId>,
+    /// `new`, `running`, `ailing` or `leaving`.
+    pub health: &'static str,
+    /// Seconds since a client was seen.
+    pub seen_s: u64,
+}
+
+/// Returns everything that is answered at the agent's own socket.
+pub fn router(api: Api) -> Router {
+    let body = DefaultBodyLimit::max(CALL_BYTES_MAX);
+    let observations = post(observe).layer(body);
+    nearest_only(api.clone())
+        .route("/v1/status", get(status).with_state(api.clone()))
+        .merge(Router::new().route("/v1/observations", observations).with_state(api))
+}
+
+/// Returns what is answered to servers of this machine.
+pub fn nearest_only(api: Api) -> Router {
+    Router::new().route("/v1/nearest", get(nearest)).with_state(api)
+}
+
+/// Makes the agent's socket, for its owner and group, in place of one that nobody serves any more.
+///
+/// # Errors
+/// Another process serves it, or it cannot be made.
+pub fn bind(path: &Path) -> Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        ensure!(found.file_type().is_socket(), "{} is there and is no socket", path.display());
+        let served = std::os::unix::net::UnixStream::connect(path).is_ok();
+        ensure!(!served, "another agent serves {}; stop it, or set `socket` to another path", path.display());
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    Ok(listener)
+}
+
+async fn observe(State(api): State<Api>, Json(posted): Json<PostObservations>) -> Response {
+    if posted.observations.len() > BATCH_MAX {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, &format!("more than {BATCH_MAX} observations in a call"));
+    }
+    let mut batch = Vec::new();
+    for Observed { rule, client, count } in posted.observations {
+        let Some(rule) = api.config.rule(&rule) else {
+            return refuse(StatusCode::NOT_FOUND, &format!("there is no rule `{rule}`"));
+        };
+        batch.push(Observation { rule, client, count });
+    }
+    match api.observations.send(batch) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => refuse(StatusCode::SERVICE_UNAVAILABLE, "more is told than the agent can count"),
+    }
+}
+
+/// Answers 200 in any case, since nginx takes a 404 of `auth_request` for an error: without a node the header is empty.
+async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Response {
+    let names =
+        |rule: &&crate::config::Deploy| rule.name == wanted.module || rule.module.name.as_str() == wanted.module;
+    let found = api.config.rules.iter().find(names).and_then(|rule| api.config.rule(&rule.name));
+    let Some(rule) = found else {
+        return refuse(StatusCode::NOT_FOUND, "no rule has this name or module");
+    };
+    let (reply, answer) = oneshot::channel();
+    if api.events.send(Event::Nearest(rule, wanted.client, reply)).await.is_err() {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends");
+    }
+    let node: Option<Node> = answer.await.unwrap_or_default();
+    let mut headers = HeaderMap::new();
+    let (name, address) = node.as_ref().map_or((String::new(), String::new()), |node| {
+        (node.name.to_string(), node.addresses.first().map(ToString::to_string).unwrap_or_default())
+    });
+    for (header, value) in [("netserv-node", &name), ("netserv-address", &address)] {
+        // Names and addresses have no byte that a header may not have.
+        if let Ok(value) = value.parse() {
+            headers.insert(header, value);
+        }
+    }
+    let addresses = node.map(|node| node.addresses).unwrap_or_default();
+    (headers, Json(serde_json::json!({ "node": name, "addresses": addresses }))).into_response()
+}
+
+async fn status(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    let asked = api.events.send(Event::Status(reply)).await;
+    match (asked, answer.await) {
+        (Ok(()), Ok(status)) => Json(status).into_response(),
+        (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
+    }
+}
+
+fn refuse(status: StatusCode, cause: &str) -> Response {
+    (status, Json(serde_json::json!({ "error": cause }))).into_response()
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to the agent.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use netserv_placement::{Answer, RuleId, Ticket};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::Status;
+
+/// A client was seen so often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// For which rule it counts.
+    pub rule: RuleId,
+    /// Who.
+    pub client: IpAddr,
+    /// How often.
+    pub count: u32,
+}
+
+/// What the loop is told.
+pub enum Event {
+    /// Clients were seen.
+    Seen(Vec<Observation>),
+    /// A wish was carried out.
+    Answered(Ticket, Answer),
+    /// Somebody asks for the nearest node.
+    Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
+    /// Somebody asks how things are.
+    Status(oneshot::Sender<Status>),
+}
+
+/// The way for observations, which never waits: those that find too many before them are lost, and counted.
+#[derive(Clone)]
+pub struct Observations {
+    sender: mpsc::Sender<Event>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Observations {
+    /// Returns a way that ends at `sender`.
+    pub fn new(sender: mpsc::Sender<Event>) -> Observations {
+        Observations { sender, lost: Arc::default() }
+    }
+
+    /// Tells of a batch; returns whether it goes through.
+    pub fn send(&self, batch: Vec<Observation>) -> bool {
+        let count = batch.len() as u64;
+        let sent = batch.is_empty() || self.sender.try_send(Event::Seen(batch)).is_ok();
+        if !sent {
+            self.lost.fetch_add(count, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    /// Returns how many observations were lost.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of the agent.
+
+use std::time::Duration;
+
+/// Bytes of one log line; the rest of a longer one is not read.
+pub const LINE_BYTES_MAX: usize = 8 * 1024;
+/// Batches of observations that wait for the agent; further ones are lost, and counted.
+pub const BATCHES_MAX: usize = 256;
+/// Observations of one batch.
+pub const BATCH_MAX: usize = 1024;
+/// Bytes of one call of the API.
+pub const CALL_BYTES_MAX: usize = 1024 * 1024;
+/// Calls of the API that wait for the agent.
+pub const CALLS_MAX: usize = 256;
+/// Requests to the node at a time.
+pub const REQUESTS_MAX: usize = 16;
+/// How long a request may take.
+pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
+/// Bytes of an answer of the node.
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Log sources.
+pub const LOGS_MAX: usize = 16;
+/// Bytes of a key file.
+pub const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;

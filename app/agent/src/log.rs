@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Log lines that servers send as datagrams, as nginx does by `access_log syslog:server=unix:PATH`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use netserv_placement::RuleId;
+use tokio::net::UnixDatagram;
+
+use crate::config::{Config, Log};
+use crate::event::{Observation, Observations};
+use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
+use crate::pattern::Pattern;
+
+/// One log, with the rules that its lines count for.
+pub struct LogReader {
+    socket: UnixDatagram,
+    matcher: Matcher,
+}
+
+/// What lines mean.
+struct Matcher {
+    pattern: Pattern,
+    rules: Vec<(RuleId, BTreeMap<String, String>)>,
+}
+
+impl LogReader {
+    /// Makes a log's socket, in place of one that is there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(config: &Config, log: &Log) -> Result<LogReader> {
+        let own = config.rules.iter().enumerate().filter(|(_, rule)| rule.log.as_ref() == Some(&log.name));
+        let rules = own.map(|(place, rule)| (RuleId(place), rule.only.clone())).collect();
+        Ok(LogReader { socket: bind(&log.socket)?, matcher: Matcher { pattern: log.pattern.parse()?, rules } })
+    }
+
+    /// Reads lines for ever, and tells of what they say in batches.
+    pub async fn run(self, observations: Observations) {
+        let mut line = vec![0; LINE_BYTES_MAX];
+        loop {
+            let Ok(length) = self.socket.recv(&mut line).await else { return };
+            let mut batch = Vec::new();
+            self.matcher.observe(&line[..length], &mut batch);
+            // What has come meanwhile goes along.
+            while batch.len() < BATCH_MAX
+                && let Ok(length) = self.socket.try_recv(&mut line)
+            {
+                self.matcher.observe(&line[..length], &mut batch);
+            }
+            observations.send(batch);
+        }
+    }
+}
+
+impl Matcher {
+    fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) {
+        let line = String::from_utf8_lossy(line);
+        let Some(fields) = self.pattern.fields(&line) else { return };
+        let Some(client) = fields.get("client").and_then(|text| text.parse::<IpAddr>().ok()) else { return };
+        for (rule, only) in &self.rules {
+            if only.iter().all(|(field, value)| fields.get(field.as_str()) == Some(&value.as_str())) {
+                batch.push(Observation { rule: *rule, client, count: 1 });
+            }
+        }
+    }
+}
+
+fn bind(path: &Path) -> Result<UnixDatagram> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        ensure!(found.file_type().is_socket(), "{} is there and is no socket", path.display());
+        std::fs::remove_file(path)?;
+    }
+    let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
+    // Servers write their logs as users of their own.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_count_for_the_rules_that_want_them() {
+        let only = |value: &str| BTreeMap::from([("status".to_owned(), value.to_owned())]);
+        let rules = vec![(RuleId(0), BTreeMap::new()), (RuleId(1), only("200")), (RuleId(2), only("404"))];
+        let matcher = Matcher { pattern: "{client} {status} ".parse().unwrap(), rules };
+        let observed = |line: &[u8]| {
+            let mut batch = Vec::new();
+            matcher.observe(line, &mut batch);
+            batch.iter().map(|one| one.rule.0).collect::<Vec<_>>()
+        };
+        assert_eq!(observed(b"192.0.2.1 200 /"), [0, 1]);
+        assert_eq!(observed(b"2001:db8::1 404 /"), [0, 2]);
+        for garbage in [&b""[..], b"\xff\xfe\0", b"nobody 200 /", b"192.0.2.1", b"999.0.2.1 200 /", &[b'{'; 8192]] {
+            assert!(observed(garbage).is_empty());
+        }
+    }
+}

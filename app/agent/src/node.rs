@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Signed requests to this machine's `netservd`.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use ed25519_dalek::pkcs8::DecodePrivateKey as _;
+use ed25519_dalek::{Signer as _, SigningKey};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
+use netserv_wire::nslp::RequestBuilder;
+use rand::TryRngCore as _;
+use tokio::net::UnixStream;
+
+use crate::limits::{ANSWER_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
+
+/// The way to the node, with who signs.
+pub struct NodeClient {
+    socket: PathBuf,
+    user: UserId,
+    key: SigningKey,
+}
+
+impl NodeClient {
+    /// Returns the way to the node at a socket, for a user whose key is in a file.
+    ///
+    /// # Errors
+    /// There is no key in the file.
+    pub fn new(socket: &Path, user: &UserId, key: &Path) -> Result<NodeClient> {
+        let mut pem = String::new();
+        let file = File::open(key).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut pem));
+        file.with_context(|| format!("cannot read {}", key.display()))?;
+        let key = SigningKey::from_pkcs8_pem(&pem)
+            .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
+        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key })
+    }
+
+    /// Signs a request and sends it toward a client. It ends after [`REQUEST_TIME_MAX`] at the latest.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses the call.
+    pub async fn send(&self, request: RequestBuilder, to: IpAddr, session: Option<SessionId>) -> Result<RequestResult> {
+        let message = self.sign(request)?;
+        let timeout_ms = u64::try_from(REQUEST_TIME_MAX.as_millis()).unwrap_or(u64::MAX) / 2;
+        let path = Some(PathSpec { destination: to.to_canonical(), source: None });
+        let post = PostRequest { message, path, session, timeout_ms };
+        tokio::time::timeout(REQUEST_TIME_MAX, self.post(&post)).await.context("the node does not answer")?
+    }
+
+    fn sign(&self, request: RequestBuilder) -> Result<String> {
+        let mut nonce = [0; 16];
+        rand::rngs::OsRng.try_fill_bytes(&mut nonce)?;
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let created = UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
+        let refused = |refusal: netserv_model::Refusal| anyhow!("the request cannot be made: {refusal}");
+        let unsigned = request.user(&self.user).build(created, Nonce(nonce)).map_err(refused)?;
+        let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
+        Ok(unsigned.with_signature(signature).map_err(refused)?.as_str().to_owned())
+    }
+
+    async fn post(&self, post: &PostRequest) -> Result<RequestResult> {
+        let stream = UnixStream::connect(&self.socket).await;
+        let stream = stream.with_context(|| format!("cannot reach netservd at {}", self.socket.display()))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
+        let request = Request::post("/v1/requests")
+            .header("host", "netserv")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(serde_json::to_vec(post)?)))?;
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        connection.abort();
+        let body = body.map_err(|error| anyhow!("the answer of the node breaks off: {error}"))?.to_bytes();
+        let said = || String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
+        ensure!(status.is_success(), "the node answers {status}: {}", said());
+        serde_json::from_slice(&body).with_context(|| format!("the answer of the node is not understood: {}", said()))
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lines of logs, as far as a rule wants to know them.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use anyhow::{Result, bail, ensure};
+
+/// What a line looks like: text, and names in braces for what stands between, as in `{client} - {user} "{method} {path}`. It may
+/// begin anywhere in the line, and what comes after it does not matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// Up to the text that follows, or else to the next space.
+    Field(String),
+}
+
+impl Pattern {
+    /// Returns the fields of a line, unless it looks otherwise.
+    pub fn fields<'l>(&self, line: &'l str) -> Option<BTreeMap<&str, &'l str>> {
+        let mut rest = line;
+        let mut fields = BTreeMap::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            match part {
+                Part::Text(text) if index == 0 => rest = &rest[rest.find(text.as_str())? + text.len()..],
+                Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
+                Part::Field(name) => {
+                    let end = match self.parts.get(index + 1) {
+                        Some(Part::Text(text)) => rest.find(text.as_str())?,
+                        Some(Part::Field(_)) | None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+                    };
+                    fields.insert(name.as_str(), &rest[..end]);
+                    rest = &rest[end..];
+                }
+            }
+        }
+        Some(fields)
+    }
+
+    /// Returns whether lines have a field.
+    pub fn has(&self, field: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Field(name) if name == field))
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Pattern> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while !rest.is_empty() {
+            if let Some(inside) = rest.strip_prefix('{') {
+                let Some((name, after)) = inside.split_once('}') else { bail!("`{text}` has `{{` without `}}`") };
+                let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+                ensure!(is_name, "`{{{name}}}` in `{text}` is no name of letters, digits and `-`");
+                ensure!(!matches!(parts.last(), Some(Part::Field(_))), "nothing stands between two fields of `{text}`");
+                parts.push(Part::Field(name.to_owned()));
+                rest = after;
+            } else {
+                let end = rest.find('{').unwrap_or(rest.len());
+                parts.push(Part::Text(rest[..end].to_owned()));
+                rest = &rest[end..];
+            }
+        }
+        Ok(Pattern { parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found() {
+        let pattern: Pattern = "nginx: {client} - {user} [{time}] \"{method} {path} ".parse().unwrap();
+        let line =
+            "<190>Nov 26 03:00:00 host nginx: 192.0.2.7 - - [26/Nov/2026:03:00:00 +0000] \"GET /a b HTTP/1.1\" 200";
+        let fields = pattern.fields(line).unwrap();
+        assert_eq!((fields["client"], fields["method"], fields["path"]), ("192.0.2.7", "GET", "/a"));
+        assert_eq!(fields["time"], "26/Nov/2026:03:00:00 +0000");
+        assert!(pattern.has("client") && !pattern.has("status"));
+        for other in ["", "nginx:", "nginx: 192.0.2.7", "apache: 192.0.2.7 - - [x] \"GET / "] {
+            assert_eq!(pattern.fields(other), None, "{other}");
+        }
+        let last: Pattern = "from {client}".parse().unwrap();
+        assert_eq!(last.fields("a REGISTER from 2001:db8::1 came").unwrap()["client"], "2001:db8::1");
+        assert_eq!(last.fields("from ").unwrap()["client"], "");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["{client", "{}", "{a b}", "{a}{b}"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is deployed, for the time after a restart.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use netserv_model::{Instant, ModuleName, NodeId, SessionId};
+use netserv_placement::{Deployment, DeploymentId, Health, Node, RuleId};
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+
+/// The database. One per agent.
+pub struct Table {
+    connection: Connection,
+}
+
+/// A deployment as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The name of its rule.
+    pub rule: String,
+    /// The module, which is to be removed even if the rule is gone.
+    pub module: ModuleName,
+    /// The client whose path was taken.
+    pub client: IpAddr,
+    /// The signaling session.
+    pub session: Option<SessionId>,
+    /// The nodes with the module, with its addresses there.
+    pub nodes: Vec<(NodeId, Vec<IpAddr>)>,
+    /// The last node of the path.
+    pub edge: NodeId,
+    /// Its first SETUP was under way.
+    pub is_new: bool,
+    /// It was being removed.
+    pub is_leaving: bool,
+}
+
+impl Row {
+    /// Returns what is kept of a deployment.
+    pub fn of(deployment: &Deployment, rule: &str, module: &ModuleName) -> Row {
+        Row {
+            rule: rule.to_owned(),
+            module: module.clone(),
+            client: deployment.client,
+            session: deployment.session,
+            nodes: deployment.nodes.iter().map(|node| (node.name.clone(), node.addresses.clone())).collect(),
+            edge: deployment.edge.clone(),
+            is_new: deployment.health == Health::New,
+            is_leaving: deployment.health == Health::Leaving,
+        }
+    }
+
+    /// Returns the deployment, of which it is not known when its lease ends. One of a rule that is not there, or whose rule has
+    /// another module, is of no rule.
+    pub fn deployment(&self, config: &Config, now: Instant) -> Deployment {
+        let rule = config.rule(&self.rule).filter(|rule| config.rules[rule.0].module.name == self.module);
+        let health = match (self.is_leaving, self.is_new) {
+            (true, _) => Health::Leaving,
+            (false, true) => Health::New,
+            (false, false) => Health::Ailing,
+        };
+        Deployment {
+            rule: rule.unwrap_or(RuleId(usize::MAX)),
+            client: self.client,
+            session: self.session,
+            nodes: self
+                .nodes
+                .iter()
+                .map(|(name, addresses)| Node { name: name.clone(), addresses: addresses.clone() })
+                .collect(),
+            health,
+            seen: now,
+            lease_until: now,
+            edge: self.edge.clone(),
+            failures: 0,
+        }
+    }
+}
+
+impl Table {
+    /// Opens the database of a state directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made or read.
+    pub fn open(state_dir: &Path) -> Result<Table> {
+        std::fs::create_dir_all(state_dir).with_context(|| format!("cannot make {}", state_dir.display()))?;
+        let path = state_dir.join("placement.db");
+        let connection = Connection::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection
+            .execute_batch("CREATE TABLE IF NOT EXISTS deployments (id INTEGER PRIMARY KEY, row TEXT NOT NULL)")?;
+        Ok(Table { connection })
+    }
+
+    /// Returns everything that can be read; what cannot is logged and left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn all(&self) -> Result<Vec<(DeploymentId, Row)>> {
+        let mut statement = self.connection.prepare("SELECT id, row FROM deployments ORDER BY id")?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+        let mut all = Vec::new();
+        for row in rows {
+            let (id, text) = row?;
+            match (u64::try_from(id), serde_json::from_str(&text)) {
+                (Ok(id), Ok(row)) => all.push((DeploymentId(id), row)),
+                (Err(_), _) | (_, Err(_)) => {
+                    tracing::warn!(id, "a kept deployment is not understood, and left to its lease");
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Keeps a deployment, in place of an earlier form of it.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn put(&self, id: DeploymentId, row: &Row) -> Result<()> {
+        let put = "INSERT OR REPLACE INTO deployments (id, row) VALUES (?1, ?2)";
+        self.connection.prepare_cached(put)?.execute(params![i64::try_from(id.0)?, serde_json::to_string(row)?])?;
+        Ok(())
+    }
+
+    /// Forgets a deployment.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn forget(&self, id: DeploymentId) -> Result<()> {
+        let forget = "DELETE FROM deployments WHERE id = ?1";
+        self.connection.prepare_cached(forget)?.execute(params![i64::try_from(id.0)?])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let row = Row {
+            rule: "edge".to_owned(),
+            module: "example.org/m".parse().unwrap(),
+            client: "2001:db8::1".parse().unwrap(),
+            session: Some(SessionId([7; 16])),
+            nodes: vec![("n1".parse().unwrap(), vec!["192.0.2.1".parse().unwrap()])],
+            edge: "n1".parse().unwrap(),
+            is_new: false,
+            is_leaving: true,
+        };
+        let table = Table::open(dir.path()).unwrap();
+        table.put(DeploymentId(3), &Row { is_leaving: false, ..row.clone() }).unwrap();
+        table.put(DeploymentId(3), &row).unwrap();
+        table.put(DeploymentId(4), &row).unwrap();
+        table.forget(DeploymentId(4)).unwrap();
+        table.connection.execute("INSERT INTO deployments VALUES (9, 'half a ro')", []).unwrap();
+        drop(table);
+        let table = Table::open(dir.path()).unwrap();
+        assert_eq!(table.all().unwrap(), [(DeploymentId(3), row.clone())]);
+        let config = Config::parse("user = \"janedoe\"\nkey = \"k\"\n").unwrap();
+        let deployment = row.deployment(&config, Instant::default());
+        assert_eq!((deployment.rule, deployment.health), (RuleId(usize::MAX), Health::Leaving));
+        assert_eq!(Row::of(&deployment, "edge", &row.module), row);
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A module on the way to some clients.
+
+use std::net::IpAddr;
+
+use netserv_model::{Instant, NodeId, SessionId};
+
+use crate::RuleId;
+
+/// A deployment; no other one has or had its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeploymentId(pub u64);
+
+/// A node that has the module, as it answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: NodeId,
+    /// Where the module answers there, if it takes connections; none if it only sees packets.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// How a deployment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// Its first SETUP is under way.
+    New,
+    /// Its nodes have the module.
+    Running,
+    /// Its last refresh failed; the lease goes on.
+    Ailing,
+    /// It is being removed.
+    Leaving,
+}
+
+/// A module on the way to some clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// Why it is there.
+    pub rule: RuleId,
+    /// The client whose path was taken.
+    pub client: IpAddr,
+    /// The signaling session, once there is one.
+    pub session: Option<SessionId>,
+    /// The nodes with the module, nearest to the provider first.
+    pub nodes: Vec<Node>,
+    /// How it is.
+    pub health: Health,
+    /// When a client was seen last.
+    pub seen: Instant,
+    /// When the lease ends.
+    pub lease_until: Instant,
+    /// The last node of the path, by which regions are known to share it.
+    pub edge: NodeId,
+    /// Failures of refreshes since the last success.
+    pub failures: u32,
+}
+
+impl Deployment {
+    /// Returns the node that is nearest to the clients, if the module runs there.
+    pub fn nearest(&self) -> Option<&Node> {
+        self.nodes.last().filter(|_| matches!(self.health, Health::Running | Health::Ailing))
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The provider's side, without I/O: observations of clients in, deployments of modules near them out.
+//!
+//! Clients are counted by region, a prefix of their addresses. A region with enough of them is asked for the nodes on the way
+//! ([`Wish::Probe`]): if the last of them has the rule's module already, the region shares that deployment, and else one is made
+//! ([`Wish::Setup`]). It is refreshed while clients of any of its regions are seen, and removed when none is. So however many
+//! clients there are behind one node, it has one deployment, and one SETUP is under way.
+//!
+//! Who calls carries wishes out and answers each by [`Placement::answered`]; [`Change`]s are to be kept, so that a restarted agent
+//! finds what it has deployed.
+#![forbid(unsafe_code)]
+
+mod deployment;
+pub mod limits;
+mod placement;
+mod region;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use deployment::{Deployment, DeploymentId, Health, Node};
+pub use placement::{Answer, Change, Counters, Placement, Ticket, Wish};
+pub use rule::{Rule, RuleError};
+
+/// A rule, by its place among the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(pub usize);

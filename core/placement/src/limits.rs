@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of what is known of clients and deployments.
+
+use std::time::Duration;
+
+/// Rules.
+pub const RULES_MAX: usize = 64;
+/// Regions whose clients are counted, over all rules. Clients of further ones are not counted until others are forgotten.
+pub const REGIONS_MAX: usize = if cfg!(test) { 1000 } else { 1_000_000 };
+/// Deployments at a time, over all rules; each rule has a bound of its own below it.
+pub const DEPLOYMENTS_MAX: usize = 10_000;
+/// Nodes that are kept of one path.
+pub const NODES_MAX: usize = 64;
+/// Requests that wait for their answer.
+pub const ASKED_MAX: usize = 256;
+/// How long the way to a region counts as known.
+pub const WAY_TIME: Duration = Duration::from_secs(600);
+/// How long a region is left alone at first whose way has no node, or where a request failed; doubled each time.
+pub const BACKOFF_MIN: Duration = Duration::from_secs(5);
+/// How long at most.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(3600);
+/// Leases shorter than this are refreshed too often.
+pub const LEASE_MIN: Duration = Duration::from_secs(10);

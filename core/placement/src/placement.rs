@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decides what is deployed where.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netserv_model::{Instant, NodeId, SessionId};
+
+use crate::RuleId;
+use crate::deployment::{Deployment, DeploymentId, Health, Node};
+use crate::limits::{ASKED_MAX, BACKOFF_MIN, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, WAY_TIME};
+use crate::region::{Region, Stage};
+use crate::rule::Rule;
+
+/// Names a wish, by which it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A request that is to be sent, and answered by [`Placement::answered`] whatever comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Ask which nodes are on the way to a client; answered by [`Answer::Way`].
+    Probe {
+        /// Its name.
+        ticket: Ticket,
+        /// Whose clients.
+        rule: RuleId,
+        /// The client.
+        client: IpAddr,
+    },
+    /// Install the rule's module on the way to a client, or renew its lease; answered by [`Answer::Done`].
+    Setup {
+        /// Its name.
+        ticket: Ticket,
+        /// The deployment.
+        deployment: DeploymentId,
+        /// Whose module.
+        rule: RuleId,
+        /// The client.
+        client: IpAddr,
+        /// The session to go on with.
+        session: Option<SessionId>,
+    },
+    /// Remove the rule's module from there; answered by [`Answer::Removed`].
+    Remove {
+        /// Its name.
+        ticket: Ticket,
+        /// The deployment.
+        deployment: DeploymentId,
+        /// Whose module.
+        rule: RuleId,
+        /// The client.
+        client: IpAddr,
+        /// The session to go on with.
+        session: Option<SessionId>,
+    },
+}
+
+/// What came of a wish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The nodes on the way, nearest to the provider first.
+    Way(Vec<NodeId>),
+    /// The module runs there.
+    Done {
+        /// The session that it belongs to.
+        session: SessionId,
+        /// The nodes that have it, nearest to the provider first.
+        nodes: Vec<Node>,
+    },
+    /// It is gone.
+    Removed,
+    /// It failed, or was not answered.
+    Failed,
+}
+
+/// What is to be kept for the time after a restart, before the wishes that come after it are carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A deployment is new or another.
+    Put(DeploymentId, Deployment),
+    /// There is none any more.
+    Forget(DeploymentId),
+}
+
+/// What happened, for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Observations.
+    pub observations: u64,
+    /// Observations of regions that are not counted, since there are too many others.
+    pub uncounted: u64,
+    /// Ways without a node.
+    pub no_node: u64,
+    /// Regions that could get no deployment, since there are as many as there may be.
+    pub full: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Answers to nothing that was asked.
+    pub stray: u64,
+}
+
+/// Decides what is deployed where. One per agent.
+#[derive(Debug)]
+pub struct Placement {
+    rules: Vec<Rule>,
+    regions: BTreeMap<(RuleId, IpNet), Region>,
+    deployments: BTreeMap<DeploymentId, Deployment>,
+    due: BTreeSet<(Instant, Due)>,
+    /// When a deployment is looked at next.
+    next_look: BTreeMap<DeploymentId, Instant>,
+    asked: BTreeMap<Ticket, Asked>,
+    wishes: VecDeque<Wish>,
+    changes: VecDeque<Change>,
+    next_number: u64,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A region may be forgotten.
+    Region(RuleId, IpNet),
+    /// A deployment is to be refreshed, or removed.
+    Deployment(DeploymentId),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Probe(RuleId, IpNet),
+    Setup(DeploymentId),
+    Remove(DeploymentId),
+}
+
+impl Placement {
+    /// Returns one that knows nothing yet. Rules beyond [`RULES_MAX`] are left out.
+    pub fn new(mut rules: Vec<Rule>) -> Placement {
+        rules.truncate(RULES_MAX);
+        Placement {
+            rules,
+            regions: BTreeMap::new(),
+            deployments: BTreeMap::new(),
+            due: BTreeSet::new(),
+            next_look: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            wishes: VecDeque::new(),
+            changes: VecDeque::new(),
+            next_number: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes back what was kept before a restart. Each deployment is refreshed at once: what was under way may not have come
+    /// to its end, and clients have [`Rule::idle`] to be seen again. Those that were being removed, or whose rules are gone, are
+    /// removed.
+    pub fn restore(&mut self, now: Instant, kept: impl IntoIterator<Item = (DeploymentId, Deployment)>) {
+        for (id, deployment) in kept.into_iter().take(DEPLOYMENTS_MAX) {
+            self.next_number = self.next_number.max(id.0 + 1);
+            let stays = deployment.health != Health::Leaving && self.rules.get(deployment.rule.0).is_some();
+            let health = if deployment.health == Health::New { Health::New } else { Health::Ailing };
+            let lease = self.rules.get(deployment.rule.0).map(|rule| rule.lease).unwrap_or_default();
+            self.deployments.insert(id, Deployment { health, seen: now, lease_until: now + lease, ..deployment });
+            if stays {
+                self.setup(id);
+            } else {
+                self.remove(id);
+            }
+        }
+    }
+
+    /// Takes note that a client was seen `count` times.
+    pub fn observe(&mut self, now: Instant, rule: RuleId, client: IpAddr, count: u32) {
+        self.counters.observations += u64::from(count);
+        let Some(known) = self.rules.get(rule.0) else { return };
+        let (key, enough) = ((rule, known.region(client)), (known.count, known.window));
+        if !self.regions.contains_key(&key) {
+            if self.regions.len() >= REGIONS_MAX {
+                self.counters.uncounted += u64::from(count);
+                return;
+            }
+            self.due.insert((now + forget_after(known), Due::Region(key.0, key.1)));
+        }
+        let region = self.regions.entry(key).or_insert_with(|| Region::new(now, client));
+        let is_wanted = region.count(now, client, count, enough);
+        match region.stage {
+            Stage::Asking => {}
+            Stage::Counting if is_wanted => self.ask(key, client),
+            Stage::Counting => {}
+            Stage::Resting(until) if is_wanted && until <= now => self.ask(key, client),
+            Stage::Resting(_) => {}
+            Stage::Served(id, until) => {
+                if let Some(deployment) = self.deployments.get_mut(&id) {
+                    deployment.seen = now;
+                }
+                if until <= now && is_wanted {
+                    self.ask(key, client);
+                }
+            }
+        }
+    }
+
+    /// Takes what came of a wish.
+    pub fn answered(&mut self, now: Instant, ticket: Ticket, answer: Answer) {
+        let Some(asked) = self.asked.remove(&ticket) else {
+            self.counters.stray += 1;
+            return;
+        };
+        match (asked, answer) {
+            (Asked::Probe(rule, region), Answer::Way(nodes)) => self.found(now, (rule, region), nodes.last()),
+            (Asked::Probe(rule, region), Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
+                self.counters.failures += 1;
+                self.rest(now, (rule, region));
+            }
+            (Asked::Setup(id), Answer::Done { session, nodes }) if !nodes.is_empty() => {
+                self.deployed(now, id, session, nodes);
+            }
+            (Asked::Setup(id), Answer::Done { .. } | Answer::Way(_) | Answer::Removed | Answer::Failed) => {
+                self.counters.failures += 1;
+                self.not_deployed(now, id);
+            }
+            // What could not be removed goes with its lease.
+            (Asked::Remove(id), Answer::Way(_) | Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
+                self.forget(id);
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((_, due)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            self.due.pop_first();
+            match due {
+                Due::Region(rule, region) => self.forget_region_if_unseen(now, (rule, region)),
+                Due::Deployment(id) => self.look_at(now, id),
+            }
+        }
+    }
+
+    /// Returns when [`Placement::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Returns the next change that is to be kept. Those that are there come before the next wish.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// Returns the next wish.
+    pub fn poll_wish(&mut self) -> Option<Wish> {
+        self.wishes.pop_front()
+    }
+
+    /// Returns the node with a rule's module that is nearest to a client.
+    pub fn nearest(&self, rule: RuleId, client: IpAddr) -> Option<&Node> {
+        let region = self.regions.get(&(rule, self.rules.get(rule.0)?.region(client)))?;
+        match region.stage {
+            Stage::Served(id, _) => self.deployments.get(&id)?.nearest(),
+            Stage::Counting | Stage::Asking | Stage::Resting(_) => None,
+        }
+    }
+
+    /// Returns all deployments.
+    pub fn deployments(&self) -> impl Iterator<Item = (DeploymentId, &Deployment)> {
+        self.deployments.iter().map(|(id, deployment)| (*id, deployment))
+    }
+
+    /// Returns how many rules there are.
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Returns how many regions are counted.
+    pub fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Returns what happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Has a region's way asked for, unless too much is being asked: then the next client brings it up again.
+    fn ask(&mut self, key: (RuleId, IpNet), client: IpAddr) {
+        if self.asked.len() >= ASKED_MAX {
+            return;
+        }
+        let ticket = self.ticket(Asked::Probe(key.0, key.1));
+        self.wishes.push_back(Wish::Probe { ticket, rule: key.0, client });
+        if let Some(region) = self.regions.get_mut(&key) {
+            region.stage = Stage::Asking;
+        }
+    }
+
+    /// The way to a region is known, with its last node.
+    fn found(&mut self, now: Instant, key: (RuleId, IpNet), edge: Option<&NodeId>) {
+        let Some(edge) = edge else {
+            self.counters.no_node += 1;
+            return self.rest(now, key);
+        };
+        let Some(client) = self.regions.get(&key).map(|region| region.client) else { return };
+        let shares = |deployment: &Deployment| {
+            deployment.rule == key.0 && deployment.edge == *edge && deployment.health != Health::Leaving
+        };
+        let shared = self.deployments.iter_mut().find(|(_, deployment)| shares(deployment));
+        let id = match shared {
+            Some((id, deployment)) => {
+                deployment.seen = now;
+                Some(*id)
+            }
+            None => self.deploy(now, key.0, client, edge.clone()),
+        };
+        match (id, self.regions.get_mut(&key)) {
+            (Some(id), Some(region)) => region.succeed(Stage::Served(id, now + WAY_TIME)),
+            (None, _) => {
+                self.counters.full += 1;
+                self.rest(now, key);
+            }
+            (Some(_), None) => {}
+        }
+    }
+
+    fn deploy(&mut self, now: Instant, rule: RuleId, client: IpAddr, edge: NodeId) -> Option<DeploymentId> {
+        let most = self.rules.get(rule.0)?.deployments_max;
+        let own = self.deployments.values().filter(|deployment| deployment.rule == rule).count();
+        if own >= most || self.deployments.len() >= DEPLOYMENTS_MAX {
+            return None;
+        }
+        let id = DeploymentId(self.next_number);
+        self.next_number += 1;
+        let deployment = Deployment {
+            rule,
+            client,
+            session: None,
+            nodes: Vec::new(),
+            health: Health::New,
+            seen: now,
+            lease_until: now,
+            edge,
+            failures: 0,
+        };
+        self.put(id, deployment);
+        self.setup(id);
+        Some(id)
+    }
+
+    fn deployed(&mut self, now: Instant, id: DeploymentId, session: SessionId, mut nodes: Vec<Node>) {
+        let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
+        let Some(rule) = self.rules.get(deployment.rule.0) else { return };
+        let (lease, idle) = (rule.lease, rule.idle);
+        if let Some(last) = nodes.last() {
+            deployment.edge = last.name.clone();
+        }
+        // Those nearest to the clients count.
+        nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
+        (deployment.session, deployment.nodes) = (Some(session), nodes);
+        (deployment.health, deployment.failures, deployment.lease_until) = (Health::Running, 0, now + lease);
+        let look = (now + lease / 2).min(deployment.seen + idle);
+        self.put(id, deployment);
+        self.look_later(id, look);
+    }
+
+    fn not_deployed(&mut self, now: Instant, id: DeploymentId) {
+        let Some(deployment) = self.deployments.get_mut(&id) else { return };
+        let wait = BACKOFF_MIN.saturating_mul(1 << deployment.failures.min(16));
+        let again = now + wait;
+        if deployment.health == Health::New || again >= deployment.lease_until {
+            let served: Vec<(RuleId, IpNet)> = self.served_by(id);
+            self.forget(id);
+            return served.into_iter().for_each(|key| self.rest(now, key));
+        }
+        deployment.health = Health::Ailing;
+        deployment.failures += 1;
+        let deployment = deployment.clone();
+        self.put(id, deployment);
+        self.look_later(id, again);
+    }
+
+    /// Refreshes a deployment whose clients are seen, and removes others.
+    fn look_at(&mut self, now: Instant, id: DeploymentId) {
+        self.next_look.remove(&id);
+        let Some(deployment) = self.deployments.get(&id) else { return };
+        let Some(rule) = self.rules.get(deployment.rule.0) else { return };
+        let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - rule.lease / 2);
+        if idle_at <= now {
+            self.remove(id);
+        } else if refresh_at <= now || deployment.health == Health::Ailing {
+            self.setup(id);
+        } else {
+            self.look_later(id, idle_at.min(refresh_at));
+        }
+    }
+
+    fn setup(&mut self, id: DeploymentId) {
+        let Some(Deployment { rule, client, session, .. }) = self.deployments.get(&id).cloned() else { return };
+        let ticket = self.ticket(Asked::Setup(id));
+        self.wishes.push_back(Wish::Setup { ticket, deployment: id, rule, client, session });
+    }
+
+    fn remove(&mut self, id: DeploymentId) {
+        let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
+        let Deployment { rule, client, session, .. } = deployment;
+        deployment.health = Health::Leaving;
+        self.put(id, deployment);
+        self.let_go(id);
+        let ticket = self.ticket(Asked::Remove(id));
+        self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
+    }
+
+    fn forget(&mut self, id: DeploymentId) {
+        self.let_go(id);
+        if let Some(at) = self.next_look.remove(&id) {
+            self.due.remove(&(at, Due::Deployment(id)));
+        }
+        if self.deployments.remove(&id).is_some() {
+            self.changes.push_back(Change::Forget(id));
+        }
+    }
+
+    /// Has regions counted anew that a deployment served.
+    fn let_go(&mut self, id: DeploymentId) {
+        for key in self.served_by(id) {
+            if let Some(region) = self.regions.get_mut(&key) {
+                region.stage = Stage::Counting;
+            }
+        }
+    }
+
+    fn served_by(&self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
+        let own = self.regions.iter().filter(|(_, region)| matches!(region.stage, Stage::Served(by, _) if by == id));
+        own.map(|(key, _)| *key).collect()
+    }
+
+    fn rest(&mut self, now: Instant, key: (RuleId, IpNet)) {
+        if let Some(region) = self.regions.get_mut(&key) {
+            region.rest(now);
+        }
+    }
+
+    fn forget_region_if_unseen(&mut self, now: Instant, key: (RuleId, IpNet)) {
+        let Some((region, rule)) = self.regions.get(&key).zip(self.rules.get(key.0.0)) else { return };
+        let until = match region.stage {
+            // It stays so long as it is left alone.
+            Stage::Resting(until) => until.max(region.seen + forget_after(rule)),
+            // Its answer is to find it.
+            Stage::Asking => now + forget_after(rule),
+            Stage::Counting | Stage::Served(..) => region.seen + forget_after(rule),
+        };
+        if until <= now {
+            self.regions.remove(&key);
+        } else {
+            self.due.insert((until, Due::Region(key.0, key.1)));
+        }
+    }
+
+    fn put(&mut self, id: DeploymentId, deployment: Deployment) {
+        self.changes.push_back(Change::Put(id, deployment.clone()));
+        self.deployments.insert(id, deployment);
+    }
+
+    fn look_later(&mut self, id: DeploymentId, at: Instant) {
+        if let Some(before) = self.next_look.insert(id, at) {
+            self.due.remove(&(before, Due::Deployment(id)));
+        }
+        self.due.insert((at, Due::Deployment(id)));
+    }
+
+    fn ticket(&mut self, asked: Asked) -> Ticket {
+        let ticket = Ticket(self.next_number);
+        self.next_number += 1;
+        self.asked.insert(ticket, asked);
+        ticket
+    }
+}
+
+/// How long a region is known after its last client: while it may count, and as long as a deployment stays for it.
+fn forget_after(rule: &Rule) -> std::time::Duration {
+    rule.window.max(rule.idle)
+}

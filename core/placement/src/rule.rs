@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When a module is wanted near clients, and for how long.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::limits::{DEPLOYMENTS_MAX, LEASE_MIN};
+
+/// When a module is wanted near clients, and for how long. What module it is does not matter here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// How many observations of one region within [`Rule::window`] make it wanted there: 1 or more.
+    pub count: u32,
+    /// In what time.
+    pub window: Duration,
+    /// Bits of the prefix that makes clients of IPv4 one region: 0 to 32.
+    pub region_v4_bits: u8,
+    /// The same of IPv6: 0 to 128.
+    pub region_v6_bits: u8,
+    /// How long each lease lasts; it is renewed at half of it while clients are seen.
+    pub lease: Duration,
+    /// How long nobody is seen until the module is removed.
+    pub idle: Duration,
+    /// Deployments at a time.
+    pub deployments_max: usize,
+}
+
+/// A rule that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// The count is 0.
+    #[error("`count` is 0; 1 deploys at the first client")]
+    Count,
+    /// The window or the idle time is nothing.
+    #[error("`{0}` is no time at all")]
+    NoTime(&'static str),
+    /// A prefix is longer than an address.
+    #[error("`{0}` is longer than an address")]
+    Bits(&'static str),
+    /// The lease is too short.
+    #[error("`lease` is below {} s", LEASE_MIN.as_secs())]
+    Lease,
+    /// The number of deployments is out of bounds.
+    #[error("`deployments-max` is not from 1 to {DEPLOYMENTS_MAX}")]
+    Deployments,
+}
+
+impl Rule {
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// Names the key that is out of them.
+    pub fn check(&self) -> Result<(), RuleError> {
+        let known = [
+            (self.count == 0, RuleError::Count),
+            (self.window.is_zero(), RuleError::NoTime("window")),
+            (self.idle.is_zero(), RuleError::NoTime("idle")),
+            (self.region_v4_bits > 32, RuleError::Bits("region-v4")),
+            (self.region_v6_bits > 128, RuleError::Bits("region-v6")),
+            (self.lease < LEASE_MIN, RuleError::Lease),
+            (!(1..=DEPLOYMENTS_MAX).contains(&self.deployments_max), RuleError::Deployments),
+        ];
+        known.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Returns the region that a client is in.
+    pub fn region(&self, client: IpAddr) -> IpNet {
+        let client = client.to_canonical();
+        let bits = if client.is_ipv4() { self.region_v4_bits } else { self.region_v6_bits };
+        // Checked rules have bits that fit.
+        IpNet::new(client, bits).unwrap_or_else(|_| IpNet::from(client)).trunc()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn rule() -> Rule {
+        Rule {
+            count: 3,
+            window: Duration::from_secs(10),
+            region_v4_bits: 24,
+            region_v6_bits: 56,
+            lease: Duration::from_secs(60),
+            idle: Duration::from_secs(120),
+            deployments_max: 4,
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let check = |change: &dyn Fn(&mut Rule), expected: Result<(), RuleError>| {
+            let mut rule = rule();
+            change(&mut rule);
+            assert_eq!(rule.check(), expected);
+        };
+        check(&|_| {}, Ok(()));
+        check(&|rule| rule.count = 0, Err(RuleError::Count));
+        check(&|rule| rule.window = Duration::ZERO, Err(RuleError::NoTime("window")));
+        check(&|rule| rule.idle = Duration::ZERO, Err(RuleError::NoTime("idle")));
+        check(&|rule| rule.region_v4_bits = 33, Err(RuleError::Bits("region-v4")));
+        check(&|rule| rule.region_v6_bits = 129, Err(RuleError::Bits("region-v6")));
+        check(&|rule| rule.lease = LEASE_MIN - Duration::from_millis(1), Err(RuleError::Lease));
+        check(&|rule| rule.deployments_max = 0, Err(RuleError::Deployments));
+        check(&|rule| rule.deployments_max = DEPLOYMENTS_MAX + 1, Err(RuleError::Deployments));
+    }
+
+    #[test]
+    fn clients_are_grouped_by_prefix() {
+        let rule = rule();
+        let region = |client: &str| rule.region(client.parse().unwrap()).to_string();
+        assert_eq!(region("192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(region("::ffff:192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(region("2001:db8:1:2ff::1"), "2001:db8:1:200::/56");
+        let all = Rule { region_v4_bits: 0, region_v6_bits: 0, ..rule };
+        assert_eq!(all.region("192.0.2.77".parse().unwrap()).to_string(), "0.0.0.0/0");
+    }
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is deployed, refreshed and removed, by what is seen and answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_model::{Instant, NodeId, SessionId};
+use proptest::prelude::*;
+
+use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, RULES_MAX};
+use crate::rule::tests::rule;
+use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
+
+const RULE: RuleId = RuleId(0);
+
+/// A placement with its clock, and what it has had kept.
+struct Agent {
+    placement: Placement,
+    now: Instant,
+    kept: BTreeMap<DeploymentId, Deployment>,
+}
+
+impl Agent {
+    fn new(rules: Vec<Rule>) -> Agent {
+        Agent {
+            placement: Placement::new(rules),
+            now: Instant::default() + Duration::from_secs(1000),
+            kept: BTreeMap::new(),
+        }
+    }
+
+    fn see(&mut self, client: &str, count: u32) {
+        self.placement.observe(self.now, RULE, client.parse().unwrap(), count);
+    }
+
+    /// Lets time pass, and does what is due on the way.
+    fn sleep(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        while let Some(due) = self.placement.poll_timeout().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.placement.handle_timeout(self.now);
+        }
+        self.now = until;
+    }
+
+    fn wishes(&mut self) -> Vec<Wish> {
+        while let Some(change) = self.placement.poll_change() {
+            match change {
+                Change::Put(id, deployment) => drop(self.kept.insert(id, deployment)),
+                Change::Forget(id) => assert!(self.kept.remove(&id).is_some(), "forgotten, but never kept"),
+            }
+        }
+        std::iter::from_fn(|| self.placement.poll_wish()).collect()
+    }
+
+    fn wish(&mut self) -> Wish {
+        let mut wishes = self.wishes();
+        assert_eq!(wishes.len(), 1, "{wishes:?}");
+        wishes.remove(0)
+    }
+
+    fn answer(&mut self, wish: &Wish, answer: Answer) {
+        self.placement.answered(self.now, ticket(wish), answer);
+    }
+
+    /// Has a region served by a deployment at `edge`.
+    fn deploy(&mut self, client: &str, edge: &str) -> Wish {
+        self.see(client, 3);
+        let probe = self.wish();
+        assert!(matches!(probe, Wish::Probe { .. }), "{probe:?}");
+        self.answer(&probe, way(&["n1", edge]));
+        let setup = self.wish();
+        assert!(matches!(setup, Wish::Setup { session: None, .. }), "{setup:?}");
+        self.answer(&setup, done(edge));
+        setup
+    }
+
+    fn nearest(&self, client: &str) -> Option<String> {
+        self.placement.nearest(RULE, client.parse().unwrap()).map(|node| node.name.to_string())
+    }
+}
+
+#[test]
+fn a_region_with_enough_clients_gets_the_module() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 1);
+    agent.see("192.0.2.2", 1);
+    assert!(agent.wishes().is_empty() && agent.nearest("192.0.2.1").is_none());
+    agent.see("192.0.2.3", 1);
+    let probe = agent.wish();
+    assert!(matches!(&probe, Wish::Probe { client, .. } if client.to_string() == "192.0.2.3"));
+    agent.see("192.0.2.3", 100);
+    assert!(agent.wishes().is_empty(), "it is asked for once");
+    agent.answer(&probe, way(&["n1", "edge"]));
+    let setup = agent.wish();
+    assert_eq!(
+        agent.kept.values().map(|kept| kept.health).collect::<Vec<_>>(),
+        [Health::New],
+        "kept before it is sent"
+    );
+    assert_eq!(agent.nearest("192.0.2.1"), None);
+    agent.answer(&setup, done("edge"));
+    agent.wishes();
+    assert_eq!(agent.kept.values().next().unwrap().health, Health::Running);
+    assert_eq!(agent.nearest("192.0.2.200"), Some("edge".to_owned()));
+    assert_eq!(agent.nearest("192.0.3.1"), None);
+}
+
+#[test]
+fn observations_that_are_far_apart_do_not_add_up() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 2);
+    agent.sleep(11);
+    agent.see("192.0.2.1", 2);
+    assert!(agent.wishes().is_empty());
+    agent.see("192.0.2.1", 1);
+    agent.wish();
+}
+
+/// Goal: however many clients there are behind one node, one SETUP goes out. Method: 200 regions at once, and a second deployment
+/// for the one region that has another last node.
+#[test]
+fn regions_behind_one_node_share_one_deployment() {
+    let mut agent = Agent::new(vec![rule()]);
+    (0..200).for_each(|region| agent.see(&format!("10.1.{region}.1"), 3));
+    let probes = agent.wishes();
+    assert_eq!(probes.len(), 200);
+    probes[..199].iter().for_each(|probe| agent.answer(probe, way(&["n1", "edge"])));
+    agent.answer(&probes[199], way(&["n1", "other"]));
+    let setups = agent.wishes();
+    assert!(setups.len() == 2 && setups.iter().all(|wish| matches!(wish, Wish::Setup { .. })), "{setups:?}");
+    agent.answer(&setups[0], done("edge"));
+    agent.answer(&setups[1], done("other"));
+    assert_eq!(agent.nearest("10.1.77.9"), Some("edge".to_owned()));
+    assert_eq!(agent.nearest("10.1.199.9"), Some("other".to_owned()));
+}
+
+#[test]
+fn a_lease_is_renewed_while_clients_are_seen_and_ends_with_them() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    for _ in 0..5 {
+        agent.sleep(20);
+        agent.see("192.0.2.9", 1);
+        agent.sleep(10);
+        let refresh = agent.wish();
+        assert!(matches!(&refresh, Wish::Setup { session: Some(id), .. } if *id == SessionId([7; 16])), "{refresh:?}");
+        agent.answer(&refresh, done("edge"));
+    }
+    let mut setups = 0;
+    loop {
+        agent.sleep(10);
+        match agent.wishes().as_slice() {
+            [] => {}
+            [setup @ Wish::Setup { .. }] => {
+                setups += 1;
+                agent.answer(&setup.clone(), done("edge"));
+            }
+            [remove @ Wish::Remove { .. }] => {
+                assert_eq!(agent.kept.values().next().unwrap().health, Health::Leaving);
+                agent.answer(&remove.clone(), Answer::Removed);
+                break;
+            }
+            others => panic!("{others:?}"),
+        }
+    }
+    assert!((2..=4).contains(&setups), "it stays for 120 s: {setups}");
+    agent.wishes();
+    assert!(agent.kept.is_empty() && agent.placement.deployments().count() == 0);
+    agent.sleep(1000);
+    assert_eq!((agent.placement.regions(), agent.placement.poll_timeout()), (0, None), "nothing is left");
+}
+
+#[test]
+fn a_way_without_nodes_and_failures_are_left_alone_for_longer_each_time() {
+    let mut agent = Agent::new(vec![rule()]);
+    let mut waits = Vec::new();
+    for answer in [way(&[]), Answer::Failed, way(&[])] {
+        let begun = agent.now;
+        let probe = loop {
+            agent.see("192.0.2.1", 3);
+            match agent.wishes().as_slice() {
+                [] => agent.sleep(1),
+                [probe] => break probe.clone(),
+                others => panic!("{others:?}"),
+            }
+        };
+        waits.push(agent.now.since(begun));
+        agent.answer(&probe, answer);
+    }
+    assert_eq!(waits, [Duration::ZERO, BACKOFF_MIN, BACKOFF_MIN * 2]);
+    assert_eq!((agent.placement.counters().no_node, agent.placement.counters().failures), (2, 1));
+}
+
+#[test]
+fn a_refresh_that_fails_is_tried_again_until_the_lease_ends() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.sleep(30);
+    let refresh = agent.wish();
+    agent.answer(&refresh, Answer::Failed);
+    assert_eq!(agent.nearest("192.0.2.1"), Some("edge".to_owned()), "the lease goes on");
+    agent.sleep(5);
+    let again = agent.wish();
+    agent.answer(&again, done("edge"));
+    agent.sleep(30);
+    let mut tries = 0;
+    while agent.placement.deployments().count() > 0 {
+        for wish in agent.wishes() {
+            tries += 1;
+            agent.answer(&wish, Answer::Failed);
+        }
+        agent.sleep(1);
+    }
+    assert!((2..=4).contains(&tries), "{tries}");
+    assert_eq!(agent.nearest("192.0.2.1"), None);
+    agent.wishes();
+    assert!(agent.kept.is_empty());
+}
+
+#[test]
+fn a_first_setup_that_fails_leaves_nothing_and_the_region_rests() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["edge"]));
+    let setup = agent.wish();
+    agent.answer(&setup, Answer::Done { session: SessionId([7; 16]), nodes: Vec::new() });
+    agent.see("192.0.2.1", 3);
+    assert!(agent.wishes().is_empty() && agent.kept.is_empty());
+}
+
+#[test]
+fn bounds_are_kept() {
+    let mut agent = Agent::new(vec![Rule { deployments_max: 1, region_v4_bits: 32, ..rule() }]);
+    agent.deploy("10.0.0.1", "edge");
+    agent.see("10.9.0.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["other"]));
+    assert!(agent.wishes().is_empty() && agent.placement.counters().full == 1);
+
+    let mut agent = Agent::new(vec![Rule { region_v4_bits: 32, ..rule() }]);
+    let address = |number: usize| IpAddr::from((0x0a00_0000 + u32::try_from(number).unwrap()).to_be_bytes());
+    (0..REGIONS_MAX + 5).for_each(|number| agent.placement.observe(agent.now, RULE, address(number), 3));
+    assert_eq!((agent.placement.regions(), agent.placement.counters().uncounted), (REGIONS_MAX, 15));
+    assert_eq!(agent.wishes().len(), ASKED_MAX);
+    assert_eq!(Placement::new(vec![rule(); RULES_MAX + 1]).rules(), RULES_MAX);
+    agent.placement.answered(agent.now, Ticket(u64::MAX), Answer::Removed);
+    agent.placement.observe(agent.now, RuleId(9), address(0), 1);
+    assert_eq!(agent.placement.counters().stray, 1);
+}
+
+/// Goal: after a restart, in whatever moment, each deployment is known, none is made twice, and those of rules that are gone go.
+#[test]
+fn a_restarted_agent_goes_on_with_what_it_deployed() {
+    let mut agent = Agent::new(vec![rule(), rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.see("198.51.100.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["late"]));
+    // Killed before this one is answered.
+    agent.wish();
+    let kept = agent.kept.clone();
+    let mut again = Agent { kept: kept.clone(), ..Agent::new(vec![rule()]) };
+    again.placement.restore(again.now, kept.clone());
+    let setups = again.wishes();
+    let deployments: BTreeSet<DeploymentId> = setups.iter().filter_map(deployment).collect();
+    assert!(setups.len() == 2 && deployments == kept.keys().copied().collect(), "{setups:?}");
+    for (wish, edge) in setups.iter().zip(["edge", "late"]) {
+        again.answer(wish, done(edge));
+    }
+    // A region that comes back finds its deployment.
+    again.see("192.0.2.1", 3);
+    let probe = again.wish();
+    again.answer(&probe, way(&["n1", "edge"]));
+    assert!(again.wishes().is_empty());
+    assert_eq!(again.nearest("192.0.2.1"), Some("edge".to_owned()));
+
+    let mut without = Agent { kept: kept.clone(), ..Agent::new(Vec::new()) };
+    without.placement.restore(without.now, kept);
+    let removes = without.wishes();
+    assert!(removes.len() == 2 && removes.iter().all(|wish| matches!(wish, Wish::Remove { .. })), "{removes:?}");
+    removes.iter().for_each(|wish| without.answer(wish, Answer::Failed));
+    without.wishes();
+    assert!(without.kept.is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    See { region: u8, count: u32 },
+    Answer { which: usize, how: u8 },
+    Sleep(u64),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_u8..6, 1_u32..4).prop_map(|(region, count)| Step::See { region, count }),
+        4 => (0_usize..8, 0_u8..8).prop_map(|(which, how)| Step::Answer { which, how }),
+        2 => (0_u64..40).prop_map(Step::Sleep),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// Whatever is seen and answered: one request at a time for each deployment, no two deployments behind one node, what is kept is
+    /// what there is, and all of it goes when nobody is seen any more.
+    #[test]
+    fn deployments_are_few_and_end(steps in proptest::collection::vec(step(), 1..120)) {
+        let mut agent = Agent::new(vec![rule()]);
+        let mut open: Vec<Wish> = Vec::new();
+        let take = |agent: &mut Agent, open: &mut Vec<Wish>| {
+            open.extend(agent.wishes());
+            let about: Vec<DeploymentId> = open.iter().filter_map(deployment).collect();
+            assert_eq!(about.iter().collect::<BTreeSet<_>>().len(), about.len(), "two requests about one deployment");
+            assert!(agent.placement.deployments().map(|(id, _)| id).eq(agent.kept.keys().copied()), "what is kept");
+            let staying = agent.placement.deployments().filter(|(_, one)| one.health != Health::Leaving);
+            let edges: Vec<NodeId> = staying.map(|(_, one)| one.edge.clone()).collect();
+            assert_eq!(edges.iter().collect::<BTreeSet<_>>().len(), edges.len(), "two deployments behind one node");
+        };
+        for step in steps {
+            match step {
+                Step::See { region, count } => agent.see(&format!("10.0.{region}.1"), count),
+                Step::Answer { which, how } if !open.is_empty() => {
+                    let wish = open.swap_remove(which % open.len());
+                    reply(&mut agent, &wish, how);
+                }
+                Step::Answer { .. } => {}
+                Step::Sleep(seconds) => agent.sleep(seconds),
+                Step::Restart => {
+                    let (now, kept) = (agent.now, agent.kept.clone());
+                    agent = Agent { now, kept: kept.clone(), ..Agent::new(vec![rule()]) };
+                    agent.placement.restore(now, kept);
+                    open.clear();
+                }
+            }
+            take(&mut agent, &mut open);
+        }
+        for _ in 0..2000 {
+            while let Some(wish) = open.pop() {
+                reply(&mut agent, &wish, 0);
+                take(&mut agent, &mut open);
+            }
+            agent.sleep(10);
+            take(&mut agent, &mut open);
+        }
+        prop_assert_eq!((agent.placement.deployments().count(), agent.placement.regions()), (0, 0));
+        prop_assert_eq!(agent.placement.poll_timeout(), None);
+    }
+}
+
+/// Answers as a network does in which the third octet of a client says behind which node it is; `how` says what fails.
+fn reply(agent: &mut Agent, wish: &Wish, how: u8) {
+    let (Wish::Probe { client, .. } | Wish::Setup { client, .. } | Wish::Remove { client, .. }) = wish;
+    let IpAddr::V4(client) = client else { panic!("no client is of IPv6") };
+    let edge = format!("edge{}", client.octets()[2] % 3);
+    let answer = match (wish, how) {
+        (_, 7) => Answer::Failed,
+        (Wish::Probe { .. }, 6) => way(&[]),
+        (Wish::Probe { .. }, _) => way(&["n1", &edge]),
+        (Wish::Setup { .. }, _) => done(&edge),
+        (Wish::Remove { .. }, _) => Answer::Removed,
+    };
+    agent.answer(wish, answer);
+}
+
+fn way(nodes: &[&str]) -> Answer {
+    Answer::Way(nodes.iter().map(|name| name.parse().unwrap()).collect())
+}
+
+fn done(edge: &str) -> Answer {
+    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new() };
+    Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)] }
+}
+
+fn ticket(wish: &Wish) -> Ticket {
+    let (Wish::Probe { ticket, .. } | Wish::Setup { ticket, .. } | Wish::Remove { ticket, .. }) = wish;
+    *ticket
+}
+
+fn deployment(wish: &Wish) -> Option<DeploymentId> {
+    match wish {
+        Wish::Probe { .. } => None,
+        Wish::Setup { deployment, .. } | Wish::Remove { deployment, .. } => Some(*deployment),
+    }
+}

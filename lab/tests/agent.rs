@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The provider's agent: nobody types SETUP, and a module is near the clients of an unmodified web server while they come.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read as _, Write as _};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use netserv_lab::netns::{Lab, host_port, is_root, program, wait_until};
+use netserv_lab::node::LabUser;
+use netserv_lab::topology::{Kind, Topology};
+use netserv_skips::skipped;
+
+/// How long things may take on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Goal: a web server whose log goes to the agent gets its module onto the nodes in front of its clients, one SETUP for all of them,
+/// renewed while they come and removed when they do not; an agent that is killed goes on with what it has deployed.
+/// Method: nginx as Debian has it, curl as the clients from both versions of IP, and the nodes' own logs.
+#[test]
+fn a_module_follows_the_clients_of_an_unmodified_web_server() {
+    let Some(mut provider) = Provider::start("a_module_follows_the_clients_of_an_unmodified_web_server") else {
+        return;
+    };
+    assert_eq!(provider.nearest("receiver"), "", "nobody has come");
+    provider.visit("receiver", false);
+    provider.visit("receiver", true);
+    assert_eq!(provider.installed(), [0, 0], "two visits are too few");
+    let begun = Instant::now();
+    (0..3).for_each(|_| provider.visit("receiver", false));
+    assert!(wait_until(LONG, || provider.nearest("receiver") == "n2"), "{}", provider.log());
+    eprintln!("from the visit that was enough to the nearest node: {:?}", begun.elapsed());
+    assert_eq!(provider.installed(), [1, 1]);
+
+    // Clients of another region behind the same node share it.
+    (0..5).for_each(|_| provider.visit("receiver", true));
+    assert!(wait_until(LONG, || provider.nearest_v6("receiver") == "n2"), "{}", provider.log());
+    assert_eq!(provider.setups(), 1, "one SETUP for all clients behind one node");
+
+    // Killed in the middle of it, the agent finds its deployment again, and renews it.
+    provider.lab.kill("sender", "agent").unwrap();
+    provider.start_agent();
+    (0..4).for_each(|_| provider.visit("receiver", false));
+    assert!(wait_until(LONG, || provider.nearest("receiver") == "n2"), "{}", provider.log());
+    let until = Instant::now() + LEASE;
+    while Instant::now() < until {
+        provider.visit("receiver", false);
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!(
+        (provider.installed(), provider.fresh_installations()),
+        ([1, 1], 1),
+        "it is there, and was all the time"
+    );
+
+    // Nobody comes any more.
+    assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+    assert!(wait_until(LONG, || provider.nearest("receiver").is_empty()));
+    let status = provider.ask("/v1/status");
+    assert!(status.contains("\"deployments\":[]"), "{status}");
+}
+
+/// Goal: what is no observation, comes from nobody who may tell, or names no rule, changes nothing and is answered.
+#[test]
+fn rubbish_is_refused_and_counts_for_nothing() {
+    let Some(provider) = Provider::start("rubbish_is_refused_and_counts_for_nothing") else { return };
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    for line in [&b"\xff\xfe\x00"[..], b"", b"nginx: nobody - -", &[b'x'; 60_000], b"nginx: 999.1.1.1 - - "] {
+        let _ = socket.send_to(line, provider.path("access.sock"));
+    }
+    let post = |body: &str| {
+        let head = format!(
+            "POST /v1/observations HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        provider.call(&head)
+    };
+    let client = provider.lab.v4("receiver");
+    let told = |rule: &str, count: &str| {
+        post(&format!("{{\"observations\":[{{\"rule\":\"{rule}\",\"client\":\"{client}\",\"count\":{count}}}]}}"))
+    };
+    assert!(post("{").starts_with("HTTP/1.1 4"), "no JSON");
+    assert!(post("{\"observations\":[{\"rule\":\"edge\",\"client\":\"nobody\"}]}").starts_with("HTTP/1.1 4"));
+    assert!(told("other", "1").starts_with("HTTP/1.1 404"));
+    assert!(told("edge", "-1").starts_with("HTTP/1.1 4"));
+    let many = format!(
+        "{{\"observations\":[{}]}}",
+        vec![format!("{{\"rule\":\"edge\",\"client\":\"{client}\"}}"); 1025].join(",")
+    );
+    assert!(post(&many).starts_with("HTTP/1.1 413"));
+    assert!(
+        provider
+            .call("GET /v1/nearest?module=nothing&client=192.0.2.1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            .starts_with("HTTP/1.1 404")
+    );
+    let status = provider.ask("/v1/status");
+    assert!(status.contains("\"observations\":0,") && status.contains("\"deployments\":[]"), "{status}");
+    // Others of this machine cannot even ask.
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(provider.path("agent.sock")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o660);
+    // What is right still counts.
+    let comes = || {
+        assert!(told("edge", "3").starts_with("HTTP/1.1 204"));
+        provider.nearest("receiver") == "n2"
+    };
+    assert!(wait_until(LONG, comes), "{}", provider.log());
+}
+
+const LEASE: Duration = Duration::from_secs(10);
+
+/// A provider with a web server and an agent, two nodes, and clients behind them.
+struct Provider {
+    lab: Lab,
+}
+
+impl Provider {
+    fn start(test: &str) -> Option<Provider> {
+        if !is_root() {
+            skipped(test, "not root, so no namespaces");
+            return None;
+        }
+        let chain = [
+            ("sender", Kind::Host),
+            ("n1", Kind::Node),
+            ("r", Kind::Router),
+            ("n2", Kind::Node),
+            ("receiver", Kind::Host),
+        ];
+        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+        let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))]).unwrap();
+        for node in ["n1", "n2"] {
+            lab.start_netservd(node, "node", std::slice::from_ref(&user), "").unwrap();
+        }
+        lab.start_netservd("sender", "host", &[], "").unwrap();
+        let package = lab.package("net-monitor", &user).unwrap();
+        let url = lab.publish("sender", &package).unwrap();
+        let mut provider = Provider { lab };
+        provider.write_config(&user, &url, &package.digest.to_string());
+        provider.start_agent();
+        provider.start_nginx();
+        Some(provider)
+    }
+
+    fn write_config(&self, user: &LabUser, url: &str, digest: &str) {
+        let path = |name: &str| self.path(name);
+        let text = format!(
+            "netservd = {:?}\nuser = \"janedoe\"\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
+             [[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
+             [[rule]]\nname = \"edge\"\nlog = \"access\"\ncount = 3\nwindow-s = 30\nmodule = \"example.org/net-monitor@1.0.0\"\n\
+             url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\nidle-s = 15\n",
+            self.lab.socket("sender"),
+            user.key,
+            path("agent"),
+            path("agent.sock"),
+            path("access.sock"),
+            self.lab.v4("sender"),
+            LEASE.as_secs(),
+        );
+        std::fs::write(path("agent.toml"), text).unwrap();
+    }
+
+    fn start_agent(&mut self) {
+        let mut command = self.lab.command("sender", program("netserv-agent").unwrap());
+        command.arg("--config").arg(self.path("agent.toml"));
+        self.lab.start("sender", "agent", &mut command).unwrap();
+        let up = wait_until(LONG, || UnixStream::connect(self.path("agent.sock")).is_ok());
+        assert!(up, "{}", self.log());
+    }
+
+    /// The server's own log and the agent's, as an operator would write it.
+    fn start_nginx(&mut self) {
+        let dir = self.lab.dir().display().to_string();
+        let config = format!(
+            "daemon off; user root; worker_processes 1; pid {dir}/nginx.pid; error_log stderr notice;\n\
+             events {{ worker_connections 256; }}\n\
+             http {{ access_log syslog:server=unix:{dir}/access.sock,nohostname; client_body_temp_path {dir}/nginx-body;\n\
+             proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi; uwsgi_temp_path {dir}/nginx-uwsgi;\n\
+             scgi_temp_path {dir}/nginx-scgi; server {{ listen 80; listen [::]:80; root {dir}/www; }} }}\n"
+        );
+        std::fs::write(self.path("nginx.conf"), config).unwrap();
+        std::fs::write(self.path("www/index.html"), "hello\n").unwrap();
+        let mut command = self.lab.command("sender", "/usr/sbin/nginx");
+        command.arg("-c").arg(self.path("nginx.conf"));
+        self.lab.start("sender", "nginx", &mut command).unwrap();
+        assert!(wait_until(LONG, || self.path("nginx.pid").exists()));
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.lab.dir().join(name)
+    }
+
+    fn visit(&self, client: &str, six: bool) {
+        let server: IpAddr = if six { self.lab.v6("sender").into() } else { self.lab.v4("sender").into() };
+        let url = format!("http://{}/index.html", host_port(server, 80));
+        let output = self.lab.command(client, "curl").args(["-sS", "--max-time", "20", &url]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Returns how many modules each node has.
+    fn installed(&self) -> [usize; 2] {
+        ["n1", "n2"].map(|node| self.lab.modules(node).unwrap().modules.len())
+    }
+
+    /// Returns how many SETUPs without a session before it reached the last node.
+    fn setups(&self) -> usize {
+        let sessions: std::collections::BTreeSet<String> = self
+            .lab
+            .log("n2", "netservd")
+            .lines()
+            .filter(|line| line.contains("method=\"SETUP\""))
+            .filter_map(|line| Some(line.split("session=").nth(1)?.split(' ').next()?.to_owned()))
+            .collect();
+        sessions.len()
+    }
+
+    /// Returns how often the last node loaded the module anew.
+    fn fresh_installations(&self) -> usize {
+        self.lab.log("n2", "netservd").lines().filter(|line| line.contains("installed for")).count()
+    }
+
+    fn nearest(&self, client: &str) -> String {
+        self.nearest_of(self.lab.v4(client).into())
+    }
+
+    fn nearest_v6(&self, client: &str) -> String {
+        self.nearest_of(self.lab.v6(client).into())
+    }
+
+    fn nearest_of(&self, client: IpAddr) -> String {
+        let answer = self.call(&format!(
+            "GET /v1/nearest?module=example.org/net-monitor&client={client} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        ));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let header = answer.lines().find_map(|line| line.strip_prefix("netserv-node:"));
+        header.unwrap().trim().to_owned()
+    }
+
+    fn ask(&self, path: &str) -> String {
+        self.call(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
+    }
+
+    fn call(&self, request: &str) -> String {
+        let mut stream = UnixStream::connect(self.path("agent.sock")).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn log(&self) -> String {
+        self.lab.log("sender", "agent")
+    }
+}
