@@ -54,6 +54,19 @@ fn a_module_follows_the_clients_of_an_unmodified_web_server() {
         "it is there, and was all the time"
     );
 
+    let socket = provider.path("agent.sock");
+    let agent = |args: &[&str]| {
+        let mut command = std::process::Command::new(program("netserv").unwrap());
+        let output = command.env("NETSERV_AGENT_SOCKET", &socket).arg("agent").args(args).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code())
+    };
+    let (shown, code) = agent(&["status"]);
+    assert!(code == Some(0) && shown.contains("edge  running") && shown.contains("n1, n2"), "{shown}");
+    let client = provider.lab.v4("receiver").to_string();
+    assert_eq!(agent(&["nearest", "edge", &client]), ("n2\n".to_owned(), Some(0)));
+    assert_eq!(agent(&["nearest", "edge", "203.0.113.9"]), (String::new(), Some(6)));
+    assert_eq!(agent(&["nearest", "other", &client]).1, Some(4));
+
     // Nobody comes any more.
     assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
     assert!(wait_until(LONG, || provider.nearest("receiver").is_empty()));

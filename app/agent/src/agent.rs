@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant};
 
 use anyhow::Result;
+use netserv_model::api::{AgentDeployment, AgentStatus};
 use netserv_model::{Instant, ModuleName};
 use netserv_placement::{Change, DeploymentId, Health, Placement, RuleId, Ticket, Wish};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::api::{Deployed, Status};
 use crate::config::Config;
 use crate::errands;
 use crate::event::{Event, Observations};
@@ -149,11 +149,11 @@ impl Agent {
         }
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> AgentStatus {
         let now = self.now();
         let counters = self.placement.counters();
         let name = |rule: RuleId| self.config.rules.get(rule.0).map(|rule| rule.name.clone()).unwrap_or_default();
-        let deployed = |deployment: &netserv_placement::Deployment| Deployed {
+        let deployed = |deployment: &netserv_placement::Deployment| AgentDeployment {
             rule: name(deployment.rule),
             nodes: deployment.nodes.iter().map(|node| node.name.clone()).collect(),
             health: match deployment.health {
@@ -161,10 +161,11 @@ impl Agent {
                 Health::Running => "running",
                 Health::Ailing => "ailing",
                 Health::Leaving => "leaving",
-            },
+            }
+            .to_owned(),
             seen_s: now.since(deployment.seen).as_secs(),
         };
-        Status {
+        AgentStatus {
             regions: self.placement.regions(),
             observations: counters.observations,
             lost: counters.uncounted + self.observations.lost(),

@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::NodeId;
+use netserv_model::api::{AgentNearest, ApiError};
 use netserv_placement::Node;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -56,36 +56,6 @@ struct Wanted {
     /// The name of a rule, or of its module.
     module: String,
     client: IpAddr,
-}
-
-/// `GET /v1/status`: what is deployed, and what happened.
-#[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    /// Regions whose clients are counted.
-    pub regions: usize,
-    /// Observations so far.
-    pub observations: u64,
-    /// Those that were not counted, since there were too many.
-    pub lost: u64,
-    /// Ways that had no node.
-    pub no_node: u64,
-    /// Requests that failed.
-    pub failures: u64,
-    /// What is deployed.
-    pub deployments: Vec<Deployed>,
-}
-
-/// One deployment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Deployed {
-    /// Its rule's name; empty if that is gone.
-    pub rule: String,
-    /// The nodes that have the module, nearest to the provider first.
-    pub nodes: Vec<NodeId>,
-    /// `new`, `running`, `ailing` or `leaving`.
-    pub health: &'static str,
-    /// Seconds since a client was seen.
-    pub seen_s: u64,
 }
 
 /// Returns everything that is answered at the agent's own socket.
@@ -162,7 +132,7 @@ async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Respon
         }
     }
     let addresses = node.map(|node| node.addresses).unwrap_or_default();
-    (headers, Json(serde_json::json!({ "node": name, "addresses": addresses }))).into_response()
+    (headers, Json(AgentNearest { node: name, addresses })).into_response()
 }
 
 async fn status(State(api): State<Api>) -> Response {
@@ -175,7 +145,8 @@ async fn status(State(api): State<Api>) -> Response {
 }
 
 fn refuse(status: StatusCode, cause: &str) -> Response {
-    (status, Json(serde_json::json!({ "error": cause }))).into_response()
+    let error = ApiError { error: cause.to_owned(), fix: "look at the agent's configuration file".to_owned() };
+    (status, Json(error)).into_response()
 }
 
 fn one() -> u32 {

@@ -5,10 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use netserv_model::api::AgentStatus;
 use netserv_placement::{Answer, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
-
-use crate::api::Status;
 
 /// A client was seen so often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub enum Event {
     /// Somebody asks for the nearest node.
     Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
     /// Somebody asks how things are.
-    Status(oneshot::Sender<Status>),
+    Status(oneshot::Sender<AgentStatus>),
 }
 
 /// The way for observations, which never waits: those that find too many before them are lost, and counted.

@@ -70,6 +70,8 @@ pub enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Node(cmd::node::Node),
     #[command(subcommand, arg_required_else_help = true)]
+    Agent(cmd::agent::Agent),
+    #[command(subcommand, arg_required_else_help = true)]
     Key(cmd::key::Key),
     Completions(cmd::generate::Completions),
     Man(cmd::generate::Man),

@@ -27,12 +27,41 @@ const LOCAL_CALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// A node's HTTP API. Each call makes its own connection.
 pub struct Client {
     socket: PathBuf,
+    daemon: Daemon,
+}
+
+/// Who serves a socket.
+#[derive(Clone, Copy)]
+enum Daemon {
+    Netservd,
+    Agent,
+}
+
+impl Daemon {
+    fn name(self) -> &'static str {
+        match self {
+            Daemon::Netservd => "netservd",
+            Daemon::Agent => "netserv-agent",
+        }
+    }
+
+    fn options(self) -> &'static str {
+        match self {
+            Daemon::Netservd => "--socket or NETSERV_SOCKET",
+            Daemon::Agent => "--agent-socket or NETSERV_AGENT_SOCKET",
+        }
+    }
 }
 
 impl Client {
     /// Talks to the node that serves this socket.
     pub fn new(socket: &Path) -> Client {
-        Client { socket: socket.to_owned() }
+        Client { socket: socket.to_owned(), daemon: Daemon::Netservd }
+    }
+
+    /// Talks to the agent that serves this socket.
+    pub fn of_agent(socket: &Path) -> Client {
+        Client { socket: socket.to_owned(), daemon: Daemon::Agent }
     }
 
     /// Sends a GET and parses the answer.
@@ -145,16 +174,17 @@ impl Client {
     fn no_connection(&self, error: &io::Error) -> Failure {
         let socket = self.socket.display();
         let kind = error.kind();
+        let (name, options) = (self.daemon.name(), self.daemon.options());
         let (cause, fix) = if kind == ErrorKind::NotFound {
-            let fix = "start netservd, or name its socket with --socket or NETSERV_SOCKET";
-            (format!("no netservd here: there is no socket {socket}"), fix)
+            let fix = format!("start {name}, or name its socket with {options}");
+            (format!("no {name} here: there is no socket {socket}"), fix)
         } else if kind == ErrorKind::ConnectionRefused {
-            (format!("netservd does not run: nobody serves {socket}"), "start netservd")
+            (format!("{name} does not run: nobody serves {socket}"), format!("start {name}"))
         } else if kind == ErrorKind::PermissionDenied {
-            let fix = "become root or a member of the socket's group (`ls -l` shows it)";
+            let fix = "become root or a member of the socket's group (`ls -l` shows it)".to_owned();
             (format!("not allowed to use {socket}"), fix)
         } else {
-            (format!("cannot connect to {socket}: {error}"), "name a socket that netservd serves")
+            (format!("cannot connect to {socket}: {error}"), format!("name a socket that {name} serves"))
         };
         Failure::new(cause, fix).with_exit(Exit::Unreachable)
     }

@@ -292,3 +292,42 @@ pub struct ApiError {
     /// What to do about it, in one line.
     pub fix: String,
 }
+
+/// `GET /v1/status` of an agent: what it has deployed, and what happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Regions whose clients are counted.
+    pub regions: usize,
+    /// Observations so far.
+    pub observations: u64,
+    /// Those that were not counted, since there were too many.
+    pub lost: u64,
+    /// Ways that had no node.
+    pub no_node: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// What is deployed.
+    pub deployments: Vec<AgentDeployment>,
+}
+
+/// One deployment of an agent's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentDeployment {
+    /// Its rule's name; empty if that is gone.
+    pub rule: String,
+    /// The nodes that have the module, nearest to the provider first.
+    pub nodes: Vec<NodeId>,
+    /// `new`, `running`, `ailing` or `leaving`.
+    pub health: String,
+    /// Seconds since a client was seen.
+    pub seen_s: u64,
+}
+
+/// `GET /v1/nearest` of an agent: the node that is nearest to a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentNearest {
+    /// Its name; empty if none is known.
+    pub node: String,
+    /// Where the module takes connections there.
+    pub addresses: Vec<IpAddr>,
+}

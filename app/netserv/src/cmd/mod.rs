@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands, a file for each group.
 
+pub mod agent;
 pub mod generate;
 pub mod key;
 pub mod module;
@@ -33,6 +34,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Watch(watch) => watch.run(&client, output).await,
         Command::Module(module) => module.run(output).await,
         Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
+        Command::Agent(agent) => agent.run(output).await,
         Command::Key(key) => key.run(output),
         Command::Completions(completions) => {
             completions.run(output);

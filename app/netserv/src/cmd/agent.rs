@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv agent`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use netserv_model::api::{AgentNearest, AgentStatus};
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Style};
+use crate::report::count;
+use crate::table::{Table, plain};
+
+/// Look at the agent that deploys modules by itself
+#[derive(Subcommand)]
+pub enum Agent {
+    Status(Status),
+    Nearest(Nearest),
+}
+
+/// Show what the agent has deployed, and what it counted
+#[derive(Args)]
+pub struct Status {
+    #[command(flatten)]
+    way: Way,
+}
+
+/// Show which node with a module is nearest to a client
+///
+/// It is exit code 6 if none is known.
+#[derive(Args)]
+pub struct Nearest {
+    /// The module's name, without a version, or the name of a rule
+    #[arg(value_name = "MODULE")]
+    module: String,
+    /// The client's address
+    #[arg(value_name = "CLIENT")]
+    client: IpAddr,
+    #[command(flatten)]
+    way: Way,
+}
+
+#[derive(Args)]
+struct Way {
+    /// The Unix socket of netserv-agent
+    #[arg(long, env = "NETSERV_AGENT_SOCKET", hide_env_values = true, value_name = "PATH")]
+    #[arg(default_value = "/run/netserv/agent.sock")]
+    agent_socket: PathBuf,
+}
+
+impl Agent {
+    /// Asks the agent.
+    ///
+    /// # Errors
+    /// It cannot be reached, or does not know what is asked.
+    pub async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        match self {
+            Agent::Status(status) => status.run(output).await,
+            Agent::Nearest(nearest) => nearest.run(output).await,
+        }
+    }
+}
+
+impl Status {
+    async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let status: AgentStatus = Client::of_agent(&self.way.agent_socket).get("/v1/status").await?;
+        if output.is_json() {
+            output.json(&status)?;
+            return Ok(Exit::Done);
+        }
+        let mut table = Table::new(&["RULE", "HEALTH", "SEEN", "NODES"]);
+        for deployment in &status.deployments {
+            let style = if deployment.health == "running" { Style::Good } else { Style::Warn };
+            let nodes = deployment.nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let seen = format!("{} s ago", deployment.seen_s);
+            table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);
+        }
+        table.write(output);
+        let AgentStatus { regions, observations, lost, no_node, failures, .. } = status;
+        let regions = count(u64::try_from(regions).unwrap_or(u64::MAX), "region");
+        output.line(format!("{regions}, {}, {lost} lost", count(observations, "observation")));
+        output.line(format!("{} without a node, {}", count(no_node, "way"), count(failures, "failure")));
+        Ok(Exit::Done)
+    }
+}
+
+impl Nearest {
+    async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let path = format!("/v1/nearest?module={}&client={}", escaped(&self.module), self.client);
+        let nearest: AgentNearest = Client::of_agent(&self.way.agent_socket).get(&path).await?;
+        if output.is_json() {
+            output.json(&nearest)?;
+        } else if !nearest.node.is_empty() {
+            let addresses = nearest.addresses.iter().map(|address| format!("  {address}")).collect::<String>();
+            output.line(format!("{}{addresses}", nearest.node));
+        }
+        if nearest.node.is_empty() {
+            output.note(format!("no node with {} is known near {}", self.module, self.client));
+            return Ok(Exit::Incomplete);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns a text as part of a query.
+fn escaped(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
