@@ -3,15 +3,24 @@
 
 use netserv_server_sdk::bindings::imports::netserv::cache1_0_0::store as first;
 use netserv_server_sdk::cache::{self, Details, Opened, Range, Reader, Scope, Writer};
-use netserv_server_sdk::http::{HttpModule, Request, Response, read, write_all};
-use netserv_server_sdk::http_module;
+use netserv_server_sdk::http::{Bounds, HttpModule, Method, Request, Response, Scheme, fetch, read, write_all};
 use netserv_server_sdk::wasi::clocks::monotonic_clock::subscribe_duration;
+use netserv_server_sdk::{http_module, properties};
 
 struct Tests;
 
 impl HttpModule for Tests {
     fn handle(request: Request) -> Response {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        match path {
+            "/hand-over" => return hand_over(query, None),
+            "/hand-over-part" => return hand_over(query, Some(Range { start: 150_000, length: Some(70_000) })),
+            // It promises less than there is, or more.
+            "/hand-over-less" => return hand_over(query, None).with("content-length", "200000"),
+            "/hand-over-more" => return hand_over(query, None).with("content-length", "500000"),
+            "/pass" => return pass(query),
+            _ => {}
+        }
         let text = match path {
             "/first" => with_the_first(query),
             "/slowly" => open(query, None, |writer| fill(writer, 20_000, 20, || {})),
@@ -86,6 +95,27 @@ fn described(reader: &Reader, range: Option<Range>) -> String {
     format!("read {length} {sum} {end} of {:?}, {} beside it", entry.size, entry.details.meta.len())
 }
 
+/// Hands over an entry, or a part of it, also if it is being written.
+fn hand_over(key: &str, range: Option<Range>) -> Response {
+    match cache::open_or_join(key) {
+        Ok(Opened::Reader(reader)) => match reader.body(range) {
+            Ok(stream) => Response::stream(200, stream, BOUNDS),
+            Err(error) => Response::text(500, format!("{error:?}")),
+        },
+        Ok(Opened::Writer(_)) => Response::text(404, "nothing is there"),
+        Err(error) => Response::text(500, format!("{error:?}")),
+    }
+}
+
+/// Hands over what the server of the property `upstream` answers.
+fn pass(path: &str) -> Response {
+    let upstream = properties::get("upstream").unwrap_or_default();
+    match fetch(&Scheme::Http, &upstream, &Method::Get, path, &[]) {
+        Ok(fetched) => Response::fetched(fetched.status, fetched, BOUNDS),
+        Err(error) => Response::text(502, format!("{error:?}")),
+    }
+}
+
 /// Writes pieces of so many bytes, the first of zeros, the next of ones, and so on, with 20 ms between them.
 fn fill(writer: Writer, piece: usize, pieces: u8, in_the_middle: impl Fn()) -> String {
     let Ok(stream) = writer.begin(&details(), None) else { return "it cannot be begun".to_owned() };
@@ -102,5 +132,8 @@ fn fill(writer: Writer, piece: usize, pieces: u8, in_the_middle: impl Fn()) -> S
     drop(stream);
     format!("wrote {:?}", Writer::finish(writer))
 }
+
+/// Sources may be silent for a second.
+const BOUNDS: Bounds = Bounds { idle_ms: 1000, total_ms: 0, least_rate: 0 };
 
 http_module!(Tests);

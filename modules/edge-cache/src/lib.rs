@@ -14,8 +14,8 @@
 //! has to name those whose answers are kept (`www.example.org img.example.org:8080`): otherwise one of these people can
 //! put a page of another's into the cache.
 
-use netserv_server_sdk::cache::{self, Details, Opened, Reader, Scope, Writer};
-use netserv_server_sdk::http::{BodyError, Fetched, HttpModule, Request, Response, Scheme, forward, read, write_all};
+use netserv_server_sdk::cache::{self, Details, Error, Opened, Reader, Scope, Writer};
+use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward, write_all};
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::{control, counters, http_module, properties};
 
@@ -35,16 +35,28 @@ impl HttpModule for EdgeCache {
         if !cacheable {
             return from_server(request, None);
         }
-        match cache::open_or_join(&key) {
-            Ok(Opened::Reader(reader)) => match from_cache(reader) {
-                Some(response) => response,
+        match open(&key) {
+            Ok(Opened::Reader(reader)) => match from_cache(&reader) {
+                Some(response) => response.with("x-cache", "hit"),
                 None => from_server(request, None),
             },
-            Ok(Opened::Writer(writer)) => from_server(request, Some(writer)),
-            // Without room for it, or if what the other one got is nothing to keep.
+            Ok(Opened::Writer(writer)) => from_server(request, Some((key, writer))),
+            // Without room for it, or if what others got is nothing to keep.
             Err(_) => from_server(request, None),
         }
     }
+}
+
+/// Opens an entry. When whoever was to write it gave up, another one does.
+fn open(key: &str) -> Result<Opened, Error> {
+    let mut opened = cache::open_or_join(key);
+    for _ in 0..TRIES_MAX {
+        if !matches!(opened, Err(Error::Abandoned)) {
+            break;
+        }
+        opened = cache::open_or_join(key);
+    }
+    opened
 }
 
 /// Takes what the module's user names out of the cache.
@@ -60,24 +72,20 @@ fn purge(message: &control::Message) {
     }
 }
 
-/// Answers with what is in the cache, or on its way there.
-fn from_cache(reader: Reader) -> Option<Response> {
+/// Answers with what is in the cache, or on its way there. The node sends it by itself.
+fn from_cache(reader: &Reader) -> Option<Response> {
     let stream = reader.body(None).ok()?;
     let entry = reader.entry();
     count("hits", 1);
-    let mut response = Response::chunks(200, move || {
-        // The stream is of what the reader has open.
-        let _open = &reader;
-        read(&stream)
-    });
+    let mut response = Response::stream(200, stream, BOUNDS);
     response.headers = headers_of(&entry.details.meta);
     if let Some(size) = entry.size {
         response = response.with("content-length", &size.to_string());
     }
-    Some(response.with("age", &entry.age.to_string()).with("x-cache", "hit"))
+    Some(response.with("age", &entry.age.to_string()))
 }
 
-fn from_server(request: Request, writer: Option<Writer>) -> Response {
+fn from_server(request: Request, writer: Option<(String, Writer)>) -> Response {
     let headers: Vec<_> = request.headers().iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
     let fetched = match forward(&Scheme::Http, request, &headers) {
         Ok(fetched) => fetched,
@@ -85,46 +93,31 @@ fn from_server(request: Request, writer: Option<Writer>) -> Response {
     };
     count("misses", 1);
     // Who joined goes to the server, too, if this is nothing to keep.
-    let kept = writer.filter(|_| fetched.status == 200).and_then(|writer| Kept::begin(writer, &fetched));
-    let headers = fetched.headers.iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
-    let mut passed = Passed { fetched, kept };
-    let mut response = Response::chunks(passed.fetched.status, move || passed.chunk());
-    response.headers = headers;
-    response.with("x-cache", "miss")
-}
-
-/// A body that is handed on while it is put into the cache.
-struct Passed {
-    fetched: Fetched,
-    kept: Option<Kept>,
+    let begun =
+        writer.filter(|_| fetched.status == 200).and_then(|(key, writer)| Some((key, Fill::begin(writer, &fetched)?)));
+    let Some((key, fill)) = begun else {
+        let headers = fetched.headers.iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
+        let mut response = Response::fetched(fetched.status, fetched, BOUNDS);
+        response.headers = headers;
+        return response.with("x-cache", "miss");
+    };
+    // Its own client reads as all others do, and the entry becomes whole also if that one goes away.
+    let response = match cache::open_or_join(&key) {
+        Ok(Opened::Reader(reader)) => from_cache(&reader),
+        Ok(Opened::Writer(_)) | Err(_) => None,
+    };
+    let response = response.unwrap_or_else(|| Response::text(503, "too many want this at a time\n"));
+    response.with("x-cache", "miss").then(move || fill.run(fetched))
 }
 
 /// An entry that is being written.
-struct Kept {
+struct Fill {
     stream: OutputStream,
     writer: Writer,
 }
 
-impl Passed {
-    fn chunk(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
-        let chunk = self.fetched.chunk().inspect_err(|_| self.kept = None)?;
-        match &chunk {
-            Some(bytes) => self.kept = self.kept.take().filter(|kept| write_all(&kept.stream, bytes).is_ok()),
-            None => self.kept.take().into_iter().for_each(Kept::finish),
-        }
-        Ok(chunk)
-    }
-}
-
-impl Drop for Passed {
-    fn drop(&mut self) {
-        // The client went away; those who joined did not.
-        while self.kept.is_some() && self.chunk().is_ok() {}
-    }
-}
-
-impl Kept {
-    fn begin(writer: Writer, fetched: &Fetched) -> Option<Kept> {
+impl Fill {
+    fn begin(writer: Writer, fetched: &Fetched) -> Option<Fill> {
         let text =
             |name| fetched.header(name).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
         let max_age = max_age(&text("cache-control").to_ascii_lowercase())?;
@@ -135,12 +128,21 @@ impl Kept {
         let meta = meta_of(&fetched.headers);
         let details = Details { content_type: text("content-type"), etag: text("etag"), max_age, meta, tags };
         let stream = writer.begin(&details, text("content-length").parse().ok()).ok()?;
-        Some(Kept { stream, writer })
+        Some(Fill { stream, writer })
     }
 
-    fn finish(self) {
-        drop(self.stream);
-        let _ = Writer::finish(self.writer);
+    /// Writes what comes from the server. Who reads it fails if that does.
+    fn run(self, mut fetched: Fetched) {
+        while let Ok(chunk) = fetched.chunk() {
+            let Some(bytes) = chunk else {
+                drop(self.stream);
+                let _ = Writer::finish(self.writer);
+                return;
+            };
+            if write_all(&self.stream, &bytes).is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -193,6 +195,11 @@ fn count(name: &str, amount: u64) {
     // A counter over its quota costs nothing but the count.
     let _ = counters::add(name, amount);
 }
+
+/// How often an entry is tried to be opened whose writer gave up.
+const TRIES_MAX: u32 = 3;
+/// The node's own bounds hold.
+const BOUNDS: Bounds = Bounds { idle_ms: 0, total_ms: 0, least_rate: 0 };
 
 http_module!(EdgeCache);
 

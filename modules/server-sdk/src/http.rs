@@ -133,6 +133,34 @@ impl Response {
         Response { status, headers: Vec::new(), body: Body::HandedOver(Box::new(begin)) }
     }
 
+    /// Returns an answer whose body is that of another server, which the node sends by itself as with [`Response::stream`].
+    pub fn fetched(status: u16, fetched: Fetched, bounds: Bounds) -> Response {
+        let begin = move |out, head| {
+            let Fetched { stream, _body, .. } = fetched;
+            if let Err(error) = hand_over(out, head, stream, bounds) {
+                eprintln!("an answer was not handed over: {error:?}");
+            }
+        };
+        Response { status, headers: Vec::new(), body: Body::HandedOver(Box::new(begin)) }
+    }
+
+    /// Has the instance do something once it has answered. It may take until the request's deadline, also if the client has gone.
+    #[must_use]
+    pub fn then(self, work: impl FnOnce() + 'static) -> Response {
+        let Response { status, mut headers, body } = self;
+        if let Body::Bytes(bytes) = &body
+            && may_have_content(status)
+        {
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
+            headers.push(("content-length".to_owned(), bytes.len().to_string().into_bytes()));
+        }
+        let begin = move |out, head| {
+            body.send(out, head);
+            work();
+        };
+        Response { status, headers, body: Body::HandedOver(Box::new(begin)) }
+    }
+
     /// Returns an answer of plain text.
     pub fn text(status: u16, body: impl Into<String>) -> Response {
         Response::new(status, body.into()).with("content-type", "text/plain; charset=utf-8")
@@ -155,11 +183,7 @@ impl Response {
         if response.set_status_code(self.status).is_err() {
             eprintln!("{} is no status code; 200 is sent", self.status);
         }
-        match self.body {
-            Body::Bytes(bytes) => send_body(out, response, |stream| write_all(stream, &bytes)),
-            Body::Chunks(next) => send_body(out, response, |stream| write_chunks(stream, next)),
-            Body::HandedOver(begin) => begin(out, response),
-        }
+        self.body.send(out, response);
     }
 
     fn fields(&self) -> Fields {
@@ -169,16 +193,29 @@ impl Response {
                 eprintln!("the header {name} is left out: {error:?}");
             }
         }
-        // RFC 9110 §8.6: there is none without content.
-        let may_have_content = !matches!(self.status, 100..=199 | 204 | 304);
         if let Body::Bytes(bytes) = &self.body
-            && may_have_content
+            && may_have_content(self.status)
         {
             let length = bytes.len().to_string().into_bytes();
             let _ = fields.set("content-length", &[length]);
         }
         fields
     }
+}
+
+impl Body {
+    fn send(self, out: ResponseOutparam, head: OutgoingResponse) {
+        match self {
+            Body::Bytes(bytes) => send_body(out, head, |stream| write_all(stream, &bytes)),
+            Body::Chunks(next) => send_body(out, head, |stream| write_chunks(stream, next)),
+            Body::HandedOver(begin) => begin(out, head),
+        }
+    }
+}
+
+/// Returns whether an answer of this status has a length (RFC 9110 §8.6).
+fn may_have_content(status: u16) -> bool {
+    !matches!(status, 100..=199 | 204 | 304)
 }
 
 fn send_body(

@@ -6,11 +6,14 @@
 mod bad_input;
 mod cache;
 mod channel;
+mod crowd;
 mod egress;
 mod forward;
+mod handed_over;
 mod held;
 mod http;
 mod intercepted;
+mod joined;
 mod parts;
 mod program;
 mod resident;
@@ -60,6 +63,8 @@ const BLOCKS: &[&str] = &[
     "kv",
     "udp",
     "cache",
+    "control",
+    "metrics",
 ];
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(20);
@@ -319,6 +324,8 @@ pub fn component(name: &str) -> PathBuf {
                 "live-page",
                 "-p",
                 "cache-tests",
+                "-p",
+                "edge-cache",
             ])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")
