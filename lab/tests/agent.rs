@@ -144,7 +144,7 @@ impl Provider {
         let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
         let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))]).unwrap();
         for node in ["n1", "n2"] {
-            lab.start_netservd(node, "node", std::slice::from_ref(&user), "").unwrap();
+            lab.start_netservd(node, "node", std::slice::from_ref(&user), "osgi.enabled = false\n").unwrap();
         }
         lab.start_netservd("sender", "host", &[], "").unwrap();
         let package = lab.package("net-monitor", &user).unwrap();
