@@ -2,7 +2,7 @@
 //! The agent's HTTP API: observations, the nearest node, and what is deployed.
 
 use std::net::IpAddr;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use netserv_model::api::{AgentNearest, ApiError};
-use netserv_placement::Node;
+use netserv_placement::{Node, RuleId};
 use serde::Deserialize;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::Config;
 use crate::event::{Event, Observation, Observations};
 use crate::limits::{BATCH_MAX, CALL_BYTES_MAX};
+use crate::socket::make_way;
 
 /// What calls need.
 #[derive(Clone)]
@@ -77,15 +78,11 @@ pub fn nearest_only(api: Api) -> Router {
 /// # Errors
 /// Another process serves it, or it cannot be made.
 pub fn bind(path: &Path) -> Result<UnixListener> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    }
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        ensure!(found.file_type().is_socket(), "{} is there and is no socket", path.display());
+    make_way(path, || {
         let served = std::os::unix::net::UnixStream::connect(path).is_ok();
         ensure!(!served, "another agent serves {}; stop it, or set `socket` to another path", path.display());
-        std::fs::remove_file(path)?;
-    }
+        Ok(())
+    })?;
     let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
     Ok(listener)
@@ -112,8 +109,7 @@ async fn observe(State(api): State<Api>, Json(posted): Json<PostObservations>) -
 async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Response {
     let names =
         |rule: &&crate::config::Deploy| rule.name == wanted.module || rule.module.name.as_str() == wanted.module;
-    let found = api.config.rules.iter().find(names).and_then(|rule| api.config.rule(&rule.name));
-    let Some(rule) = found else {
+    let Some(rule) = api.config.rules.iter().position(|rule| names(&rule)).map(RuleId) else {
         return refuse(StatusCode::NOT_FOUND, "no rule has this name or module");
     };
     let (reply, answer) = oneshot::channel();

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use netserv_placement::RuleId;
 use tokio::net::UnixDatagram;
 
@@ -14,6 +14,7 @@ use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
 use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
 use crate::pattern::Pattern;
+use crate::socket::make_way;
 
 /// One log, with the rules that its lines count for.
 pub struct LogReader {
@@ -35,7 +36,7 @@ impl LogReader {
     pub fn open(config: &Config, log: &Log) -> Result<LogReader> {
         let own = config.rules.iter().enumerate().filter(|(_, rule)| rule.log.as_ref() == Some(&log.name));
         let rules = own.map(|(place, rule)| (RuleId(place), rule.only.clone())).collect();
-        Ok(LogReader { socket: bind(&log.socket)?, matcher: Matcher { pattern: log.pattern.parse()?, rules } })
+        Ok(LogReader { socket: bind(&log.socket)?, matcher: Matcher { pattern: log.pattern.clone(), rules } })
     }
 
     /// Reads lines for ever, and tells of what they say in batches.
@@ -70,13 +71,7 @@ impl Matcher {
 }
 
 fn bind(path: &Path) -> Result<UnixDatagram> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    }
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        ensure!(found.file_type().is_socket(), "{} is there and is no socket", path.display());
-        std::fs::remove_file(path)?;
-    }
+    make_way(path, || Ok(()))?;
     let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
     // Servers write their logs as users of their own.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;

@@ -10,6 +10,7 @@ mod limits;
 mod log;
 mod node;
 mod pattern;
+mod socket;
 mod table;
 
 use std::io::IsTerminal as _;

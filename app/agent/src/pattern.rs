@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use anyhow::{Result, bail, ensure};
+use serde::Deserialize;
 
 /// What a line looks like: text, and names in braces for what stands between, as in `{client} - {user} "{method} {path}`. It may
 /// begin anywhere in the line, and what comes after it does not matter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Pattern {
     parts: Vec<Part>,
 }
@@ -45,6 +47,14 @@ impl Pattern {
     /// Returns whether lines have a field.
     pub fn has(&self, field: &str) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Field(name) if name == field))
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = anyhow::Error;
+
+    fn try_from(text: String) -> Result<Pattern> {
+        text.parse()
     }
 }
 

@@ -36,8 +36,6 @@ pub const EVENTS_BATCH: usize = 64;
 pub const EVENT_FOLLOWERS_MAX: usize = 64;
 /// How long a client that follows the news may take to read a batch; a slower one is cut off.
 pub const EVENT_READ_TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of compiled code in a directory that nodes share.
-pub const CODE_DIR_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Processor time that code may take to compile, unless the operator says otherwise.
 pub const COMPILE_CPU_TIME: Duration = Duration::from_secs(60);
 /// Seconds of processor time for that at most.

@@ -16,7 +16,8 @@ use netserv_model::policy::NodePolicy;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
-use netserv_repository::{Compiled, FetchLimits, IsOwn, Repository, Sources};
+use netserv_repository::limits::CODE_DIR_BYTES_MAX;
+use netserv_repository::{Compiled, FetchLimits, IsOwn, Repository, Sources, engine_name};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::net::UnixListener;
@@ -42,7 +43,7 @@ use crate::effects::workers::{self, WorkersParts};
 use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
 use crate::event::{Event, Wish, WorkerEvent};
 use crate::inbox::{SignalingWays, Ways, inbox};
-use crate::limits::{CODE_DIR_BYTES_MAX, EVENTS_MAX};
+use crate::limits::EVENTS_MAX;
 use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
@@ -152,13 +153,6 @@ fn media_files(config: &Config) -> Option<MediaFiles> {
     }
     let files = config.blocks.media.files();
     files.inspect_err(|missing| tracing::info!("not on this machine: media jobs: {missing}")).ok()
-}
-
-/// Compiled code is good for one build of the worker only: its size and time of change tell builds apart.
-fn engine_name(config: &Config) -> Result<String> {
-    let metadata = worker_path(config)?.metadata()?;
-    let changed = metadata.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Ok(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
 }
 
 fn worker_path(config: &Config) -> Result<PathBuf> {
@@ -308,7 +302,7 @@ fn start_modules(
         bytes: config.fetch.bytes_max,
         ..FetchLimits::default()
     };
-    let (flavours, engine) = (runtimes.flavours.clone(), engine_name(config)?);
+    let (flavours, engine) = (runtimes.flavours.clone(), engine_name(&worker_path(config)?)?);
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
     let compiled = match config.code_dir.as_os_str().is_empty() {
         true => None,

@@ -50,10 +50,8 @@ impl Controller {
             place.role = Role::Draining;
         }
         known.draining.insert(slot, draining);
-        let over = known.draining.len() > DRAINING_MAX;
-        let first = known.draining.iter().min_by_key(|(_, draining)| draining.until).map(|(slot, _)| *slot);
-        if let Some(first) = first.filter(|_| over) {
-            self.end_draining(&worker, first);
+        if known.draining.len() > DRAINING_MAX {
+            self.end_first_draining(&worker);
         }
     }
 
@@ -68,38 +66,44 @@ impl Controller {
     /// Ends what is left of the connections of such a module.
     pub(crate) fn end_draining(&mut self, worker: &WorkerId, slot: ModuleSlot) {
         let Some(draining) = self.worker(worker).and_then(|worker| worker.draining.remove(&slot)) else { return };
+        self.drop_draining(worker, slot, draining);
+        self.unload(worker, slot);
+        self.release_unused(&worker.user);
+    }
+
+    fn end_first_draining(&mut self, worker: &WorkerId) {
+        if let Some(first) = self.worker(worker).and_then(|known| known.first_draining()) {
+            self.end_draining(worker, first);
+        }
+    }
+
+    fn drop_draining(&mut self, worker: &WorkerId, slot: ModuleSlot, draining: Draining) {
         self.timers.cancel(&Timer::Drain(worker.clone(), slot));
         self.remove_rules(&(worker.user.clone(), draining.module.name), &draining.rules);
-        self.unload(worker, slot);
         self.free_place(worker, slot);
-        self.release_unused(&worker.user);
     }
 
     /// Has the connections of the module that went first end if a worker has no place for another one.
     pub(crate) fn make_room(&mut self, worker: &WorkerId) {
-        let Some(known) = self.worker(worker).filter(|known| known.places.len() >= MODULES_PER_CONTAINER_MAX) else {
-            return;
-        };
-        let first = known.draining.iter().min_by_key(|(_, draining)| draining.until).map(|(slot, _)| *slot);
-        if let Some(first) = first {
-            self.end_draining(worker, first);
+        if self.worker(worker).is_some_and(|known| known.places.len() >= MODULES_PER_CONTAINER_MAX) {
+            self.end_first_draining(worker);
         }
     }
 
     /// Ends what is left of the connections of all modules of this name that are gone. Returns whether there were any.
     pub(crate) fn end_all_draining(&mut self, key: &Key) -> bool {
-        let all = self.draining(|_, draining| draining.module.name == key.1);
-        let own: Vec<_> = all.into_iter().filter(|(worker, _)| worker.user == key.0).collect();
+        let own = self.draining_of(key);
         own.iter().for_each(|(worker, slot)| self.end_draining(worker, *slot));
         !own.is_empty()
     }
 
     /// Returns whether connections of a module of this name go on without it.
     pub(crate) fn drains(&self, key: &Key) -> bool {
-        let tenant = self.tenants.get(&key.0);
-        let mut draining =
-            tenant.into_iter().flat_map(|tenant| tenant.workers.values()).flat_map(|w| w.draining.values());
-        draining.any(|draining| draining.module.name == key.1)
+        !self.draining_of(key).is_empty()
+    }
+
+    fn draining_of(&self, key: &Key) -> Vec<(WorkerId, ModuleSlot)> {
+        self.draining(|worker, draining| worker.user == key.0 && draining.module.name == key.1)
     }
 
     /// Ends what the policy does not allow any more.
@@ -118,9 +122,7 @@ impl Controller {
     pub(crate) fn forget_draining(&mut self, worker: &WorkerId) {
         let Some(known) = self.worker(worker) else { return };
         for (slot, draining) in std::mem::take(&mut known.draining) {
-            self.timers.cancel(&Timer::Drain(worker.clone(), slot));
-            self.remove_rules(&(worker.user.clone(), draining.module.name), &draining.rules);
-            self.free_place(worker, slot);
+            self.drop_draining(worker, slot, draining);
         }
     }
 

@@ -166,22 +166,15 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
     // Else they say which connections it takes over.
     let sees_packets = active.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
     ModuleStatus {
-        user: user.clone(),
-        module: active.record.module.clone(),
-        digest: active.record.digest,
         flavour: active.record.flavour,
-        state: active.run.state(),
         lease_s: active.lease_end.since(now).as_secs(),
         filters: if sees_packets { active.record.filters.clone() } else { Vec::new() },
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
         intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
         chain: active.composition.as_ref().map(|composition| composition.parts.clone()).unwrap_or_default(),
-        addresses: Vec::new(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
-        packets: PacketCounts::default(),
-        server: None,
-        counters: BTreeMap::new(),
+        ..status_of(user, &active.record.module, active.record.digest, active.run.state())
     }
 }
 

@@ -334,6 +334,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Returns the place of the module that drains for longest.
+    pub(crate) fn first_draining(&self) -> Option<ModuleSlot> {
+        self.draining.iter().min_by_key(|(_, draining)| draining.until).map(|(slot, _)| *slot)
+    }
+
     /// Returns whether it runs or is being started.
     pub(crate) fn has_process(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Ready)

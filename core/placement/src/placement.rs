@@ -9,8 +9,8 @@ use netserv_model::{Instant, NodeId, SessionId};
 
 use crate::RuleId;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
-use crate::limits::{ASKED_MAX, BACKOFF_MIN, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, WAY_TIME};
-use crate::region::{Region, Stage};
+use crate::limits::{ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, WAY_TIME};
+use crate::region::{Region, Stage, wait_after};
 use crate::rule::Rule;
 
 /// Names a wish, by which it is answered.
@@ -362,12 +362,9 @@ impl Placement {
 
     fn not_deployed(&mut self, now: Instant, id: DeploymentId) {
         let Some(deployment) = self.deployments.get_mut(&id) else { return };
-        let wait = BACKOFF_MIN.saturating_mul(1 << deployment.failures.min(16));
-        let again = now + wait;
+        let again = now + wait_after(deployment.failures);
         if deployment.health == Health::New || again >= deployment.lease_until {
-            let served: Vec<(RuleId, IpNet)> = self.served_by(id);
-            self.forget(id);
-            return served.into_iter().for_each(|key| self.rest(now, key));
+            return self.forget(id).into_iter().for_each(|key| self.rest(now, key));
         }
         deployment.health = Health::Ailing;
         deployment.failures += 1;
@@ -407,28 +404,27 @@ impl Placement {
         self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
     }
 
-    fn forget(&mut self, id: DeploymentId) {
-        self.let_go(id);
+    /// Forgets a deployment, and returns the regions that it served.
+    fn forget(&mut self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
+        let served = self.let_go(id);
         if let Some(at) = self.next_look.remove(&id) {
             self.due.remove(&(at, Due::Deployment(id)));
         }
         if self.deployments.remove(&id).is_some() {
             self.changes.push_back(Change::Forget(id));
         }
+        served
     }
 
-    /// Has regions counted anew that a deployment served.
-    fn let_go(&mut self, id: DeploymentId) {
-        for key in self.served_by(id) {
-            if let Some(region) = self.regions.get_mut(&key) {
-                region.stage = Stage::Counting;
-            }
-        }
-    }
-
-    fn served_by(&self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
-        let own = self.regions.iter().filter(|(_, region)| matches!(region.stage, Stage::Served(by, _) if by == id));
-        own.map(|(key, _)| *key).collect()
+    /// Has regions counted anew that a deployment served, and returns them.
+    fn let_go(&mut self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
+        let served = |region: &Region| matches!(region.stage, Stage::Served(by, _) if by == id);
+        let own = self.regions.iter_mut().filter(|(_, region)| served(region));
+        own.map(|(key, region)| {
+            region.stage = Stage::Counting;
+            *key
+        })
+        .collect()
     }
 
     fn rest(&mut self, now: Instant, key: (RuleId, IpNet)) {

@@ -56,9 +56,13 @@ impl Region {
 
     /// Leaves the region alone for a while, the longer the more often it failed.
     pub(crate) fn rest(&mut self, now: Instant) {
-        let wait = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.stage = Stage::Resting(now + wait_after(self.failures));
         self.failures = self.failures.saturating_add(1);
-        self.stage = Stage::Resting(now + wait);
         self.count = 0;
     }
+}
+
+/// Returns how long to wait after a failure, before which there were so many in a row.
+pub(crate) fn wait_after(failures: u32) -> Duration {
+    BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX)
 }

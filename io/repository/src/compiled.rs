@@ -11,6 +11,16 @@ use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
+/// Returns what tells one build of a worker from another, by its size and time of change: code is good for one build only.
+///
+/// # Errors
+/// There is no such program.
+pub fn engine_name(worker: &Path) -> io::Result<String> {
+    let metadata = worker.metadata()?;
+    let changed = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
+}
+
 /// A directory of compiled code.
 #[derive(Debug)]
 pub struct Compiled {
@@ -54,9 +64,7 @@ impl Compiled {
     /// The file cannot be read.
     pub fn find(&self, wasm: &Path, engine: &str) -> io::Result<Option<PathBuf>> {
         let kept = self.path(wasm, engine)?;
-        // If its use cannot be noted, it goes earlier.
-        let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
-        Ok(kept.exists().then_some(kept))
+        Ok(use_now(&kept).then_some(kept))
     }
 
     /// Returns the code that `engine` makes of a file, which is made by `compile` if it is not there.
@@ -69,10 +77,11 @@ impl Compiled {
         engine: &str,
         compile: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
-        if let Some(kept) = self.find(wasm, engine)? {
-            return Ok(kept);
+        let wanted = self.path(wasm, engine)?;
+        if use_now(&wanted) {
+            return Ok(wanted);
         }
-        let (wanted, made) = (self.path(wasm, engine)?, self.directory.join(format!("{}.made", std::process::id())));
+        let made = self.directory.join(format!("{}.made", std::process::id()));
         let kept = compile(&made).and_then(|()| Ok(self.keep_as(&wanted, &made)?));
         let removed = fs::remove_file(&made);
         kept?;
@@ -119,7 +128,7 @@ impl Compiled {
             }
             // Another node may take it away meanwhile.
             if let Ok(metadata) = entry.metadata() {
-                files.push((metadata.modified()?, metadata.len(), entry.path()));
+                files.push((metadata.modified()?, metadata.len(), path));
             }
         }
         files.sort_by_key(|(used, _, _)| std::cmp::Reverse(*used));
@@ -135,6 +144,13 @@ impl Compiled {
         }
         Ok(())
     }
+}
+
+/// Returns whether there is such a file, which is then used now.
+fn use_now(kept: &Path) -> bool {
+    // If its use cannot be noted, it goes earlier.
+    let _ = File::open(kept).and_then(|file| file.set_modified(SystemTime::now()));
+    kept.exists()
 }
 
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {

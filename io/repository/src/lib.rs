@@ -18,7 +18,7 @@ pub mod registry;
 mod source;
 mod store;
 
-pub use compiled::Compiled;
+pub use compiled::{Compiled, engine_name};
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
 pub use source::{FetchLimits, IsOwn, Sources};

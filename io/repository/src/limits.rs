@@ -21,5 +21,7 @@ pub const JAR_MANIFEST_BYTES_MAX: usize = 256 * 1024;
 pub const URL_BYTES_MAX: usize = 2048;
 /// Redirects that one fetch follows.
 pub const REDIRECTS_MAX: u32 = 5;
+/// Bytes of compiled code in one directory.
+pub const CODE_DIR_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Bytes that stored packages take unless the operator says otherwise.
 pub const STORE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

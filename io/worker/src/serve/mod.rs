@@ -452,23 +452,28 @@ impl Worker {
     }
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
-        self.settle()?;
-        self.ports.remove(&slot);
-        self.end_server(slot)?;
-        if let Some(instances) = self.rounds.chain.remove(slot) {
-            self.stop(slot, instances);
-        }
-        self.kv.handle_timeout(Clock::System.instant());
-        self.deliver()
+        self.take_out(slot, Self::end_server)
     }
 
     /// Ends a module whose connections go on.
     fn drain(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        self.take_out(slot, |this, slot| {
+            if !this.servers.drain(slot)? {
+                this.control.send(&FromWorker::Drained { slot });
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends a module, whose server part is ended by `server`.
+    fn take_out(
+        &mut self,
+        slot: ModuleSlot,
+        server: impl FnOnce(&mut Self, ModuleSlot) -> Result<(), ServeError>,
+    ) -> Result<(), ServeError> {
         self.settle()?;
         self.ports.remove(&slot);
-        if !self.servers.drain(slot)? {
-            self.control.send(&FromWorker::Drained { slot });
-        }
+        server(self, slot)?;
         if let Some(instances) = self.rounds.chain.remove(slot) {
             self.stop(slot, instances);
         }

@@ -310,7 +310,8 @@ fn add(count: &AtomicU64, amount: u64) {
     count.fetch_add(amount, Ordering::Relaxed);
 }
 
-fn flow(transport: Transport, source: IpAddr, source_port: Option<u16>, remote: SocketAddr) -> Flow {
+/// Returns the flow of a connection, or of a datagram.
+pub(super) fn flow(transport: Transport, source: IpAddr, source_port: Option<u16>, remote: SocketAddr) -> Flow {
     Flow {
         protocol: transport.number(),
         source,

@@ -11,16 +11,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use netserv_model::effect::ModuleSlot;
-use netserv_model::{Filter, Flow, ModuleName};
+use netserv_model::{Filter, ModuleName};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::accepted::Accepted;
 use super::listeners::Handler;
+use super::module::{Transport, flow};
 use super::origin::Origin;
 use crate::limits;
-
-/// The number of TCP.
-const TCP: u8 = 6;
 
 /// The modules of a container that take connections over.
 #[derive(Default)]
@@ -54,14 +52,8 @@ impl Taker {
     }
 
     fn takes(&self, [client, server]: [SocketAddr; 2]) -> bool {
-        let flow = Flow {
-            protocol: TCP,
-            source: client.ip().to_canonical(),
-            destination: server.ip().to_canonical(),
-            source_port: Some(client.port()),
-            destination_port: Some(server.port()),
-            opens: true,
-        };
+        let server = SocketAddr::new(server.ip().to_canonical(), server.port());
+        let flow = flow(Transport::Tcp, client.ip().to_canonical(), Some(client.port()), server);
         self.filters.iter().any(|filter| filter.matches(&flow))
     }
 }

@@ -4,15 +4,16 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
 
-use netserv_repository::Compiled;
-
-/// Bytes that stay; what was used longest ago goes first.
-const BYTES_MAX: u64 = 1024 * 1024 * 1024;
+use netserv_repository::limits::CODE_DIR_BYTES_MAX;
+use netserv_repository::{Compiled, engine_name};
 
 /// Returns the directory, if the user has a place for such things: `netserv/code` in `XDG_CACHE_HOME` or `~/.cache`.
 pub fn path() -> Option<PathBuf> {
+    open().map(|(path, _)| path)
+}
+
+fn open() -> Option<(PathBuf, Compiled)> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?));
     let (above, cache) = match named {
@@ -25,17 +26,14 @@ pub fn path() -> Option<PathBuf> {
         return None;
     }
     let path = cache.join("netserv/code");
-    Compiled::open(&path, BYTES_MAX).is_ok().then_some(path)
+    let compiled = Compiled::open(&path, CODE_DIR_BYTES_MAX).ok()?;
+    Some((path, compiled))
 }
 
 /// Returns the file with what a worker makes of a component. Nothing without a place for it, or if it makes nothing: the worker
 /// says why when it is given the component itself.
 pub fn compiled(worker: &Path, component: &Path) -> Option<PathBuf> {
-    let compiled = Compiled::open(&path()?, BYTES_MAX).ok()?;
-    let metadata = worker.metadata().ok()?;
-    // Code is good for one build of the worker only.
-    let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let engine = format!("{:x}-{changed:x}", metadata.size());
+    let ((_, compiled), engine) = (open()?, engine_name(worker).ok()?);
     let compile = |out: &Path| -> std::io::Result<()> {
         let mut command = Command::new(worker);
         command.arg("compile").args([component, out]).stdin(Stdio::null()).stderr(Stdio::null());

@@ -101,14 +101,7 @@ impl HttpSite {
     /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].
     pub async fn stop(&self) {
         self.begin_to_end();
-        let begun = Instant::now();
-        let mut closed = self.stage.subscribe();
-        while self.open.load(Ordering::SeqCst) > 0 {
-            let until = begun + limits::STOP_TIME_MAX;
-            if tokio::time::timeout_at(until, closed.changed()).await.is_err() {
-                break;
-            }
-        }
+        let _ = timeout(limits::STOP_TIME_MAX, self.emptied()).await;
         self.stage.send_replace(Stage::Ended);
         self.version().service.end();
     }
@@ -116,19 +109,18 @@ impl HttpSite {
     /// Ends all connections as [`HttpSite::stop`] does, but for those that are handed on between their ends; waits for these.
     pub async fn drain(&self) {
         self.begin_to_end();
-        let mut closed = self.stage.subscribe();
-        let all = async {
-            while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() == Stage::Ending {
-                // The sender lives as long as the site.
-                let _ = closed.changed().await;
-            }
-        };
-        let mut all = std::pin::pin!(all);
-        if timeout(limits::STOP_TIME_MAX, &mut all).await.is_err() {
-            self.version().service.end();
-            all.await;
-        }
+        let _ = timeout(limits::STOP_TIME_MAX, self.emptied()).await;
         self.version().service.end();
+        self.emptied().await;
+    }
+
+    /// Waits until there are no connections, or those that there are were cut.
+    async fn emptied(&self) {
+        let mut closed = self.stage.subscribe();
+        while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() == Stage::Ending {
+            // The sender lives as long as the site.
+            let _ = closed.changed().await;
+        }
     }
 
     fn begin_to_end(&self) {

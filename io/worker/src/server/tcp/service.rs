@@ -187,16 +187,25 @@ impl TcpService {
     pub(in crate::server) async fn drain(&self) {
         let mut guest = self.enter_guest().await;
         // Who waits for the module gets nothing from it, and no connection comes after those below.
-        let ends = |stage: &mut Stage| std::mem::replace(stage, Stage::Draining.max(*stage)) < Stage::Draining;
-        self.stage.send_if_modified(ends);
+        self.advance(Stage::Draining);
         for (_, connection) in self.connections.all() {
             let is_relayed = connection.other(Side::Client).is_some() && connection.other(Side::Server).is_some();
             connection.advance(if is_relayed { table::Stage::Spliced } else { table::Stage::Closing });
         }
         drop(guest.take());
         drop(guest);
+        self.emptied(Stage::Draining).await;
+    }
+
+    /// Goes on toward the end; never back.
+    fn advance(&self, to: Stage) {
+        self.stage.send_if_modified(|stage| std::mem::replace(stage, to.max(*stage)) < to);
+    }
+
+    /// Waits until there are no connections, or the end has come further than `stage`.
+    async fn emptied(&self, stage: Stage) {
         let mut left = self.stage.subscribe();
-        while self.connections.count() > 0 && self.stage() == Stage::Draining {
+        while self.connections.count() > 0 && self.stage() == stage {
             // The sender is this service's own.
             let _ = left.changed().await;
         }
@@ -220,16 +229,9 @@ impl TcpService {
 
     /// Ends all connections, those under way after [`STOP_TIME_MAX`](limits::STOP_TIME_MAX) at the latest.
     pub async fn stop(&self) {
-        self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
-        let until = Instant::now() + limits::STOP_TIME_MAX;
-        let mut left = self.stage.subscribe();
-        while self.connections.count() > 0 && self.stage() == Stage::Ending {
-            if timeout_at(until, left.changed()).await.is_err() {
-                break;
-            }
-        }
-        self.stage.send_replace(Stage::Ended);
-        self.connections.abort_all();
+        self.advance(Stage::Ending);
+        let _ = timeout(limits::STOP_TIME_MAX, self.emptied(Stage::Ending)).await;
+        self.cut();
         // Connections that the next version has may last for hours, and need nothing of this one's instance.
         drop(self.enter_guest().await.take());
     }
