@@ -12,6 +12,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 
 	if (!parse_frame(&frame, context))
 		goto out;
+	count_destination(&frame, data, context);
 	is_message = is_signaling(&frame.flow);
 	if (!is_message && !is_wanted(&frame.flow))
 		goto out;

@@ -26,7 +26,7 @@ typedef long long s64;
 
 /* include/uapi/linux/bpf.h */
 enum map_type {
-	MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_ARRAY_OF_MAPS = 12, MAP_XSK = 17, MAP_DEVICES = 25
+	MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_PREFIXES = 11, MAP_ARRAY_OF_MAPS = 12, MAP_XSK = 17, MAP_DEVICES = 25
 };
 #define MAP_NO_PREALLOC 1
 #define MAP_MMAPABLE 1024
@@ -58,6 +58,8 @@ struct map_definition {
 #define OWN_ADDRESSES_MAX 4096
 /* io/dataplane/src/limits.rs has the same number. */
 #define SOCKETS_MAX 4096
+/* Prefixes whose packets are counted; io/dataplane/src/limits.rs has the same number. */
+#define COUNTED_PREFIXES_MAX 64
 /* core/model/src/limits.rs has the same number. */
 #define LANES_MAX 16
 /* Extension headers that are walked, as core/wire does. */
@@ -110,10 +112,28 @@ struct tuple_table {
 	u64 count;
 	/* Nothing is forwarded: something is in the way, or may be. */
 	u64 withheld;
-	u64 unused[6];
+	/* How many prefixes there are whose packets are counted. */
+	u64 counted_prefixes;
+	u64 unused[5];
 	/* The bits of `summary_bit` for all keys of `filters`. */
 	u64 summary[(1 << SUMMARY_BITS_LOG) / 64];
 	struct tuple tuples[TUPLES_MAX];
+};
+
+/* A prefix of destinations. The longest one that a packet's destination is in has the packet. */
+struct prefix {
+	/* Those of the version's word, and those of the address. */
+	u32 bits;
+	/* 4 or 6. */
+	u32 version;
+	union address address;
+};
+
+/* What came for the destinations of a prefix. */
+struct destination_count {
+	u64 packets;
+	/* Segments of TCP that ask for a connection. */
+	u64 syns;
 };
 
 /* A device, or a VLAN on it. */

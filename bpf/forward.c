@@ -193,6 +193,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 
 	if (!parse_frame(&frame, context))
 		goto out;
+	count_destination(&frame, data, context);
 	interface = find_interface(&frame, data);
 	if (!interface)
 		goto out;

@@ -19,10 +19,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use netserv_model::Filter;
 use netserv_model::api::DeviceInfo;
 use netserv_model::effect::FilterId;
 
+use crate::counted::Uncounted;
 use crate::signal::Passage;
 use crate::{Batch, DriverError};
 
@@ -172,6 +174,34 @@ pub trait FilterTable: Send + Sync {
     fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError>;
 }
 
+/// What came for the destinations of a prefix since the plane began to count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DestinationCount {
+    /// Packets, whatever becomes of them.
+    pub packets: u64,
+    /// Those that are the opening segments of TCP connections: SYN without ACK.
+    pub syns: u64,
+}
+
+/// Counters of packets by their destinations, kept by the plane as packets come in, before any filter and any ring.
+///
+/// A packet is counted once for each prefix that its destination is in. The plane counts nothing else, and a plane without
+/// prefixes spends nothing on it. Later fragments count as packets, never as opening segments.
+pub trait DestinationCounters: Send + Sync {
+    /// Counts packets for these prefixes from here on, each from zero, in place of those before. **Required.**
+    ///
+    /// # Errors
+    /// Refuses more than [`limits::COUNTED_PREFIXES_MAX`](crate::limits::COUNTED_PREFIXES_MAX); says why the plane did not take them.
+    /// Then nothing is counted.
+    fn count(&self, prefixes: &[IpNet]) -> Result<(), DriverError>;
+
+    /// Returns what came for each prefix, in the order in which they were given. **Required.**
+    ///
+    /// # Errors
+    /// The plane does not tell.
+    fn read(&self) -> Result<Vec<DestinationCount>, DriverError>;
+}
+
 /// A forwarding plane, used by one packet thread.
 pub trait Driver: Send {
     /// Returns the driver's name as it stands in configuration files. **Required.**
@@ -179,6 +209,12 @@ pub trait Driver: Send {
 
     /// Returns the driver's filters, for use by any thread, also after the driver is gone. **Required.**
     fn filters(&self) -> Arc<dyn FilterTable>;
+
+    /// Returns the plane's counters of packets by destination, for use by any thread, also after the driver is gone.
+    /// *Optional*; without it, nothing is counted. All lanes have the same.
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        Arc::new(Uncounted)
+    }
 
     /// Has the plane take signaling messages for others off its devices from now on, and returns the way by which they
     /// come; `None` where rules of the kernel's packet filter have to do it.
@@ -283,6 +319,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn filters(&self) -> Arc<dyn FilterTable> {
         (**self).filters()
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        (**self).destination_counters()
     }
 
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {

@@ -64,6 +64,9 @@ pub enum DriverError {
     /// There are as many filters as a node takes.
     #[error("{} filters are installed, which is the most that a node takes", crate::limits::FILTERS_MAX)]
     FiltersFull,
+    /// There are more prefixes of destinations to be counted than a plane counts.
+    #[error("packets to {0} prefixes are to be counted, at most {max} can be", max = crate::limits::COUNTED_PREFIXES_MAX)]
+    PrefixesFull(usize),
     /// The driver that the filters belong to is gone.
     #[error("the driver is closed")]
     Closed,

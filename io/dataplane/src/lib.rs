@@ -12,6 +12,7 @@
 pub mod afxdp;
 pub mod batch;
 pub mod choose;
+mod counted;
 mod destinations;
 pub mod driver;
 pub mod dummy;
@@ -29,7 +30,9 @@ pub mod wrap;
 
 pub use batch::{Batch, Packet};
 pub use choose::{DriverConfig, DriverKind, Probe, XdpForward};
-pub use driver::{Change, Counters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId};
+pub use driver::{
+    Change, Counters, DestinationCount, DestinationCounters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId,
+};
 pub use error::DriverError;
 
 /// Removes the rules that an instance left when it was killed, those for packets and those for signaling; returns how

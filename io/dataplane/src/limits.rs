@@ -50,6 +50,8 @@ pub const LEAVING_PATTERNS_MAX: usize = 16_384;
 pub const LEAVING_BATCH_PATTERNS: usize = 64;
 /// Forwarding decisions that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
 pub const FORWARDING_MAX: usize = 65_536;
+/// Prefixes of destinations whose packets a plane counts.
+pub const COUNTED_PREFIXES_MAX: usize = 64;
 /// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
 pub const QUEUES_MAX: usize = 64;
 /// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.

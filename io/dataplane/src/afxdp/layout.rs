@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use crate::limits;
 
 /// An address; IPv4 stands in the first word, and the rest is zero.
@@ -16,6 +18,8 @@ pub(super) const TUPLE_WORDS: usize = 7;
 pub(super) const COUNT_WORD: usize = 0;
 /// Where in `struct tuple_table` it says whether forwarding is withheld.
 pub(super) const WITHHELD_WORD: usize = 1;
+/// Where in `struct tuple_table` the number of prefixes is whose packets are counted.
+pub(super) const COUNTED_PREFIXES_WORD: usize = 2;
 pub(super) const SUMMARY_WORD: usize = 8;
 pub(super) const TUPLES_WORD: usize = SUMMARY_WORD + SUMMARY_BITS / 64;
 /// Words of `struct tuple_table`.
@@ -63,6 +67,19 @@ pub(super) fn address_bytes(address: IpAddr) -> AddressBytes {
         }
         IpAddr::V6(v6) => v6.octets(),
     }
+}
+
+/// Bytes of `struct prefix`.
+pub(super) const PREFIX_BYTES: usize = 24;
+
+/// Returns a key of `prefixes`.
+pub(super) fn prefix_key(prefix: &IpNet) -> [u8; PREFIX_BYTES] {
+    let version: u32 = if prefix.addr().is_ipv4() { 4 } else { 6 };
+    let mut bytes = [0; PREFIX_BYTES];
+    bytes[..4].copy_from_slice(&(u32::BITS + u32::from(prefix.prefix_len())).to_ne_bytes());
+    bytes[4..8].copy_from_slice(&version.to_ne_bytes());
+    bytes[8..].copy_from_slice(&address_bytes(prefix.network()));
+    bytes
 }
 
 /// `struct filter_key`: a value under a mask, or a mask.

@@ -12,6 +12,7 @@
 //!
 //! When the process ends in whatever way, the kernel takes the program off the devices and the TUN device away.
 
+mod counted;
 mod egress;
 mod features;
 mod forward;
@@ -55,7 +56,10 @@ use tun::Tun;
 
 use crate::XdpForward;
 use crate::signal::Passage;
-use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits, packet};
+use crate::{
+    Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId,
+    limits, packet,
+};
 
 /// A lane of the `afxdp` driver.
 pub struct Afxdp {
@@ -174,6 +178,10 @@ impl Driver for Afxdp {
 
     fn filters(&self) -> Arc<dyn FilterTable> {
         Arc::<table::Table>::clone(&self.lane.plane.table)
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        Arc::<counted::Counted>::clone(&self.lane.plane.counted)
     }
 
     fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {

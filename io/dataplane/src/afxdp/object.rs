@@ -159,8 +159,19 @@ mod tests {
     use crate::limits;
 
     const CLASSIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classify.o"));
-    const EXPECTED: [&str; 9] =
-        ["counters", "filters", "grace", "heart", "inner", "interfaces", "own", "sockets", "tuples"];
+    const EXPECTED: [&str; 11] = [
+        "counters",
+        "destination_counts",
+        "filters",
+        "grace",
+        "heart",
+        "inner",
+        "interfaces",
+        "own",
+        "prefixes",
+        "sockets",
+        "tuples",
+    ];
     const FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.o"));
 
     #[test]
@@ -169,6 +180,9 @@ mod tests {
         let names: Vec<&str> = object.maps.keys().map(String::as_str).collect();
         assert_eq!(names, EXPECTED);
         assert_eq!(usize::try_from(object.maps["sockets"].entries_max).unwrap(), limits::SOCKETS_MAX);
+        for map in ["prefixes", "destination_counts"] {
+            assert_eq!(usize::try_from(object.maps[map].entries_max).unwrap(), limits::COUNTED_PREFIXES_MAX);
+        }
         let with_targets = Object::parse(FORWARD).unwrap().maps;
         assert!(with_targets.contains_key("targets") && object.maps.keys().all(|name| with_targets.contains_key(name)));
         assert!(object.instructions.len().is_multiple_of(INSTRUCTION_BYTES) && !object.references.is_empty());

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::counted::Counted;
 use super::heart::Heart;
 use super::program::Program;
 use super::table::Table;
@@ -23,6 +24,7 @@ use crate::{DriverConfig, DriverError, limits};
 pub(super) struct Plane {
     pub config: DriverConfig,
     pub program: Arc<Program>,
+    pub counted: Arc<Counted>,
     pub table: Arc<Table>,
     pub heart: Heart,
     pub tun: Tun,
@@ -66,6 +68,7 @@ impl Plane {
             config: config.clone(),
             heart: Heart::new(program.heart()?, lanes, config.fail_open),
             table: Arc::new(Table::new(Arc::clone(&program))?),
+            counted: Arc::new(Counted::new(Arc::clone(&program))),
             program,
             tun,
             signaling: OnceLock::new(),

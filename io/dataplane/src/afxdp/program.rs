@@ -10,7 +10,7 @@ use super::layout;
 use super::object::{MapDefinition, Object};
 use super::sys::bpf::{self, AttachMode};
 use super::sys::memory::Words;
-use crate::DriverError;
+use crate::{DestinationCount, DriverError};
 
 /// A loaded program. It runs on the devices that it is attached to, each as long as its link is held.
 pub(super) struct Program {
@@ -137,6 +137,19 @@ impl Program {
         let found = bpf::lookup(descriptor, definition, &counter.to_ne_bytes(), &mut values);
         let (values, _) = values.as_chunks::<8>();
         if found.is_ok() { values.iter().map(|value| u64::from_ne_bytes(*value)).sum() } else { 0 }
+    }
+
+    /// Returns what the program counted for the prefix in a place, on all processors together.
+    pub fn destination_count(&self, place: u32) -> Result<DestinationCount, DriverError> {
+        let Map { descriptor, definition } = &self.maps["destination_counts"];
+        let copies = usize::try_from(bpf::possible_processors()).expect("32 bits fit in usize");
+        let mut values = vec![0; 16 * copies];
+        bpf::lookup(descriptor, definition, &place.to_ne_bytes(), &mut values)
+            .map_err(|error| DriverError::system("reading a map entry", error))?;
+        let sum = |values: &[[u8; 8]]| values.iter().map(|value| u64::from_ne_bytes(*value)).fold(0, u64::wrapping_add);
+        let (values, _) = values.as_chunks::<8>();
+        let (packets, syns): (Vec<_>, Vec<_>) = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+        Ok(DestinationCount { packets: sum(&packets), syns: sum(&syns) })
     }
 
     /// Runs the program some times on a frame as if it had come in; returns whether a socket would get it, or another

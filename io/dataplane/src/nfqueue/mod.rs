@@ -31,8 +31,11 @@ pub(crate) use window::Outcome;
 
 use crate::inject::Injector;
 use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
-use crate::rules::{self, Rules};
-use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits};
+use crate::rules::{self, Counted, Rules};
+use crate::{
+    Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId,
+    limits,
+};
 
 /// A lane of the `nfqueue` driver.
 pub struct Nfqueue {
@@ -40,17 +43,19 @@ pub struct Nfqueue {
     // queue of another lane that is dropped pass.
     guard: Option<RulesGuard>,
     rules: Arc<Rules>,
+    counted: Arc<Counted>,
     queue: QueuePair,
     injector: Injector,
     owed_max: usize,
     counters: Counters,
 }
 
-struct RulesGuard(Arc<Rules>);
+struct RulesGuard(Arc<Rules>, Arc<Counted>);
 
 impl Drop for RulesGuard {
     fn drop(&mut self) {
         self.0.close();
+        self.1.close();
     }
 }
 
@@ -82,13 +87,15 @@ impl Nfqueue {
         let (pairs, numbers) = QueuePair::open_row(queue, u16::try_from(lanes).expect("there are few lanes"))?;
         tracing::debug!(?numbers, instance = config.instance, "nfqueue driver is open");
         let rules = Arc::new(Rules::open(&config.instance, numbers, config.mark)?);
-        let mut guard = Some(RulesGuard(Arc::clone(&rules)));
+        let counted = Arc::new(Counted::open(&config.instance)?);
+        let mut guard = Some(RulesGuard(Arc::clone(&rules), Arc::clone(&counted)));
         // The kernel's queue also has those that are still to be received.
         let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
         let lane = |queue| {
             Ok(Nfqueue {
                 guard: guard.take(),
                 rules: Arc::clone(&rules),
+                counted: Arc::clone(&counted),
                 queue,
                 injector: Injector::open(config.mark)?,
                 owed_max,
@@ -145,6 +152,10 @@ impl Driver for Nfqueue {
 
     fn filters(&self) -> Arc<dyn FilterTable> {
         Arc::<Rules>::clone(&self.rules)
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        Arc::<Counted>::clone(&self.counted)
     }
 
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {

@@ -5,6 +5,7 @@
 //! itself are seen too. Everything goes through `iptables-restore --noflush`, which takes all lines or none. The two
 //! IP versions have tables of their own and are changed at the same time, by two processes.
 
+mod counted;
 pub(crate) mod foreign;
 mod netlink_tables;
 mod text;
@@ -18,6 +19,7 @@ use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::IpVersion;
 
+pub(crate) use counted::Counted;
 pub(crate) use text::{Purpose, QueueRow, instance_text};
 
 use crate::{Change, DriverError, FilterTable, filters};
@@ -204,6 +206,7 @@ impl FilterTable for Rules {
 /// # Errors
 /// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
 pub(crate) fn remove_leftovers(instance: &str) -> Result<usize, DriverError> {
+    counted::remove_leftovers(instance)?;
     let instance = instance_text(instance);
     Ok(remove(Purpose::Packets, &instance)? + remove(Purpose::Signaling, &instance)?)
 }

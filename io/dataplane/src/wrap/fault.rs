@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use netserv_model::api::DeviceInfo;
 
 use crate::signal::Passage;
-use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits};
+use crate::{
+    Batch, Change, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits,
+};
 
 /// Which trouble to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,6 +136,10 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
         self.inner.intercept()
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        self.inner.destination_counters()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

@@ -14,7 +14,10 @@ use netserv_model::api::DeviceInfo;
 
 use super::trace::Named;
 use crate::signal::Passage;
-use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
+use crate::{
+    Batch, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId,
+    limits,
+};
 
 /// A driver whose packets are written to a file.
 pub struct Pcap<D, W: Write> {
@@ -45,6 +48,10 @@ impl<D: Driver, W: Write + Send> Driver for Pcap<D, W> {
 
     fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
         self.inner.intercept()
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        self.inner.destination_counters()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

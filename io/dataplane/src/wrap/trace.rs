@@ -10,7 +10,10 @@ use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 
 use crate::signal::Passage;
-use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
+use crate::{
+    Batch, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId,
+    limits,
+};
 
 /// A driver whose packets are logged at `trace` level and kept in a [`TraceLog`].
 #[derive(Debug)]
@@ -117,6 +120,10 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
         self.inner.intercept()
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        self.inner.destination_counters()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

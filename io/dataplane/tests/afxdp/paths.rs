@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
-use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, PacketId};
+use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, Egress, Final, InterfaceId, PacketId, XdpForward};
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
 
 use crate::common::{Chain, address, contract, receive, test};
-use crate::{Flow, LANES, RECEIVER, ROUTER, SENDER, for_each_packet, idle, open, pass, snmp};
+use crate::{Flow, LANES, RECEIVER, ROUTER, SENDER, config, for_each_packet, idle, open, open_with, pass, snmp};
 
 #[test]
 fn a_packet_turned_around_reaches_its_sender() {
@@ -87,6 +87,17 @@ fn a_packet_whose_ttl_runs_out_here_is_answered_by_the_kernel() {
     flow.send(b"y");
     assert_eq!(pass(&mut driver, 1), 1);
     assert_eq!(flow.received().unwrap(), b"y", "it came with a TTL of 1");
+}
+
+#[test]
+fn packets_are_counted_by_destination() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    for xdp_forward in [XdpForward::Auto, XdpForward::Off] {
+        let config = DriverConfig { xdp_forward, ..config("counted") };
+        let mut driver = open_with(&config, &[]);
+        contract::packets_are_counted_by_destination(&chain, &mut driver);
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, PacketId};
+use ipnet::IpNet;
+use netserv_dataplane::limits::COUNTED_PREFIXES_MAX;
+use netserv_dataplane::{Batch, DestinationCount, Driver, DriverError, Egress, Final, PacketId};
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::{IpView, build, checksum};
 
@@ -270,4 +272,43 @@ pub fn streams_arrive_as_they_were_sent_and_their_checksums_are_complete(
     sending.join().unwrap();
     assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
     longest
+}
+
+/// Packets are counted by destination, whether a filter wants them or not, once for each prefix that they go to.
+pub fn packets_are_counted_by_destination(chain: &Chain, driver: &mut impl Driver) {
+    let counters = driver.destination_counters();
+    let prefix = |text: &str| text.parse::<IpNet>().unwrap();
+    for v6 in [false, true] {
+        let flow = Flow::new(chain, v6, 5061);
+        let host = IpNet::from(flow.to.ip());
+        let (around, elsewhere) =
+            if v6 { ("fd00:0:0:1::/64", "fd00:0:0:7::/64") } else { ("10.0.1.77/24", "10.0.7.0/24") };
+        let everywhere = if v6 { "::/0" } else { "0.0.0.0/0" };
+        let asked = [prefix(around), host, prefix(elsewhere), prefix(everywhere), host];
+        counters.count(&asked).unwrap();
+        assert_eq!(counters.read().unwrap(), vec![DestinationCount::default(); asked.len()]);
+        (0..10).for_each(|number| flow.send(&[number]));
+        (0..10).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
+        let ten = DestinationCount { packets: 10, syns: 0 };
+        let counted = counters.read().unwrap();
+        assert_eq!(counted[..3], [ten, ten, DestinationCount::default()]);
+        assert!(counted[3].packets >= 10 && counted[4] == ten, "{counted:?}");
+        let listener = {
+            let _entered = chain.enter(RECEIVER);
+            TcpListener::bind(SocketAddr::new(flow.to.ip(), 8080)).unwrap()
+        };
+        for _ in 0..3 {
+            let _entered = chain.enter(SENDER);
+            drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        }
+        let counted = counters.read().unwrap();
+        assert_eq!((counted[0].syns, counted[1].syns, counted[2].syns, counted[3].syns), (3, 3, 0, 3), "{counted:?}");
+        assert!(counted[1].packets >= 16, "{counted:?}");
+    }
+    let many = |count: usize| (0..count).map(|n| prefix(&format!("10.9.{n}.0/24"))).collect::<Vec<_>>();
+    assert!(matches!(counters.count(&many(COUNTED_PREFIXES_MAX + 1)), Err(DriverError::PrefixesFull(_))));
+    counters.count(&many(COUNTED_PREFIXES_MAX)).unwrap();
+    assert_eq!(counters.read().unwrap(), vec![DestinationCount::default(); COUNTED_PREFIXES_MAX]);
+    counters.count(&[]).unwrap();
+    assert_eq!(counters.read().unwrap(), []);
 }

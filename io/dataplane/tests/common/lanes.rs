@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::signal::Passage;
 use netserv_dataplane::{
-    Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId,
+    Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, InterfaceId,
+    PacketId,
 };
 use netserv_model::api::DeviceInfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -61,6 +62,10 @@ impl<D: InLanes> Driver for Lanes<D> {
 
     fn filters(&self) -> Arc<dyn FilterTable> {
         self.lanes[0].filters()
+    }
+
+    fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
+        self.lanes[0].destination_counters()
     }
 
     fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {

@@ -30,6 +30,29 @@ fn packets_can_be_dropped_and_rewritten_and_stay_in_order() {
 }
 
 #[test]
+fn packets_are_counted_by_destination() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("counted", &[]);
+    contract::packets_are_counted_by_destination(&chain, &mut driver);
+}
+
+/// What an instance that was killed left goes when it is opened again, and everything when it is closed.
+#[test]
+fn counters_of_destinations_go_with_the_driver() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let prefix = || "10.0.1.0/24".parse().unwrap();
+    let (first, second) = (open("counted", &[]), open("counted", &[]));
+    let (killed, counters) = (first.destination_counters(), second.destination_counters());
+    killed.count(&[prefix()]).unwrap();
+    counters.count(&[prefix()]).unwrap();
+    drop(second);
+    assert_eq!(counters.read().unwrap(), []);
+    assert!(killed.read().unwrap()[0].packets == 0 && counters.count(&[prefix()]).is_err());
+}
+
+#[test]
 fn a_packet_turned_around_reaches_its_sender() {
     let Some(chain) = Chain::new(3) else { return };
     chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.left.rp_filter=1"]);
