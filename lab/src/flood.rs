@@ -26,6 +26,9 @@ const ICMP: u8 = 1;
 const ICMP_PORT_UNREACHABLE: [u8; 8] = [3, 3, 0, 0, 0, 0, 0, 0];
 const ICMPV6: u8 = 58;
 const ICMPV6_PORT_UNREACHABLE: [u8; 8] = [1, 4, 0, 0, 0, 0, 0, 0];
+/// TCP, and the third word of a header of 20 bytes in which SYN alone is set, with a window of 64 kB (RFC 9293 §3.1).
+const TCP: u8 = 6;
+const TCP_SYN: u32 = 5 << 28 | 2 << 16 | 0xffff;
 /// What stands before a packet of each version on Ethernet.
 const ETHERTYPE_V4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_V6: [u8; 2] = [0x86, 0xdd];
@@ -44,6 +47,16 @@ pub enum Kind {
     },
     /// ICMP errors in the name of a flow's destination, that nobody listens to a Query of the node whose cookie is a guess.
     Refusals,
+    /// TCP segments that ask the flows' destination for connections, from made up senders of a network. Their checksums are wrong,
+    /// so that nobody answers.
+    Syns {
+        /// The network.
+        network: IpAddr,
+        /// Bits of its prefix.
+        bits: u32,
+        /// The port that they ask for.
+        port: u16,
+    },
 }
 
 /// Packets to a node at a rate.
@@ -94,6 +107,13 @@ impl Flood {
                     IpAddr::V6(_) => (ICMPV6, ICMPV6_PORT_UNREACHABLE),
                 };
                 build::ip(self.destination, self.to, protocol, TTL, &[&header[..], &quoted].concat())?
+            }
+            Kind::Syns { network, bits, port } => {
+                let source = within(network, bits, random);
+                let [source_port, sequence] = [random.random::<u16>().into(), random.random::<u32>()];
+                let ports = source_port << 16 | u32::from(port);
+                let words = [ports, sequence, 0, TCP_SYN, 0].map(u32::to_be_bytes);
+                build::ip(source, self.destination, TCP, TTL, words.as_flattened())?
             }
         };
         Ok(packet)

@@ -266,6 +266,7 @@ fn ask(lab: &Lab, version: usize) -> Option<Duration> {
 fn seen_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Queries { .. } => "netserv_gist_events_total{event=\"datagrams_received\"}",
+        Kind::Syns { .. } => unreachable!("signaling alone is flooded here"),
         Kind::Refusals => "netserv_gist_events_total{event=\"icmp_unmatched\"}",
     }
 }

@@ -12,7 +12,8 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{
-    ApiError, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, PacketSums, PlaneInfo, UsageReport, UserUsage,
+    ApiError, ConditionInfo, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, OperatorServiceInfo, PacketSums,
+    PlaneInfo, UsageReport, UserUsage,
 };
 use netserv_model::application::ApplicationInfo;
 use netserv_model::request::NodeLoad;
@@ -37,6 +38,15 @@ fn info() -> NodeInfo {
             router_alert: 65_503,
             name: "evil \u{1b}".into(),
             waiting: 2,
+        }],
+        services: vec![OperatorServiceInfo {
+            name: "flood".into(),
+            module: "example.org/a@1.0.0".parse().unwrap(),
+            ready: false,
+            wanted: true,
+            installed: false,
+            refused: Some("no \u{1b}".into()),
+            conditions: vec![ConditionInfo { when: "syns/s to 192.0.2.7/32 > 1000".into(), per_second: 1001 }],
         }],
     }
 }
@@ -68,6 +78,9 @@ started  2026-11-21T02:00:00Z
 load     0 modules in 0 containers, 0 packets seen, load 0.00, 0 B free
 packets  9 received, 3 unseen by a module, 2 bypassed, 1 lost
 nslp     32710 evil \\u{1b}, Router Alert 65503, 2 messages without a status
+service  flood, example.org/a@1.0.0, is to run
+when     syns/s to 192.0.2.7/32 > 1000: 1001
+refused  no \\u{1b}
 missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");

@@ -39,6 +39,7 @@ use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::{ApplicationCounts, Histogram};
 use crate::metrics::{self, Sources};
 use crate::newsfeed::NewsFeed;
+use crate::operator::Operator;
 use crate::record::Recording;
 use crate::signal::SignalIo;
 
@@ -103,6 +104,8 @@ pub struct Parts {
     pub recording: Option<Recording>,
     /// What the node says of itself.
     pub about: About,
+    /// The operator as a user of the node's own.
+    pub operator: Operator,
     /// The configuration file, to be read again on request.
     pub config_path: Option<PathBuf>,
     /// The configuration in force, for the API.
@@ -373,6 +376,7 @@ impl ControlLoop {
             devices: about.devices.clone(),
             planes: about.planes.clone(),
             applications: self.parts.node.applications(),
+            services: self.parts.operator.services(),
         };
         let (named, devices) = oneshot::channel();
         self.parts.packets.sender().send(PacketCommand::Devices(named.into()));
@@ -431,6 +435,7 @@ impl ControlLoop {
         let addresses = self.parts.signal.addresses();
         let mut policy = config.policy(&|interface| networks_of(addresses, interface))?;
         self.parts.about.runtimes.add_to(&mut policy);
+        self.parts.operator.add_to(&mut policy);
         Ok(policy)
     }
 

@@ -129,3 +129,19 @@ pub const TLS_HANDSHAKES_PER_PEER_MAX: usize = 8;
 pub const TLS_WARNING_INTERVAL: Duration = Duration::from_secs(5);
 /// Records that wait and are written in one transaction.
 pub const STORE_BATCH: usize = 64;
+/// How often conditions of the operator's services are looked at.
+pub const CONDITIONS_INTERVAL: Duration = Duration::from_millis(100);
+/// Looks of which the rate of a condition is made, the first and the last counted.
+pub const RATE_LOOKS: usize = 4;
+/// Services of the operator's.
+pub const SERVICES_MAX: usize = 16;
+/// Conditions of one service.
+pub const SERVICE_CONDITIONS_MAX: usize = 8;
+/// Seconds for which a service may stay after its conditions are over.
+pub const SERVICE_HOLD_S_MAX: u64 = 86_400;
+/// The lease of an operator's service, which is renewed after half of it; what the node's restart leaves behind ends by it.
+pub const SERVICE_LEASE: Duration = Duration::from_secs(120);
+/// How long a service that is refused waits until it is asked for again; twice as long each further time, up to the longest.
+pub const SERVICE_RETRY_FIRST: Duration = Duration::from_secs(1);
+/// The longest such wait.
+pub const SERVICE_RETRY_MAX: Duration = Duration::from_secs(60);

@@ -30,6 +30,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::api;
 use crate::applications;
 use crate::clock::Clock;
+use crate::conditions;
 use crate::config::domain::networks_of;
 use crate::config::{Config, Dataplane, Role, Signaling, engines};
 use crate::control_loop::{ControlLoop, Parts};
@@ -55,6 +56,7 @@ use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::metrics::gauges::ApplicationCounts;
 use crate::newsfeed::NewsFeed;
+use crate::operator::Operator;
 use crate::record::Recording;
 use crate::signal::{Ports, RouterAlert, SignalIo};
 use crate::tls::Tls;
@@ -186,7 +188,8 @@ async fn run_node(
     let reports = worker_events.clone();
     // The packet thread never waits: a report that finds no room is made again by the next look.
     let report = Arc::new(move |event: PacketEvent| reports.try_send(WorkerEvent::Packet(event)).is_ok());
-    let Plane { why, devices, planes, packets, filters, signaling } = Plane::start(&config, report)?;
+    let operator = Operator::new(&config)?;
+    let Plane { why, devices, planes, packets, filters, counters, signaling } = Plane::start(&config, report)?;
     let (routes, addresses) = routes::start(events.clone(), config.signaling.ingress.clone())?;
     let own_addresses = addresses.all().iter().map(|local| local.address).collect();
     let signal = start_signaling(&config, addresses, signaling, signaling_ways)?;
@@ -208,6 +211,7 @@ async fn run_node(
         }
         None => (None, None),
     };
+    let packages = modules.as_ref().map(|modules: &ModuleOwners| modules.packages.clone());
     let owners = Owners {
         filters: filters::start(filters, packets.sender())?,
         store: store::start(records, repository, &installed)?,
@@ -217,6 +221,7 @@ async fn run_node(
     let (effects, answers) = Effects::new(owners);
     let mut policy = config.policy(&|interface| networks_of(signal.addresses(), interface))?;
     runtimes.add_to(&mut policy);
+    operator.add_to(&mut policy);
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
     let header = header(&config, own_addresses, policy)?;
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
@@ -233,6 +238,7 @@ async fn run_node(
         application_counts: application_counts.clone(),
         recording,
         about: About { started, driver: why, runtimes, missing, devices, planes },
+        operator: operator.clone(),
         config_path: files.config,
         config: in_force,
         news: news.clone(),
@@ -242,6 +248,7 @@ async fn run_node(
     if let Some(listener) = application_listener {
         tokio::spawn(applications::serve(listener, events.clone(), application_counts));
     }
+    conditions::start(&operator, &config, counters, events.clone(), packages.as_ref())?;
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
     control.run(Stored { installed, usage, messages }, inbox, answers).await;

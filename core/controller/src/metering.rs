@@ -82,7 +82,10 @@ impl Controller {
     pub(crate) fn metered(&mut self, meters: Option<Meters>) {
         self.metering.reading = None;
         let goes_on = match meters {
-            Some(meters) => {
+            Some(mut meters) => {
+                if let Some(operator) = &self.policy.operator {
+                    meters.leave_out(operator);
+                }
                 let (goes_on, policy) = (meters.go_on(), &self.policy);
                 self.ledger.take(self.now, meters, &|user| policy.users.contains_key(user));
                 goes_on

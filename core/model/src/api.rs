@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ModuleRef;
 use crate::application::ApplicationInfo;
 use crate::notify::Notify;
 use crate::off_path::Off;
@@ -99,6 +100,38 @@ pub struct NodeInfo {
     /// Programs that are NSLPs on the node beside NetServ's own.
     #[serde(default)]
     pub applications: Vec<ApplicationInfo>,
+    /// The operator's services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<OperatorServiceInfo>,
+}
+
+/// A module that the node runs by itself while one of its conditions holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OperatorServiceInfo {
+    /// What the operator calls it.
+    pub name: String,
+    /// The module.
+    pub module: ModuleRef,
+    /// Whether its package is there, fetched and compiled.
+    pub ready: bool,
+    /// Whether it is to run: a condition holds, or did a while ago.
+    pub wanted: bool,
+    /// Whether the module is installed.
+    pub installed: bool,
+    /// Why it is not, if the node refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Its conditions.
+    pub conditions: Vec<ConditionInfo>,
+}
+
+/// A condition and its present value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConditionInfo {
+    /// The condition, as in the configuration.
+    pub when: String,
+    /// What comes in a second, over the last 300 milliseconds.
+    pub per_second: u64,
 }
 
 /// What nodes have that do not say it.

@@ -40,6 +40,9 @@ pub struct NodePolicy {
     /// Bytes on disk of the cache that one user's modules of one flavour share; 0 without the block.
     #[serde(default)]
     pub cache_bytes: u64,
+    /// The user as whom the operator's own services run: what it uses is charged to nobody.
+    #[serde(default)]
+    pub operator: Option<UserId>,
     /// Whom signaling believes, and what leaves the domain.
     #[serde(default)]
     pub domain: DomainPolicy,
@@ -59,6 +62,7 @@ impl NodePolicy {
             environments: Vec::new(),
             container_prefixes: Vec::new(),
             cache_bytes: 0,
+            operator: None,
             domain: DomainPolicy::default(),
         }
     }

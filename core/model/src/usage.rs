@@ -144,6 +144,14 @@ impl Meters {
         self.networks.retain(|meter| !meter.ended);
     }
 
+    /// Forgets what is a user's.
+    pub fn leave_out(&mut self, user: &UserId) {
+        self.modules.retain(|meter| meter.worker.user != *user);
+        self.workers.retain(|meter| meter.worker.user != *user);
+        self.networks.retain(|meter| meter.user != *user);
+        self.held.remove(user);
+    }
+
     /// Returns whether something goes on of which there will be more to read.
     pub fn go_on(&self) -> bool {
         self.modules.iter().any(|meter| !meter.ended)

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use netserv_model::UserId;
-use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, PacketSums, Reloaded};
+use netserv_model::api::{
+    ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PacketSums, Reloaded,
+};
 use netserv_model::application::ApplicationInfo;
 
 use crate::client::Client;
@@ -92,11 +94,31 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
             "nslp     {nslp_id}{name}, Router Alert {router_alert}, {waiting} messages without a status"
         ));
     }
+    info.services.iter().for_each(|service| write_service(service, output));
     for missing in &info.missing {
         let word = output.paint(Style::Warn, "missing");
         output.line(format!("{word}  {}", one_line(missing)));
     }
     Ok(Exit::Done)
+}
+
+fn write_service(service: &OperatorServiceInfo, output: &mut Output) {
+    let OperatorServiceInfo { name, module, ready, wanted, installed, refused, conditions } = service;
+    let state = match (wanted, installed) {
+        (true, true) => "runs",
+        (true, false) => "is to run",
+        (false, true) => "is to stop",
+        (false, false) if *ready => "waits",
+        (false, false) => "waits, its package is not ready",
+    };
+    output.line(format!("service  {}, {module}, {state}", one_line(name)));
+    for ConditionInfo { when, per_second } in conditions {
+        output.line(format!("when     {}: {per_second}", one_line(when)));
+    }
+    if let Some(refused) = refused {
+        let word = output.paint(Style::Warn, "refused");
+        output.line(format!("{word}  {}", one_line(refused)));
+    }
 }
 
 async fn list(client: &Client, output: &mut Output) -> Result<Exit, Failure> {

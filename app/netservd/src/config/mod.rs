@@ -10,6 +10,7 @@ pub mod media;
 pub mod reload;
 mod role;
 mod sections;
+pub mod services;
 pub mod tls;
 mod users;
 
@@ -32,6 +33,7 @@ use about::About;
 use blocks::Blocks;
 pub use role::Role;
 pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
+use services::Service;
 pub use users::User;
 
 /// What the tables look like that may be there more than once, as comments after the defaults; uncommented they are valid.
@@ -48,6 +50,18 @@ const EXAMPLES: &str = "
 # connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
 # network = { packets-per-second = 200000, bits-per-second = 1000000000 }   # of its containers, each way
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
+
+# One table for each module that the node runs by itself while one of its conditions holds:
+# [[service]]
+# name = \"syn flood\"
+# module = \"example.org/syn-guard@1.0.0\"
+# url = \"https://example.org/syn-guard.nsm\"
+# digest = \"sha256:0000000000000000000000000000000000000000000000000000000000000000\"
+# signer = \"ed25519:0000000000000000000000000000000000000000000000000000000000000000\"   # who signed the package
+# filters = [\"tcp syn dst 192.0.2.7\"]
+# properties = { limit = \"100\" }
+# when = [\"syns/s to 192.0.2.7 > 1000\", \"packets/s to 2001:db8:1::/48 > 200000\"]   # one of them is enough
+# hold-s = 30   # it stops after so long at half of its bounds or below
 
 # Who is next to this node and inside of the operator's domain; the first that fits counts, all others are outside:
 # [[signaling.domain.neighbour]]
@@ -96,6 +110,9 @@ pub struct Config {
     pub network: Network,
     /// What modules may use beside their own code.
     pub blocks: Blocks,
+    /// What the node runs by itself, and when.
+    #[serde(rename = "service", skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// Who may do what.
     #[serde(rename = "user", skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
@@ -119,6 +136,7 @@ impl Default for Config {
             fetch: Fetch::default(),
             network: Network::default(),
             blocks: Blocks::default(),
+            services: Vec::new(),
             users: Vec::new(),
         }
     }
@@ -242,6 +260,7 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         self.check_network()?;
+        services::check(&self.services, &self.users, self.role == Role::Node)?;
         self.about.info(&self.node).check().map_err(|error| anyhow!("about: {error}"))?;
         self.blocks.check()?;
         self.policy(&|_| Vec::new())?;

@@ -4,12 +4,14 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NetworkRate, UserPolicy};
 use netserv_model::{Filter, PortRange, PublicKey, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::limits::SERVICES_MAX;
 
 /// One user and what it may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +69,28 @@ impl User {
             network: self.network,
             addresses: self.addresses.clone(),
         })
+    }
+}
+
+impl User {
+    /// Returns what the node's own services may do: see every packet, without a network.
+    pub fn operator(name: UserId, keys: Vec<PublicKey>) -> UserPolicy {
+        let everywhere = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+        let services = u32::try_from(SERVICES_MAX).expect("there are few services");
+        let user = User {
+            name,
+            keys,
+            prefixes: everywhere.to_vec(),
+            ports: Vec::new(),
+            modules_max: services,
+            module_limits: module_ceiling(),
+            container: ContainerLimits::default(),
+            listen: Vec::new(),
+            connect: Vec::new(),
+            network: NetworkRate::default(),
+            addresses: Vec::new(),
+        };
+        user.policy().expect("it names no ports")
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness};
 use netserv_dataplane::signal::Passage;
 use netserv_dataplane::wrap::Pcap;
-use netserv_dataplane::{Driver, FilterTable, XdpForward};
+use netserv_dataplane::{DestinationCounters, Driver, FilterTable, XdpForward};
 use netserv_model::api::{DeviceInfo, PlaneInfo};
 use netserv_packet_loop::Report;
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
@@ -30,6 +30,8 @@ pub struct Plane {
     pub packets: PacketThread,
     /// Its filters.
     pub filters: Arc<dyn FilterTable>,
+    /// Its counters of packets by destination.
+    pub counters: Arc<dyn DestinationCounters>,
     /// The way of signaling messages for others, if the plane takes them off itself.
     pub signaling: Option<Passage>,
 }
@@ -49,7 +51,7 @@ impl Plane {
         let lanes = kind.open_lanes(&driver_config, lanes(config)).with_context(|| format!("driver {kind}"))?;
         let mut lanes = if kind == DriverKind::Dummy { lanes } else { captured(config, lanes)? };
         let first = lanes.first_mut().context("a driver has a lane")?;
-        let (filters, devices) = (first.filters(), first.devices());
+        let (filters, counters, devices) = (first.filters(), first.destination_counters(), first.devices());
         let signaling = if config.intercepts() { first.intercept()? } else { None };
         let (cores, real_time) = (config.dataplane.cores.clone(), config.dataplane.real_time);
         let thread = PacketThreadConfig { cores, busy_poll: busy_poll(config), real_time };
@@ -63,6 +65,7 @@ impl Plane {
             planes: survey.into_iter().map(describe).collect(),
             packets,
             filters,
+            counters,
             signaling,
         })
     }
