@@ -51,6 +51,27 @@ fn clips_are_converted(test: &str, flavour: Flavour) {
     let told = post("/probe", &converted);
     assert!(told.contains("matroska,webm") && told.contains("video vp8 160x90"), "{told}");
 
+    let ladder = net.lab.dir().join("ladder.ts");
+    let url = format!("http://{}/ladder?widths=160,80&start-ms=500&grey=1", host_port(address, 80));
+    let output = ladder.display().to_string();
+    let out = net.curl("receiver", &["-m", "20", "-f", "--data-binary", &data, "-o", &output, "-D", "-", &url]);
+    let told = String::from_utf8_lossy(&out.stdout).into_owned();
+    let numbers = |name: &str| -> Vec<usize> {
+        let line = told.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(str::to_owned));
+        let line = line.unwrap_or_else(|| panic!("{told}"));
+        line.trim().split(',').map(|number| number.parse().unwrap()).collect()
+    };
+    if flavour == Flavour::Wasm {
+        assert_eq!(numbers("segments:"), [1, 1], "half a second of either: {told}");
+    }
+    let (lengths, both) = (numbers("lengths:"), std::fs::read(&ladder).unwrap());
+    assert_eq!(lengths.iter().sum::<usize>(), both.len());
+    for (part, size) in [(&both[..lengths[0]], "160x90"), (&both[lengths[0]..], "80x46")] {
+        std::fs::write(&ladder, part).unwrap();
+        let told = post("/probe", &ladder);
+        assert!(told.contains(&format!("video h264 {size}")), "{told}");
+    }
+
     // What is no clip is said to be none, and the module goes on.
     let nonsense = net.lab.dir().join("nonsense");
     std::fs::write(&nonsense, "#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n").unwrap();

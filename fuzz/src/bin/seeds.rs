@@ -13,7 +13,8 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, ToWorker};
 use netserv_wire::container::media::{
-    Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaSettings, MediaSource, MediaTask,
+    Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaPart, MediaSegments, MediaSettings, MediaSource,
+    MediaTask,
 };
 use netserv_wire::gist::{
     AdditionalInfo, Cookie, ErrorCode, ErrorObject, LooseEnd, Message, MessageType, Mri, NatTraversal, Nli,
@@ -424,8 +425,11 @@ fn texts() -> Seeds {
 
 fn media_task() -> FromWorker {
     let overlay = MediaOverlay { layer: MediaLayer::Text("hello".to_owned()), corner: Corner::TopRight };
-    let settings = MediaSettings { width: 320, overlay: Some(overlay), ..MediaSettings::new(MediaFormat::Webm) };
-    let task = MediaTask::Transcode { source: MediaSource::Any, settings };
+    let large = MediaSettings { overlay: Some(overlay), ..MediaSettings::new(MediaFormat::Webm) };
+    let segments = MediaSegments::Every(2_000);
+    let small = MediaSettings { width: 320, grey: true, segments, ..MediaSettings::new(MediaFormat::Mpegts) };
+    let part = MediaPart { start_ms: 500, ..MediaPart::default() };
+    let task = MediaTask::Transcode { source: MediaSource::Any, part, outputs: vec![large, small] };
     FromWorker::Media { slot: ModuleSlot(1), job: 7, task }
 }
 

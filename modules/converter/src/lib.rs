@@ -3,11 +3,15 @@
 //!
 //! `POST /probe` tells what the body holds. `POST /convert/FORMAT?width=320&text=hello` answers with the body in another
 //! format (`webm`, `mp4`, `mpegts`, `mp3`, `wav`, `jpeg` or `png`), scaled and with a text over it if the query says so.
+//! `POST /ladder?widths=320,160` answers with the body as MPEG-TS in several widths, one behind the other, all from one
+//! decoding ([`ladder`]).
+
+mod ladder;
 
 use netserv_server_sdk::http::{BodyError, HttpModule, Request, Response};
 use netserv_server_sdk::http_module;
 use netserv_server_sdk::media::{self, AudioCodec, Corner, Error, Format, Job, Overlay, Settings, Source, VideoCodec};
-use netserv_server_sdk::wasi::io::poll::poll;
+use netserv_server_sdk::wasi::io::poll::{Pollable, poll};
 use netserv_server_sdk::wasi::io::streams::{InputStream, OutputStream, StreamError};
 
 const INPUT_BYTES_MAX: usize = 8 << 20;
@@ -27,6 +31,7 @@ impl HttpModule for Converter {
                 Ok(response) => response.with("content-type", content_type),
                 Err(error) => failed(&error),
             },
+            None if path == "/ladder" => ladder::answer(query, body).unwrap_or_else(|error| failed(&error)),
             None if path == "/probe" => media::probe(Source::Any, &body).map_or_else(|error| failed(&error), described),
             None => Response::text(404, "no such format\n"),
         }
@@ -58,7 +63,7 @@ fn described(found: media::Description) -> Response {
 }
 
 fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error> {
-    let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let value = |name: &str| value(query, name);
     let text = value("text").map(|text| (Overlay::Text(text.replace('+', " ")), Corner::BottomLeft));
     let job = media::transcode(&Settings {
         source: Source::Any,
@@ -72,7 +77,7 @@ fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error
         duration_ms: 0,
         overlay: text,
     })?;
-    let mut pump = Pump { input: Some(job.input()?), output: job.output()?, body, written: 0 };
+    let mut pump = Pump { input: Input::new(job.input()?, body), output: job.output()? };
     // Until there is output, it can still be said that there is none.
     let first = pump.next();
     let Some(first) = first else { return Err(Job::finish(job).err().unwrap_or(Error::Failed("no output".into()))) };
@@ -88,45 +93,63 @@ fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error
     }))
 }
 
+fn value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
 /// Writes input as there is room, and reads output as there is some.
 struct Pump {
-    input: Option<OutputStream>,
+    input: Input,
     output: InputStream,
-    body: Vec<u8>,
-    written: usize,
 }
 
 impl Pump {
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            self.write();
+            self.input.write();
             match self.output.read(PIECE) {
                 Ok(bytes) if bytes.is_empty() => {}
                 Ok(bytes) => return Some(bytes),
                 Err(StreamError::Closed | StreamError::LastOperationFailed(_)) => return None,
             }
-            let output = self.output.subscribe();
-            match &self.input {
-                Some(input) => drop(poll(&[&output, &input.subscribe()])),
-                None => output.block(),
-            }
+            self.input.wait(&[&self.output]);
         }
+    }
+}
+
+/// A clip on its way to a job.
+struct Input {
+    stream: Option<OutputStream>,
+    body: Vec<u8>,
+    written: usize,
+}
+
+impl Input {
+    fn new(stream: OutputStream, body: Vec<u8>) -> Input {
+        Input { stream: Some(stream), body, written: 0 }
     }
 
     /// Dropping the stream is the input's end; ffmpeg may have enough before.
     fn write(&mut self) {
-        while let Some(input) = &self.input {
-            let Ok(room) = input.check_write() else { return self.input = None };
+        while let Some(stream) = &self.stream {
+            let Ok(room) = stream.check_write() else { return self.stream = None };
             let rest = &self.body[self.written..];
             let piece = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-            if rest.is_empty() || (!piece.is_empty() && input.write(piece).is_err()) {
-                return self.input = None;
+            if rest.is_empty() || (!piece.is_empty() && stream.write(piece).is_err()) {
+                return self.stream = None;
             }
             if piece.is_empty() {
                 return;
             }
             self.written += piece.len();
         }
+    }
+
+    /// Waits for room, or for one of the outputs.
+    fn wait(&self, outputs: &[&InputStream]) {
+        let waiting: Vec<Pollable> = outputs.iter().map(|output| output.subscribe()).collect();
+        let room = self.stream.as_ref().map(OutputStream::subscribe);
+        poll(&waiting.iter().chain(&room).collect::<Vec<_>>());
     }
 }
 

@@ -36,6 +36,7 @@
 pub mod bindings;
 pub mod channel;
 pub mod http;
+pub mod mpegts;
 pub mod resident;
 pub mod tcp;
 pub mod udp;
@@ -51,8 +52,8 @@ pub mod control {
 #[doc(inline)]
 pub use bindings::imports::netserv::{
     compress::codec as compress, connection::flow as connection, crypto::crypto, hash::digest as hash, kv::store as kv,
-    log::log, media::media, messages::exchange as messages, metrics::counters, node::info as node,
-    properties::properties, search::search, sip::parser as sip,
+    log::log, media1_0_0::media, media1_1_0::jobs, messages::exchange as messages, metrics::counters,
+    node::info as node, properties::properties, search::search, sip::parser as sip,
 };
 #[doc(inline)]
 pub use bindings::imports::{netserv::cache1_1_0::entries as cache, wasi};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use netserv_container::{MediaFiles, MediaLimits};
 use netserv_model::policy::ContainerLimits;
+use netserv_wire::container::media::MediaLive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,23 @@ pub struct MediaBlock {
     pub input_bytes: u64,
     /// Processor time of one job, in thousandths of a processor.
     pub cpu_permille: u32,
+    /// Jobs at a time whose input comes as it happens, beside the others; 0 for none.
+    pub live_jobs: u32,
+    /// Such jobs at a time of one user.
+    pub live_jobs_per_user: u32,
+    /// Seconds that such a job may take.
+    pub live_time_s: u64,
+    /// The most processor time of such a job, in thousandths of a processor.
+    pub live_cpu_permille: u32,
+}
+
+/// How many jobs of a kind there may be at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaShares {
+    /// On the node.
+    pub jobs: u32,
+    /// Of one user.
+    pub per_user: u32,
 }
 
 impl Default for MediaBlock {
@@ -43,6 +61,10 @@ impl Default for MediaBlock {
             memory_bytes,
             input_bytes: disk_bytes,
             cpu_permille,
+            live_jobs: 2,
+            live_jobs_per_user: 1,
+            live_time_s: 43_200,
+            live_cpu_permille: 500,
         }
     }
 }
@@ -72,10 +94,28 @@ impl MediaBlock {
         Ok(MediaFiles { ffmpeg, ffprobe, font })
     }
 
-    /// Returns what one job may use.
-    pub fn limits(&self) -> MediaLimits {
+    /// Returns how many jobs there may be at a time, of those whose input comes as it happens or of the others.
+    pub fn shares(&self, is_live: bool) -> MediaShares {
+        match is_live {
+            true => MediaShares { jobs: self.live_jobs, per_user: self.live_jobs_per_user },
+            false => MediaShares { jobs: self.jobs, per_user: self.jobs_per_user },
+        }
+    }
+
+    /// Returns how many seconds a job may take.
+    pub fn seconds(&self, is_live: bool) -> u64 {
+        if is_live { self.live_time_s } else { self.time_s }
+    }
+
+    /// Returns what one job may use. A live one gets the processor time that it asks for, up to the most.
+    pub fn limits(&self, live: Option<MediaLive>) -> MediaLimits {
         let pids = MediaLimits::default().container.pids;
-        let (memory_bytes, cpu_permille, disk_bytes) = (self.memory_bytes, self.cpu_permille, self.input_bytes);
+        let (memory_bytes, disk_bytes) = (self.memory_bytes, self.input_bytes);
+        let cpu_permille = match live {
+            None => self.cpu_permille,
+            Some(MediaLive { cpu_permille: 0, .. }) => self.live_cpu_permille,
+            Some(MediaLive { cpu_permille, .. }) => cpu_permille.min(self.live_cpu_permille),
+        };
         MediaLimits { container: ContainerLimits { memory_bytes, cpu_permille, pids, disk_bytes } }
     }
 
@@ -95,6 +135,11 @@ impl MediaBlock {
             "blocks.media.input-bytes must be half of blocks.media.memory-bytes at most, of which it is a part"
         );
         ensure!(self.cpu_permille >= 10, "blocks.media.cpu-permille must be 10 or more");
+        ensure!(self.live_jobs <= 256, "blocks.media.live-jobs is {}, but must be 0 to 256", self.live_jobs);
+        ensure!(self.live_jobs_per_user > 0, "blocks.media.live-jobs-per-user must not be 0");
+        let live_s = self.live_time_s;
+        ensure!((1..=604_800).contains(&live_s), "blocks.media.live-time-s is {live_s}, but must be 1 to 604800");
+        ensure!(self.live_cpu_permille >= 10, "blocks.media.live-cpu-permille must be 10 or more");
         Ok(())
     }
 }
@@ -123,9 +168,22 @@ mod tests {
             (|block| block.memory_bytes = 1, "memory-bytes"),
             (|block| block.input_bytes = u64::MAX, "input-bytes"),
             (|block| block.cpu_permille = 0, "cpu-permille"),
+            (|block| block.live_jobs = 257, "live-jobs"),
+            (|block| block.live_jobs_per_user = 0, "live-jobs-per-user"),
+            (|block| block.live_time_s = 0, "live-time-s"),
+            (|block| block.live_cpu_permille = 9, "live-cpu-permille"),
         ] {
             let error = block(change).check().unwrap_err().to_string();
             assert!(error.contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn a_live_job_gets_what_it_asks_for_up_to_the_most() {
+        let block = MediaBlock { live_cpu_permille: 400, ..MediaBlock::default() };
+        let asked =
+            |cpu_permille| block.limits(Some(MediaLive { cpu_permille, keep_times: false })).container.cpu_permille;
+        assert_eq!([asked(0), asked(10), asked(400), asked(401)], [400, 10, 400, 400]);
+        assert_eq!(block.limits(None).container.cpu_permille, block.cpu_permille);
     }
 }

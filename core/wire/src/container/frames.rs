@@ -91,8 +91,8 @@ pub enum ToWorker {
         /// Connections that they may take.
         listen: Vec<Filter>,
     },
-    /// A media job runs. The datagram's descriptors are where its input is written to, where its output is read from, and
-    /// where the picture is written to if its task has one. Answers [`FromWorker::Media`]; [`ToWorker::MediaEnded`] follows.
+    /// A media job runs. The datagram's descriptors are where its input is written to, where each of its outputs is read
+    /// from, and where the picture is written to if its task has one. Answers [`FromWorker::Media`]; [`ToWorker::MediaEnded`] follows.
     MediaStarted {
         /// Which job.
         job: u64,

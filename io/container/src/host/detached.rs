@@ -123,7 +123,7 @@ impl MediaJob {
         let no_process = exit.try_clone().map_err(prepare)?;
         let pipe = || rustix::pipe::pipe().map_err(|error| prepare(error.into()));
         let ((_, input), (output, _)) = (pipe()?, pipe()?);
-        let ends = MediaEnds { input, output, picture: None };
+        let ends = MediaEnds { input, outputs: vec![output], picture: None };
         Ok((MediaJob { process: Process::new(0, no_process, exit), ends }, DetachedJob { exit: their_exit.into() }))
     }
 }

@@ -32,8 +32,8 @@ pub struct MediaJob {
 pub struct MediaEnds {
     /// Where the input is written to.
     pub input: OwnedFd,
-    /// Where the output is read from.
-    pub output: OwnedFd,
+    /// Where the outputs are read from, in their order.
+    pub outputs: Vec<OwnedFd>,
     /// Where the picture is written to that is laid over pictures.
     pub picture: Option<OwnedFd>,
 }
@@ -41,7 +41,7 @@ pub struct MediaEnds {
 impl MediaEnds {
     /// Returns them in the order in which a worker gets them.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        [&self.input, &self.output].into_iter().chain(&self.picture).map(|fd| fd.as_fd()).collect()
+        std::iter::once(&self.input).chain(&self.outputs).chain(&self.picture).map(|fd| fd.as_fd()).collect()
     }
 }
 
@@ -58,14 +58,16 @@ impl Launcher {
             let made = pipe_with(PipeFlags::CLOEXEC);
             made.map_err(|error| ContainerError::Prepare { step: "make a pipe", source: error.into() })
         };
-        let ((their_input, input), (output, their_output)) = (pipe()?, pipe()?);
+        let (their_input, input) = pipe()?;
+        let pipes = (0..task.outputs()).map(|_| pipe()).collect::<Result<Vec<_>, _>>()?;
+        let (outputs, their_outputs): (Vec<OwnedFd>, Vec<OwnedFd>) = pipes.into_iter().unzip();
         let (their_picture, picture) = if task.has_picture() { Some(pipe()?) } else { None }.unzip();
         let (exit, their_exit) = exit_pipe()?;
-        let fds = [&their_exit, &their_input, &their_output].into_iter().chain(&their_picture);
+        let fds = [&their_exit, &their_input].into_iter().chain(&their_outputs).chain(&their_picture);
         let fds: Vec<BorrowedFd<'_>> = fds.map(|fd| fd.as_fd()).collect();
         let request = Request::Media(MediaOrder { task: task.clone(), limits: limits.container });
         let (pid, pidfd) = self.start_alone(&request, &fds)?;
-        Ok(MediaJob { process: Process::new(pid, pidfd, exit), ends: MediaEnds { input, output, picture } })
+        Ok(MediaJob { process: Process::new(pid, pidfd, exit), ends: MediaEnds { input, outputs, picture } })
     }
 }
 

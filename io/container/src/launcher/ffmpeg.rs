@@ -9,7 +9,8 @@
 //! sandbox's `/data`, which is bounded.
 
 use netserv_wire::container::media::{
-    AudioCodec, Corner, MediaFormat, MediaLayer, MediaSettings, MediaSource, MediaTask, VideoCodec,
+    AudioCodec, Corner, MediaFormat, MediaLayer, MediaLive, MediaPart, MediaSegments, MediaSettings, MediaSource,
+    MediaTask, VideoCodec,
 };
 
 use crate::limits::{MEDIA_PIXELS_MAX, MEDIA_STREAMS_MAX};
@@ -18,8 +19,12 @@ use crate::sandbox::rootfs::media::Program;
 
 /// The text that is laid over pictures, in `/data`, the directory that ffmpeg runs in.
 pub(super) const TEXT: &str = "text";
+/// The descriptor of the first output.
+const OUTPUT_FD: i32 = 1;
 /// The descriptor of the picture that is laid over pictures.
-pub(super) const PICTURE_FD: i32 = 3;
+const PICTURE_FD: i32 = 3;
+/// The descriptor of the second output, behind which those of further ones are.
+const SECOND_OUTPUT_FD: i32 = 4;
 
 /// Returns which program does a task.
 pub(super) fn program(task: &MediaTask) -> Program {
@@ -27,6 +32,16 @@ pub(super) fn program(task: &MediaTask) -> Program {
         MediaTask::Probe { .. } => Program::Ffprobe,
         MediaTask::Transcode { .. } => Program::Ffmpeg,
     }
+}
+
+/// Returns the numbers of the descriptors of a task: the input, the first output, the others, and the picture.
+pub(super) fn numbers(task: &MediaTask) -> Vec<i32> {
+    let picture = task.has_picture().then_some(PICTURE_FD);
+    std::iter::once(0).chain(output_numbers().take(task.outputs())).chain(picture).collect()
+}
+
+fn output_numbers() -> impl Iterator<Item = i32> {
+    std::iter::once(OUTPUT_FD).chain(SECOND_OUTPUT_FD..)
 }
 
 /// What a command line depends on beside its task.
@@ -45,17 +60,21 @@ pub(super) fn arguments(task: &MediaTask, means: Means) -> Vec<String> {
     line.option("-max_alloc", &means.allocation_bytes);
     match task {
         MediaTask::Probe { source } => {
-            line.input(*source, means.threads);
+            line.input(*source, means.threads, false);
             line.option("-show_entries", TOLD);
             line.words("-of json=compact=1");
         }
-        MediaTask::Transcode { source, settings } => {
+        MediaTask::Transcode { source, part, outputs } => {
             line.words("-nostdin -nostats -y -abort_on empty_output -filter_threads 1 -filter_complex_threads 1");
-            if settings.duration_ms > 0 {
-                line.option("-t", &seconds(settings.duration_ms));
+            line.part(*source, *part);
+            line.input(*source, means.threads, part.live.is_some());
+            line.picture(task);
+            for (settings, number) in outputs.iter().zip(output_numbers()) {
+                line.output(*source, *part, settings, means.threads);
+                line.words(muxer(settings.format));
+                line.segments(settings, part.live);
+                line.0.push(format!("pipe:{number}"));
             }
-            line.input(*source, means.threads);
-            line.output(settings, means.threads);
         }
     }
     line.0
@@ -76,13 +95,31 @@ impl Line {
         self.0.extend([name.to_owned(), value.to_string()]);
     }
 
-    /// Adds the input, and all that bounds what is read of it.
-    fn input(&mut self, source: MediaSource, threads: u32) {
+    /// Adds what is taken of the input. Seeking is for inputs that are kept; of others, outputs leave out the start.
+    fn part(&mut self, source: MediaSource, part: MediaPart) {
+        let MediaPart { start_ms, duration_ms, live } = part;
+        if start_ms > 0 && is_kept(source) {
+            self.option("-ss", &seconds(start_ms.into()));
+        }
+        if duration_ms > 0 {
+            let left_out = if is_kept(source) { 0 } else { start_ms };
+            self.option("-t", &seconds(u64::from(duration_ms) + u64::from(left_out)));
+        }
+        if live.is_some_and(|live| live.keep_times) {
+            self.words("-copyts");
+        }
+    }
+
+    /// Adds the input, and all that bounds what is read of it. Of a live one, less is read before it is begun with.
+    fn input(&mut self, source: MediaSource, threads: u32, live: bool) {
         self.option("-format_whitelist", &formats(source));
         self.option("-codec_whitelist", &DECODERS);
         self.option("-max_pixels", &MEDIA_PIXELS_MAX);
         self.option("-max_streams", &MEDIA_STREAMS_MAX);
-        self.words("-probesize 5000000 -analyzeduration 5000000");
+        self.words(match live {
+            false => "-probesize 5000000 -analyzeduration 5000000",
+            true => "-probesize 1000000 -analyzeduration 500000",
+        });
         self.option("-threads", &threads);
         if source != MediaSource::Any {
             self.option("-f", &formats(source));
@@ -94,25 +131,58 @@ impl Line {
         }
     }
 
-    fn output(&mut self, settings: &MediaSettings, threads: u32) {
-        let picture = settings.overlay.as_ref().and_then(|overlay| picture_format(&overlay.layer));
-        if let Some(format) = picture {
-            self.option("-format_whitelist", &format);
-            self.option("-codec_whitelist", &DECODERS);
-            self.option("-max_pixels", &MEDIA_PIXELS_MAX);
-            self.option("-f", &format);
-            self.words("-protocol_whitelist pipe");
-            self.option("-i", &format!("pipe:{PICTURE_FD}"));
+    /// Adds the picture that is laid over others as a second input.
+    fn picture(&mut self, task: &MediaTask) {
+        let Some(format) = task.layer().and_then(picture_format) else { return };
+        self.option("-format_whitelist", &format);
+        self.option("-codec_whitelist", &DECODERS);
+        self.option("-max_pixels", &MEDIA_PIXELS_MAX);
+        self.option("-f", &format);
+        self.words("-protocol_whitelist pipe");
+        self.option("-i", &format!("pipe:{PICTURE_FD}"));
+    }
+
+    fn output(&mut self, source: MediaSource, part: MediaPart, settings: &MediaSettings, threads: u32) {
+        if part.start_ms > 0 && !is_kept(source) {
+            self.option("-ss", &seconds(part.start_ms.into()));
         }
-        self.video(settings, picture.is_some());
+        self.video(settings, part.live.is_some());
         self.audio(settings);
         self.words("-map_metadata -1 -map_chapters -1 -sn -dn");
         self.option("-threads", &threads);
-        self.words(muxer(settings.format));
-        self.words("pipe:1");
     }
 
-    fn video(&mut self, settings: &MediaSettings, picture: bool) {
+    /// Says where key frames are, and that live output waits for nothing.
+    fn segments(&mut self, settings: &MediaSettings, live: Option<MediaLive>) {
+        let is_mpegts = settings.format == MediaFormat::Mpegts;
+        match settings.segments {
+            MediaSegments::Free => {}
+            MediaSegments::Every(ms) => {
+                let seconds = seconds(ms.into());
+                self.option("-force_key_frames", &format!("expr:gte(t,n_forced*{seconds})"));
+            }
+            MediaSegments::Source => self.words("-force_key_frames source"),
+        }
+        if settings.segments != MediaSegments::Free {
+            // No other key frames, and what a segment is decoded by stands before it.
+            self.words("-g 1000000");
+            match settings.video() {
+                VideoCodec::H264 => self.words("-sc_threshold 0 -forced-idr 1"),
+                VideoCodec::Vp8 | VideoCodec::Vp9 => self.words("-auto-alt-ref 0"),
+                VideoCodec::Standard | VideoCodec::Copy | VideoCodec::None => {}
+            }
+            if is_mpegts {
+                self.words("-mpegts_flags pat_pmt_at_frames");
+            }
+        }
+        let Some(live) = live else { return };
+        self.words("-flush_packets 1 -muxdelay 0 -muxpreload 0");
+        if live.keep_times && is_mpegts {
+            self.words("-mpegts_copyts 1");
+        }
+    }
+
+    fn video(&mut self, settings: &MediaSettings, live: bool) {
         let codec = settings.video();
         match codec {
             VideoCodec::None => return self.words("-vn"),
@@ -120,12 +190,15 @@ impl Line {
             VideoCodec::Standard | VideoCodec::H264 | VideoCodec::Vp8 | VideoCodec::Vp9 => {}
         }
         let filters = filters(settings);
-        let stream = if is_still(settings.format) { "0:v:0" } else { "0:V:0" };
-        if picture {
+        let layer = settings.overlay.as_ref().map(|overlay| &overlay.layer);
+        let stream = if settings.format.is_still() { "0:v:0" } else { "0:V:0" };
+        if layer.and_then(picture_format).is_some() {
             let before = scale(settings);
-            let graph = format!("[{stream}]{before}[below];[below][1:v:0]{filters}[all]");
+            // Each graph has labels of its own, by the place of its words in the line.
+            let all = format!("all{}", self.0.len());
+            let graph = format!("[{stream}]{before}[below];[below][1:v:0]{filters}[{all}]");
             self.option("-filter_complex", &graph);
-            self.words("-map [all]");
+            self.option("-map", &format!("[{all}]"));
         } else {
             self.option("-vf", &filters);
             self.option("-map", &format!("{stream}?"));
@@ -138,6 +211,9 @@ impl Line {
             VideoCodec::Standard | VideoCodec::Copy | VideoCodec::None => "-c:v mjpeg -q:v 3 -frames:v 1",
         };
         self.words(quality);
+        if live && codec == VideoCodec::H264 {
+            self.words("-tune zerolatency");
+        }
         match (codec, settings.video_bit_rate) {
             (VideoCodec::Standard | VideoCodec::Copy | VideoCodec::None, _) | (VideoCodec::H264, 0) => {}
             (VideoCodec::Vp8, 0) => self.words("-crf 20 -b:v 2000000"),
@@ -225,10 +301,6 @@ fn muxer(format: MediaFormat) -> &'static str {
     }
 }
 
-fn is_still(format: MediaFormat) -> bool {
-    matches!(format, MediaFormat::Jpeg | MediaFormat::Png)
-}
-
 fn picture_format(layer: &MediaLayer) -> Option<&'static str> {
     match layer {
         MediaLayer::Text(_) => None,
@@ -251,20 +323,22 @@ fn filters(settings: &MediaSettings) -> String {
         | MediaFormat::Wav
         | MediaFormat::Flac => "format=yuv420p",
     };
-    match &settings.overlay {
-        None => format!("{},{pixels}", scale(settings)),
+    let drawn = match &settings.overlay {
+        None => scale(settings),
         Some(overlay) => match overlay.layer {
-            MediaLayer::Text(_) => format!("{},{},{pixels}", scale(settings), draw_text(overlay.corner)),
-            MediaLayer::Png | MediaLayer::Jpeg => format!("{},{pixels}", lay_over(overlay.corner)),
+            MediaLayer::Text(_) => format!("{},{}", scale(settings), draw_text(overlay.corner)),
+            MediaLayer::Png | MediaLayer::Jpeg => lay_over(overlay.corner),
         },
-    }
+    };
+    let grey = if settings.grey { ",format=gray" } else { "" };
+    format!("{drawn}{grey},{pixels}")
 }
 
 /// Most coders want even numbers of pixels.
 fn scale(settings: &MediaSettings) -> String {
     let even = |pixels: u32| (pixels / 2 * 2).max(2);
     match (settings.width, settings.height) {
-        (0, 0) if is_still(settings.format) => "null".to_owned(),
+        (0, 0) if settings.format.is_still() => "null".to_owned(),
         (0, 0) => "scale=trunc(iw/2)*2:trunc(ih/2)*2".to_owned(),
         (width, 0) => format!("scale={}:-2", even(width)),
         (0, height) => format!("scale=-2:{}", even(height)),
@@ -297,7 +371,7 @@ fn lay_over(corner: Corner) -> String {
     format!("overlay=x={x}:y={y}:eof_action=repeat")
 }
 
-fn seconds(ms: u32) -> String {
+fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
@@ -316,7 +390,7 @@ mod tests {
             for corner in [Corner::TopLeft, Corner::TopRight, Corner::BottomLeft, Corner::BottomRight, Corner::Center] {
                 let overlay = Some(MediaOverlay { layer: layer.clone(), corner });
                 let settings = MediaSettings { overlay, ..MediaSettings::new(MediaFormat::Webm) };
-                let line = arguments(&MediaTask::Transcode { source: MediaSource::Any, settings }, MEANS).join(" ");
+                let line = arguments(&task(MediaSource::Any, MediaPart::default(), settings), MEANS).join(" ");
                 assert!(!line.contains("passwd") && !line.contains("evil"), "{line}");
                 assert_eq!(line.contains("pipe:3"), layer == MediaLayer::Png || layer == MediaLayer::Jpeg, "{line}");
             }
@@ -329,7 +403,7 @@ mod tests {
             let layer = MediaLayer::Png;
             let overlay = Some(MediaOverlay { layer, corner: Corner::Center });
             let settings = MediaSettings { overlay, ..MediaSettings::new(MediaFormat::Jpeg) };
-            for task in [MediaTask::Probe { source }, MediaTask::Transcode { source, settings }] {
+            for task in [MediaTask::Probe { source }, task(source, MediaPart::default(), settings)] {
                 let line = arguments(&task, MEANS);
                 let after = |name: &str| {
                     let values = line.windows(2).filter(|pair| pair[0] == name).map(|pair| pair[1].clone());
@@ -354,13 +428,44 @@ mod tests {
             width: 321,
             video_bit_rate: 500_000,
             audio_bit_rate: 64_000,
-            duration_ms: 61_007,
             ..MediaSettings::new(MediaFormat::FragmentedMp4)
         };
-        let line = arguments(&MediaTask::Transcode { source: MediaSource::Any, settings }, MEANS).join(" ");
+        let part = MediaPart { duration_ms: 61_007, ..MediaPart::default() };
+        let line = arguments(&task(MediaSource::Any, part, settings), MEANS).join(" ");
         for part in ["-t 61.007 ", "scale=320:-2", "-b:v 500000 ", "-bufsize 1000000 ", "-b:a 64000 ", " -f mp4 pipe:1"]
         {
             assert!(line.contains(part), "{part} in {line}");
         }
+    }
+
+    #[test]
+    fn the_start_is_sought_where_that_can_be_and_left_out_elsewhere() {
+        let part = MediaPart { start_ms: 2_500, duration_ms: 1_000, live: None };
+        let line = |source| arguments(&task(source, part, MediaSettings::new(MediaFormat::Webm)), MEANS).join(" ");
+        let (kept, stream) = (line(MediaSource::Mp4), line(MediaSource::Mpegts));
+        let (start, input) = (kept.find("-ss 2.500 -t 1.000 ").unwrap(), kept.find("-i cache:pipe:0").unwrap());
+        assert!(start < input, "{kept}");
+        let (start, input) = (stream.find("-ss 2.500 ").unwrap(), stream.find("-i pipe:0").unwrap());
+        assert!(start > input && stream.contains("-t 3.500 "), "{stream}");
+    }
+
+    #[test]
+    fn outputs_have_pipes_of_their_own_and_a_graph_each() {
+        let overlay = Some(MediaOverlay { layer: MediaLayer::Png, corner: Corner::Center });
+        let output = |format| MediaSettings { overlay: overlay.clone(), ..MediaSettings::new(format) };
+        let outputs =
+            vec![output(MediaFormat::Webm), output(MediaFormat::Mpegts), MediaSettings::new(MediaFormat::Mp3)];
+        let task = MediaTask::Transcode { source: MediaSource::Any, part: MediaPart::default(), outputs };
+        assert_eq!(numbers(&task), [0, 1, 4, 5, 3]);
+        let line = arguments(&task, MEANS);
+        let pipes: Vec<&str> = line.iter().map(String::as_str).filter(|word| word.starts_with("pipe:")).collect();
+        assert_eq!(pipes, ["pipe:3", "pipe:1", "pipe:4", "pipe:5"]);
+        let labels: Vec<&String> = line.iter().filter(|word| word.starts_with("[all")).collect();
+        assert!(labels.len() == 2 && labels[0] != labels[1], "{line:?}");
+        assert_eq!(numbers(&MediaTask::Probe { source: MediaSource::Any }), [0, 1]);
+    }
+
+    fn task(source: MediaSource, part: MediaPart, settings: MediaSettings) -> MediaTask {
+        MediaTask::Transcode { source, part, outputs: vec![settings] }
     }
 }

@@ -31,8 +31,7 @@ pub(super) fn copy_in(wasm: OwnedFd, name: &str, data: &OwnedFd) -> io::Result<(
 
 /// Returns the text that a task lays over pictures.
 pub(super) fn text_of(task: &MediaTask) -> Option<&str> {
-    let MediaTask::Transcode { settings, .. } = task else { return None };
-    match &settings.overlay.as_ref()?.layer {
+    match task.layer()? {
         MediaLayer::Text(text) => Some(text),
         MediaLayer::Png | MediaLayer::Jpeg => None,
     }

@@ -37,7 +37,7 @@ use crate::sandbox::cgroup::{Cgroups, Group};
 use crate::sandbox::paths::DATA;
 use crate::sandbox::{rootfs, storage, user};
 use crate::sys;
-use ffmpeg::{Means, PICTURE_FD, TEXT, arguments, program};
+use ffmpeg::{Means, TEXT, arguments, numbers, program};
 use inputs::{compile_input, copy_in, text_of, write_in};
 use kit::Kit;
 use orders::Orders;
@@ -255,7 +255,7 @@ impl<'a> LauncherLoop<'a> {
 
     fn media(&mut self, wanted: &MediaOrder, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let MediaOrder { task, limits } = wanted;
-        let picture = if task.has_picture() { fds.pop() } else { None };
+        let more = fds.split_off(fds.len().min(3));
         let [exit, input, output] = take_fds(fds)?;
         let place = self.places.free()?;
         let data = rootfs::data(limits.disk_bytes + MEDIA_SPARE_BYTES, self.places.uid(place).unwrap_or(0));
@@ -268,9 +268,11 @@ impl<'a> LauncherLoop<'a> {
             allocation_bytes: limits.memory_bytes / 2,
         };
         let mut orders = self.orders(place, Flavour::Wasm, limits, arguments(task, means));
-        (orders.media, orders.numbers) = (Some(program(task)), vec![0, 1]);
-        orders.numbers.extend(picture.as_ref().map(|_| PICTURE_FD));
-        let fds = [input, output].into_iter().chain(picture).collect();
+        (orders.media, orders.numbers) = (Some(program(task)), numbers(task));
+        let fds: Vec<OwnedFd> = [input, output].into_iter().chain(more).collect();
+        if fds.len() != orders.numbers.len() {
+            return Err(step_error("read a request", &"the descriptors are not as many as the job has pipes").into());
+        }
         let start = Start { place, worker: None, group: None, exit };
         let (reply, pidfd) = self.start_process(start, limits, &orders, data, fds)?;
         Ok((reply, vec![pidfd]))

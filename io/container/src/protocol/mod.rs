@@ -29,7 +29,7 @@ pub(crate) enum Request {
     Compile { limits: ContainerLimits, cpu_seconds: u64 },
     /// Start the making of an archive of Java classes. Beside it: the pipe for the exit report. Answered as `Compile`.
     Archive { limits: ContainerLimits, cpu_seconds: u64 },
-    /// Start a media job. Beside it: the pipe for the exit report, the input's end, the output's, and the picture's if
+    /// Start a media job. Beside it: the pipe for the exit report, the input's end, each output's, and the picture's if
     /// the task has one. Answered by `Started` with a pidfd, or `Failed`.
     Media(MediaOrder),
     /// Hold a user's workers that run to other limits. Answered by `Limited` or `Failed`.

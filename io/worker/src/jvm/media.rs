@@ -24,7 +24,8 @@ struct JavaJob {
     ticket: JobHandle,
     input: Mutex<Option<File>>,
     picture: Mutex<Option<File>>,
-    output: Mutex<(Option<File>, u64)>,
+    /// Where each output comes from, and how many bytes it may still give.
+    outputs: Vec<Mutex<(File, u64)>>,
 }
 
 /// One of the pipes that a job is written to.
@@ -62,7 +63,7 @@ impl JavaJobs {
             ticket,
             input: Mutex::new(Some(ends.input.into())),
             picture: Mutex::new(ends.picture.map(File::from)),
-            output: Mutex::new((Some(ends.output.into()), self.output_bytes_max)),
+            outputs: ends.outputs.into_iter().map(|end| Mutex::new((end.into(), self.output_bytes_max))).collect(),
         };
         self.lock().insert(number, Arc::new(job));
         Ok(number)
@@ -85,14 +86,14 @@ impl JavaJobs {
         }
     }
 
-    /// Reads output of a job; waits until there is some. Returns 0 at its end.
+    /// Reads the output of a job in a place; waits until there is some. Returns 0 at its end.
     ///
     /// # Errors
-    /// It cannot be read, or is too large; the job ends then.
-    pub fn read(&self, number: i64, into: &mut [u8]) -> io::Result<usize> {
+    /// There is none in that place, it cannot be read, or is too large; the job ends then.
+    pub fn read(&self, number: i64, place: usize, into: &mut [u8]) -> io::Result<usize> {
         let job = self.get(number)?;
-        let mut output = job.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(pipe), left) = &mut *output else { return Ok(0) };
+        let output = job.outputs.get(place).ok_or(io::ErrorKind::NotFound)?;
+        let (pipe, left) = &mut *output.lock().unwrap_or_else(PoisonError::into_inner);
         let length = pipe.read(into)?;
         let wide = u64::try_from(length).unwrap_or(u64::MAX);
         if wide > *left {
@@ -191,11 +192,12 @@ mod tests {
         assert_eq!(read, "in");
         File::from(their_output).write_all(b"1234567").unwrap();
         let mut into = [0; 4];
-        assert_eq!((jobs.read(number, &mut into).unwrap(), &into), (4, b"1234"));
-        assert!(jobs.read(number, &mut into).is_err(), "two too many");
+        assert_eq!((jobs.read(number, 0, &mut into).unwrap(), &into), (4, b"1234"));
+        assert_eq!(jobs.read(number, 1, &mut into).unwrap_err().kind(), io::ErrorKind::NotFound, "it has one output");
+        assert!(jobs.read(number, 0, &mut into).is_err(), "two too many");
         assert_eq!(jobs.wait_ended(number).outcome, MediaOutcome::Cancelled);
         jobs.release(number);
-        assert!(jobs.read(number, &mut into).is_err());
+        assert!(jobs.read(number, 0, &mut into).is_err());
     }
 
     #[test]

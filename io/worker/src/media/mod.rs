@@ -47,8 +47,8 @@ pub struct Ending {
 pub struct Ends {
     /// Where the input is written to.
     pub input: OwnedFd,
-    /// Where the output is read from.
-    pub output: OwnedFd,
+    /// Where the outputs are read from, in their order.
+    pub outputs: Vec<OwnedFd>,
     /// Where a picture is written to, if the job has one.
     pub picture: Option<OwnedFd>,
 }
@@ -62,6 +62,8 @@ pub struct JobHandle {
 
 #[derive(Default)]
 struct Job {
+    /// How many outputs it has.
+    outputs: usize,
     progress: Mutex<Progress>,
     /// For threads that wait.
     changed: Condvar,
@@ -105,7 +107,7 @@ impl Desk {
             return Err(Ending::new(MediaOutcome::Busy, format!("{theirs} jobs of this module are there already")));
         }
         jobs.last += 1;
-        let (number, job) = (jobs.last, Arc::new(Job::default()));
+        let (number, job) = (jobs.last, Arc::new(Job { outputs: task.outputs(), ..Job::default() }));
         jobs.there.insert(number, (slot, Arc::clone(&job)));
         self.wish(&mut jobs, FromWorker::Media { slot, job: number, task });
         Ok(JobHandle { desk: self, number, job })
@@ -124,11 +126,15 @@ impl Desk {
 
     /// Takes note that a job runs.
     pub fn handle_started(&self, number: u64, descriptors: Vec<OwnedFd>) {
-        let mut descriptors = descriptors.into_iter();
-        let (Some(input), Some(output)) = (descriptors.next(), descriptors.next()) else { return };
-        let ends = Ends { input, output, picture: descriptors.next() };
         // The ends of a job that nobody wants any more are closed here.
         let Some((_, job)) = self.lock().there.get(&number).cloned() else { return };
+        let mut descriptors = descriptors.into_iter();
+        let Some(input) = descriptors.next() else { return };
+        let outputs: Vec<OwnedFd> = descriptors.by_ref().take(job.outputs).collect();
+        if outputs.len() < job.outputs {
+            return;
+        }
+        let ends = Ends { input, outputs, picture: descriptors.next() };
         job.change(|progress| (progress.started, progress.ends) = (true, Some(ends)));
     }
 

@@ -29,7 +29,7 @@ fn a_bundle_writes_and_reads_a_job() {
         let detail = "why not".to_owned();
         worker.node.send(&ToWorker::MediaEnded { job, outcome: MediaOutcome::Failed, detail }, None);
         let (_, _, text) = worker.line();
-        let expected = "invalid|invalid no such module|4 -2 -2 -2|output|-1 -2|failed why not|ogg/0|null";
+        let expected = "invalid|invalid no such module|4 -2 -2 -2|output|-1 -2 -2|failed why not|ogg/0|null";
         assert_eq!(text, expected);
     }
 }

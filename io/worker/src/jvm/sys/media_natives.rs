@@ -25,7 +25,7 @@ pub(super) fn register(env: Env) -> Result<(), Thrown> {
         method(c"start", c"(ILjava/lang/String;)Ljava/lang/String;", start as *mut c_void),
         method(c"write", c"(JZ[BII)I", write as *mut c_void),
         method(c"closeInput", c"(JZ)V", close_input as *mut c_void),
-        method(c"read", c"(J[BII)I", read as *mut c_void),
+        method(c"read", c"(JI[BII)I", read as *mut c_void),
         method(c"cancel", c"(J)V", cancel as *mut c_void),
         method(c"ended", c"(J)Ljava/lang/String;", ended as *mut c_void),
         method(c"release", c"(J)V", release as *mut c_void),
@@ -77,6 +77,7 @@ unsafe extern "system" fn read(
     env: *mut JNIEnv,
     _: jclass,
     job: jlong,
+    place: jint,
     to: jbyteArray,
     start: jint,
     length: jint,
@@ -84,7 +85,9 @@ unsafe extern "system" fn read(
     // SAFETY: as in `start`.
     let env = unsafe { Env::new(env) };
     let mut bytes = vec![0; piece(length)];
-    let Ok(length) = java_jobs().read(job, &mut bytes) else { return BROKEN };
+    let Ok(length) = java_jobs().read(job, usize::try_from(place).unwrap_or(usize::MAX), &mut bytes) else {
+        return BROKEN;
+    };
     // SAFETY: as in `write`.
     if unsafe { env.bytes_into(to, start, &bytes[..length]) }.is_err() {
         return BROKEN;

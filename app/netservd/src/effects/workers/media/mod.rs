@@ -43,6 +43,8 @@ struct Started {
     /// Nothing while it is being started.
     process: Option<netserv_container::Process>,
     since: Instant,
+    /// How long it may take.
+    time: Duration,
     /// Why it is to end, unless it ends by itself before.
     fate: Option<MediaOutcome>,
 }
@@ -73,6 +75,13 @@ impl Workers {
             return self.tell_media_ended(&key, MediaOutcome::Unavailable, missing);
         }
         let block = self.media.block.clone();
+        if task.live().is_some() && block.live_jobs == 0 {
+            return self.tell_media_ended(
+                &key,
+                MediaOutcome::Unavailable,
+                "the operator offers no live jobs".to_owned(),
+            );
+        }
         let since = Instant::now();
         if !self.media.turns.add(Wanted { key: key.clone(), slot, task, since }, &block) {
             return self.tell_media_ended(&key, MediaOutcome::Busy, "too many jobs wait already".to_owned());
@@ -117,8 +126,9 @@ impl Workers {
     /// Has the jobs started whose turn it is.
     fn next_media(&mut self) {
         while let Some(Wanted { key, task, .. }) = self.media.turns.next(&self.media.block.clone()) {
-            let limits = self.media.block.limits();
-            self.media.started.insert(key.clone(), Started { process: None, since: Instant::now(), fate: None });
+            let limits = self.media.block.limits(task.live());
+            let time = Duration::from_secs(self.media.block.seconds(task.live().is_some()));
+            self.media.started.insert(key.clone(), Started { process: None, since: Instant::now(), time, fate: None });
             let launch = Job::Media(Box::new(MediaLaunch { key: key.clone(), task, limits }));
             if self.parts.launches.send(launch).is_err() {
                 let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts jobs; restart netservd");
@@ -158,29 +168,18 @@ impl Workers {
         let (outcome, detail) = media_outcome(&exit);
         match started.fate {
             // It may have done its work in the last moment.
-            Some(fate) if outcome != MediaOutcome::Done => self.settle_media(key, fate, self.words(fate)),
+            Some(fate) if outcome != MediaOutcome::Done => {
+                let time = started.time;
+                self.settle_media(key, fate, words(fate, time));
+            }
             Some(_) | None => self.settle_media(key, outcome, detail),
-        }
-    }
-
-    fn words(&self, fate: MediaOutcome) -> String {
-        match fate {
-            MediaOutcome::Time => format!("it took longer than {} s", self.media.block.time_s),
-            MediaOutcome::Cancelled => "nobody wanted it any more".to_owned(),
-            MediaOutcome::Done
-            | MediaOutcome::Failed
-            | MediaOutcome::Memory
-            | MediaOutcome::Input
-            | MediaOutcome::Busy
-            | MediaOutcome::Unavailable
-            | MediaOutcome::Invalid => String::new(),
         }
     }
 
     /// Ends a job, whether it runs or waits.
     fn end_media(&mut self, key: &JobKey, outcome: MediaOutcome) {
         if self.media.turns.give_up(key) {
-            return self.tell_media_ended(key, outcome, self.words(outcome));
+            return self.tell_media_ended(key, outcome, words(outcome, Duration::ZERO));
         }
         let Some(started) = self.media.started.get_mut(key) else { return };
         started.fate.get_or_insert(outcome);
@@ -213,8 +212,8 @@ impl Workers {
             self.media.turns.give_up(&key);
             self.tell_media_ended(&key, MediaOutcome::Busy, "it waited for its turn too long".to_owned());
         }
-        let time = Duration::from_secs(self.media.block.time_s);
-        let is_overdue = |started: &Started| started.process.is_some() && now.duration_since(started.since) >= time;
+        let is_overdue =
+            |started: &Started| started.process.is_some() && now.duration_since(started.since) >= started.time;
         let overdue = self.media.started.iter().filter(|(_, started)| is_overdue(started));
         for key in overdue.map(|(key, _)| key.clone()).collect::<Vec<JobKey>>() {
             self.end_media(&key, MediaOutcome::Time);
@@ -233,6 +232,21 @@ impl Workers {
             // The control loop may have ended.
             let _ = events.send(WorkerEvent::Media(MediaEvent::Tick)).await;
         });
+    }
+}
+
+/// Returns what is said of a job that was ended.
+fn words(fate: MediaOutcome, time: Duration) -> String {
+    match fate {
+        MediaOutcome::Time => format!("it took longer than {} s", time.as_secs()),
+        MediaOutcome::Cancelled => "nobody wanted it any more".to_owned(),
+        MediaOutcome::Done
+        | MediaOutcome::Failed
+        | MediaOutcome::Memory
+        | MediaOutcome::Input
+        | MediaOutcome::Busy
+        | MediaOutcome::Unavailable
+        | MediaOutcome::Invalid => String::new(),
     }
 }
 

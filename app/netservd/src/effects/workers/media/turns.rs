@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
+use netserv_model::WorkerId;
 use netserv_model::effect::ModuleSlot;
-use netserv_model::{UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
 
-use crate::config::media::MediaBlock;
+use crate::config::media::{MediaBlock, MediaShares};
 use crate::event::JobKey;
 use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
 
@@ -25,20 +25,36 @@ pub struct Wanted {
     pub since: Instant,
 }
 
-/// Jobs in the order of their turns: who came first, but no user has more at a time than its share.
+impl Wanted {
+    /// Returns whether its input comes as it happens.
+    fn is_live(&self) -> bool {
+        self.task.live().is_some()
+    }
+}
+
+/// Jobs in the order of their turns: who came first, but no user has more at a time than its share. Live jobs and others
+/// have turns of their own.
 #[derive(Debug, Default)]
 pub struct Turns {
     waiting: VecDeque<Wanted>,
-    /// The jobs that have their turn, with the modules that asked for them.
-    running: BTreeMap<JobKey, ModuleSlot>,
+    running: BTreeMap<JobKey, Running>,
+}
+
+/// A job that has its turn.
+#[derive(Debug)]
+struct Running {
+    /// The module that asked for it.
+    slot: ModuleSlot,
+    is_live: bool,
 }
 
 impl Turns {
     /// Takes a job, unless too many wait already or there is one of the same name.
     pub fn add(&mut self, wanted: Wanted, block: &MediaBlock) -> bool {
         let user = &wanted.key.worker.user;
-        let theirs = self.waiting.iter().filter(|other| other.key.worker.user == *user).count();
-        let share = usize::try_from(block.jobs_per_user).unwrap_or(usize::MAX);
+        let is_theirs = |other: &&Wanted| other.key.worker.user == *user && other.is_live() == wanted.is_live();
+        let theirs = self.waiting.iter().filter(is_theirs).count();
+        let share = usize::try_from(block.shares(wanted.is_live()).per_user).unwrap_or(usize::MAX);
         let known = self.running.contains_key(&wanted.key) || self.waiting.iter().any(|one| one.key == wanted.key);
         let fits = self.waiting.len() < MEDIA_WAITING_MAX
             && theirs < share.saturating_mul(MEDIA_WAITING_PER_JOB_MAX)
@@ -52,13 +68,16 @@ impl Turns {
     /// Returns the next job that has its turn.
     pub fn next(&mut self, block: &MediaBlock) -> Option<Wanted> {
         let below = |count: usize, most: u32| u32::try_from(count).is_ok_and(|count| count < most);
-        if !below(self.running.len(), block.jobs) {
-            return None;
-        }
-        let has_turn = |wanted: &Wanted| below(self.running_of(&wanted.key.worker.user), block.jobs_per_user);
+        let has_turn = |wanted: &Wanted| {
+            let MediaShares { jobs, per_user } = block.shares(wanted.is_live());
+            let same = self.running.iter().filter(|(_, running)| running.is_live == wanted.is_live());
+            let theirs = same.clone().filter(|(key, _)| key.worker.user == wanted.key.worker.user);
+            below(same.count(), jobs) && below(theirs.count(), per_user)
+        };
         let place = self.waiting.iter().position(has_turn)?;
         let wanted = self.waiting.remove(place)?;
-        self.running.insert(wanted.key.clone(), wanted.slot);
+        let running = Running { slot: wanted.slot, is_live: wanted.is_live() };
+        self.running.insert(wanted.key.clone(), running);
         Some(wanted)
     }
 
@@ -83,7 +102,7 @@ impl Turns {
     /// Returns the jobs of a worker, or only those of one of its modules.
     pub fn of(&self, worker: &WorkerId, slot: Option<ModuleSlot>) -> Vec<JobKey> {
         let waiting = self.waiting.iter().map(|wanted| (&wanted.key, wanted.slot));
-        let all = self.running.iter().map(|(key, slot)| (key, *slot)).chain(waiting);
+        let all = self.running.iter().map(|(key, running)| (key, running.slot)).chain(waiting);
         let theirs = all.filter(|(key, of)| key.worker == *worker && slot.is_none_or(|slot| slot == *of));
         theirs.map(|(key, _)| key.clone()).collect()
     }
@@ -92,16 +111,12 @@ impl Turns {
     pub fn counts(&self) -> (usize, usize) {
         (self.running.len(), self.waiting.len())
     }
-
-    fn running_of(&self, user: &UserId) -> usize {
-        self.running.keys().filter(|key| key.worker.user == *user).count()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use netserv_model::Flavour;
-    use netserv_wire::container::media::MediaSource;
+    use netserv_wire::container::media::{MediaFormat, MediaLive, MediaPart, MediaSettings, MediaSource};
 
     use super::*;
 
@@ -128,6 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn live_jobs_have_turns_of_their_own() {
+        let block = MediaBlock { jobs: 1, live_jobs: 2, live_jobs_per_user: 1, ..MediaBlock::default() };
+        let mut turns = Turns::default();
+        for wanted in [live("a", 1), live("a", 2), wanted("a", 3), live("b", 4), live("c", 5), wanted("b", 6)] {
+            assert!(turns.add(wanted, &block));
+        }
+        let mut next = || turns.next(&block).map(|wanted| wanted.key.job);
+        assert_eq!([next(), next(), next(), next()], [Some(1), Some(3), Some(4), None]);
+        assert!(turns.end(&live("b", 4).key));
+        assert_eq!(turns.next(&block).unwrap().key.job, 5, "user a has its share");
+        assert_eq!(turns.counts(), (3, 2));
+    }
+
+    #[test]
     fn waiting_jobs_are_bounded_for_a_user_and_for_all() {
         let block = MediaBlock::default();
         let mut turns = Turns::default();
@@ -143,6 +172,13 @@ mod tests {
         assert_eq!(turns.waiting_since(Some(Instant::now())).len(), MEDIA_WAITING_MAX);
         assert_eq!(turns.waiting_since(None).len(), 0);
         assert!(more < MEDIA_WAITING_MAX);
+    }
+
+    fn live(user: &str, job: u64) -> Wanted {
+        let part = MediaPart { live: Some(MediaLive { cpu_permille: 0, keep_times: true }), ..MediaPart::default() };
+        let outputs = vec![MediaSettings::new(MediaFormat::Ogg)];
+        let task = MediaTask::Transcode { source: MediaSource::Ogg, part, outputs };
+        Wanted { task, ..wanted(user, job) }
     }
 
     fn wanted(user: &str, job: u64) -> Wanted {

@@ -2,7 +2,9 @@
 //! Media jobs: who gets one, who waits, and what workers are told.
 
 use netserv_container::{DetachedJob, MediaJob};
-use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
+use netserv_wire::container::media::{
+    MediaFormat, MediaLive, MediaOutcome, MediaPart, MediaSettings, MediaSource, MediaTask,
+};
 
 use super::launches::Job;
 use super::*;
@@ -85,6 +87,34 @@ async fn a_job_that_takes_too_long_is_ended() {
     job.report_code(255).unwrap();
     rig.workers.media_changed(MediaEvent::Ended(key));
     assert_eq!(container.receive(), Some(ended(2, MediaOutcome::Time, "it took longer than 1 s")));
+}
+
+#[tokio::test]
+async fn a_live_job_has_its_own_time_and_share_of_the_processor() {
+    let Some(mut rig) = rig(1) else { return };
+    let container = rig.start("alice").await;
+    let part = MediaPart { live: Some(MediaLive { cpu_permille: 300, keep_times: true }), ..MediaPart::default() };
+    let outputs = vec![MediaSettings::new(MediaFormat::Ogg)];
+    let task = MediaTask::Transcode { source: MediaSource::Ogg, part, outputs };
+    for (live_jobs, job, expected) in [(0, 1, None), (1, 2, Some(300))] {
+        let text = format!("[blocks.media]\ntime-s = 1\nlive-jobs = {live_jobs}\n");
+        rig.workers.media = super::super::media::Media::new(&Config::parse(&text).unwrap().blocks);
+        rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job, task: task.clone() }).await;
+        let Some(cpu_permille) = expected else {
+            let refused = ended(job, MediaOutcome::Unavailable, "the operator offers no live jobs");
+            assert_eq!(container.receive(), Some(refused));
+            continue;
+        };
+        let Job::Media(launch) = rig.launches.try_recv().unwrap() else { panic!("a job is to be started") };
+        assert_eq!(launch.limits.container.cpu_permille, cpu_permille);
+        let mut running = run(&mut rig, launch.key.clone());
+        container.receive().unwrap();
+        tokio::time::sleep(Duration::from_millis(1001)).await;
+        rig.workers.media_changed(MediaEvent::Tick);
+        running.report_code(0).unwrap();
+        rig.workers.media_changed(MediaEvent::Ended(launch.key));
+        assert_eq!(container.receive(), Some(ended(job, MediaOutcome::Done, "")), "a clip's time is not its");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ public final class MediaNative {
 
     private native void closeInput(long job, boolean picture);
 
-    private native int read(long job, byte[] into, int start, int length);
+    private native int read(long job, int place, byte[] into, int start, int length);
 
     private native void cancel(long job);
 
@@ -35,17 +35,18 @@ public final class MediaNative {
         media.closeInput(job, false);
         media.closeInput(job, true);
         byte[] into = new byte[10];
-        int read = media.read(job, into, 1, 9);
+        int read = media.read(job, 0, into, 1, 9);
         String output = new String(into, 1, Math.max(read, 0), StandardCharsets.UTF_8);
-        int end = media.read(job, into, 0, 10);
+        int end = media.read(job, 0, into, 0, 10);
+        int noOutput = media.read(job, 1, into, 0, 10);
         String ended = media.ended(job);
         media.cancel(job);
         media.release(job);
-        int gone = media.read(job, into, 0, 10);
+        int gone = media.read(job, 0, into, 0, 10);
         byte[] json = "{\"format\":{\"format_name\":\"ogg\"}}".getBytes(StandardCharsets.UTF_8);
         String described = media.describe(json, json.length).replace('\n', '/');
         String nonsense = media.describe(hello, 5);
         return String.join("|", noTask, noModule, written + " " + beyond + " " + none + " " + picture, output,
-                end + " " + gone, ended, described, String.valueOf(nonsense));
+                end + " " + noOutput + " " + gone, ended, described, String.valueOf(nonsense));
     }
 }

@@ -20,6 +20,8 @@ public interface Media {
     int TEXT_BYTES_MAX = 256;
     /** Bytes of a picture that is laid over pictures. */
     int PICTURE_BYTES_MAX = 1 << 20;
+    /** Outputs of a job. */
+    int OUTPUTS_MAX = 4;
     /** Bytes of an input whose contents are told. */
     int PROBED_BYTES_MAX = 16 << 20;
 
@@ -210,6 +212,93 @@ public interface Media {
     }
 
     /**
+     * Where an output has key frames, with which a segment of it can begin: MPEG-TS has its tables there, fragments of MP4
+     * begin there.
+     *
+     * @param kind how they are told
+     * @param length how often they come, 200 ms to a minute; zero for other kinds
+     */
+    record Segments(Kind kind, Duration length) {
+        /** Where the coder likes. */
+        public static final Segments FREE = new Segments(Kind.FREE, Duration.ZERO);
+        /**
+         * Where the input has them, and nowhere else. The outputs of two jobs have them at the same pictures, so that one
+         * can go on for the other.
+         */
+        public static final Segments SOURCE = new Segments(Kind.SOURCE, Duration.ZERO);
+
+        /** How key frames are told. */
+        public enum Kind {
+            /** As {@link Segments#FREE}. */
+            FREE,
+            /** After a time each, and nowhere else. */
+            EVERY,
+            /** As {@link Segments#SOURCE}. */
+            SOURCE
+        }
+
+        /**
+         * Makes segments of one length.
+         *
+         * @param length how long they are, 200 ms to a minute
+         * @return the segments
+         */
+        public static Segments every(Duration length) {
+            return new Segments(Kind.EVERY, length);
+        }
+    }
+
+    /**
+     * One output of a job. Bounds are those of {@link Settings}.
+     *
+     * @param format what comes out
+     * @param video how pictures are coded
+     * @param audio how sound is coded
+     * @param width pixels in a row; 0 follows from the height
+     * @param height rows; 0 follows from the width; both 0 as in the input
+     * @param videoBitRate bits per second of pictures; 0 by quality, which live jobs do not have
+     * @param audioBitRate bits per second of sound; 0 as usual
+     * @param isGrey whether pictures lose their colours
+     * @param segments where key frames are
+     * @param overlay what is laid over pictures, the same for all outputs that have one but for the corner; null for nothing
+     */
+    record Output(Format format, VideoCodec video, AudioCodec audio, int width, int height, int videoBitRate,
+            int audioBitRate, boolean isGrey, Segments segments, Overlay overlay) {
+        /**
+         * Makes an output with everything else as usual.
+         *
+         * @param format what comes out
+         */
+        public Output(Format format) {
+            this(format, VideoCodec.STANDARD, AudioCodec.STANDARD, 0, 0, 0, 0, false, Segments.FREE, null);
+        }
+    }
+
+    /**
+     * How a job whose input comes as it happens is done. It may take hours, by the operator's {@code live-time-s}, and takes
+     * one of the places for such jobs. If the processor time is not enough, writing the input waits. No single
+     * pictures come out, and nothing is left out at the start.
+     *
+     * @param cpuPermille processor time in thousandths of a processor, 10 up to what the operator gives; 0 for that
+     * @param keepTimes whether outputs have the time stamps of the input, as MPEG-TS has them, so that those of two jobs fit
+     *     together
+     */
+    record Live(int cpuPermille, boolean keepTimes) {
+    }
+
+    /**
+     * What to make of an input, in several ways at a time.
+     *
+     * @param source what it is
+     * @param start how much to leave out at the start; inputs that are kept are sought in, others are decoded up to there
+     * @param duration how much of the input to take; zero for all of it
+     * @param live how it is done as it comes; null for a clip
+     * @param outputs what comes out, at most {@link #OUTPUTS_MAX}, all from one decoding
+     */
+    record Order(Source source, Duration start, Duration duration, Live live, List<Output> outputs) {
+    }
+
+    /**
      * What an input holds.
      *
      * @param format ffmpeg's name of the format; several of one kind with commas between them
@@ -251,6 +340,16 @@ public interface Media {
     Job transcode(Settings settings) throws BlockException;
 
     /**
+     * Begins a job with several outputs, that begins in the middle of an input, or goes on as long as it comes; waits for
+     * its turn.
+     *
+     * @param order what to make
+     * @return the job; close it
+     * @throws BlockException as for {@link #transcode}
+     */
+    Job begin(Order order) throws BlockException;
+
+    /**
      * Tells what an input holds.
      *
      * @param source what it is
@@ -272,11 +371,20 @@ public interface Media {
         OutputStream input();
 
         /**
-         * Returns where the output comes from. It ends with the output, also if that ends early: {@link #finish} tells.
+         * Returns where the output comes from, the first of several. It ends with the output, also if that ends early:
+         * {@link #finish} tells.
          *
          * @return the stream, always the same
          */
         InputStream output();
+
+        /**
+         * Returns where an output comes from. Each has to be read, by a thread of its own: one that is not holds up the others.
+         *
+         * @param place its place in the order
+         * @return the stream, always the same
+         */
+        InputStream output(int place);
 
         /**
          * Waits until the job has ended; the output must have been read to its end.

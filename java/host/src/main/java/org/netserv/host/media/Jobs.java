@@ -12,8 +12,11 @@ interface Jobs {
     /** Says that an input or a picture is at its end. */
     void closeInput(long job, boolean picture);
 
-    /** Reads bytes, and waits until there are some. Returns how many, -1 at the end, another number below 0 if broken. */
-    int read(long job, byte[] into, int start, int length);
+    /**
+     * Reads bytes of the output in a place, and waits until there are some. Returns how many, -1 at the end, another number
+     * below 0 if broken.
+     */
+    int read(long job, int place, byte[] into, int start, int length);
 
     /** Ends a job, so that nobody waits for it. */
     void cancel(long job);

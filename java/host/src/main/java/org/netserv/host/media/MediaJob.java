@@ -4,7 +4,9 @@ package org.netserv.host.media;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.util.List;
 import java.util.Objects;
+import java.util.stream.IntStream;
 import org.netserv.block.BlockException;
 import org.netserv.block.Media;
 
@@ -16,13 +18,14 @@ final class MediaJob implements Media.Job {
     private final Jobs jobs;
     private final long number;
     private final OutputStream input = new Input();
-    private final InputStream output = new Output();
+    private final List<InputStream> outputs;
     private boolean isReleased;
 
-    MediaJob(ModuleMedia owner, Jobs jobs, long number) {
+    MediaJob(ModuleMedia owner, Jobs jobs, long number, int outputs) {
         this.owner = owner;
         this.jobs = jobs;
         this.number = number;
+        this.outputs = IntStream.range(0, outputs).<InputStream>mapToObj(Output::new).toList();
     }
 
     @Override
@@ -32,7 +35,12 @@ final class MediaJob implements Media.Job {
 
     @Override
     public InputStream output() {
-        return output;
+        return output(0);
+    }
+
+    @Override
+    public InputStream output(int place) {
+        return outputs.get(place);
     }
 
     @Override
@@ -100,7 +108,12 @@ final class MediaJob implements Media.Job {
     }
 
     private final class Output extends InputStream {
+        private final int place;
         private volatile boolean isAtEnd;
+
+        Output(int place) {
+            this.place = place;
+        }
 
         @Override
         public int read() throws IOException {
@@ -114,7 +127,7 @@ final class MediaJob implements Media.Job {
             if (length == 0) {
                 return 0;
             }
-            int read = jobs.read(number, into, start, Math.min(PIECE, length));
+            int read = jobs.read(number, place, into, start, Math.min(PIECE, length));
             if (read < -1) {
                 throw new IOException("the job is closed, or its output is too large");
             }

@@ -13,7 +13,7 @@ final class MediaNative implements Jobs {
     public native void closeInput(long job, boolean picture);
 
     @Override
-    public native int read(long job, byte[] into, int start, int length);
+    public native int read(long job, int place, byte[] into, int start, int length);
 
     @Override
     public native void cancel(long job);

@@ -4,12 +4,11 @@ package org.netserv.host.media;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import org.netserv.block.BlockException;
 import org.netserv.block.BlockException.Code;
@@ -41,13 +40,26 @@ public final class ModuleMedia implements Media, Closeable {
 
     @Override
     public Job transcode(Settings settings) throws BlockException {
-        Overlay overlay = settings.overlay();
-        byte[] picture = overlay == null ? null : overlay.picture();
-        if (picture != null && picture.length > PICTURE_BYTES_MAX) {
-            throw new BlockException(Code.TOO_LARGE, "the picture has more than 1,048,576 bytes");
+        Output output = new Output(settings.format(), settings.video(), settings.audio(), settings.width(),
+                settings.height(), settings.videoBitRate(), settings.audioBitRate(), false, Segments.FREE,
+                settings.overlay());
+        return begin(new Order(settings.source(), Duration.ZERO, settings.duration(), null, List.of(output)));
+    }
+
+    @Override
+    public Job begin(Order order) throws BlockException {
+        byte[] picture = null;
+        for (Output output : order.outputs()) {
+            byte[] its = output.overlay() == null ? null : output.overlay().picture();
+            if (its != null && its.length > PICTURE_BYTES_MAX) {
+                throw new BlockException(Code.TOO_LARGE, "the picture has more than 1,048,576 bytes");
+            }
+            if (its != null && picture != null && !Arrays.equals(its, picture)) {
+                throw new BlockException(Code.INVALID, "outputs have different pictures laid over");
+            }
+            picture = its == null ? picture : its;
         }
-        MediaJob job = start("{\"transcode\":{\"source\":" + word(settings.source()) + ",\"settings\":"
-                + json(settings) + "}}");
+        MediaJob job = start(OrderJson.of(order), order.outputs().size());
         if (picture != null) {
             job.sendPicture(picture.clone());
         }
@@ -59,7 +71,7 @@ public final class ModuleMedia implements Media, Closeable {
         if (input.length > PROBED_BYTES_MAX) {
             throw new BlockException(Code.TOO_LARGE, "an input of more than 16,777,216 bytes");
         }
-        try (MediaJob job = start("{\"probe\":{\"source\":" + word(source) + "}}")) {
+        try (MediaJob job = start("{\"probe\":{\"source\":" + OrderJson.word(source) + "}}", 1)) {
             try (var to = job.input()) {
                 to.write(input);
             } catch (IOException enough) {
@@ -101,7 +113,7 @@ public final class ModuleMedia implements Media, Closeable {
         }
     }
 
-    private MediaJob start(String task) throws BlockException {
+    private MediaJob start(String task, int outputs) throws BlockException {
         synchronized (open) {
             if (isClosed) {
                 throw new BlockException(Code.UNAVAILABLE, "the module is stopped");
@@ -114,7 +126,7 @@ public final class ModuleMedia implements Media, Closeable {
         if (answer.isEmpty() || !Character.isDigit(answer.charAt(0))) {
             throw failure(answer);
         }
-        MediaJob job = new MediaJob(this, jobs, Long.parseLong(answer));
+        MediaJob job = new MediaJob(this, jobs, Long.parseLong(answer), outputs);
         boolean isLate;
         synchronized (open) {
             isLate = isClosed;
@@ -139,66 +151,6 @@ public final class ModuleMedia implements Media, Closeable {
             case "cancelled" -> new BlockException(Code.QUOTA, "it was given up, or its output was too large");
             default -> new BlockException(Code.UNAVAILABLE, detail);
         };
-    }
-
-    private static String json(Settings settings) throws BlockException {
-        Overlay overlay = settings.overlay();
-        return "{\"format\":" + word(settings.format()) + ",\"video\":" + word(settings.video()) + ",\"audio\":"
-                + word(settings.audio()) + ",\"width\":" + settings.width() + ",\"height\":" + settings.height()
-                + ",\"video-bit-rate\":" + settings.videoBitRate() + ",\"audio-bit-rate\":" + settings.audioBitRate()
-                + ",\"duration-ms\":" + settings.duration().toMillis() + ",\"overlay\":"
-                + (overlay == null ? "null" : json(overlay)) + "}";
-    }
-
-    private static String json(Overlay overlay) throws BlockException {
-        return "{\"layer\":" + layer(overlay) + ",\"corner\":" + word(overlay.corner()) + "}";
-    }
-
-    private static String layer(Overlay overlay) throws BlockException {
-        byte[] picture = overlay.picture();
-        if ((overlay.text() == null) == (picture == null)) {
-            throw new BlockException(Code.INVALID, "an overlay is a text or a picture");
-        }
-        if (picture == null) {
-            return "{\"text\":" + quoted(overlay.text()) + "}";
-        }
-        if (startsWith(picture, 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n')) {
-            return "\"png\"";
-        }
-        if (startsWith(picture, 0xff, 0xd8, 0xff)) {
-            return "\"jpeg\"";
-        }
-        throw new BlockException(Code.INVALID, "the picture is neither PNG nor JPEG");
-    }
-
-    private static boolean startsWith(byte[] bytes, int... start) {
-        if (bytes.length < start.length) {
-            return false;
-        }
-        for (int at = 0; at < start.length; at++) {
-            if ((bytes[at] & 0xff) != start[at]) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    /** Returns a text as JSON has it: everything but plain letters as an escape, so that nothing of it can mean more. */
-    static String quoted(String text) throws BlockException {
-        if (text.getBytes(StandardCharsets.UTF_8).length > TEXT_BYTES_MAX) {
-            throw new BlockException(Code.TOO_LARGE, "a text has at most 256 bytes");
-        }
-        StringBuilder json = new StringBuilder("\"");
-        for (int at = 0; at < text.length(); at++) {
-            char one = text.charAt(at);
-            boolean isPlain = one < 128 && (Character.isLetterOrDigit(one) || one == ' ');
-            json.append(isPlain ? String.valueOf(one) : String.format("\\u%04x", (int) one));
-        }
-        return json.append('"').toString();
-    }
-
-    private static String word(Enum<?> value) {
-        return "\"" + value.name().toLowerCase(Locale.ROOT).replace('_', '-') + "\"";
     }
 
     private static Description description(String text) {

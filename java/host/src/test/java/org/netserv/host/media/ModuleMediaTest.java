@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.netserv.block.BlockException;
@@ -20,7 +21,11 @@ import org.netserv.block.Media;
 import org.netserv.block.Media.AudioCodec;
 import org.netserv.block.Media.Corner;
 import org.netserv.block.Media.Format;
+import org.netserv.block.Media.Live;
+import org.netserv.block.Media.Order;
+import org.netserv.block.Media.Output;
 import org.netserv.block.Media.Overlay;
+import org.netserv.block.Media.Segments;
 import org.netserv.block.Media.Settings;
 import org.netserv.block.Media.Source;
 import org.netserv.block.Media.VideoCodec;
@@ -40,9 +45,10 @@ class ModuleMediaTest {
         }
         assertEquals(200_000, jobs.input.size());
         assertEquals(List.of("close-input", "close-input", "release"), jobs.calls);
-        assertEquals("{\"transcode\":{\"source\":\"any\",\"settings\":{\"format\":\"fragmented-mp4\","
-                + "\"video\":\"standard\",\"audio\":\"standard\",\"width\":0,\"height\":0,\"video-bit-rate\":0,"
-                + "\"audio-bit-rate\":0,\"duration-ms\":0,\"overlay\":null}}}", jobs.task);
+        assertEquals("{\"transcode\":{\"source\":\"any\",\"part\":{\"start-ms\":0,\"duration-ms\":0,"
+                + "\"live\":null},\"outputs\":[{\"format\":\"fragmented-mp4\",\"video\":\"standard\","
+                + "\"audio\":\"standard\",\"width\":0,\"height\":0,\"video-bit-rate\":0,\"audio-bit-rate\":0,"
+                + "\"grey\":false,\"segments\":\"free\",\"overlay\":null}]}}", jobs.task);
     }
 
     @Test
@@ -51,9 +57,35 @@ class ModuleMediaTest {
                 Duration.ofMillis(1500), Overlay.of("a\"b\\é", Corner.TOP_LEFT));
         media.transcode(settings).close();
         assertTrue(jobs.task.contains("\"video\":\"vp9\",\"audio\":\"none\",\"width\":640,\"height\":0,"
-                + "\"video-bit-rate\":1,\"audio-bit-rate\":2,\"duration-ms\":1500"), jobs.task);
+                + "\"video-bit-rate\":1,\"audio-bit-rate\":2,"), jobs.task);
+        assertTrue(jobs.task.contains("\"duration-ms\":1500"), jobs.task);
         assertTrue(jobs.task.contains("{\"layer\":{\"text\":\"a\\u0022b\\u005c\\u00e9\"},\"corner\":\"top-left\"}"),
                 jobs.task);
+    }
+
+    @Test
+    void anOrderHasOutputsOfItsOwn() throws Exception {
+        Output small = new Output(Format.MPEGTS, VideoCodec.H264, AudioCodec.NONE, 160, 0, 100_000, 0, true,
+                Segments.every(Duration.ofSeconds(2)), null);
+        Output same = new Output(Format.MPEGTS, VideoCodec.H264, AudioCodec.NONE, 0, 0, 500_000, 0, false,
+                Segments.SOURCE, null);
+        Order order = new Order(Source.MPEGTS, Duration.ZERO, Duration.ZERO, new Live(250, true), List.of(same, small));
+        try (Media.Job job = media.begin(order)) {
+            assertTrue(jobs.task.contains("\"live\":{\"cpu-permille\":250,\"keep-times\":true}}"), jobs.task);
+            assertTrue(jobs.task.contains("\"grey\":false,\"segments\":\"source\""), jobs.task);
+            assertTrue(jobs.task.contains("\"grey\":true,\"segments\":{\"every\":2000}"), jobs.task);
+            assertArrayEquals("output".getBytes(StandardCharsets.UTF_8), job.output(1).readAllBytes());
+            assertEquals(1, jobs.place);
+            assertThrows(IndexOutOfBoundsException.class, () -> job.output(2));
+        }
+        assertCode(Code.INVALID, () -> media.begin(
+                new Order(Source.ANY, Duration.ZERO, Duration.ZERO, null, Collections.nCopies(5, same))));
+        Output with = new Output(Format.PNG, VideoCodec.STANDARD, AudioCodec.STANDARD, 0, 0, 0, 0, false, Segments.FREE,
+                Overlay.of(new byte[] {(byte) 0xff, (byte) 0xd8, (byte) 0xff, 1}, Corner.CENTER));
+        Output other = new Output(Format.PNG, VideoCodec.STANDARD, AudioCodec.STANDARD, 0, 0, 0, 0, false, Segments.FREE,
+                Overlay.of(new byte[] {(byte) 0xff, (byte) 0xd8, (byte) 0xff, 2}, Corner.CENTER));
+        assertCode(Code.INVALID, () -> media.begin(
+                new Order(Source.ANY, Duration.ZERO, Duration.ZERO, null, List.of(with, other))));
     }
 
     @Test
@@ -122,6 +154,7 @@ class ModuleMediaTest {
         final java.util.concurrent.CountDownLatch pictureClosed = new java.util.concurrent.CountDownLatch(1);
         final List<String> calls = new ArrayList<>();
         String task;
+        int place;
         String answer = "7";
         String described = "";
         boolean isBroken;
@@ -151,7 +184,8 @@ class ModuleMediaTest {
         }
 
         @Override
-        public int read(long job, byte[] into, int start, int length) {
+        public int read(long job, int output, byte[] into, int start, int length) {
+            place = output;
             if (isBroken || isRead) {
                 return isBroken ? -2 : -1;
             }

@@ -20,7 +20,8 @@ import org.netserv.block.Media.Source;
 /**
  * Converts sound and pictures that are posted to it, by the node's ffmpeg, as the module of the same name in Rust does:
  * {@code POST /probe} tells what the body holds, {@code POST /convert/FORMAT?width=320&text=hello} answers with the body in
- * another format, scaled and with a text over it if the query says so.
+ * another format, scaled and with a text over it if the query says so, {@code POST /ladder?widths=320,160} with several sizes
+ * of it ({@link Ladder}).
  */
 final class Converter extends HttpServlet {
     private static final long serialVersionUID = 1L;
@@ -53,6 +54,8 @@ final class Converter extends HttpServlet {
             if (target != null) {
                 response.setContentType(target.contentType());
                 convert(clip, settings(target.format(), request), response.getOutputStream());
+            } else if (path.equals("/ladder")) {
+                new Ladder(media).answer(clip, request, response);
             } else if (path.equals("/probe")) {
                 say(response, HttpServletResponse.SC_OK, described(media.probe(Source.ANY, clip)));
             } else {
@@ -92,7 +95,7 @@ final class Converter extends HttpServlet {
         }
     }
 
-    private static void feed(Media.Job job, byte[] clip) {
+    static void feed(Media.Job job, byte[] clip) {
         try (OutputStream input = job.input()) {
             input.write(clip);
         } catch (IOException enough) {

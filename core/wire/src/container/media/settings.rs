@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Jobs for ffmpeg, which a worker asks its node for.
-//!
-//! A job says what is wanted, by closed lists and by numbers in bounds, and never how: no worker writes a part of a
-//! command line. The media itself goes through pipes between the worker and ffmpeg, past the node.
+//! What is made of an input: one output of a job.
+
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,61 +17,8 @@ pub const HEIGHT_MAX: u32 = 2160;
 pub const VIDEO_BIT_RATE_MAX: u32 = 50_000_000;
 /// Bits per second of sound.
 pub const AUDIO_BIT_RATE_MAX: u32 = 512_000;
-/// Bytes that ffmpeg may write about what an input holds.
-pub const PROBE_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of the words about how a job ended.
-pub const DETAIL_BYTES_MAX: usize = 512;
-
-/// One job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum MediaTask {
-    /// Tell what the input holds, in JSON as `ffprobe` writes it.
-    Probe {
-        /// What the input is.
-        source: MediaSource,
-    },
-    /// Make something else of the input.
-    Transcode {
-        /// What the input is.
-        source: MediaSource,
-        /// What is to be made.
-        settings: MediaSettings,
-    },
-}
-
-/// What an input is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MediaSource {
-    /// One of the others; ffmpeg finds out. The input is kept until the job ends, so that it can be read twice.
-    #[default]
-    Any,
-    /// MP4 and QuickTime. Kept likewise, since its index may come last.
-    Mp4,
-    /// Matroska and WebM.
-    Matroska,
-    /// MPEG transport stream.
-    Mpegts,
-    /// Ogg.
-    Ogg,
-    /// FLV.
-    Flv,
-    /// AVI.
-    Avi,
-    /// MPEG audio, as in `.mp3`.
-    Mp3,
-    /// AAC with ADTS headers.
-    Aac,
-    /// RIFF WAVE.
-    Wav,
-    /// FLAC.
-    Flac,
-    /// One JPEG picture.
-    Jpeg,
-    /// One PNG picture.
-    Png,
-}
+/// The shortest and the longest segment of an output, in milliseconds.
+pub const SEGMENT_MS: RangeInclusive<u32> = 200..=60_000;
 
 /// What comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +86,19 @@ pub enum AudioCodec {
     None,
 }
 
+/// Where an output has key frames, with which a segment of it can begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum MediaSegments {
+    /// Where the coder likes.
+    #[default]
+    Free,
+    /// As often as this, in milliseconds, and nowhere else.
+    Every(u32),
+    /// Where the input has them, and nowhere else.
+    Source,
+}
+
 /// What is to be made of an input. Only what [`MediaSettings::check`] finds good is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -158,8 +117,10 @@ pub struct MediaSettings {
     pub video_bit_rate: u32,
     /// Bits per second of sound; 0: as usual.
     pub audio_bit_rate: u32,
-    /// Milliseconds of the input to take; 0: all.
-    pub duration_ms: u32,
+    /// Whether pictures lose their colours.
+    pub grey: bool,
+    /// Where pictures can be begun with.
+    pub segments: MediaSegments,
     /// What is laid over the pictures.
     pub overlay: Option<MediaOverlay>,
 }
@@ -202,87 +163,6 @@ pub enum Corner {
     Center,
 }
 
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MediaOutcome {
-    /// All of the output was written.
-    Done,
-    /// ffmpeg could not do it.
-    Failed,
-    /// It took longer than a job may.
-    Time,
-    /// It needed more memory than a job may have.
-    Memory,
-    /// More input was to be kept than may be.
-    Input,
-    /// The worker gave it up, or is gone.
-    Cancelled,
-    /// Too many jobs were there already, or it waited for its turn too long.
-    Busy,
-    /// The node has no ffmpeg, or could not start it.
-    Unavailable,
-    /// The job was none.
-    Invalid,
-}
-
-impl MediaOutcome {
-    /// Every outcome.
-    pub const ALL: [MediaOutcome; 9] = [
-        MediaOutcome::Done,
-        MediaOutcome::Failed,
-        MediaOutcome::Time,
-        MediaOutcome::Memory,
-        MediaOutcome::Input,
-        MediaOutcome::Cancelled,
-        MediaOutcome::Busy,
-        MediaOutcome::Unavailable,
-        MediaOutcome::Invalid,
-    ];
-
-    /// Returns the outcome as its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MediaOutcome::Done => "done",
-            MediaOutcome::Failed => "failed",
-            MediaOutcome::Time => "time",
-            MediaOutcome::Memory => "memory",
-            MediaOutcome::Input => "input",
-            MediaOutcome::Cancelled => "cancelled",
-            MediaOutcome::Busy => "busy",
-            MediaOutcome::Unavailable => "unavailable",
-            MediaOutcome::Invalid => "invalid",
-        }
-    }
-}
-
-impl MediaTask {
-    /// Checks every bound.
-    ///
-    /// # Errors
-    /// What is out of its bounds, in words.
-    pub fn check(&self) -> Result<(), String> {
-        match self {
-            MediaTask::Probe { .. } => Ok(()),
-            MediaTask::Transcode { settings, .. } => settings.check(),
-        }
-    }
-
-    /// Returns what the input is.
-    pub fn source(&self) -> MediaSource {
-        match self {
-            MediaTask::Probe { source } | MediaTask::Transcode { source, .. } => *source,
-        }
-    }
-
-    /// Returns whether a picture comes through a pipe of its own.
-    pub fn has_picture(&self) -> bool {
-        let MediaTask::Transcode { settings, .. } = self else { return false };
-        let layer = settings.overlay.as_ref().map(|overlay| &overlay.layer);
-        matches!(layer, Some(MediaLayer::Png | MediaLayer::Jpeg))
-    }
-}
-
 impl MediaSettings {
     /// Returns settings with everything but the format as usual.
     pub fn new(format: MediaFormat) -> MediaSettings {
@@ -294,7 +174,8 @@ impl MediaSettings {
             height: 0,
             video_bit_rate: 0,
             audio_bit_rate: 0,
-            duration_ms: 0,
+            grey: false,
+            segments: MediaSegments::Free,
             overlay: None,
         }
     }
@@ -314,10 +195,21 @@ impl MediaSettings {
         if self.audio != AudioCodec::Standard && !self.format.audio().contains(&self.audio) {
             return Err(format!("{:?} sound does not go into {:?}", self.audio, self.format));
         }
-        let changed = self.overlay.is_some() || self.width != 0 || self.height != 0 || self.video_bit_rate != 0;
+        let segmented = self.segments != MediaSegments::Free;
+        if segmented && !self.codes_pictures() {
+            return Err("segments need pictures that are coded".to_owned());
+        }
+        if let MediaSegments::Every(ms) = self.segments
+            && !SEGMENT_MS.contains(&ms)
+        {
+            return Err(format!("a segment of {ms} ms, not {} to {}", SEGMENT_MS.start(), SEGMENT_MS.end()));
+        }
+        let sized = self.width != 0 || self.height != 0 || self.video_bit_rate != 0;
+        let changed = self.overlay.is_some() || self.grey || sized;
         match self.video() {
             VideoCodec::Copy if changed => return Err("pictures that are copied cannot be changed".to_owned()),
             VideoCodec::None if self.overlay.is_some() => return Err("an overlay needs pictures".to_owned()),
+            VideoCodec::None if self.grey => return Err("grey is for pictures".to_owned()),
             VideoCodec::None if self.audio() == AudioCodec::None => return Err("nothing is left".to_owned()),
             VideoCodec::Copy
             | VideoCodec::None
@@ -327,6 +219,11 @@ impl MediaSettings {
             | VideoCodec::Vp9 => {}
         }
         self.overlay.as_ref().map_or(Ok(()), MediaOverlay::check)
+    }
+
+    /// Returns whether moving pictures are coded anew.
+    pub(super) fn codes_pictures(&self) -> bool {
+        matches!(self.video(), VideoCodec::H264 | VideoCodec::Vp8 | VideoCodec::Vp9)
     }
 
     /// Returns how pictures are coded; [`VideoCodec::Standard`] for single pictures only.
@@ -354,6 +251,11 @@ impl MediaFormat {
         MediaFormat::Jpeg,
         MediaFormat::Png,
     ];
+
+    /// Returns whether only the first picture comes out.
+    pub fn is_still(self) -> bool {
+        matches!(self, MediaFormat::Jpeg | MediaFormat::Png)
+    }
 
     /// The codecs for pictures, the usual one first.
     fn video(self) -> &'static [VideoCodec] {
@@ -397,61 +299,4 @@ impl MediaOverlay {
 
 fn at_most(what: &str, value: u32, most: u32) -> Result<(), String> {
     if value <= most { Ok(()) } else { Err(format!("{what} is {value}, over {most}")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_format_has_usual_codecs_that_fit() {
-        for format in MediaFormat::ALL {
-            let usual = MediaSettings::new(format);
-            assert_eq!(usual.check(), Ok(()), "{format:?}");
-            let spelled = MediaSettings { video: usual.video(), audio: usual.audio(), ..usual };
-            assert_eq!(spelled.check(), Ok(()), "{format:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_out_of_bounds_is_named() {
-        let webm = || MediaSettings::new(MediaFormat::Webm);
-        let text = |text: &str| {
-            let layer = MediaLayer::Text(text.to_owned());
-            MediaSettings { overlay: Some(MediaOverlay { layer, corner: Corner::Center }), ..webm() }
-        };
-        check(&MediaSettings { width: WIDTH_MAX, height: HEIGHT_MAX, ..webm() }, None);
-        check(&MediaSettings { width: WIDTH_MAX + 1, ..webm() }, Some("width"));
-        check(&MediaSettings { height: HEIGHT_MAX + 1, ..webm() }, Some("height"));
-        check(&MediaSettings { video_bit_rate: VIDEO_BIT_RATE_MAX + 1, ..webm() }, Some("video-bit-rate"));
-        check(&MediaSettings { audio_bit_rate: AUDIO_BIT_RATE_MAX + 1, ..webm() }, Some("audio-bit-rate"));
-        check(&MediaSettings { video: VideoCodec::H264, ..webm() }, Some("H264"));
-        check(&MediaSettings { audio: AudioCodec::Aac, ..webm() }, Some("Aac"));
-        check(&MediaSettings { video: VideoCodec::None, audio: AudioCodec::None, ..webm() }, Some("nothing"));
-        check(&MediaSettings { video: VideoCodec::Copy, width: 2, ..webm() }, Some("copied"));
-        check(&MediaSettings { video: VideoCodec::None, ..text("x") }, Some("overlay"));
-        check(&text(&"x".repeat(TEXT_BYTES_MAX)), None);
-        check(&text(&"x".repeat(TEXT_BYTES_MAX + 1)), Some("bytes"));
-        check(&text(""), Some("bytes"));
-        check(&text("a\nb"), Some("control"));
-        check(&text("a':[in]%{pts}\\,;"), None);
-    }
-
-    #[test]
-    fn unknown_words_are_no_jobs() {
-        let good = r#"{"transcode":{"source":"any","settings":{"format":"webm","video":"standard","audio":"none",
-            "width":0,"height":0,"video-bit-rate":0,"audio-bit-rate":0,"duration-ms":0,"overlay":null}}}"#;
-        assert!(serde_json::from_str::<MediaTask>(good).is_ok());
-        for (from, to) in [("any", "concat"), ("webm", "hls"), ("standard", "rawvideo"), ("width", "filter")] {
-            assert!(serde_json::from_str::<MediaTask>(&good.replacen(from, to, 1)).is_err(), "{to}");
-        }
-    }
-
-    fn check(settings: &MediaSettings, named: Option<&str>) {
-        match (settings.check(), named) {
-            (Ok(()), None) => {}
-            (Err(text), Some(named)) => assert!(text.contains(named), "{text}"),
-            (outcome, named) => panic!("{settings:?}: {outcome:?}, not {named:?}"),
-        }
-    }
 }

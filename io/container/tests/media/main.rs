@@ -2,7 +2,9 @@
 //! ffmpeg in its sandbox, with good inputs and with crafted ones.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod orders;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -20,8 +22,8 @@ use netserv_container::{Exit, ExitCause, LauncherConfig, MediaFiles, MediaJob, M
 use netserv_model::policy::ContainerLimits;
 use netserv_skips::skipped;
 use netserv_wire::container::media::{
-    AudioCodec, Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaSettings, MediaSource, MediaTask,
-    VideoCodec,
+    AudioCodec, Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaPart, MediaSettings, MediaSource,
+    MediaTask, VideoCodec,
 };
 
 const FFMPEG: &str = "/usr/bin/ffmpeg";
@@ -149,7 +151,7 @@ fn inputs_that_name_other_inputs_get_none_of_them() {
     for list in &lists {
         for source in [MediaSource::Any, MediaSource::Mp4, MediaSource::Mpegts, MediaSource::Mp3] {
             let settings = MediaSettings::new(MediaFormat::Matroska);
-            for task in [MediaTask::Transcode { source, settings }, MediaTask::Probe { source }] {
+            for task in [to(source, settings), MediaTask::Probe { source }] {
                 let done = run(&node, &task, list.as_bytes());
                 assert_eq!(done.outcome, MediaOutcome::Failed, "{list}: {}", done.detail);
                 assert!(done.output.len() < 16, "{list}: {}", String::from_utf8_lossy(&done.output));
@@ -214,11 +216,11 @@ fn what_is_kept_of_an_input_is_bounded() {
 fn an_endless_job_ends_when_it_is_killed_and_one_nobody_reads_waits() {
     let Some(node) = media_node("an_endless_job_ends_when_it_is_killed_and_one_nobody_reads_waits") else { return };
     let stream = run(&node, &transcode(MediaSettings::new(MediaFormat::Mpegts)), &CLIP).output;
-    let task = MediaTask::Transcode { source: MediaSource::Mpegts, settings: MediaSettings::new(MediaFormat::Webm) };
+    let task = to(MediaSource::Mpegts, MediaSettings::new(MediaFormat::Webm));
     // Endless input, and a reader: output comes until the job is killed.
     let MediaJob { mut process, ends } = node.launcher.start_media(&task, &LIMITS).unwrap();
     let writer = write_forever(ends.input, stream.clone());
-    let mut output = File::from(ends.output);
+    let mut output = File::from(first(ends.outputs));
     let mut first = [0; 4096];
     output.read_exact(&mut first).unwrap();
     assert_eq!(process.exit(), None);
@@ -228,14 +230,14 @@ fn an_endless_job_ends_when_it_is_killed_and_one_nobody_reads_waits() {
     // A reader that goes away: ffmpeg ends by itself.
     let MediaJob { mut process, ends } = node.launcher.start_media(&task, &LIMITS).unwrap();
     let writer = write_forever(ends.input, stream.clone());
-    drop(ends.output);
+    drop(ends.outputs);
     assert!(matches!(process.wait(PATIENCE).unwrap().cause, ExitCause::Code(code) if code != 0));
     writer.join().unwrap();
     // Nobody reads: the pipe is full, and writing waits; what is kept meanwhile is the pipes' and ffmpeg's.
     let MediaJob { mut process, ends } = node.launcher.start_media(&task, &LIMITS).unwrap();
     let writer = write_forever(ends.input, stream);
     until(|| waits_for(process.pid(), libc::SYS_write, 1));
-    let waiting = rustix::io::ioctl_fionread(&ends.output).unwrap();
+    let waiting = rustix::io::ioctl_fionread(&ends.outputs[0]).unwrap();
     assert!((1..=64 << 10).contains(&waiting), "{waiting}");
     assert_eq!(process.exit(), None);
     drop(process);
@@ -321,17 +323,17 @@ fn jobs_leave_nothing() {
 fn times_are_measured() {
     let Some(node) = media_node("times_are_measured") else { return };
     let clip = make(&["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25", "-t", "4", "-f", "mpegts"]);
-    let to = |format| MediaTask::Transcode { source: MediaSource::Mpegts, settings: MediaSettings::new(format) };
+    let as_usual = |format| to(MediaSource::Mpegts, MediaSettings::new(format));
     let copy = MediaSettings { video: VideoCodec::Copy, ..MediaSettings::new(MediaFormat::Matroska) };
-    let copy = MediaTask::Transcode { source: MediaSource::Mpegts, settings: copy };
+    let copy = to(MediaSource::Mpegts, copy);
     let small = MediaSettings { width: 160, ..MediaSettings::new(MediaFormat::Jpeg) };
-    let still = MediaTask::Transcode { source: MediaSource::Mpegts, settings: small };
+    let still = to(MediaSource::Mpegts, small);
     for (what, task) in [
         ("probe", MediaTask::Probe { source: MediaSource::Mpegts }),
         ("copy", copy),
         ("jpeg", still),
-        ("webm", to(MediaFormat::Webm)),
-        ("mp4", to(MediaFormat::FragmentedMp4)),
+        ("webm", as_usual(MediaFormat::Webm)),
+        ("mp4", as_usual(MediaFormat::FragmentedMp4)),
     ] {
         let mut times: [Vec<Duration>; 3] = Default::default();
         for _ in 0..5 {
@@ -339,7 +341,7 @@ fn times_are_measured() {
             let MediaJob { mut process, ends } = node.launcher.start_media(&task, &LIMITS).unwrap();
             times[0].push(started.elapsed());
             let writer = write_once(ends.input, clip.clone());
-            let mut output = File::from(ends.output);
+            let mut output = File::from(first(ends.outputs));
             output.read_exact(&mut [0]).unwrap();
             times[1].push(started.elapsed());
             output.read_to_end(&mut vec![]).unwrap();
@@ -403,8 +405,16 @@ fn make(arguments: &[&str]) -> Vec<u8> {
     made.stdout
 }
 
+fn to(source: MediaSource, settings: MediaSettings) -> MediaTask {
+    MediaTask::Transcode { source, part: MediaPart::default(), outputs: vec![settings] }
+}
+
+fn first(outputs: Vec<OwnedFd>) -> OwnedFd {
+    outputs.into_iter().next().unwrap()
+}
+
 fn transcode(settings: MediaSettings) -> MediaTask {
-    MediaTask::Transcode { source: MediaSource::Any, settings }
+    to(MediaSource::Any, settings)
 }
 
 fn probe_task() -> MediaTask {
@@ -430,7 +440,7 @@ fn finish(job: MediaJob, input: &[u8], picture: &[u8]) -> Done {
     let writers =
         [Some(write_once(ends.input, input.to_vec())), ends.picture.map(|end| write_once(end, picture.to_vec()))];
     let mut output = vec![];
-    File::from(ends.output).read_to_end(&mut output).unwrap();
+    File::from(first(ends.outputs)).read_to_end(&mut output).unwrap();
     let exit: Exit = process.wait(PATIENCE).expect("it ends").clone();
     writers.into_iter().flatten().for_each(|writer| writer.join().unwrap());
     let (outcome, detail) = media_outcome(&exit);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv:media/media@1.0.0`.
+
+use netserv_wire::container::media::{
+    MediaOutcome, MediaPart, MediaSegments, MediaSettings, MediaTask, PROBE_BYTES_MAX,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
+
+use super::orders::overlay;
+use super::wit::{self, Error};
+use super::{MediaJob, broken};
+use crate::limits::MEDIA_PROBED_BYTES_MAX;
+use crate::media::description::Description;
+use crate::media::{Ending, Ends, desk};
+use crate::server::module::Module;
+use crate::server::state::ServerState;
+
+impl wit::Host for ServerState {
+    async fn transcode(&mut self, wanted: wit::Settings) -> wasmtime::Result<Result<Resource<MediaJob>, Error>> {
+        let begun = match task(wanted) {
+            Ok((task, picture)) => MediaJob::begin(&self.module, task, picture).await,
+            Err(error) => Err(error),
+        };
+        begun.map_or_else(|error| Ok(Err(error)), |job| Ok(Ok(self.table.push(job)?)))
+    }
+
+    async fn probe(
+        &mut self,
+        source: wit::Source,
+        input: Vec<u8>,
+    ) -> wasmtime::Result<Result<wit::Description, Error>> {
+        Ok(probe(&self.module, source, &input).await)
+    }
+}
+
+impl wit::HostJob for ServerState {
+    fn input(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynOutputStream>, Error>> {
+        let stream = self.table.get_mut(&job)?.input();
+        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+    }
+
+    fn output(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
+        let stream = self.table.get_mut(&job)?.output(0);
+        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+    }
+
+    async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {
+        Ok(self.table.delete(job)?.finish().await)
+    }
+
+    fn drop(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<()> {
+        self.table.delete(job)?.ticket.cancel();
+        Ok(())
+    }
+}
+
+async fn probe(module: &Module, source: wit::Source, input: &[u8]) -> Result<wit::Description, Error> {
+    if input.len() > MEDIA_PROBED_BYTES_MAX {
+        return Err(Error::Invalid(format!("an input of {} bytes, over {MEDIA_PROBED_BYTES_MAX}", input.len())));
+    }
+    let ticket = desk().ask(module.slot, MediaTask::Probe { source: source.into() })?;
+    let Ends { input: end, mut outputs, .. } = ticket.started().await?;
+    let output = outputs.pop().ok_or_else(|| Error::Unavailable("the job has no output".to_owned()))?;
+    let mut to = Sender::from_owned_fd(end).map_err(|error| broken(&error))?;
+    let from = Receiver::from_owned_fd(output).map_err(|error| broken(&error))?;
+    let writing = async move {
+        // It may have read enough before the end.
+        let _ = to.write_all(input).await;
+    };
+    let reading = async move {
+        let mut told = Vec::new();
+        // If it cannot be read to the end, what there is makes no JSON.
+        let _ = from.take(PROBE_BYTES_MAX as u64).read_to_end(&mut told).await;
+        told
+    };
+    let ((), told) = tokio::join!(writing, reading);
+    match ticket.ended().await {
+        Ending { outcome: MediaOutcome::Done, .. } => Description::parse(&told).map(Into::into).map_err(Error::Failed),
+        ending => Err(ending.into()),
+    }
+}
+
+/// Returns the task, with the picture that is laid over others.
+fn task(wanted: wit::Settings) -> Result<(MediaTask, Vec<u8>), Error> {
+    let (overlay, picture) = overlay(wanted.overlay)?;
+    let output = MediaSettings {
+        format: wanted.format.into(),
+        video: wanted.video.into(),
+        audio: wanted.audio.into(),
+        width: wanted.width,
+        height: wanted.height,
+        video_bit_rate: wanted.video_bit_rate,
+        audio_bit_rate: wanted.audio_bit_rate,
+        grey: false,
+        segments: MediaSegments::Free,
+        overlay,
+    };
+    let part = MediaPart { duration_ms: wanted.duration_ms, ..MediaPart::default() };
+    Ok((MediaTask::Transcode { source: wanted.source.into(), part, outputs: vec![output] }, picture))
+}
+
+impl From<Description> for wit::Description {
+    fn from(found: Description) -> wit::Description {
+        let Description { format, duration_ms, video, audio } = found;
+        let video = video.into_iter().map(|(codec, width, height)| wit::VideoStream { codec, width, height });
+        let audio =
+            audio.into_iter().map(|(codec, sample_rate, channels)| wit::AudioStream { codec, sample_rate, channels });
+        wit::Description { format, duration_ms, video: video.collect(), audio: audio.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::blocks::testing::{run, state};
+    use crate::server::module::Shared;
+
+    #[test]
+    fn what_is_told_of_is_bounded() {
+        let state = state(Shared::for_tests);
+        let input = vec![0; MEDIA_PROBED_BYTES_MAX + 1];
+        run(async {
+            let refused = probe(&state.module, wit::Source::Any, &input).await.unwrap_err();
+            assert!(matches!(refused, Error::Invalid(why) if why.contains("16777217 bytes")));
+            let asked = probe(&state.module, wit::Source::Any, &input[1..]).await.unwrap_err();
+            assert!(matches!(asked, Error::Unavailable(_)), "there is no node to do it");
+        });
+    }
+}

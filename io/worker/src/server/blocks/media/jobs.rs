@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv:media/jobs@1.1.0`.
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
+
+use super::second as wit;
+use super::wit::Error;
+use super::{MediaJob, orders};
+use crate::server::state::ServerState;
+
+impl wit::Host for ServerState {
+    async fn begin(&mut self, order: wit::Order) -> wasmtime::Result<Result<Resource<MediaJob>, Error>> {
+        let begun = match orders::task(order) {
+            Ok((task, picture)) => MediaJob::begin(&self.module, task, picture).await,
+            Err(error) => Err(error),
+        };
+        begun.map_or_else(|error| Ok(Err(error)), |job| Ok(Ok(self.table.push(job)?)))
+    }
+}
+
+impl wit::HostJob for ServerState {
+    fn input(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynOutputStream>, Error>> {
+        let stream = self.table.get_mut(&job)?.input();
+        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+    }
+
+    fn output(
+        &mut self,
+        job: Resource<MediaJob>,
+        place: u32,
+    ) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
+        let stream = self.table.get_mut(&job)?.output(place);
+        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+    }
+
+    async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {
+        Ok(self.table.delete(job)?.finish().await)
+    }
+
+    fn drop(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<()> {
+        self.table.delete(job)?.ticket.cancel();
+        Ok(())
+    }
+}
