@@ -37,7 +37,7 @@ use crate::packet::chain::{Chain, Surroundings, inject_all};
 use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
-use crate::server::module::Shared;
+use crate::server::module::{CoderMemory, Shared};
 use crate::shared::channel::Channels;
 use crate::shared::control::ControlPort;
 use crate::shared::kv::KvStores;
@@ -84,6 +84,7 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
         channels: Channels::new(memory_bytes),
+        coder_memory: CoderMemory::of(memory_bytes),
         ports: BTreeMap::new(),
         kept: BTreeMap::new(),
         cache: CacheSource::at(store.join(CACHE_FILE)),
@@ -104,6 +105,7 @@ struct Worker {
     memory: RingMemory,
     /// Of the container.
     memory_bytes: u64,
+    coder_memory: CoderMemory,
     delivery: Delivery,
     runtime: Runtime,
     lane_threads: LaneThreads,
@@ -347,6 +349,7 @@ impl Worker {
             control: Arc::new(ControlPort::new(kept.unwrap_or_default(), Some(Arc::clone(&self.wake)))),
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
             node: Arc::clone(&self.node),
+            coder_memory: self.coder_memory.clone(),
         };
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);

@@ -34,7 +34,7 @@ impl ServerEngine {
     /// The processor or the kernel lacks what Wasmtime needs.
     pub fn without_compiler(memory_bytes: u64) -> wasmtime::Result<ServerEngine> {
         let share = usize::try_from(memory_bytes / limits::INSTANCES_MEMORY_SHARE).unwrap_or(usize::MAX);
-        ServerEngine::with(config().enable_compiler(false), share)
+        ServerEngine::with(config(instances(memory_bytes)).enable_compiler(false), share)
     }
 
     /// Builds an engine that compiles components and runs them.
@@ -42,7 +42,7 @@ impl ServerEngine {
     /// # Errors
     /// As [`ServerEngine::without_compiler`].
     pub fn new() -> wasmtime::Result<ServerEngine> {
-        ServerEngine::with(&config(), usize::MAX)
+        ServerEngine::with(&config(instances(limits::CONTAINER_BYTES)), usize::MAX)
     }
 
     fn with(config: &Config, memory_bytes: usize) -> wasmtime::Result<ServerEngine> {
@@ -88,14 +88,22 @@ impl ServerEngine {
     }
 }
 
-/// Settings that change the code: `compile` and `serve` must agree in them, or Wasmtime refuses the code.
-fn config() -> Config {
+/// Returns how many instances there may be at a time in a container of `memory_bytes`: as many as fit into their share if none
+/// does anything.
+pub fn instances(memory_bytes: u64) -> u32 {
+    let fit = memory_bytes / limits::INSTANCES_MEMORY_SHARE / limits::INSTANCE_BYTES_LEAST;
+    u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, limits::INSTANCES_MAX)
+}
+
+/// Settings that change the code, but for the number of instances: `compile` and `serve` must agree in them, or Wasmtime
+/// refuses the code.
+fn config(instances: u32) -> Config {
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(limits::INSTANCES_MAX)
-        .total_stacks(limits::INSTANCES_MAX)
-        .total_memories(2 * limits::INSTANCES_MAX)
-        .total_tables(4 * limits::INSTANCES_MAX)
-        .total_core_instances(8 * limits::INSTANCES_MAX)
+    pool.total_component_instances(instances)
+        .total_stacks(instances)
+        .total_memories(2 * instances)
+        .total_tables(4 * instances)
+        .total_core_instances(8 * instances)
         .max_memory_size(usize::try_from(limits::MEMORY_BYTES_MAX).unwrap_or(usize::MAX))
         .table_elements(limits::TABLE_ELEMENTS_MAX)
         .max_core_instances_per_component(limits::CORE_INSTANCES_PER_COMPONENT_MAX)
@@ -223,6 +231,12 @@ mod tests {
     use wasmtime::component::Component;
 
     use super::*;
+
+    #[test]
+    fn instances_are_as_many_as_their_memory_holds() {
+        assert_eq!([96, 192, 16, 1 << 20].map(|mib| instances(mib << 20)), [512, 1024, 85, limits::INSTANCES_MAX]);
+        assert_eq!(instances(0), 1);
+    }
 
     #[test]
     fn components_have_only_so_many_parts() {

@@ -102,7 +102,7 @@ impl Module {
             node: shared.node,
             cache: shared.cache,
             counters: Mutex::default(),
-            coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
+            coder_memory: shared.coder_memory.0,
             pattern_memory: Budget::new(limits::PATTERNS_MEMORY_BYTES_MAX),
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
             cache_memory: Budget::new(CACHE_AHEAD_BYTES_MAX),
@@ -220,6 +220,26 @@ pub struct Shared {
     pub cache: Arc<CacheHandle>,
     /// What this version is told of its node.
     pub node: Arc<NodeInfo>,
+    /// What all coders of the container may take.
+    pub coder_memory: CoderMemory,
+}
+
+/// What all coders of a container's server modules may take of its memory.
+#[derive(Clone, Debug)]
+pub struct CoderMemory(pub Budget);
+
+impl CoderMemory {
+    /// Returns that of a container of `memory_bytes`.
+    pub fn of(memory_bytes: u64) -> CoderMemory {
+        let share = usize::try_from(memory_bytes / limits::COMPRESS_MEMORY_SHARE).unwrap_or(usize::MAX);
+        CoderMemory(Budget::new(share.min(limits::COMPRESS_MEMORY_BYTES_MAX)))
+    }
+}
+
+impl Default for CoderMemory {
+    fn default() -> CoderMemory {
+        CoderMemory::of(u64::MAX)
+    }
 }
 
 impl Shared {

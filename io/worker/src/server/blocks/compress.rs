@@ -45,13 +45,8 @@ impl wit::Host for ServerState {
 
 impl wit::HostCompressor for ServerState {
     fn open(&mut self, encoding: Encoding, level: u8) -> wasmtime::Result<Result<Resource<Compressor>, Error>> {
-        let opened = self.blocks.compute.more_coders();
-        match opened.and_then(|budget| Compressor::open(encoding.into(), level, budget)) {
-            Ok(coder) => {
-                let coder = self.table.push(coder)?;
-                self.blocks.compute.coders += 1;
-                Ok(Ok(coder))
-            }
+        match Compressor::open(encoding.into(), level, &self.blocks.compute.coder_memory) {
+            Ok(coder) => Ok(Ok(self.table.push(coder)?)),
             Err(error) => Ok(Err(error.into())),
         }
     }
@@ -70,20 +65,14 @@ impl wit::HostCompressor for ServerState {
 
     fn drop(&mut self, coder: Resource<Compressor>) -> wasmtime::Result<()> {
         self.table.delete(coder)?;
-        self.blocks.compute.coders -= 1;
         Ok(())
     }
 }
 
 impl wit::HostDecompressor for ServerState {
     fn open(&mut self, encoding: Encoding, output_max: u64) -> wasmtime::Result<Result<Resource<Decompressor>, Error>> {
-        let opened = self.blocks.compute.more_coders();
-        match opened.and_then(|budget| Decompressor::open(encoding.into(), output_max, budget)) {
-            Ok(coder) => {
-                let coder = self.table.push(coder)?;
-                self.blocks.compute.coders += 1;
-                Ok(Ok(coder))
-            }
+        match Decompressor::open(encoding.into(), output_max, &self.blocks.compute.coder_memory) {
+            Ok(coder) => Ok(Ok(self.table.push(coder)?)),
             Err(error) => Ok(Err(error.into())),
         }
     }
@@ -102,7 +91,6 @@ impl wit::HostDecompressor for ServerState {
 
     fn drop(&mut self, coder: Resource<Decompressor>) -> wasmtime::Result<()> {
         self.table.delete(coder)?;
-        self.blocks.compute.coders -= 1;
         Ok(())
     }
 }
@@ -113,7 +101,7 @@ fn compress_all(
     bytes: &[u8],
     state: &ComputeState,
 ) -> Result<Vec<u8>, CodeError> {
-    let mut coder = Compressor::open(encoding, level, state.more_coders()?)?;
+    let mut coder = Compressor::open(encoding, level, &state.coder_memory)?;
     let mut output = coder.write(bytes)?;
     output.extend(coder.finish()?);
     Ok(output)
@@ -128,7 +116,7 @@ fn decompress_all(
     if bytes.len() > limits::COMPRESS_INPUT_BYTES_MAX {
         return Err(CodeError::TooLarge);
     }
-    let mut coder = Decompressor::open(encoding, output_max, state.more_coders()?)?;
+    let mut coder = Decompressor::open(encoding, output_max, &state.coder_memory)?;
     let mut output = Vec::new();
     for piece in bytes.chunks(limits::DECOMPRESS_INPUT_BYTES_MAX) {
         coder.write(piece)?;
@@ -172,21 +160,24 @@ mod tests {
 
     use super::*;
     use crate::server::blocks::testing::state;
-    use crate::server::module::Shared;
+    use crate::server::module::{CoderMemory, Shared};
 
     #[test]
-    fn an_instance_has_only_so_many_coders() {
-        let mut state = state(Shared::for_tests);
+    fn coders_are_bounded_by_the_memory_of_their_container_alone() {
+        let memory = CoderMemory::of(48 << 20);
+        let shared = |module: &_| Shared { coder_memory: memory.clone(), ..Shared::for_tests(module) };
+        let (mut one, mut other) = (state(shared), state(shared));
         let compressor = |state: &mut ServerState| HostCompressor::open(state, Encoding::Gzip, 1).unwrap();
-        let decompressor = |state: &mut ServerState| HostDecompressor::open(state, Encoding::Gzip, 1).unwrap();
-        let half = limits::CODERS_MAX / 2;
-        let _compressors: Vec<_> = (0..half).map(|_| compressor(&mut state).unwrap()).collect();
-        let mut decompressors: Vec<_> = (half..limits::CODERS_MAX).map(|_| decompressor(&mut state).unwrap()).collect();
-        assert!(matches!(compressor(&mut state), Err(Error::Quota)));
-        assert!(matches!(decompressor(&mut state), Err(Error::Quota)));
-        assert!(matches!(state.compress(Encoding::Gzip, 1, vec![]).unwrap(), Err(Error::Quota)));
-        HostDecompressor::drop(&mut state, decompressors.pop().unwrap()).unwrap();
-        assert!(compressor(&mut state).is_ok());
+        let mut coders = Vec::new();
+        while let Ok(coder) = compressor(&mut one) {
+            coders.push(coder);
+        }
+        assert_eq!(coders.len(), (16 << 20) / limits::GZIP_ENCODER_BYTES);
+        assert!(matches!(compressor(&mut other), Err(Error::Quota)), "another module of the container");
+        assert!(matches!(one.compress(Encoding::Gzip, 1, vec![]).unwrap(), Err(Error::Quota)));
+        HostCompressor::drop(&mut one, coders.pop().unwrap()).unwrap();
+        assert!(HostDecompressor::open(&mut other, Encoding::Gzip, 1).unwrap().is_ok());
+        assert_eq!(CoderMemory::of(u64::MAX).0.left(), limits::COMPRESS_MEMORY_BYTES_MAX);
     }
 
     #[test]

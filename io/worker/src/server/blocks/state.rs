@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use crate::compute::Budget;
-use crate::compute::compress::CodeError;
-use crate::limits;
 use crate::server::module::Module;
 use crate::storage::limits::CACHE_READERS_MAX;
 
@@ -27,24 +25,15 @@ impl BlockState {
 
 /// How much an instance has of what is bounded of the blocks that only compute.
 pub struct ComputeState {
-    /// Compressors and decompressors.
-    pub coders: usize,
+    /// What all coders of its container may take.
+    pub coder_memory: Budget,
     /// Sets of patterns.
     pub pattern_sets: usize,
-    budget: Budget,
 }
 
 impl ComputeState {
-    /// Returns the state of an instance that has nothing. `budget` is what all coders of its module may take.
-    pub fn new(budget: &Budget) -> ComputeState {
-        ComputeState { coders: 0, pattern_sets: 0, budget: budget.clone() }
-    }
-
-    /// Returns where a further coder's memory comes from.
-    ///
-    /// # Errors
-    /// [`CodeError::Quota`] if the instance may not have another one.
-    pub fn more_coders(&self) -> Result<&Budget, CodeError> {
-        if self.coders < limits::CODERS_MAX { Ok(&self.budget) } else { Err(CodeError::Quota) }
+    /// Returns the state of an instance that has nothing. `coder_memory` is what all coders of its container may take.
+    pub fn new(coder_memory: &Budget) -> ComputeState {
+        ComputeState { coder_memory: coder_memory.clone(), pattern_sets: 0 }
     }
 }

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, INSTANCES_MAX, WAITING_PER_REQUEST_MAX};
+use netserv_worker::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX};
+use netserv_worker::server::engine::instances;
 
 use super::http::read_response;
 use super::{Spec, Worker, body, compile, connect, folder, get, status, talk};
@@ -330,12 +331,13 @@ fn requests_and_connections_at_a_time_are_bounded() {
 /// there are instances each have one that waits for a body.
 #[test]
 fn instances_at_a_time_are_bounded() {
+    let most = instances(CONTAINER_BYTES);
     let spec = Spec::new().with(|spec| {
-        spec.limits.requests = 2 * INSTANCES_MAX;
+        spec.limits.requests = 2 * most;
         spec.limits.request_ms = 120_000;
     });
     let mut worker = Worker::with(&spec);
-    let mut clients: Vec<TcpStream> = (0..INSTANCES_MAX).map(|_| connect(spec.port())).collect();
+    let mut clients: Vec<TcpStream> = (0..most).map(|_| connect(spec.port())).collect();
     for client in &mut clients {
         client
             .write_all(b"POST /count HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n")
@@ -350,7 +352,7 @@ fn instances_at_a_time_are_bounded() {
     let answer = talk(spec.port(), ASK.as_bytes());
     assert!(status(&answer) == 503 && answer.contains("retry-after: 1\r\n"), "{answer}");
     let counts = worker.counts();
-    assert_eq!((counts.requests, counts.refused, counts.failed), (u64::from(INSTANCES_MAX) + 1, 1, 0));
+    assert_eq!((counts.requests, counts.refused, counts.failed), (u64::from(most) + 1, 1, 0));
     let other = spec.clone().with(|spec| {
         spec.slot = 1;
         spec.name = "example.org/other@1.0.0".to_owned();
