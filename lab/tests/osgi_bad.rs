@@ -142,6 +142,13 @@ fn bundles_that_do_not_stop(driver: Driver) {
         let (package, url) = bad(&net, behaviour, "stop");
         assert_nodes(&net.setup(&package, &url, &filter(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
         assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+        if behaviour == "throw" {
+            eventually("the log says how it stopped", || {
+                let said = said_of(&net, &package);
+                let words = ["the module failed while it stopped", "thrown on purpose"];
+                words.iter().all(|word| said.iter().any(|line| line.contains(word)))
+            });
+        }
         // The next one runs whatever the last one left.
         let (next, url) = bad(&net, "nothing", "packet");
         assert_nodes(&net.setup(&next, &url, &filter(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
@@ -152,6 +159,14 @@ fn bundles_that_do_not_stop(driver: Driver) {
         assert_nodes(&net.remove(&next), |outcome| *outcome == Outcome::Removed);
     }
     assert_unhurt(&mut net);
+}
+
+/// Returns the lines of a module in its node's log.
+fn said_of(net: &Net, package: &LabPackage) -> Vec<String> {
+    let told = net.lab.netserv("n2", &["node", "logs"]).unwrap();
+    let name = package.module.split('@').next().unwrap();
+    let lines = String::from_utf8_lossy(&told.stdout).into_owned();
+    lines.lines().filter(|line| line.contains(name)).map(str::to_owned).collect()
 }
 
 /// A network in which `innocent` runs a bundle and a WebAssembly module for the receiver's address.

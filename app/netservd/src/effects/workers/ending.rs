@@ -5,20 +5,22 @@ use std::time::Instant;
 
 use netserv_container::Process;
 use netserv_model::{DropReason, UserId, WorkerId};
-use netserv_wire::container::frames::ToWorker;
+use netserv_wire::container::frames::{FromWorker, ToWorker};
 
+use super::log_budget::{LogBudget, LogEntry};
 use super::outbox::Outbox;
 use super::watch::remind;
 use super::{Running, Workers};
 use crate::event::ContainerEvent;
-use crate::limits::{END_WAIT, NETWORK_REST, SERVER_END_WAIT};
+use crate::limits::{END_WAIT, FRAMES_BATCH, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.
 pub(super) struct Ending {
     worker: WorkerId,
     process: Process,
-    /// Kept open: a worker whose node hangs up ends at once.
-    _control: Outbox,
+    /// Kept open: a worker whose node hangs up ends at once. Its modules' last words come there.
+    control: Outbox,
+    log: LogBudget,
     serves: bool,
     until: Instant,
     /// It ended, and only its network is still there.
@@ -28,12 +30,26 @@ pub(super) struct Ending {
 impl Ending {
     /// Tells a worker to end; gives it back if it does not hear that.
     fn tell(worker: WorkerId, running: Running) -> Result<Ending, Process> {
-        let Running { mut control, process, serves, .. } = running;
+        let Running { mut control, process, serves, log, .. } = running;
         if control.send(&ToWorker::Shutdown, &[]).is_err() {
             return Err(process);
         }
         let until = Instant::now() + if serves { SERVER_END_WAIT } else { END_WAIT };
-        Ok(Ending { worker, process, _control: control, serves, until, rests: false })
+        Ok(Ending { worker, process, control, log, serves, until, rests: false })
+    }
+
+    /// Returns the lines for the log that have come, at most so many as are read at a time.
+    fn last_words(&mut self) -> Vec<LogEntry> {
+        let mut words = Vec::new();
+        for _ in 0..FRAMES_BATCH {
+            // What it says otherwise, or that it says nothing any more, is of no concern.
+            let Ok(Some(frame)) = self.control.receive() else { break };
+            if let FromWorker::Log { slot, level, text } = frame {
+                let entry = LogEntry { worker: self.worker.clone(), slot, level, text };
+                words.extend(self.log.spend(Instant::now(), entry));
+            }
+        }
+        words
     }
 
     /// Returns the worker, its generation and its process.
@@ -59,7 +75,11 @@ impl Workers {
     /// Looks at a worker that was told to end, and kills it if it had its time. Returns whether the event was of one.
     pub(super) fn see_off(&mut self, event: &ContainerEvent) -> bool {
         let Some(ending) = self.ending.get_mut(&event.generation) else { return false };
-        if !event.overdue && (ending.rests || ending.process.exit().is_none()) {
+        let has_ended = ending.process.exit().is_some();
+        let words = ending.last_words();
+        words.iter().for_each(|entry| self.log(entry));
+        let Some(ending) = self.ending.get_mut(&event.generation) else { return false };
+        if !event.overdue && (ending.rests || !has_ended) {
             return true;
         }
         if ending.serves && !event.overdue {
@@ -94,6 +114,8 @@ impl Workers {
         for ending in self.ending.values_mut() {
             ending.process.wait(ending.until.saturating_duration_since(Instant::now()));
         }
+        let words: Vec<LogEntry> = self.ending.values_mut().flat_map(Ending::last_words).collect();
+        words.iter().for_each(|entry| self.log(entry));
         self.ending.clear();
     }
 

@@ -38,6 +38,26 @@ async fn a_worker_that_does_not_end_is_killed_in_its_time() {
     assert!(!rig.workers.is_ending(&id("alice")), "its process was dropped, which kills it");
 }
 
+/// Goal: what a module says as it is stopped reaches the log, and no more of it than a container may write.
+#[tokio::test]
+async fn the_last_words_of_a_worker_are_in_the_log() {
+    let mut rig = Rig::new();
+    let mut container = rig.start("alice").await;
+    rig.stop("alice");
+    let say = |text: &str| {
+        let text = text.to_owned();
+        assert!(container.send(&FromWorker::Log { slot: Some(ModuleSlot(0)), level: LogLevel::Error, text }));
+    };
+    say("failed while it stopped");
+    (1..FRAMES_BATCH).for_each(|_| say("and more"));
+    rig.see_end(&mut container).await;
+    let said = rig.logs.since(0);
+    let count = |text: &str| said.iter().filter(|line| line.source == "alice" && line.text == text).count();
+    let most = usize::try_from(LOG_LINES_PER_CONTAINER_MAX).unwrap();
+    assert_eq!(count("failed while it stopped"), 1);
+    assert!((FRAMES_BATCH - 1).min(most - 1) <= count("and more") && count("and more") < 2 * most);
+}
+
 /// Two at a time would write over each other's files.
 #[tokio::test]
 async fn the_next_worker_waits_for_the_end_of_the_last() {
