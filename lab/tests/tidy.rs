@@ -84,7 +84,7 @@ const ROOMS: [(&str, Rooms); 2] = [
             ("wakeup", "error"),
             ("compute", "error limits"),
             ("media", "limits"),
-            ("storage", "limits"),
+            ("storage", "compute limits"),
             ("shared", "clock compute error limits storage wakeup"),
             ("link", "clock error limits shared sys wakeup"),
             ("failure", "limits"),

@@ -34,6 +34,7 @@ impl HttpModule for Tests {
                 Ok(listed) => listed.iter().map(|entry| format!("{} {}\n", entry.key, entry.size)).collect(),
                 Err(error) => format!("{error:?}"),
             },
+            "/remove" => format!("{}", cache::remove(query)),
             "/purge" => format!("{:?}", cache::purge(&Scope::Prefix(query.to_owned()))),
             "/purge-tag" => format!("{:?}", cache::purge(&Scope::Tag(query.to_owned()))),
             _ => return Response::text(404, "nothing here"),

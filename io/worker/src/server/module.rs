@@ -25,7 +25,7 @@ use crate::shared::kv::SharedKv;
 use crate::shared::log::{Line, LogBuffer};
 use crate::shared::messages::Exchange;
 use crate::storage::cache::{CacheHandle, CacheSource};
-use crate::storage::limits::{CACHE_AHEAD_BYTES_MAX, CACHE_TEST_BYTES};
+use crate::storage::limits::CACHE_TEST_BYTES;
 use crate::wakeup::Wakeup;
 
 /// The protocol of a connection.
@@ -70,8 +70,6 @@ pub struct Module {
     pub pattern_memory: Budget,
     /// What the HTTP messages of its instances may take.
     pub message_memory: Budget,
-    /// What is read ahead of bodies in the cache.
-    pub cache_memory: Budget,
     /// As many permits as it may have further sockets for datagrams.
     pub udp_sockets: Arc<Semaphore>,
     /// Where the memory of responses comes from that the node pumps by itself.
@@ -105,7 +103,6 @@ impl Module {
             coder_memory: shared.coder_memory.0,
             pattern_memory: Budget::new(limits::PATTERNS_MEMORY_BYTES_MAX),
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
-            cache_memory: Budget::new(CACHE_AHEAD_BYTES_MAX),
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),

@@ -39,8 +39,16 @@ pub const MESSAGES_BYTES_MAX: usize = 256 * 1024;
 pub const CACHE_BLOCK_BYTES: usize = 16 * 1024;
 /// Bytes of a file that is of use as a cache.
 pub const CACHE_FILE_BYTES_MIN: u64 = 16 * CACHE_BLOCK_BYTES as u64;
-/// Bytes of memory that what is known of the cache's entries may take, beside four for each block.
-pub const CACHE_INDEX_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of memory that what is known of the cache's entries may take in any case, beside four for each block.
+pub const CACHE_INDEX_BYTES_MIN: u64 = 8 * 1024 * 1024;
+/// What is known of the cache's entries may take one of so many parts of the container's memory.
+pub const CACHE_INDEX_MEMORY_SHARE: u64 = 4;
+/// Blocks of a file that has a catalog; a look at all of fewer takes no time.
+pub const CACHE_CATALOG_BLOCKS_MIN: u32 = 4096;
+/// The catalog has one of so many blocks of the file.
+pub const CACHE_CATALOG_SHARE: u32 = 32;
+/// Entries that are taken at once for a catalog that is written anew, between which others use the cache.
+pub const CACHE_CATALOG_STEP: usize = 1024;
 /// Bytes of memory that an entry takes beside its texts.
 pub const CACHE_ENTRY_COST: u64 = 400;
 /// Bytes of a key.
@@ -61,6 +69,12 @@ pub const CACHE_PURGE_STEP: usize = 1024;
 pub const CACHE_WRITERS_MAX: usize = 64;
 /// Readers of an entry that is being written.
 pub const CACHE_JOINED_MAX: usize = 8192;
+/// Readers of an entry that is being written which are woken for each byte.
+pub const CACHE_READERS_FEW: usize = 32;
+/// Bytes for which more of them are woken together.
+pub const CACHE_WAKE_BYTES: usize = 128 * 1024;
+/// How long they wait for as many.
+pub const CACHE_WAKE_TIME_MAX: Duration = Duration::from_millis(10);
 /// Blocks of an entry that is being written which are in memory for its readers; those before them are read from disk.
 pub const CACHE_RECENT_BLOCKS: usize = 8;
 /// How long the writer of an entry may do nothing while others wait for it.
@@ -69,9 +83,11 @@ pub const CACHE_STALL_TIME_MAX: Duration = Duration::from_secs(60);
 pub const CACHE_TEST_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of a body that are read ahead, or written at once, for one stream.
 pub const CACHE_STREAM_BYTES_MAX: usize = 128 * 1024;
-/// Bytes of a body that are read ahead while those of all bodies take [`CACHE_AHEAD_BYTES_MAX`].
+/// Bytes that are read at once while what is in memory takes [`CACHE_MEMORY_BYTES_MAX`].
 pub const CACHE_STREAM_BYTES_MIN: usize = 4 * 1024;
-/// Bytes that are read ahead of all bodies of a module.
-pub const CACHE_AHEAD_BYTES_MAX: usize = 16 << 20;
+/// Bytes of blocks that are in memory, for all who read them and for those who want them next.
+pub const CACHE_MEMORY_BYTES_MAX: usize = 16 << 20;
+/// Blocks that leave memory at once so that there is room for another one, which each of them may be without.
+pub const CACHE_EVICTIONS_MAX: usize = 16;
 /// Bodies that an instance may read at a time.
 pub const CACHE_READERS_MAX: usize = 16;

@@ -70,7 +70,7 @@ natives! { c"org/netserv/host/cache/CacheNative";
     read = c"read", c"(JJ[BII)I", (env, entry: jlong, at: jlong, into: Bytes, start: jint, length: jint) -> jint {
         let most = usize::try_from(length).unwrap_or(0).min(JAVA_PIECE_BYTES_MAX);
         let read = READ.get(entry).ok_or_else(closed)?;
-        let bytes = read.0.read(&read.1, at.cast_unsigned(), most).map_err(io)?;
+        let bytes = read.0.read(&read.1, at.cast_unsigned(), most).map_err(io)?.bytes;
         into.put(env, start, &bytes)?;
         Ok(jint::try_from(bytes.len()).unwrap_or(0))
     }

@@ -45,13 +45,14 @@ impl wit::Host for ServerState {
         source: Resource<DynInputStream>,
         bounds: wit::Bounds,
     ) -> wasmtime::Result<Result<(), Error>> {
+        let is_private = self.blocks.lending.find(source.rep());
         let source = self.table.delete(source)?;
         let mut head = self.table.delete(head)?;
         let out = self.table.delete(out)?;
         let refusal = match self.module.held_places.reserve(1) {
             Ok(_) if head.body.is_some() => (StatusCode::INTERNAL_SERVER_ERROR, Error::HasBody),
             Ok(place) => {
-                let (body, held) = HeldBody::new(source, &head.headers, bounds.into(), &self.module, place);
+                let (body, held) = HeldBody::new(source, is_private, &head.headers, bounds.into(), &self.module, place);
                 head.body = Some(body.boxed_unsync());
                 let mut response = Response::<HyperOutgoingBody>::try_from(head)?;
                 response.extensions_mut().insert(held);

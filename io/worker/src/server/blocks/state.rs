@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the building blocks keep for one instance.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 use crate::compute::Budget;
 use crate::server::module::Module;
@@ -13,13 +14,33 @@ pub struct BlockState {
     pub compute: ComputeState,
     /// How many bodies it may begin to read from the cache.
     pub cache_readers: Budget,
+    /// The streams that give what others have in memory, too.
+    pub lending: Lending,
 }
 
 impl BlockState {
     /// Returns the state of an instance that has not done anything.
     pub fn new(module: &Arc<Module>) -> BlockState {
         let cache_readers = Budget::new(CACHE_READERS_MAX);
-        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers }
+        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers, lending: Lending::default() }
+    }
+}
+
+/// Streams of an instance that give what others have in memory, too, by their numbers in its table.
+#[derive(Default)]
+pub struct Lending(Vec<(u32, Weak<AtomicBool>)>);
+
+impl Lending {
+    /// Takes note of a stream, with what says whether the bytes that it gave last are its own.
+    pub fn note(&mut self, number: u32, is_private: &Arc<AtomicBool>) {
+        // The number of one that is gone may be another's.
+        self.0.retain(|(_, stream)| stream.strong_count() > 0);
+        self.0.push((number, Arc::downgrade(is_private)));
+    }
+
+    /// Returns what says of a stream whether the bytes that it gave last are its own; nothing if all of them are.
+    pub fn find(&self, number: u32) -> Option<Arc<AtomicBool>> {
+        self.0.iter().filter(|(of, _)| *of == number).find_map(|(_, stream)| stream.upgrade())
     }
 }
 

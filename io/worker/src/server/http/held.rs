@@ -6,7 +6,7 @@
 
 use std::mem;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -53,6 +53,8 @@ impl Held {
 /// The body of such a response.
 pub struct HeldBody {
     source: Source,
+    /// Of a source that gives what others have in memory, too: whether what it gave last is its own.
+    is_private: Option<Arc<AtomicBool>>,
     bounds: Bounds,
     ends: Instant,
     /// Since when the source is silent.
@@ -97,6 +99,7 @@ impl HeldBody {
     /// Returns the body of a response with these headers, and what is to be among its extensions.
     pub fn new(
         source: DynInputStream,
+        is_private: Option<Arc<AtomicBool>>,
         headers: &HeaderMap,
         bounds: Bounds,
         module: &Arc<Module>,
@@ -106,6 +109,7 @@ impl HeldBody {
         let deadline = Arc::new(OnceLock::new());
         let body = HeldBody {
             source: Source::Here(source),
+            is_private,
             bounds,
             ends: Instant::now() + bounds.total,
             silent: None,
@@ -173,12 +177,22 @@ impl HeldBody {
         Ok(Bytes::from_owner(Piece { bytes, flight: Arc::clone(&self.flight), _memory: memory }))
     }
 
+    /// Returns the memory of the next piece, how many bytes it may have, and how many may be on their way with it.
+    fn reserve(&self) -> (Option<Reserved>, usize, usize) {
+        let all = (limits::HELD_PIECE_BYTES, limits::HELD_BYTES_MAX);
+        // What is in memory anyway takes none.
+        if self.is_private.as_ref().is_some_and(|is_private| !is_private.load(Ordering::Relaxed)) {
+            return (None, all.0, all.1);
+        }
+        match self.module.held_memory.reserve(limits::HELD_PIECE_BYTES) {
+            Ok(memory) => (Some(memory), all.0, all.1),
+            Err(_) => (None, limits::HELD_PIECE_BYTES_MIN, 2 * limits::HELD_PIECE_BYTES_MIN),
+        }
+    }
+
     /// Returns the next frame, or that there is none yet; nothing if the source is to be asked once more.
     fn step(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Next> {
-        let (memory, most, in_flight) = match self.module.held_memory.reserve(limits::HELD_PIECE_BYTES) {
-            Ok(memory) => (Some(memory), limits::HELD_PIECE_BYTES, limits::HELD_BYTES_MAX),
-            Err(_) => (None, limits::HELD_PIECE_BYTES_MIN, 2 * limits::HELD_PIECE_BYTES_MIN),
-        };
+        let (memory, most, in_flight) = self.reserve();
         if self.flight.is_over(in_flight - most, context) {
             // Asking again puts nothing off.
             let since = *self.blocked.get_or_insert(now);
@@ -365,6 +379,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_memory_anyway_takes_none() {
+        let (mut body, _) = body(Given::endless(), None, HOUR);
+        let is_private = Arc::new(AtomicBool::new(false));
+        body.is_private = Some(Arc::clone(&is_private));
+        let left = body.module.held_memory.left();
+        let pieces: Vec<Bytes> = std::iter::from_fn(|| match poll(&mut body) {
+            Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
+            Poll::Ready(_) | Poll::Pending => None,
+        })
+        .collect();
+        assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), limits::HELD_BYTES_MAX);
+        assert_eq!(body.module.held_memory.left(), left);
+        is_private.store(true, Ordering::Relaxed);
+        drop(pieces);
+        let _piece = poll(&mut body);
+        assert!(body.module.held_memory.left() < left, "what it gives next may be a copy, too");
+    }
+
+    #[test]
     fn a_client_is_waited_for_as_long_as_it_earns_it() {
         let (mut body, deadline) = body(Given::endless(), None, HOUR);
         let mut pieces = Vec::new();
@@ -414,7 +447,7 @@ mod tests {
         let headers = length.map(|length| (CONTENT_LENGTH, length.parse().unwrap())).into_iter().collect();
         let bounds = Bounds { idle: HOUR, total, least_rate: 1 };
         let place = module.held_places.reserve(1).unwrap();
-        let (body, held) = HeldBody::new(Box::new(source), &headers, bounds, &module, place);
+        let (body, held) = HeldBody::new(Box::new(source), None, &headers, bounds, &module, place);
         let deadline = Deadline::new(Instant::now() + HOUR);
         held.begin(Some(deadline.clone()));
         (body, deadline)

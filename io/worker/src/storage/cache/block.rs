@@ -20,8 +20,8 @@ use netserv_model::ModuleName;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX, CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX,
-    CACHE_TEXT_BYTES_MAX,
+    CACHE_BLOCK_BYTES, CACHE_ENTRY_COST, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX, CACHE_TAG_BYTES_MAX,
+    CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX,
 };
 
 /// Bytes of a block's header.
@@ -36,6 +36,8 @@ pub(super) const REST: u32 = 1 << 31;
 pub(super) const FORGOTTEN_AT: usize = 20;
 
 const MAGIC: u32 = 0x3243_534e;
+/// Bytes of memory that a tag takes beside its text.
+const TAG_COST: u64 = 32;
 
 /// A block's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +127,14 @@ impl Head {
             bytes.extend_from_slice(text.as_bytes());
         }
         bytes
+    }
+
+    /// Returns what an entry takes in memory beside the numbers of its blocks.
+    pub(super) fn cost(&self) -> u64 {
+        let Head { module, key, content_type, etag, tags, .. } = self;
+        let texts = [module.as_str(), key, content_type, etag];
+        let tags: u64 = tags.iter().map(|tag| tag.len() as u64 + TAG_COST).sum();
+        CACHE_ENTRY_COST + tags + texts.iter().map(|text| text.len() as u64).sum::<u64>()
     }
 
     /// Returns what `bytes` begin with, and how long that is.

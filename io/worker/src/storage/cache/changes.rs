@@ -7,6 +7,7 @@ use super::block::PAYLOAD_BYTES;
 use super::details::{Details, is_tag};
 use super::entry::Entry;
 use super::error::CacheError;
+use super::index::Index;
 use super::pool::Blocks;
 use super::scope::Scope;
 use super::shares::Share;
@@ -24,7 +25,7 @@ impl Share {
             return Err(CacheError::Invalid);
         }
         let Some(old) = self.stat(key) else { return Ok(false) };
-        let inline = self.or_forget(&old, old.read_inline(&*self.cache.disk))?;
+        let inline = self.or_forget(&old, old.read_inline(&self.cache.file))?;
         let number = self.cache.number();
         let mut head = details.head(self.module.clone(), Arc::clone(old.key()), now, old.head.rest_number);
         (head.size, head.inline) = (old.head.size, old.head.inline);
@@ -38,26 +39,25 @@ impl Share {
         let count = blocks.count();
         let rest = Arc::clone(&old.rest);
         let entry = Entry::new(head, text_bytes, number, blocks, rest, true).map(Arc::new);
-        let mut index = self.cache.lock();
-        index.uncount(&self.module, count);
-        let gone = match (written, entry) {
-            // While it was written, another one may have come.
-            (Ok(()), Some(entry)) => index.revise(&old, Arc::clone(&entry)).ok_or(entry),
-            (Ok(()), None) => return Err(CacheError::Damaged),
-            (Err(error), _) => return Err(error),
+        let uncount = |index: &mut Index| index.uncount(&self.module, count);
+        let entry = match (written, entry) {
+            (Ok(()), Some(entry)) => entry,
+            (written, _) => {
+                uncount(&mut self.cache.lock());
+                return Err(written.err().unwrap_or(CacheError::Damaged));
+            }
         };
-        drop(index);
-        match gone {
-            Ok(gone) => {
-                gone.iter().for_each(|entry| self.cache.forget(entry));
-                self.cache.forget(&old);
-                Ok(true)
-            }
-            Err(unused) => {
-                self.cache.forget(&unused);
-                Ok(false)
-            }
+        let gone = self.cache.add(&entry, |index| {
+            uncount(index);
+            index.revise(&old, Arc::clone(&entry))
+        });
+        // While it was written, another one may have come.
+        let is_done = gone.is_some();
+        self.cache.forget_all(&gone.unwrap_or_else(|| vec![Arc::clone(&entry)]));
+        if is_done {
+            self.cache.forget(&old);
         }
+        Ok(is_done)
     }
 
     fn write_revision(&self, number: u64, blocks: &mut Blocks, bytes: &[u8]) -> Result<(), CacheError> {
@@ -123,7 +123,7 @@ impl Purge {
         let share = &self.share;
         let (gone, last) =
             share.cache.lock().purge(&share.module, &self.scope, self.after.as_deref(), CACHE_PURGE_STEP);
-        gone.iter().for_each(|entry| share.cache.forget(entry));
+        share.cache.forget_all(&gone);
         self.gone += gone.len() as u64;
         self.is_done = last.is_none();
         self.after = last;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::block::{self, HEADER_BYTES, Head, Header, PAYLOAD_BYTES, REST, place};
+use super::block::{HEADER_BYTES, Head, Header, PAYLOAD_BYTES, place};
 use super::details::{About, Details};
 use super::error::CacheError;
+use super::file::{BlockFile, Lent, Spot, rest_spot};
 use super::pool::Blocks;
 use crate::storage::Disk;
-use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_ENTRY_COST};
 
 /// An entry of the cache.
 #[derive(Debug)]
@@ -88,14 +88,13 @@ impl Entry {
         About { details, size: Some(self.size()), put_at: self.head.put_at }
     }
 
-    /// Returns whether it is known to be on the disk, and has no `meta` there that was not read.
-    pub fn needs_no_disk(&self) -> bool {
-        self.is_sure() && self.head.meta_bytes == 0
-    }
-
     /// Returns whether it is known to be on the disk.
     pub fn is_sure(&self) -> bool {
         self.is_sure.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn first_blocks(&self) -> &[u32] {
+        &self.first.numbers
     }
 
     pub(super) fn head_block(&self) -> u32 {
@@ -108,10 +107,7 @@ impl Entry {
 
     /// Returns what it takes in memory beside the numbers of its blocks.
     pub(super) fn cost(&self) -> u64 {
-        let Head { module, key, content_type, etag, tags, .. } = &self.head;
-        let texts = [module.as_str(), key, content_type, etag];
-        let tags: u64 = tags.iter().map(|tag| tag.len() as u64 + TAG_COST).sum();
-        CACHE_ENTRY_COST + tags + texts.iter().map(|text| text.len() as u64).sum::<u64>()
+        self.head.cost()
     }
 
     /// Looks whether the disk has it still: what was written down of it may be of long ago.
@@ -128,85 +124,76 @@ impl Entry {
     }
 
     /// Reads what the module keeps beside the body.
-    pub(super) fn read_meta(&self, disk: &dyn Disk) -> Result<Vec<u8>, CacheError> {
+    pub(super) fn read_meta(&self, file: &BlockFile) -> Result<Vec<u8>, CacheError> {
         let mut meta = Vec::new();
         while meta.len() < self.head.meta_bytes as usize {
             let left = self.head.meta_bytes as usize - meta.len();
-            meta.extend(self.read_first(disk, self.text_bytes + meta.len(), left)?);
+            let spot = self.first_spot(self.text_bytes + meta.len(), left)?;
+            meta.extend_from_slice(&file.read(spot)?.bytes);
         }
         Ok(meta)
     }
 
+    /// Returns what the module keeps beside the body, if that is in memory.
+    pub(super) fn find_meta(&self, file: &BlockFile) -> Option<Vec<u8>> {
+        let mut meta = Vec::new();
+        while meta.len() < self.head.meta_bytes as usize {
+            let left = self.head.meta_bytes as usize - meta.len();
+            let spot = self.first_spot(self.text_bytes + meta.len(), left).ok()?;
+            meta.extend_from_slice(&file.find(spot)?.bytes);
+        }
+        Some(meta)
+    }
+
     /// Reads the start of the body that is in the first part.
-    pub(super) fn read_inline(&self, disk: &dyn Disk) -> Result<Vec<u8>, CacheError> {
+    pub(super) fn read_inline(&self, file: &BlockFile) -> Result<Vec<u8>, CacheError> {
         let mut bytes = Vec::new();
         while bytes.len() < self.head.inline as usize {
-            bytes.extend(self.read(disk, bytes.len() as u64, self.head.inline as usize - bytes.len())?);
+            let lent = self.read(file, bytes.len() as u64, self.head.inline as usize - bytes.len())?;
+            bytes.extend_from_slice(&lent.bytes);
         }
         Ok(bytes)
     }
 
     /// Reads some of the body, at most to the end of a block; nothing at its end.
-    pub(super) fn read(&self, disk: &dyn Disk, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
+    pub(super) fn read(&self, file: &BlockFile, offset: u64, max: usize) -> Result<Lent, CacheError> {
+        match self.spot(offset, max)? {
+            Some(spot) => file.read(spot),
+            None => Ok(Lent::default()),
+        }
+    }
+
+    /// Returns some of the body as [`Entry::read`] does, if it is in memory.
+    pub(super) fn find(&self, file: &BlockFile, offset: u64, max: usize) -> Option<Lent> {
+        file.find(self.spot(offset, max).ok()??)
+    }
+
+    /// Returns where some of the body is; nothing at its end.
+    fn spot(&self, offset: u64, max: usize) -> Result<Option<Spot>, CacheError> {
         let left = self.head.size.saturating_sub(offset);
         let max = usize::try_from(left).unwrap_or(usize::MAX).min(max);
         if max == 0 {
-            return Ok(vec![]);
+            return Ok(None);
         }
         let inline = u64::from(self.head.inline);
         match offset.checked_sub(inline) {
             Some(at) => {
                 let block = |index| self.rest.numbers.get(index).copied();
-                read_rest(disk, block, self.head.rest_number, at, max)
+                rest_spot(block, self.head.rest_number, at, max).map(Some)
             }
             None => {
                 let at = usize::try_from(offset).map_err(|_| CacheError::Damaged)?;
                 let left = self.head.inline as usize - at;
-                self.read_first(disk, self.text_bytes + self.head.meta_bytes as usize + at, max.min(left))
+                self.first_spot(self.text_bytes + self.head.meta_bytes as usize + at, max.min(left)).map(Some)
             }
         }
     }
 
-    fn read_first(&self, disk: &dyn Disk, at: usize, max: usize) -> Result<Vec<u8>, CacheError> {
+    fn first_spot(&self, at: usize, max: usize) -> Result<Spot, CacheError> {
         let index = at / PAYLOAD_BYTES;
-        let block = self.first.numbers.get(index).ok_or(CacheError::Damaged)?;
+        let block = *self.first.numbers.get(index).ok_or(CacheError::Damaged)?;
         let index = u32::try_from(index).map_err(|_| CacheError::Damaged)?;
-        read_block(disk, *block, (self.number, index), at % PAYLOAD_BYTES, max)
-    }
-}
-
-/// Bytes of memory that a tag takes beside its text.
-const TAG_COST: u64 = 32;
-
-/// Reads some of the rest of a body, at most to the end of a block. `block` says which one has which place.
-pub(super) fn read_rest(
-    disk: &dyn Disk,
-    block: impl Fn(usize) -> Option<u32>,
-    number: u64,
-    at: u64,
-    max: usize,
-) -> Result<Vec<u8>, CacheError> {
-    let (index, from) = (at / PAYLOAD_BYTES as u64, at % PAYLOAD_BYTES as u64);
-    let index = u32::try_from(index).map_err(|_| CacheError::Damaged)?;
-    let block = block(index as usize).ok_or(CacheError::Damaged)?;
-    read_block(disk, block, (number, index | REST), usize::try_from(from).unwrap_or(0), max)
-}
-
-/// Reads some of a block of a part, which is given by the part's number and the block's place in it.
-fn read_block(
-    disk: &dyn Disk,
-    block: u32,
-    (number, index): (u64, u32),
-    from: usize,
-    max: usize,
-) -> Result<Vec<u8>, CacheError> {
-    let mut bytes = vec![0; CACHE_BLOCK_BYTES];
-    disk.read_at(place(block), &mut bytes)?;
-    let payload = block::payload(&bytes, number, index).ok_or(CacheError::Damaged)?;
-    let to = payload.len().min(from.saturating_add(max));
-    match payload.get(from..to) {
-        Some(part) if !part.is_empty() => Ok(part.to_vec()),
-        Some(_) | None => Err(CacheError::Damaged),
+        Ok(Spot { block, part: (self.number, index), from: at % PAYLOAD_BYTES, max })
     }
 }
 

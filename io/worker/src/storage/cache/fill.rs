@@ -8,14 +8,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::block::PAYLOAD_BYTES;
 use super::details::About;
 use super::entry::Entry;
 use super::error::CacheError;
+use super::file::{BlockFile, Lent, rest_spot};
 use super::scope::Scope;
-use crate::storage::limits::{CACHE_JOINED_MAX, CACHE_RECENT_BLOCKS};
+use crate::storage::limits::{
+    CACHE_JOINED_MAX, CACHE_READERS_FEW, CACHE_RECENT_BLOCKS, CACHE_WAKE_BYTES, CACHE_WAKE_TIME_MAX,
+};
 
 /// An entry that is being written.
 pub(super) struct Fill {
@@ -39,10 +43,18 @@ struct State {
     blocks: Vec<u32>,
     /// How many of the full blocks are not in memory.
     forgotten: usize,
-    recent: VecDeque<Bytes>,
+    recent: VecDeque<Lent>,
     /// What fills no block yet.
     tail: Vec<u8>,
+    /// The start, and what fills no block, as readers have them.
+    shared: [Option<Bytes>; 2],
     readers: usize,
+    /// Bytes that readers were not woken for.
+    untold: usize,
+    /// Whether they will be woken for these.
+    is_waking: bool,
+    /// Where readers run, once there are some.
+    runtime: Option<Handle>,
     is_purged: bool,
     end: Option<Result<Arc<Entry>, Failure>>,
 }
@@ -60,7 +72,7 @@ pub(super) enum Failure {
 /// What there is at a place of the body of an entry that is being written.
 pub enum Piece {
     /// Bytes, up to the end of their block.
-    Bytes(Bytes),
+    Bytes(Lent),
     /// Bytes that are only on the disk.
     OnDisk,
     /// Nothing yet.
@@ -93,7 +105,15 @@ impl Fill {
         let mut state = self.lock();
         let is_room = state.readers < CACHE_JOINED_MAX;
         state.readers += usize::from(is_room);
+        if state.runtime.is_none() {
+            state.runtime = Handle::try_current().ok();
+        }
         is_room
+    }
+
+    /// Returns whether somebody reads it.
+    pub(super) fn has_readers(&self) -> bool {
+        self.lock().readers > 0
     }
 
     /// Takes note that a reader left.
@@ -126,6 +146,11 @@ impl Fill {
         state.is_purged |= is_in && self.is_joinable;
     }
 
+    /// Has the entry be read to its end by who joined, and not kept.
+    pub(super) fn forget(&self) {
+        self.lock().is_purged |= self.is_joinable;
+    }
+
     pub(super) fn is_purged(&self) -> bool {
         self.lock().is_purged
     }
@@ -139,9 +164,9 @@ impl Fill {
     }
 
     /// Takes some bytes of the body. Returns how many, and the block that they made full, which is to be written then.
-    pub(super) fn take(&self, bytes: &[u8]) -> (usize, Option<Bytes>) {
+    pub(super) fn take(self: &Arc<Fill>, file: &BlockFile, bytes: &[u8]) -> (usize, Option<Lent>) {
         let mut state = self.lock();
-        let State { inline, inline_max, tail, recent, .. } = &mut *state;
+        let State { inline, inline_max, tail, recent, shared, .. } = &mut *state;
         let (room, into) = if inline.len() < *inline_max {
             (*inline_max - inline.len(), inline)
         } else {
@@ -149,11 +174,43 @@ impl Fill {
         };
         let taken = bytes.len().min(room);
         into.extend_from_slice(&bytes[..taken]);
-        let full = (tail.len() == PAYLOAD_BYTES).then(|| Bytes::from(std::mem::take(tail)));
+        let full = (tail.len() == PAYLOAD_BYTES).then(|| {
+            shared[1] = None;
+            file.lend(std::mem::take(tail))
+        });
         recent.extend(full.clone());
+        state.untold += taken;
         drop(state);
-        self.changed.notify_waiters();
+        self.tell();
         (taken, full)
+    }
+
+    /// Wakes the readers. Many of them are woken for some bytes together, and soon for fewer: to wake one takes as long as to copy
+    /// thousands of bytes.
+    fn tell(self: &Arc<Fill>) {
+        let mut state = self.lock();
+        let is_soon = state.readers > CACHE_READERS_FEW && state.untold < CACHE_WAKE_BYTES;
+        match state.runtime.clone().filter(|_| is_soon) {
+            None => {
+                drop(state);
+                self.wake();
+            }
+            Some(runtime) => {
+                if !std::mem::replace(&mut state.is_waking, true) {
+                    let fill = Arc::clone(self);
+                    runtime.spawn(async move {
+                        tokio::time::sleep(CACHE_WAKE_TIME_MAX).await;
+                        fill.lock().is_waking = false;
+                        fill.wake();
+                    });
+                }
+            }
+        }
+    }
+
+    fn wake(&self) {
+        self.lock().untold = 0;
+        self.changed.notify_waiters();
     }
 
     /// Takes note of where the last full block is on the disk.
@@ -185,6 +242,7 @@ impl Fill {
         if state.end.is_none() {
             state.end = Some(end);
             (state.inline, state.tail, state.recent) = (vec![], vec![], VecDeque::new());
+            state.shared = [None, None];
         }
         drop(state);
         self.changed.notify_waiters();
@@ -195,24 +253,27 @@ impl Fill {
         self.lock().end.as_ref().and_then(|end| end.as_ref().err().copied())
     }
 
-    pub(super) fn piece(&self, offset: u64, max: usize) -> Result<Piece, Failure> {
-        let state = self.lock();
+    pub(super) fn piece(&self, file: &BlockFile, offset: u64, max: usize) -> Result<Piece, Failure> {
+        let mut state = self.lock();
         match &state.end {
             Some(Ok(entry)) => return Ok(Piece::Whole(Arc::clone(entry))),
             Some(Err(failure)) => return Err(*failure),
             None => {}
         }
-        let part = |bytes: &[u8], from: usize| match bytes.get(from..) {
-            Some(rest) if !rest.is_empty() => Piece::Bytes(Bytes::copy_from_slice(&rest[..rest.len().min(max)])),
-            Some(_) | None => Piece::Nothing,
-        };
+        let State { inline, inline_max, tail, recent, shared: [start, end], forgotten, blocks, .. } = &mut *state;
         let Ok(offset) = usize::try_from(offset) else { return Ok(Piece::Nothing) };
-        let Some(at) = offset.checked_sub(state.inline_max) else { return Ok(part(&state.inline, offset)) };
+        let Some(at) = offset.checked_sub(*inline_max) else {
+            return Ok(file.snapshot(inline, start, offset, max).map_or(Piece::Nothing, Piece::Bytes));
+        };
         let (block, from) = (at / PAYLOAD_BYTES, at % PAYLOAD_BYTES);
-        let Some(recent) = block.checked_sub(state.forgotten) else { return Ok(Piece::OnDisk) };
-        Ok(match state.recent.get(recent) {
-            Some(bytes) => Piece::Bytes(bytes.slice(from..PAYLOAD_BYTES.min(from.saturating_add(max)))),
-            None if recent == state.recent.len() => part(&state.tail, from),
+        let Some(behind) = block.checked_sub(*forgotten) else {
+            let spot = rest_spot(|index| blocks.get(index).copied(), self.number, at as u64, max);
+            let found = spot.ok().and_then(|spot| file.find(spot));
+            return Ok(found.map_or(Piece::OnDisk, Piece::Bytes));
+        };
+        Ok(match recent.get(behind) {
+            Some(lent) => Piece::Bytes(lent.part(from..PAYLOAD_BYTES.min(from.saturating_add(max)))),
+            None if behind == recent.len() => file.snapshot(tail, end, from, max).map_or(Piece::Nothing, Piece::Bytes),
             None => Piece::Nothing,
         })
     }

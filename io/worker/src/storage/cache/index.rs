@@ -11,7 +11,6 @@ use super::block::Head;
 use super::entry::Entry;
 use super::fill::Fill;
 use super::scope::Scope;
-use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
 
 /// The entries of all modules.
 pub(super) struct Index {
@@ -19,6 +18,8 @@ pub(super) struct Index {
     blocks: u32,
     /// What all entries take in memory.
     cost: u64,
+    /// What they may take.
+    cost_max: u64,
     /// Counts uses, so that each has its time.
     uses: u64,
 }
@@ -38,9 +39,29 @@ struct Part {
     is_purging: bool,
 }
 
+/// Where a walk through the entries is.
+pub(super) struct Walk {
+    module: Option<ModuleName>,
+    /// The last use of that module's that it came by.
+    used: u64,
+    until: u64,
+}
+
 impl Index {
-    pub(super) fn new(blocks: u32) -> Index {
-        Index { modules: BTreeMap::new(), blocks, cost: 0, uses: 0 }
+    /// Returns an index without entries, which may have so many blocks and take so many bytes of memory.
+    pub(super) fn new(blocks: u32, cost_max: u64) -> Index {
+        Index { modules: BTreeMap::new(), blocks, cost: 0, cost_max, uses: 0 }
+    }
+
+    /// Returns the bytes of memory that all entries count for.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Returns the bytes of memory that entries may take.
+    pub(super) fn cost_max(&self) -> u64 {
+        self.cost_max
     }
 
     pub(super) fn join(&mut self, module: &ModuleName) {
@@ -89,6 +110,35 @@ impl Index {
         let fills = &self.modules.get(module)?.fills;
         // Of several, the one that was begun last.
         fills.iter().rev().find(|fill| fill.is_for(key)).cloned()
+    }
+
+    /// Returns a walk through the entries that there are.
+    pub(super) fn walk(&self) -> Walk {
+        Walk { module: None, used: 0, until: self.uses }
+    }
+
+    /// Returns up to `max` entries that a walk comes by next, of each module the least recently used first; none at its end.
+    /// Those that are used or come meanwhile are left out or may come again.
+    pub(super) fn page(&self, walk: &mut Walk, max: usize) -> Vec<Arc<Entry>> {
+        let from = walk.module.as_ref().map_or(Bound::Unbounded, Bound::Included);
+        for (module, part) in self.modules.range::<ModuleName, _>((from, Bound::Unbounded)) {
+            let after = if walk.module.as_ref() == Some(module) { walk.used } else { 0 };
+            let uses = part.by_use.range((Bound::Excluded(after), Bound::Included(walk.until))).take(max);
+            let (used, page): (Vec<_>, Vec<_>) = uses
+                .filter_map(|(used, key)| part.entries.get(key).map(|(_, entry)| (*used, Arc::clone(entry))))
+                .unzip();
+            if let Some(last) = used.last() {
+                (walk.module, walk.used) = (Some(module.clone()), *last);
+                return page;
+            }
+        }
+        vec![]
+    }
+
+    /// Returns all entries with a key that are being written.
+    pub(super) fn fills_of<'a>(&'a self, module: &ModuleName, key: &'a str) -> impl Iterator<Item = &'a Arc<Fill>> {
+        let fills = self.modules.get(module).into_iter().flat_map(|part| &part.fills);
+        fills.filter(move |fill| **fill.key() == *key)
     }
 
     pub(super) fn find(&mut self, module: &ModuleName, key: &str, use_it: bool) -> Option<Arc<Entry>> {
@@ -167,7 +217,7 @@ impl Index {
         self.cost += entry.cost();
         part.by_use.insert(self.uses, key.clone());
         part.entries.insert(key, (self.uses, entry));
-        while self.cost > CACHE_INDEX_BYTES_MAX
+        while self.cost > self.cost_max
             && let Some(entry) = self.evict_by(|part| part.cost)
         {
             gone.push(entry);

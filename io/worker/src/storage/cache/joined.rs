@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::details::About;
-use super::entry::read_rest;
 use super::error::CacheError;
+use super::file::{Lent, rest_spot};
 use super::fill::{Failure, Fill, Piece};
 use super::shares::Share;
 use crate::storage::limits::CACHE_STALL_TIME_MAX;
@@ -58,7 +58,7 @@ impl Joined {
     /// # Errors
     /// The writer gave up.
     pub fn piece(&self, offset: u64, max: usize) -> Result<Piece, CacheError> {
-        Ok(self.fill.piece(offset, max)?)
+        Ok(self.fill.piece(&self.share.cache.file, offset, max)?)
     }
 
     /// Waits until there is something at `offset`.
@@ -86,10 +86,10 @@ impl Joined {
     ///
     /// # Errors
     /// The disk failed, or the writer gave up.
-    pub fn read(&self, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
+    pub fn read(&self, offset: u64, max: usize) -> Result<Lent, CacheError> {
         let at = offset.checked_sub(self.fill.before_rest()).ok_or(CacheError::Damaged)?;
-        let block = |index| self.fill.block(index);
-        let read = read_rest(&*self.share.cache.disk, block, self.fill.number(), at, max);
+        let spot = rest_spot(|index| self.fill.block(index), self.fill.number(), at, max);
+        let read = spot.and_then(|spot| self.share.cache.file.read(spot));
         // The blocks of a writer that gave up are others' by now.
         match self.fill.failure() {
             Some(failure) => Err(failure.into()),

@@ -19,6 +19,8 @@ use crate::storage::StoreFile;
 #[derive(Default)]
 pub struct CacheSource {
     file: Option<File>,
+    /// Of the container.
+    memory_bytes: u64,
     is_begun: AtomicBool,
     pub(super) cache: SetOnce<Result<Arc<Cache>, CacheError>>,
 }
@@ -31,9 +33,9 @@ enum File {
 }
 
 impl CacheSource {
-    /// Returns a cache in a file that the node granted.
-    pub fn at(path: impl Into<PathBuf>) -> Arc<CacheSource> {
-        CacheSource::of(File::At(path.into()))
+    /// Returns a cache in a file that the node granted, in a container of `memory_bytes`.
+    pub fn at(path: impl Into<PathBuf>, memory_bytes: u64) -> Arc<CacheSource> {
+        Arc::new(CacheSource { file: Some(File::At(path.into())), memory_bytes, ..CacheSource::default() })
     }
 
     /// Returns a cache in memory, for tests.
@@ -74,7 +76,7 @@ impl CacheSource {
 
     fn look(&self) -> Result<Arc<Cache>, CacheError> {
         match &self.file {
-            Some(File::At(path)) => Cache::open(StoreFile::try_open(path)?),
+            Some(File::At(path)) => Cache::open_within(StoreFile::try_open(path)?, self.memory_bytes),
             Some(File::InMemory(bytes)) => Cache::open(StoreFile::in_memory(*bytes)?),
             #[cfg(test)]
             Some(File::On(disk)) => Cache::open(disk.clone()),

@@ -16,6 +16,15 @@ impl Blocks {
         Blocks { numbers: vec![], pool: Arc::clone(pool) }
     }
 
+    /// Takes the first `count` blocks of a file that has as many, and of which nobody has any.
+    pub(super) fn at_begin(count: u32, pool: &Arc<Pool>) -> Blocks {
+        let numbers: Vec<u32> = (0..count).collect();
+        let mut free = pool.lock();
+        numbers.iter().for_each(|block| free.mark(*block, false));
+        drop(free);
+        Blocks { numbers, pool: Arc::clone(pool) }
+    }
+
     /// Takes these very blocks; nothing if one of them is somebody's, is named twice, or is none.
     pub(super) fn claim(numbers: Vec<u32>, pool: &Arc<Pool>) -> Option<Blocks> {
         let mut free = pool.lock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A look at all blocks of a file, by which entries are found.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,25 +15,47 @@ use crate::storage::limits::CACHE_BLOCK_BYTES;
 /// What a header says: the part's number, the block's place in it, and the block.
 type Seen = (u64, u32, u32);
 
+/// The heads that were seen, by age; as many of them as an index may have.
+struct Heads<'a> {
+    by_age: BTreeMap<(u64, u32, u64), SeenHead<'a>>,
+    cost: u64,
+}
+
+impl<'a> Heads<'a> {
+    fn push(&mut self, head: Head, text_bytes: usize, first: &'a [Seen], cost_max: u64) {
+        self.cost += head.cost();
+        self.by_age.insert((head.put_at, head.revision, first[0].0), (head, text_bytes, first));
+        while self.cost > cost_max
+            && let Some((_, (oldest, ..))) = self.by_age.pop_first()
+        {
+            self.cost -= oldest.cost();
+        }
+    }
+}
+
+/// A head, the bytes of its texts, and the blocks of its part.
+type SeenHead<'a> = (Head, usize, &'a [Seen]);
+
 /// Finds the entries of a file. Returns the highest number of a part, and how many reads failed.
 pub(super) fn scan(disk: &dyn Disk, pool: &Arc<Pool>, index: &mut Index) -> (u64, u64) {
     let (headers, failures) = read_headers(disk, pool);
     let last = headers.last().map_or(0, |(number, _, _)| *number);
-    let mut heads = vec![];
+    let mut heads = Heads { by_age: BTreeMap::new(), cost: 0 };
     let mut rests: BTreeMap<u64, &[Seen]> = BTreeMap::new();
     for group in headers.chunk_by(|one, other| one.0 == other.0) {
         let (first, rest) = group.split_at(group.partition_point(|(_, at, _)| at & REST == 0));
         if first.first().is_some_and(|(_, at, _)| *at == 0)
             && let Some((head, text_bytes)) = read_head(disk, first[0].2, first[0].0)
         {
-            heads.push((head, text_bytes, first));
+            heads.push(head, text_bytes, first, index.cost_max());
         }
         if !rest.is_empty() {
             rests.insert(group[0].0, rest);
         }
     }
     // Those that were put first are used first; of the heads of one body, the last one counts.
-    heads.sort_by_key(|(head, _, first)| (std::cmp::Reverse(head.revision), head.put_at, first[0].0));
+    let mut heads: Vec<_> = heads.by_age.into_values().collect();
+    heads.sort_by_key(|(head, _, first)| (Reverse(head.revision), head.put_at, first[0].0));
     let mut entries = vec![];
     for (head, text_bytes, first) in heads {
         let rest = rests.get(&head.rest_number).copied().unwrap_or_default();

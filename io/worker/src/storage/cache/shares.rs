@@ -9,44 +9,60 @@ use netserv_model::ModuleName;
 use netserv_model::limits::CACHE_FILE_BYTES_MAX;
 
 use super::block::{self, FORGOTTEN_AT, NUMBER_MAX, place};
+use super::catalog::{self, Catalog, CatalogError, Records};
 use super::entry::Entry;
 use super::error::CacheError;
+use super::file::{BlockFile, Lent};
 use super::index::Index;
-use super::pool::Pool;
+use super::pool::{Blocks, Pool};
 use super::scan::scan;
 use crate::storage::Disk;
-use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN};
+use crate::storage::limits::{
+    CACHE_BLOCK_BYTES, CACHE_CATALOG_STEP, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN, CACHE_INDEX_MEMORY_SHARE,
+};
 
 /// The cache.
 pub struct Cache {
-    pub(super) disk: Arc<dyn Disk>,
+    pub(super) file: BlockFile,
     pub(super) pool: Arc<Pool>,
+    /// Nothing if the file is small. Lock order: this before the index.
+    catalog: Mutex<Option<Catalog>>,
+    /// Its blocks.
+    _own: Blocks,
     index: Mutex<Index>,
     next_number: AtomicU64,
     failures: AtomicU64,
 }
 
 impl Cache {
-    /// Looks through a file for entries, which takes a read for each of its blocks, and opens it as a cache.
+    /// Opens a file as a cache, of whose entries little is known in memory.
+    ///
+    /// # Errors
+    /// As [`Cache::open_within`].
+    pub fn open(disk: impl Disk + 'static) -> Result<Arc<Cache>, CacheError> {
+        Cache::open_within(disk, 0)
+    }
+
+    /// Opens a file as a cache, in a container of `memory_bytes`. What it has is in its catalog; without a sound one all of its
+    /// blocks are looked at, which takes a read for each.
     ///
     /// # Errors
     /// It is too short to be of use.
-    pub fn open(disk: impl Disk + 'static) -> Result<Arc<Cache>, CacheError> {
+    pub fn open_within(disk: impl Disk + 'static, memory_bytes: u64) -> Result<Arc<Cache>, CacheError> {
         if disk.len() < CACHE_FILE_BYTES_MIN {
             return Err(io::Error::other(format!("it has under {CACHE_FILE_BYTES_MIN} bytes")).into());
         }
         let count = u32::try_from(disk.len().min(CACHE_FILE_BYTES_MAX) / CACHE_BLOCK_BYTES as u64);
         let pool = Arc::new(Pool::new(count.expect("a file has few blocks")));
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let mut index = Index::new(pool.len());
-        let (mut last, mut failures) = scan(&*disk, &pool, &mut index);
-        if last >= NUMBER_MAX / 2 {
-            // No file that was written here comes near it.
-            (last, failures) = (0, failures + 1);
-            index = Index::new(pool.len());
-        }
-        let [next_number, failures] = [last + 1, failures].map(AtomicU64::new);
-        Ok(Arc::new(Cache { disk, pool, index: Mutex::new(index), next_number, failures }))
+        let own = Blocks::at_begin(catalog::blocks_of(pool.len()), &pool);
+        let index_bytes = (memory_bytes / CACHE_INDEX_MEMORY_SHARE).max(CACHE_INDEX_BYTES_MIN);
+        let empty = || Index::new(pool.len() - own.count(), index_bytes);
+        let mut catalog = Catalog::new(&disk, pool.len());
+        let (index, next, failures) = restore(&*disk, &pool, catalog.as_mut(), empty);
+        let [next_number, failures] = [next, failures].map(AtomicU64::new);
+        let (file, catalog, index) = (BlockFile::new(disk), Mutex::new(catalog), Mutex::new(index));
+        Ok(Arc::new(Cache { file, pool, catalog, _own: own, index, next_number, failures }))
     }
 
     /// Returns a module's share, which is its own for as long as that is held. What it has goes on to its next version.
@@ -83,16 +99,67 @@ impl Cache {
 
     /// Writes a block of a part.
     pub(super) fn write_block(&self, block: u32, number: u64, index: u32, payload: &[u8]) -> Result<(), CacheError> {
-        let written = self.disk.write_at(place(block), &block::build(number, index, payload));
+        let written = self.file.disk.write_at(place(block), &block::build(number, index, payload));
         written.map_err(|error| {
             self.failed();
             CacheError::Disk(error)
         })
     }
 
+    /// Puts an entry into the index, and writes it down before. Returns those that are gone.
+    pub(super) fn add<T>(&self, entry: &Entry, insert: impl FnOnce(&mut Index) -> T) -> T {
+        let mut records = Records::default();
+        records.came(entry);
+        let mut catalog = self.lock_catalog();
+        self.write_down(&mut catalog, &records);
+        insert(&mut self.lock())
+    }
+
+    /// Writes changes down, and all of it anew if there is no room for them.
+    fn write_down(&self, catalog: &mut Option<Catalog>, records: &Records) {
+        let Some(catalog) = catalog else { return };
+        let mut written = catalog.append(records);
+        if written == Err(CatalogError::Full) {
+            written = self.checkpoint(catalog).and_then(|()| catalog.append(records));
+        }
+        if written.is_err() {
+            self.failed();
+        }
+    }
+
+    /// Writes all entries down anew. Others use the index meanwhile, but none comes.
+    pub(super) fn checkpoint(&self, catalog: &mut Catalog) -> Result<(), CatalogError> {
+        let mut walk = self.lock().walk();
+        let page = || self.lock().page(&mut walk, CACHE_CATALOG_STEP);
+        catalog.rewrite(page, self.next_number.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn lock_catalog(&self) -> MutexGuard<'_, Option<Catalog>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that entries are not found again.
+    pub(super) fn forget_all(&self, entries: &[Arc<Entry>]) {
+        let mut records = Records::default();
+        for entry in entries {
+            self.mark_forgotten(entry);
+            records.went(entry);
+        }
+        if !entries.is_empty() {
+            self.write_down(&mut self.lock_catalog(), &records);
+        }
+    }
+
     /// Sees to it that an entry is not found again.
     pub(super) fn forget(&self, entry: &Entry) {
-        if self.disk.write_at(place(entry.head_block()) + FORGOTTEN_AT as u64, &[1; 4]).is_err() {
+        self.mark_forgotten(entry);
+        let mut records = Records::default();
+        records.went(entry);
+        self.write_down(&mut self.lock_catalog(), &records);
+    }
+
+    fn mark_forgotten(&self, entry: &Entry) {
+        if self.file.disk.write_at(place(entry.head_block()) + FORGOTTEN_AT as u64, &[1; 4]).is_err() {
             self.failed();
         }
     }
@@ -104,6 +171,36 @@ impl Cache {
     pub(super) fn lock(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what a file has, with a number that no part has, and how many failures there were.
+fn restore(
+    disk: &dyn Disk,
+    pool: &Arc<Pool>,
+    mut catalog: Option<&mut Catalog>,
+    empty: impl Fn() -> Index,
+) -> (Index, u64, u64) {
+    let mut index = empty();
+    if let Some(catalog) = &mut catalog
+        && let Ok(next) = catalog.load(pool, &mut index)
+    {
+        return (index, next, 0);
+    }
+    // What it has of a damaged catalog is nobody's again.
+    drop(index);
+    let mut index = empty();
+    let (mut last, failed) = scan(disk, pool, &mut index);
+    let mut failures = failed + u64::from(catalog.as_ref().is_some_and(|catalog| catalog.was_there()));
+    if last >= NUMBER_MAX / 2 {
+        // No file that was written here comes near it.
+        (index, last, failures) = (empty(), 0, failures + 1);
+    }
+    if let Some(catalog) = catalog {
+        let mut walk = index.walk();
+        // Without it, the next start looks at all blocks, too.
+        let _ = catalog.rewrite(|| index.page(&mut walk, CACHE_CATALOG_STEP), last + 1);
+    }
+    (index, last + 1, failures)
 }
 
 /// One module's part of the cache.
@@ -132,7 +229,7 @@ impl Share {
     /// Returns whether the disk has an entry that was found; it is forgotten otherwise.
     pub fn is_there(&self, entry: &Entry) -> bool {
         let is_there = entry.is_sure()
-            || entry.make_sure(&*self.cache.disk).unwrap_or_else(|_| {
+            || entry.make_sure(&*self.cache.file.disk).unwrap_or_else(|_| {
                 self.cache.failed();
                 false
             });
@@ -147,12 +244,16 @@ impl Share {
     /// # Errors
     /// The disk failed or the entry is damaged; it is forgotten then.
     pub fn meta(&self, entry: &Entry) -> Result<Vec<u8>, CacheError> {
-        self.or_forget(entry, entry.read_meta(&*self.cache.disk))
+        self.or_forget(entry, entry.read_meta(&self.cache.file))
     }
 
-    /// Forgets an entry. Returns whether it was there. After a power cut in the next moment it may be back.
+    /// Forgets an entry. Returns whether it was there. One that is being written is read to its end by who joined, and not kept.
+    /// After a power cut in the next moment it may be back.
     pub fn remove(&self, key: &str) -> bool {
-        let gone = self.cache.lock().remove(&self.module, key);
+        let mut index = self.cache.lock();
+        index.fills_of(&self.module, key).for_each(|fill| fill.forget());
+        let gone = index.remove(&self.module, key);
+        drop(index);
         if let Some(entry) = &gone {
             self.cache.forget(entry);
         }
@@ -169,12 +270,28 @@ impl Share {
         self.cache.failures()
     }
 
+    /// Returns what blocks in memory may take.
+    #[cfg(test)]
+    pub fn memory(&self) -> &crate::compute::Budget {
+        self.cache.file.memory.budget()
+    }
+
     /// Reads a part of an entry's body, at most to the end of one block; nothing at its end.
     ///
     /// # Errors
     /// The disk failed or the entry is damaged; it is forgotten then.
-    pub fn read(&self, entry: &Entry, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
-        self.or_forget(entry, entry.read(&*self.cache.disk, offset, max))
+    pub fn read(&self, entry: &Entry, offset: u64, max: usize) -> Result<Lent, CacheError> {
+        self.or_forget(entry, entry.read(&self.cache.file, offset, max))
+    }
+
+    /// Returns a part of an entry's body as [`Share::read`] does, if it is in memory.
+    pub fn find_bytes(&self, entry: &Entry, offset: u64, max: usize) -> Option<Lent> {
+        entry.find(&self.cache.file, offset, max)
+    }
+
+    /// Returns what the module keeps beside an entry's body, if that is known to be there and in memory.
+    pub fn find_meta(&self, entry: &Entry) -> Option<Vec<u8>> {
+        if entry.is_sure() { entry.find_meta(&self.cache.file) } else { None }
     }
 
     /// Forgets an entry that cannot be read.

@@ -7,6 +7,7 @@ use super::block::{Head, PAYLOAD_BYTES, REST};
 use super::details::{About, Details};
 use super::entry::Entry;
 use super::error::CacheError;
+use super::file::Lent;
 use super::fill::{Failure, Fill};
 use super::joined::Joined;
 use super::pool::Blocks;
@@ -174,10 +175,10 @@ impl Writer {
         }
         begun.head.size = size;
         while !bytes.is_empty() {
-            let (taken, full) = self.fill.take(bytes);
+            let (taken, full) = self.fill.take(&self.share.cache.file, bytes);
             bytes = &bytes[taken..];
             if let Some(payload) = full {
-                let block = self.write_rest(&payload)?;
+                let block = self.write_rest(&payload.bytes, Some(&payload))?;
                 self.fill.wrote(block);
             }
         }
@@ -191,7 +192,7 @@ impl Writer {
         self.take_first()?;
         let (inline, tail) = self.fill.ends();
         if !tail.is_empty() {
-            self.write_rest(&tail)?;
+            self.write_rest(&tail, None)?;
         }
         let begun = self.begun.as_mut().ok_or(CacheError::Invalid)?;
         if begun.promised.is_some_and(|promised| begun.head.size != promised) {
@@ -202,28 +203,37 @@ impl Writer {
         let (head, text_bytes) = (begun.head.clone(), begun.text_bytes);
         let (first, _) = self.blocks.as_ref().expect("it is not finished");
         write_first(&self.share, self.fill.number(), &first.numbers, &bytes)?;
+        if self.fill.has_readers() {
+            let payloads = (0..).zip(bytes.chunks(PAYLOAD_BYTES));
+            let file = &self.share.cache.file;
+            payloads.for_each(|(index, payload)| file.keep((self.fill.number(), index), file.lend(payload.to_vec())));
+        }
         let (first, rest) = self.blocks.take().expect("it is not finished");
         let count = first.count() + rest.count();
         let entry = Entry::new(head, text_bytes, self.fill.number(), first, Arc::new(rest), true);
         let entry = Arc::new(entry.expect("it has the blocks that it takes"));
         let cache = &self.share.cache;
-        let mut index = cache.lock();
-        index.end(&self.share.module, &self.fill, count);
-        let gone = if self.fill.is_purged() { vec![Arc::clone(&entry)] } else { index.insert(Arc::clone(&entry)) };
-        drop(index);
-        gone.iter().for_each(|entry| cache.forget(entry));
+        let gone = cache.add(&entry, |index| {
+            index.end(&self.share.module, &self.fill, count);
+            if self.fill.is_purged() { vec![Arc::clone(&entry)] } else { index.insert(Arc::clone(&entry)) }
+        });
+        cache.forget_all(&gone);
         self.fill.end(Ok(entry));
         Ok(())
     }
 
     /// Writes a block of the rest behind those that are there, and returns which one it is.
-    fn write_rest(&mut self, payload: &[u8]) -> Result<u32, CacheError> {
+    fn write_rest(&mut self, payload: &[u8], lent: Option<&Lent>) -> Result<u32, CacheError> {
         self.take_first()?;
         let block = self.share.cache.take_block(&self.share.module)?;
         let (_, rest) = self.blocks.as_mut().expect("it is not finished");
         let index = rest.count() | REST;
         rest.numbers.push(block);
         self.share.cache.write_block(block, self.fill.number(), index, payload)?;
+        if self.fill.has_readers() {
+            let lent = lent.map_or_else(|| self.share.cache.file.lend(payload.to_vec()), Lent::clone);
+            self.share.cache.file.keep((self.fill.number(), index), lent);
+        }
         Ok(block)
     }
 

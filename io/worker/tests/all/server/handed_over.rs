@@ -67,6 +67,23 @@ fn two_hundred_who_joined_a_writer_that_traps_see_that_it_is_not_whole() {
     assert!(bytes(port, "/hand-over?k").unwrap() == expected());
 }
 
+#[test]
+fn what_is_removed_or_purged_while_it_is_written_is_read_and_not_kept() {
+    let (spec, mut worker, _store) = start(None);
+    let port = spec.port();
+    for gone in ["/remove?k", "/purge?k", "/purge-tag?tag"] {
+        let writes = thread::spawn(move || get(port, "/slowly?k"));
+        worker.wait_for_line("begun");
+        let mut joined: Vec<TcpStream> = (0..20).map(|_| ask(port, "/hand-over?k")).collect();
+        joined.iter_mut().for_each(|stream| assert_eq!(stream.peek(&mut [0]).unwrap(), 1));
+        assert_eq!(get(port, gone).0, 200);
+        assert!(bytes(port, "/hand-over?k").unwrap() == b"nothing is there", "{gone}: nobody joins any more");
+        assert!(joined.iter_mut().all(|stream| body_of(stream).unwrap() == expected()), "{gone}");
+        assert_eq!(writes.join().unwrap().1, "wrote Ok(())");
+        assert!(get(port, "/list?").1.is_empty(), "{gone}");
+    }
+}
+
 /// Goal: who reads nothing is cut, and meanwhile keeps nobody from reading. Method: more than fits what lies between.
 #[test]
 fn readers_that_never_read_are_cut_alone() {

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bodies that components read. What may wait for the disk is done on threads for that.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use tokio::task::JoinHandle;
-use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{DynInputStream, InputStream, Pollable, StreamError, StreamResult};
 
 use super::found::failed;
-use crate::compute::{Budget, Reserved};
+use crate::compute::Reserved;
 use crate::server::disk::spawn_blocking;
-use crate::storage::cache::{About, CacheError, Entry, Joined, Piece, Share};
-use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_STREAM_BYTES_MAX, CACHE_STREAM_BYTES_MIN};
+use crate::server::state::ServerState;
+use crate::storage::cache::{About, CacheError, Entry, Joined, Lent, Piece, Share};
+use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_STREAM_BYTES_MAX};
 
 /// An entry that a component reads.
 pub struct Reading {
@@ -41,21 +45,21 @@ pub(super) struct Part {
 /// The body of an entry that is read.
 pub(super) struct Body {
     source: Source,
+    /// Where what was not read yet begins.
     offset: u64,
     end: u64,
     ahead: Ahead,
-    memory: Budget,
-    /// The memory of what was read ahead last, if that was more than the least.
-    reserved: Option<Reserved>,
+    /// Whether what was given last is a copy that nobody counts.
+    is_private: Arc<AtomicBool>,
     /// One of those that the instance may read at a time.
     _place: Reserved,
 }
 
 enum Ahead {
-    /// Bytes that were read, none at first.
-    Bytes(Bytes),
+    /// What was read, nothing at first.
+    Pieces(VecDeque<Lent>),
     /// More is being read.
-    Coming(JoinHandle<Result<Vec<u8>, CacheError>>),
+    Coming(JoinHandle<Result<VecDeque<Lent>, CacheError>>),
     /// Reading failed.
     Failed(CacheError),
     /// It was said that reading failed.
@@ -63,14 +67,19 @@ enum Ahead {
 }
 
 impl Body {
-    pub(super) fn new(source: Source, part: Part, memory: Budget, place: Reserved) -> Body {
+    pub(super) fn new(source: Source, part: Part, place: Reserved) -> Body {
         let end = part.length.and_then(|length| part.start.checked_add(length)).unwrap_or(u64::MAX);
-        let ahead = Ahead::Bytes(Bytes::new());
-        let mut body = Body { source, offset: part.start, end, ahead, memory, reserved: None, _place: place };
+        let ahead = Ahead::Pieces(VecDeque::new());
+        let mut body = Body { source, offset: part.start, end, ahead, is_private: Arc::default(), _place: place };
         if let Source::Entry(_, entry) = &body.source {
             body.end_at(entry.size());
         }
         body
+    }
+
+    /// Returns what says whether the bytes that were read last are a copy that nobody counts.
+    pub(super) fn is_private(&self) -> &Arc<AtomicBool> {
+        &self.is_private
     }
 
     fn end_at(&mut self, size: u64) {
@@ -79,25 +88,45 @@ impl Body {
     }
 
     /// Returns how many bytes may be read next, of `most`.
-    fn reserve(&mut self, most: usize) -> usize {
-        let wanted = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX).min(most);
-        // What was read before is gone.
-        self.reserved = None;
-        self.reserved = self.memory.reserve(wanted).ok();
-        if self.reserved.is_some() { wanted } else { wanted.min(CACHE_STREAM_BYTES_MIN) }
+    fn length(&self, most: usize) -> usize {
+        usize::try_from(self.end - self.offset).unwrap_or(usize::MAX).min(most)
+    }
+
+    /// Returns whether there is nothing to give, and more to read.
+    fn is_empty(&self) -> bool {
+        matches!(&self.ahead, Ahead::Pieces(pieces) if pieces.is_empty()) && self.offset < self.end
+    }
+
+    /// Takes what comes next, if that is in memory.
+    fn find(&mut self) {
+        let length = self.length(CACHE_BLOCK_BYTES);
+        let found = match &self.source {
+            Source::Entry(share, entry) => share.find_bytes(entry, self.offset, length),
+            Source::Joined(joined) => match joined.piece(self.offset, length) {
+                Ok(Piece::Bytes(lent)) => Some(lent),
+                Ok(Piece::OnDisk | Piece::Nothing | Piece::Whole(_)) => None,
+                Err(error) => return self.ahead = Ahead::Failed(error),
+            },
+        };
+        self.take(found.into_iter().collect());
+    }
+
+    fn take(&mut self, pieces: VecDeque<Lent>) {
+        self.offset += pieces.iter().map(|lent| lent.bytes.len() as u64).sum::<u64>();
+        self.ahead = Ahead::Pieces(pieces);
     }
 
     /// Begins to read what comes next from the disk.
     fn begin(&mut self) {
-        let (length, offset) = (self.reserve(CACHE_STREAM_BYTES_MAX), self.offset);
+        let (length, offset) = (self.length(CACHE_STREAM_BYTES_MAX), self.offset);
         self.ahead = Ahead::Coming(match &self.source {
             Source::Entry(share, entry) => {
                 let (share, entry) = (Arc::clone(share), Arc::clone(entry));
-                spawn_blocking(move || read_ahead(&share, &entry, offset, length))
+                spawn_blocking(move || read_ahead(offset, length, |at, most| share.read(&entry, at, most)))
             }
             Source::Joined(joined) => {
                 let joined = Arc::clone(joined);
-                spawn_blocking(move || joined.read(offset, length))
+                spawn_blocking(move || Ok([joined.read(offset, length)?].into()))
             }
         });
     }
@@ -106,67 +135,98 @@ impl Body {
     async fn advance(&mut self) {
         if let Source::Joined(joined) = &self.source {
             let joined = Arc::clone(joined);
-            let length = self.reserve(CACHE_BLOCK_BYTES);
-            match joined.next(self.offset, length).await {
-                Ok(Piece::Bytes(bytes)) => {
-                    self.offset += bytes.len() as u64;
-                    self.ahead = Ahead::Bytes(bytes);
-                    return;
-                }
+            match joined.next(self.offset, self.length(CACHE_BLOCK_BYTES)).await {
+                Ok(Piece::Bytes(lent)) => return self.take([lent].into()),
                 Ok(Piece::OnDisk | Piece::Nothing) => {}
                 Ok(Piece::Whole(entry)) => {
                     self.end_at(entry.size());
                     self.source = Source::Entry(Arc::clone(joined.share()), entry);
                 }
-                Err(error) => {
-                    self.ahead = Ahead::Failed(error);
-                    return;
-                }
+                Err(error) => return self.ahead = Ahead::Failed(error),
             }
+            self.find();
         }
-        if self.offset < self.end {
+        if self.is_empty() {
             self.begin();
         }
     }
 }
 
-fn read_ahead(share: &Share, entry: &Entry, offset: u64, length: usize) -> Result<Vec<u8>, CacheError> {
-    let mut bytes = Vec::with_capacity(length);
-    while bytes.len() < length {
-        bytes.extend(share.read(entry, offset + bytes.len() as u64, length - bytes.len())?);
+impl ServerState {
+    /// Returns a body as what the component reads.
+    pub(super) fn lend(&mut self, body: Body) -> wasmtime::Result<Resource<DynInputStream>> {
+        let is_private = Arc::clone(body.is_private());
+        let body: DynInputStream = Box::new(body);
+        let stream = self.table.push(body)?;
+        self.blocks.lending.note(stream.rep(), &is_private);
+        Ok(stream)
     }
-    Ok(bytes)
+}
+
+/// Reads bytes as far as there is memory for them that is counted, and one piece in any case.
+fn read_ahead(
+    offset: u64,
+    length: usize,
+    read: impl Fn(u64, usize) -> Result<Lent, CacheError>,
+) -> Result<VecDeque<Lent>, CacheError> {
+    let (mut pieces, mut got) = (VecDeque::new(), 0);
+    while got < length {
+        let lent = read(offset + got as u64, length - got)?;
+        if !lent.is_shared && !pieces.is_empty() {
+            break;
+        }
+        got += lent.bytes.len();
+        let is_shared = lent.is_shared;
+        pieces.push_back(lent);
+        if !is_shared {
+            break;
+        }
+    }
+    Ok(pieces)
 }
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Body {
     async fn ready(&mut self) {
-        if matches!(&self.ahead, Ahead::Bytes(bytes) if bytes.is_empty()) && self.offset < self.end {
+        if self.is_empty() {
+            self.find();
+        }
+        if self.is_empty() {
             self.advance().await;
         }
         let Ahead::Coming(task) = &mut self.ahead else { return };
         let read = task.await;
-        self.ahead = match read {
-            Ok(Ok(bytes)) => {
-                self.offset += bytes.len() as u64;
-                Ahead::Bytes(bytes.into())
-            }
-            Ok(Err(error)) => Ahead::Failed(error),
-            Err(_) => Ahead::Failed(CacheError::Damaged),
-        };
+        match read {
+            Ok(Ok(pieces)) => self.take(pieces),
+            Ok(Err(error)) => self.ahead = Ahead::Failed(error),
+            Err(_) => self.ahead = Ahead::Failed(CacheError::Damaged),
+        }
     }
 }
 
 #[wasmtime_wasi::async_trait]
 impl InputStream for Body {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if self.is_empty() {
+            self.find();
+        }
         match &mut self.ahead {
-            Ahead::Bytes(bytes) if bytes.is_empty() && self.offset >= self.end => Err(StreamError::Closed),
-            Ahead::Bytes(bytes) => Ok(bytes.split_to(size.min(bytes.len()))),
+            Ahead::Pieces(pieces) => match pieces.front_mut() {
+                Some(lent) => {
+                    self.is_private.store(!lent.is_shared, Ordering::Relaxed);
+                    let bytes = lent.bytes.split_to(size.min(lent.bytes.len()));
+                    if lent.bytes.is_empty() {
+                        pieces.pop_front();
+                    }
+                    Ok(bytes)
+                }
+                None if self.offset >= self.end => Err(StreamError::Closed),
+                None => Ok(Bytes::new()),
+            },
             Ahead::Coming(_) => Ok(Bytes::new()),
             Ahead::Failed(_) => match mem::replace(&mut self.ahead, Ahead::Closed) {
                 Ahead::Failed(error) => Err(failed(error)),
-                Ahead::Bytes(_) | Ahead::Coming(_) | Ahead::Closed => Err(StreamError::Closed),
+                Ahead::Pieces(_) | Ahead::Coming(_) | Ahead::Closed => Err(StreamError::Closed),
             },
             Ahead::Closed => Err(StreamError::Closed),
         }

@@ -148,8 +148,7 @@ impl wit::HostReader for ServerState {
         let source = self.table.get(&reading)?.source.clone();
         let Ok(place) = self.blocks.cache_readers.reserve(1) else { return Ok(Err(Error::Busy)) };
         let part = range.map_or(Part::default(), |Range { start, length }| Part { start, length });
-        let body: DynInputStream = Box::new(Body::new(source, part, self.module.cache_memory.clone(), place));
-        Ok(Ok(self.table.push(body)?))
+        Ok(Ok(self.lend(Body::new(source, part, place))?))
     }
 
     fn failure(&mut self, reading: Resource<Reading>) -> wasmtime::Result<Option<Error>> {
@@ -171,8 +170,8 @@ async fn with_meta(
     found: Option<Arc<Entry>>,
 ) -> wasmtime::Result<Result<Option<(Arc<Entry>, Vec<u8>)>, CacheError>> {
     let Some(entry) = found else { return Ok(Ok(None)) };
-    if entry.needs_no_disk() {
-        return Ok(Ok(Some((entry, vec![]))));
+    if let Some(meta) = share.find_meta(&entry) {
+        return Ok(Ok(Some((entry, meta))));
     }
     let share = Arc::clone(share);
     let read = move || match share.is_there(&entry) {

@@ -27,9 +27,8 @@ impl wit::Host for ServerState {
         let described = describe(&entry);
         let Ok(place) = self.blocks.cache_readers.reserve(1) else { return Ok(Err(Error::Unavailable)) };
         let part = range.map_or(Part::default(), |Range { start, length }| Part { start, length });
-        let body = Body::new(Source::Entry(share, entry), part, self.module.cache_memory.clone(), place);
-        let body: DynInputStream = Box::new(body);
-        Ok(Ok(Some((described, self.table.push(body)?))))
+        let body = Body::new(Source::Entry(share, entry), part, place);
+        Ok(Ok(Some((described, self.lend(body)?))))
     }
 
     async fn put(

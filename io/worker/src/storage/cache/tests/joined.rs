@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entries that are read while they are written.
 
+use std::pin::pin;
 use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::*;
 
@@ -45,16 +48,19 @@ fn bytes_are_the_same_wherever_they_come_from() {
         let joined = joined(share.open_or_join("k", 0).unwrap());
         writer.begin(Details { meta: vec![1; meta], ..Details::default() }, None, 0).unwrap();
         let (mut there, mut from_disk) = (0, 0);
+        // Others have all memory every other time.
+        let mut others = None;
         for part in whole.chunks(9_999) {
+            others = if others.is_none() { Some(without_memory(&share)) } else { None };
             assert!(matches!(joined.piece(there as u64, 1).unwrap(), Piece::Nothing));
             writer.write(part).unwrap();
             there += part.len();
             for offset in [0, 1, 300, PAYLOAD_BYTES, there / 2, there - 1] {
                 let bytes = match joined.piece(offset as u64, 5000).unwrap() {
-                    Piece::Bytes(bytes) => bytes.to_vec(),
+                    Piece::Bytes(lent) => lent.bytes.to_vec(),
                     Piece::OnDisk => {
                         from_disk += 1;
-                        joined.read(offset as u64, 5000).unwrap()
+                        joined.read(offset as u64, 5000).unwrap().bytes.to_vec()
                     }
                     Piece::Nothing | Piece::Whole(_) => vec![],
                 };
@@ -76,6 +82,7 @@ fn bytes_are_the_same_wherever_they_come_from() {
 #[test]
 fn what_a_writer_keeps_in_memory_is_bounded() {
     let share = roomy();
+    let _others = without_memory(&share);
     let mut writer = written(share.open_or_join("k", 0).unwrap());
     let joined = joined(share.open_or_join("k", 0).unwrap());
     writer.begin(Details::default(), None, 0).unwrap();
@@ -142,6 +149,7 @@ fn a_writer_that_does_nothing_is_given_up() {
 fn readers_fail_when_the_disk_does_and_see_nothing_of_others_blocks() {
     let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
     let share = share_of(&disk);
+    let _others = without_memory(&share);
     let mut writer = written(share.open_or_join("k", 0).unwrap());
     let reader = joined(share.open_or_join("k", 0).unwrap());
     writer.begin(lasting(1), None, 0).unwrap();
@@ -187,6 +195,71 @@ fn what_is_purged_while_it_is_written_is_read_and_not_kept() {
     assert!(share.stat("k").is_none());
 }
 
+#[test]
+fn what_is_removed_while_it_is_written_is_read_and_not_kept() {
+    let (_, share) = cache();
+    put(&share, "l", b"other");
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    let mut other = written(share.open_or_join("m", 0).unwrap());
+    let reader = joined(share.open_or_join("k", 0).unwrap());
+    writer.begin(lasting(60), None, 0).unwrap();
+    other.begin(lasting(60), None, 0).unwrap();
+    assert!(!share.remove("k"), "it is not there yet");
+    let mut next = written(share.open_or_join("k", 0).unwrap());
+    next.begin(lasting(60), None, 0).unwrap();
+    next.finish().unwrap();
+    writer.write(b"body").unwrap();
+    writer.finish().unwrap();
+    other.finish().unwrap();
+    let Piece::Whole(entry) = reader.piece(0, 1).unwrap() else { panic!("it is whole") };
+    assert_eq!(read(&share, &entry, 0, 10), b"body");
+    assert_eq!(share.stat("k").unwrap().size(), 0, "what came after stays");
+    assert!(share.stat("l").is_some() && share.stat("m").is_some());
+}
+
+#[test]
+fn many_readers_are_woken_soon_for_little_and_at_once_for_much() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let share = roomy();
+        let mut writer = written(share.open_or_join("k", 0).unwrap());
+        let readers: Vec<_> = (0..=CACHE_READERS_FEW).map(|_| joined(share.open_or_join("k", 0).unwrap())).collect();
+        writer.begin(lasting(60), None, 0).unwrap();
+        let mut there = 0;
+        for length in [10, CACHE_WAKE_BYTES, 1, 20_000] {
+            let mut next = pin!(readers[0].next(there, 10));
+            assert!(timeout(2 * CACHE_WAKE_TIME_MAX, next.as_mut()).await.is_err());
+            writer.write(&body(length)).unwrap();
+            let is_at_once = timeout(Duration::ZERO, next.as_mut()).await;
+            assert_eq!(is_at_once.is_ok(), length == CACHE_WAKE_BYTES, "{length}");
+            if is_at_once.is_err() {
+                timeout(Duration::from_secs(10), next).await.unwrap().unwrap();
+            }
+            there += length as u64;
+        }
+        writer.finish().unwrap();
+        let whole = timeout(Duration::ZERO, readers[1].next(there, 10)).await.unwrap();
+        assert!(matches!(whole, Ok(Piece::Whole(_))));
+    });
+}
+
+#[test]
+fn who_lags_behind_reads_what_others_have_in_memory() {
+    let share = roomy();
+    let mut writer = written(share.open_or_join("k", 0).unwrap());
+    let reader = joined(share.open_or_join("k", 0).unwrap());
+    writer.begin(lasting(60), None, 0).unwrap();
+    let whole = body((CACHE_RECENT_BLOCKS + 20) * PAYLOAD_BYTES);
+    writer.write(&whole).unwrap();
+    for offset in (0..whole.len()).step_by(5000) {
+        let Piece::Bytes(lent) = reader.piece(offset as u64, 10).unwrap() else { panic!("{offset} is not in memory") };
+        assert!(lent.is_shared && lent.bytes == whole[offset..][..lent.bytes.len()]);
+    }
+    writer.finish().unwrap();
+    let entry = share.get("k").unwrap();
+    assert!((0..whole.len()).step_by(5000).all(|offset| share.find_bytes(&entry, offset as u64, 10).is_some()));
+}
+
 fn lasting(max_age: u64) -> Details {
     Details { max_age, ..Details::default() }
 }
@@ -205,4 +278,10 @@ fn joined(opened: Opened) -> Joined {
         Opened::Entry(_) => panic!("it is there"),
         Opened::Writer(_) => panic!("nobody writes it"),
     }
+}
+
+/// Takes all memory for blocks until what is returned is dropped.
+fn without_memory(share: &Share) -> Reserved {
+    let budget = share.cache.file.memory.budget();
+    budget.reserve(budget.left()).unwrap()
 }

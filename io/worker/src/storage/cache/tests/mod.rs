@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+mod catalog;
 mod changes;
 mod joined;
+mod many;
 
 use std::sync::{Arc, Mutex};
 
@@ -8,11 +10,13 @@ use netserv_model::ModuleName;
 
 use super::block::PAYLOAD_BYTES;
 use super::*;
+use crate::compute::Reserved;
 use crate::storage::StoreFile;
 use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MAX, CACHE_JOINED_MAX, CACHE_KEY_BYTES_MAX,
-    CACHE_LISTED_MAX, CACHE_META_BYTES_MAX, CACHE_PURGE_STEP, CACHE_RECENT_BLOCKS, CACHE_STALL_TIME_MAX,
-    CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX, CACHE_WRITERS_MAX,
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN, CACHE_JOINED_MAX, CACHE_KEY_BYTES_MAX,
+    CACHE_LISTED_MAX, CACHE_META_BYTES_MAX, CACHE_PURGE_STEP, CACHE_READERS_FEW, CACHE_RECENT_BLOCKS,
+    CACHE_STALL_TIME_MAX, CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX, CACHE_WAKE_BYTES,
+    CACHE_WAKE_TIME_MAX, CACHE_WRITERS_MAX,
 };
 use crate::storage::testing::Memory;
 
@@ -209,8 +213,8 @@ fn damage_is_noticed_when_it_is_read_and_costs_one_entry() {
     let mut offset = 0;
     let error = loop {
         match share.read(&entry, offset, usize::MAX) {
-            Ok(part) if part.is_empty() => panic!("the damage was not seen"),
-            Ok(part) => offset += part.len() as u64,
+            Ok(part) if part.bytes.is_empty() => panic!("the damage was not seen"),
+            Ok(part) => offset += part.bytes.len() as u64,
             Err(error) => break error,
         }
     };
@@ -297,7 +301,7 @@ fn a_cache_is_opened_when_it_is_used_and_may_not_be_there() {
         assert_eq!(b.share(silent).await.unwrap().bytes(), blocks / 2 * CACHE_BLOCK_BYTES as u64);
         let short = CacheSource::in_memory(CACHE_FILE_BYTES_MIN - 1);
         for (source, words) in [
-            (CacheSource::at("/nowhere/at/all"), "No such file"),
+            (CacheSource::at("/nowhere/at/all", 0), "No such file"),
             (short, "under 262144"),
             (Arc::default(), "not found"),
         ] {
@@ -326,7 +330,7 @@ fn what_is_known_of_entries_is_bounded() {
     }
     let one = a.stat(&key(4999)).unwrap().cost();
     let left = (0..5000).filter(|number| a.stat(&key(*number)).is_some()).count() as u64;
-    assert!((CACHE_INDEX_BYTES_MAX / one - 2..=CACHE_INDEX_BYTES_MAX / one).contains(&left), "{left} of {one} bytes");
+    assert!((CACHE_INDEX_BYTES_MIN / one - 2..=CACHE_INDEX_BYTES_MIN / one).contains(&left), "{left} of {one} bytes");
     assert!(a.stat(&key(5000 - u32::try_from(left).unwrap())).is_some(), "the last ones");
     assert!(b.stat("of b").is_some(), "who has less keeps it");
 }
@@ -363,7 +367,7 @@ fn value(share: &Share, key: &str) -> Option<String> {
 fn read_all(share: &Share, entry: &Entry) -> Result<Vec<u8>, CacheError> {
     let mut bytes = vec![];
     loop {
-        let part = share.read(entry, bytes.len() as u64, usize::MAX)?;
+        let part = share.read(entry, bytes.len() as u64, usize::MAX)?.bytes;
         if part.is_empty() {
             return Ok(bytes);
         }
@@ -374,7 +378,7 @@ fn read_all(share: &Share, entry: &Entry) -> Result<Vec<u8>, CacheError> {
 fn read(share: &Share, entry: &Entry, mut offset: u64, mut length: usize) -> Vec<u8> {
     let mut bytes = vec![];
     while length > 0 {
-        let part = share.read(entry, offset, length).unwrap();
+        let part = share.read(entry, offset, length).unwrap().bytes;
         if part.is_empty() {
             break;
         }

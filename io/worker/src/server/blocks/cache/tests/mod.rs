@@ -4,6 +4,7 @@
 mod joined;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use netserv_model::ModuleRef;
@@ -20,7 +21,7 @@ use crate::server::module::Shared;
 use crate::server::state::ServerState;
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::{
-    CACHE_AHEAD_BYTES_MAX, CACHE_BLOCK_BYTES, CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX, CACHE_STREAM_BYTES_MIN,
+    CACHE_BLOCK_BYTES, CACHE_MEMORY_BYTES_MAX, CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX, CACHE_STREAM_BYTES_MIN,
 };
 use crate::storage::testing::Memory;
 
@@ -127,17 +128,27 @@ fn what_is_read_ahead_is_bounded() {
         }
         assert!(matches!(state.get("k".into(), None).await.unwrap(), Err(Error::Unavailable)));
         // Who finds all memory taken reads less at a time.
-        let others = state.module.cache_memory.reserve(CACHE_AHEAD_BYTES_MAX).unwrap();
+        let memory = share(&state.module).await.unwrap().memory().clone();
+        let others = memory.reserve(CACHE_MEMORY_BYTES_MAX).unwrap();
         let stream = streams.pop().unwrap();
+        let is_private = state.blocks.lending.find(stream.rep()).unwrap();
         let first = state.table.get_mut(&stream).unwrap();
         first.ready().await;
         assert_eq!(first.read(usize::MAX).unwrap().len(), CACHE_STREAM_BYTES_MIN);
+        assert!(is_private.load(Ordering::Relaxed) && first.read(usize::MAX).unwrap().is_empty());
         drop(others);
         first.ready().await;
-        assert_eq!(first.read(usize::MAX).unwrap().len(), CACHE_STREAM_BYTES_MAX);
-        assert!(state.module.cache_memory.reserve(CACHE_AHEAD_BYTES_MAX).is_err());
+        let mut got = 0;
+        while let Ok(bytes) = first.read(usize::MAX)
+            && !bytes.is_empty()
+        {
+            got += bytes.len();
+        }
+        assert!(!is_private.load(Ordering::Relaxed) && got >= CACHE_STREAM_BYTES_MAX - CACHE_BLOCK_BYTES, "{got}");
+        let read_ahead = CACHE_MEMORY_BYTES_MAX - memory.left();
+        assert!(read_ahead <= CACHE_STREAM_BYTES_MAX + 2 * CACHE_BLOCK_BYTES, "{read_ahead}");
         state.table.delete(stream).unwrap();
-        assert!(state.module.cache_memory.reserve(CACHE_AHEAD_BYTES_MAX).is_ok());
+        assert!(state.blocks.lending.find(streams.pop().unwrap().rep()).is_some());
         let (_, stream) = get(&mut state, None).await.unwrap();
         assert_eq!(read(&mut state, stream).await.unwrap(), body);
     });
@@ -185,7 +196,12 @@ fn nobody_else_waits_for_the_disk() {
             (entry, state.table.delete(stream).unwrap())
         };
         meanwhile(&disk, body.ready()).await;
-        assert_eq!(body.read(usize::MAX).unwrap().len() as u64, entry.size);
+        let mut got = 0;
+        while let Ok(bytes) = body.read(usize::MAX) {
+            assert!(!bytes.is_empty(), "all of it was read ahead");
+            got += bytes.len() as u64;
+        }
+        assert_eq!(got, entry.size);
         assert!(meanwhile(&disk, state.remove("k".into())).await.unwrap());
         assert_eq!(source.failures(), 0);
     });
