@@ -98,11 +98,11 @@ impl Line {
     /// Adds what is taken of the input. Seeking is for inputs that are kept; of others, outputs leave out the start.
     fn part(&mut self, source: MediaSource, part: MediaPart) {
         let MediaPart { start_ms, duration_ms, live } = part;
-        if start_ms > 0 && is_kept(source) {
+        if start_ms > 0 && source.is_kept() {
             self.option("-ss", &seconds(start_ms.into()));
         }
         if duration_ms > 0 {
-            let left_out = if is_kept(source) { 0 } else { start_ms };
+            let left_out = if source.is_kept() { 0 } else { start_ms };
             self.option("-t", &seconds(u64::from(duration_ms) + u64::from(left_out)));
         }
         if live.is_some_and(|live| live.keep_times) {
@@ -124,7 +124,7 @@ impl Line {
         if source != MediaSource::Any {
             self.option("-f", &formats(source));
         }
-        if is_kept(source) {
+        if source.is_kept() {
             self.words("-protocol_whitelist cache,pipe -read_ahead_limit -1 -i cache:pipe:0");
         } else {
             self.words("-protocol_whitelist pipe -i pipe:0");
@@ -143,7 +143,7 @@ impl Line {
     }
 
     fn output(&mut self, source: MediaSource, part: MediaPart, settings: &MediaSettings, threads: u32) {
-        if part.start_ms > 0 && !is_kept(source) {
+        if part.start_ms > 0 && !source.is_kept() {
             self.option("-ss", &seconds(part.start_ms.into()));
         }
         self.video(settings, part.live.is_some());
@@ -242,24 +242,6 @@ impl Line {
         if settings.audio_bit_rate > 0 {
             self.option("-b:a", &settings.audio_bit_rate);
         }
-    }
-}
-
-/// Tells sources that may have to be read twice.
-fn is_kept(source: MediaSource) -> bool {
-    match source {
-        MediaSource::Any | MediaSource::Mp4 => true,
-        MediaSource::Matroska
-        | MediaSource::Mpegts
-        | MediaSource::Ogg
-        | MediaSource::Flv
-        | MediaSource::Avi
-        | MediaSource::Mp3
-        | MediaSource::Aac
-        | MediaSource::Wav
-        | MediaSource::Flac
-        | MediaSource::Jpeg
-        | MediaSource::Png => false,
     }
 }
 

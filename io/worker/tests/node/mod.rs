@@ -169,6 +169,16 @@ impl Node {
         switches
     }
 
+    /// Returns the processor time that the worker has had.
+    #[allow(dead_code, reason = "the tests of one of the workers look at it")]
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.worker.id())).unwrap();
+        // proc(5): the name, which is in brackets, is the second field; `utime` and `stime` are the 14th and 15th.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+
     /// Returns a line of what the kernel says of the worker's memory.
     pub fn memory_kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.worker.id())).unwrap();

@@ -123,6 +123,26 @@ pub enum MediaOutcome {
     Invalid,
 }
 
+impl MediaSource {
+    /// Returns whether all of the input is kept, because it may have to be read twice.
+    pub fn is_kept(self) -> bool {
+        match self {
+            MediaSource::Any | MediaSource::Mp4 => true,
+            MediaSource::Matroska
+            | MediaSource::Mpegts
+            | MediaSource::Ogg
+            | MediaSource::Flv
+            | MediaSource::Avi
+            | MediaSource::Mp3
+            | MediaSource::Aac
+            | MediaSource::Wav
+            | MediaSource::Flac
+            | MediaSource::Jpeg
+            | MediaSource::Png => false,
+        }
+    }
+}
+
 impl MediaOutcome {
     /// Every outcome.
     pub const ALL: [MediaOutcome; 9] = [
@@ -161,7 +181,7 @@ impl MediaTask {
     pub fn check(&self) -> Result<(), String> {
         match self {
             MediaTask::Probe { .. } => Ok(()),
-            MediaTask::Transcode { part, outputs, .. } => part.check(outputs),
+            MediaTask::Transcode { source, part, outputs } => part.check(*source, outputs),
         }
     }
 
@@ -202,7 +222,7 @@ impl MediaTask {
 
 impl MediaPart {
     /// Checks every bound, those of the outputs and what they must have in common.
-    fn check(&self, outputs: &[MediaSettings]) -> Result<(), String> {
+    fn check(&self, source: MediaSource, outputs: &[MediaSettings]) -> Result<(), String> {
         if outputs.is_empty() || outputs.len() > OUTPUTS_MAX {
             return Err(format!("a job has {} outputs, not 1 to {OUTPUTS_MAX}", outputs.len()));
         }
@@ -214,12 +234,15 @@ impl MediaPart {
         {
             return Err("outputs have different overlays".to_owned());
         }
-        self.live.map_or(Ok(()), |live| self.check_live(live, outputs))
+        self.live.map_or(Ok(()), |live| self.check_live(live, source, outputs))
     }
 
-    fn check_live(&self, live: MediaLive, outputs: &[MediaSettings]) -> Result<(), String> {
+    fn check_live(&self, live: MediaLive, source: MediaSource, outputs: &[MediaSettings]) -> Result<(), String> {
         if (1..LIVE_CPU_PERMILLE_MIN).contains(&live.cpu_permille) {
             return Err(format!("cpu-permille is {}, below {LIVE_CPU_PERMILLE_MIN}", live.cpu_permille));
+        }
+        if source.is_kept() {
+            return Err("what comes live is not kept: its source is one of the others, by name".to_owned());
         }
         if self.start_ms > 0 {
             return Err("what comes live is taken from where it begins".to_owned());

@@ -85,6 +85,11 @@ fn a_live_job_has_a_rate_and_begins_where_it_is() {
     assert!(job(MediaPart { start_ms: 1, ..MediaPart::default() }, unrated.clone()).is_ok());
     assert!(job(live(0), MediaSettings { video: VideoCodec::Copy, ..unrated }).is_ok());
     assert!(job(live(0), MediaSettings::new(MediaFormat::Ogg)).is_ok());
+    for source in [MediaSource::Any, MediaSource::Mp4] {
+        let outputs = vec![MediaSettings::new(MediaFormat::Ogg)];
+        let kept = MediaTask::Transcode { source, part: live(0), outputs };
+        assert!(kept.check().unwrap_err().contains("kept"));
+    }
 }
 
 #[test]

@@ -119,3 +119,56 @@ fn many_datagrams_come_back() {
     println!("{rate:.0} datagrams of 64 bytes a second came back, {lost} did not");
     assert!(rate >= 5000.0 && lost == 0, "{rate:.0} a second, {lost} lost");
 }
+
+/// Goal: the component sends 200,000 datagrams of 64 bytes back for each second of processor time that its worker has, beside a
+/// native program that does the same with one call for each. `./dev servers` runs it.
+#[test]
+#[ignore = "a measurement; `./dev servers` runs it"]
+fn two_hundred_thousand_datagrams_come_back_for_a_second_of_processor_time() {
+    let spec = echo("127.0.0.1");
+    let mut worker = Worker::with(&spec);
+    worker.wait_for_line("listening on");
+    let native = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let native_port = native.local_addr().unwrap().port();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        loop {
+            let (length, from) = native.recv_from(&mut buffer).unwrap();
+            if length == 1 {
+                break;
+            }
+            native.send_to(&buffer[..length], from).unwrap();
+        }
+        tell.send(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap();
+    });
+    let (mut ours, mut theirs) = (0, 0);
+    let before = worker.processor_time();
+    for _ in 0..5 {
+        ours += exchanged(spec.port());
+        theirs += exchanged(native_port);
+    }
+    let used = (worker.processor_time() - before).as_secs_f64();
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], ("127.0.0.1", native_port)).unwrap();
+    let native = told.recv().unwrap();
+    let native = Duration::new(native.tv_sec.try_into().unwrap(), native.tv_nsec.try_into().unwrap()).as_secs_f64();
+    let [ours, theirs] = [f64::from(ours) / used, f64::from(theirs) / native];
+    println!("{ours:.0} datagrams for a second of the worker's processor time, {theirs:.0} of a native program's");
+    assert!(ours >= 200_000.0, "{ours:.0}, native {theirs:.0}");
+}
+
+/// Returns how many datagrams came back in a second, with as many under way as a batch has.
+fn exchanged(port: u16) -> u32 {
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    let (begun, mut back, mut buffer) = (Instant::now(), 0, [0; 64]);
+    (0..2 * UDP_BATCH_MAX).for_each(|_| drop(client.send(&[7; 64]).unwrap()));
+    while begun.elapsed() < Duration::from_secs(1) {
+        client.recv(&mut buffer).unwrap();
+        client.send(&buffer).unwrap();
+        back += 1;
+    }
+    (0..2 * UDP_BATCH_MAX).for_each(|_| drop(client.recv(&mut buffer).unwrap()));
+    back
+}

@@ -277,7 +277,7 @@ public interface Media {
     /**
      * How a job whose input comes as it happens is done. It may take hours, by the operator's {@code live-time-s}, and takes
      * one of the places for such jobs. If the processor time is not enough, writing the input waits. No single
-     * pictures come out, and nothing is left out at the start.
+     * pictures come out, nothing is left out at the start, and the source is neither {@code ANY} nor {@code MP4}, which are kept.
      *
      * @param cpuPermille processor time in thousandths of a processor, 10 up to what the operator gives; 0 for that
      * @param keepTimes whether outputs have the time stamps of the input, as MPEG-TS has them, so that those of two jobs fit
