@@ -163,12 +163,16 @@ fn exchanged(port: u16) -> u32 {
     client.connect(("127.0.0.1", port)).unwrap();
     client.set_read_timeout(Some(LONG)).unwrap();
     let (begun, mut back, mut buffer) = (Instant::now(), 0, [0; 64]);
-    (0..2 * UDP_BATCH_MAX).for_each(|_| drop(client.send(&[7; 64]).unwrap()));
+    for _ in 0..2 * UDP_BATCH_MAX {
+        client.send(&[7; 64]).unwrap();
+    }
     while begun.elapsed() < Duration::from_secs(1) {
         client.recv(&mut buffer).unwrap();
         client.send(&buffer).unwrap();
         back += 1;
     }
-    (0..2 * UDP_BATCH_MAX).for_each(|_| drop(client.recv(&mut buffer).unwrap()));
+    for _ in 0..2 * UDP_BATCH_MAX {
+        client.recv(&mut buffer).unwrap();
+    }
     back
 }
