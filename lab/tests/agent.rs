@@ -5,6 +5,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use netserv_lab::netns::{Lab, host_port, is_root, program, wait_until};
@@ -54,12 +55,7 @@ fn a_module_follows_the_clients_of_an_unmodified_web_server() {
         "it is there, and was all the time"
     );
 
-    let socket = provider.path("agent.sock");
-    let agent = |args: &[&str]| {
-        let mut command = std::process::Command::new(program("netserv").unwrap());
-        let output = command.env("NETSERV_AGENT_SOCKET", &socket).arg("agent").args(args).output().unwrap();
-        (String::from_utf8(output.stdout).unwrap(), output.status.code())
-    };
+    let agent = |args: &[&str]| provider.agent(args);
     let (shown, code) = agent(&["status"]);
     assert!(code == Some(0) && shown.contains("edge  running") && shown.contains("n1, n2"), "{shown}");
     let client = provider.lab.v4("receiver").to_string();
@@ -121,6 +117,103 @@ fn rubbish_is_refused_and_counts_for_nothing() {
     assert!(wait_until(LONG, comes), "{}", provider.log());
 }
 
+/// Goal: a rule is in force while Kamailio has much to do, and a switch ends it at once, also over a restart of the agent.
+/// Method: Kamailio as Debian has it, asked by JSON-RPC; OPTIONS from sipp's place, by hand.
+#[test]
+fn a_rule_goes_by_the_load_of_kamailio_and_by_its_switch() {
+    let test = "a_rule_goes_by_the_load_of_kamailio_and_by_its_switch";
+    if !Path::new("/usr/sbin/kamailio").exists() {
+        return skipped(test, "needs kamailio");
+    }
+    let metric = |lab: &Lab| {
+        let socket = lab.dir().join("rpc.sock");
+        format!("kamailio = {socket:?}\nstatistic = \"core:rcv_requests\"\nrate = true\n")
+    };
+    let Some(mut provider) = Provider::start_by(test, &metric, "over = 20, until = 2") else { return };
+    provider.visits(5);
+    assert!(wait_until(LONG, || provider.ask("/v1/status").contains("cannot reach Kamailio")), "{}", provider.log());
+    provider.start_kamailio();
+    assert!(wait_until(LONG, || provider.ask("/v1/status").contains("\"value\":0.0")), "{}", provider.log());
+    provider.visits(5);
+    assert_eq!(provider.installed(), [0, 0], "nothing happens at the SIP server");
+
+    let begun = Instant::now();
+    let loaded = |provider: &Provider| {
+        provider.calls(40);
+        provider.visits(3);
+        provider.installed() == [1, 1]
+    };
+    assert!(wait_until(LONG, || loaded(&provider)), "{}", provider.log());
+    eprintln!("from the first call to the module on both nodes: {:?}", begun.elapsed());
+    assert!(provider.agent(&["status"]).0.contains("metric load: "));
+
+    // Switched off, all is as before at once, and stays so.
+    let begun = Instant::now();
+    assert_eq!(provider.agent(&["off", "edge"]).1, Some(0));
+    assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+    let took = begun.elapsed();
+    eprintln!("from the switch to the plain path: {took:?}");
+    // A second is the goal; here nothing is optimised, and others are at work.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    provider.lab.kill("sender", "agent").unwrap();
+    provider.start_agent();
+    (0..3).for_each(|_| assert!(!loaded(&provider)));
+    assert!(provider.agent(&["status"]).0.contains("rule edge is off"));
+    assert_eq!(provider.agent(&["off", "other"]).1, Some(4));
+    assert_eq!(provider.agent(&["on", "edge"]).1, Some(0));
+    assert!(wait_until(LONG, || loaded(&provider)), "{}", provider.log());
+
+    // The load ends, though clients still come.
+    let gone = || {
+        provider.visits(1);
+        std::thread::sleep(Duration::from_secs(1));
+        provider.installed() == [0, 0]
+    };
+    assert!(wait_until(LONG, gone), "{}", provider.log());
+}
+
+/// Goal: a rule is in force while a query of Prometheus is over its bound. Method: Prometheus as Debian has it, which reads
+/// its own counters.
+#[test]
+fn a_rule_goes_by_a_query_of_prometheus() {
+    let test = "a_rule_goes_by_a_query_of_prometheus";
+    if !Path::new("/usr/bin/prometheus").exists() {
+        return skipped(test, "needs prometheus");
+    }
+    let metric = |_: &Lab| {
+        let query = "sum(prometheus_http_requests_total{handler='/-/ready'})";
+        format!("prometheus = \"http://127.0.0.1:9090\"\nquery = \"{query}\"\n")
+    };
+    let Some(mut provider) = Provider::start_by(test, &metric, "over = 20") else { return };
+    provider.start_prometheus();
+    let value = |provider: &Provider| provider.agent(&["status"]).0;
+    assert!(
+        wait_until(LONG, || value(&provider).contains("metric load: 0") || value(&provider).contains("metric load: 1")),
+        "{}",
+        value(&provider)
+    );
+    provider.visits(5);
+    assert_eq!(provider.installed(), [0, 0]);
+    for _ in 0..30 {
+        let ready = ["-sS", "--max-time", "20", "http://127.0.0.1:9090/-/ready"];
+        assert!(provider.lab.command("sender", "curl").args(ready).output().unwrap().status.success());
+    }
+    let comes = || {
+        provider.visits(3);
+        provider.installed() == [1, 1]
+    };
+    assert!(wait_until(LONG, comes), "{}\n{}", value(&provider), provider.log());
+    // Once it is away, its last word does not count for ever.
+    provider.lab.kill("sender", "prometheus").unwrap();
+    let gone = || {
+        provider.visits(1);
+        std::thread::sleep(Duration::from_secs(1));
+        provider.installed() == [0, 0]
+    };
+    assert!(wait_until(LONG, gone), "{}\n{}", value(&provider), provider.log());
+    assert!(value(&provider).contains("cannot reach http://127.0.0.1:9090/"), "{}", value(&provider));
+}
+
 const LEASE: Duration = Duration::from_secs(10);
 
 /// A provider with a web server and an agent, two nodes, and clients behind them.
@@ -130,6 +223,18 @@ struct Provider {
 
 impl Provider {
     fn start(test: &str) -> Option<Provider> {
+        Provider::start_with(test, &|_| [String::new(), String::new()])
+    }
+
+    /// Starts one whose rule goes by the metric `load`, of which `source` tells where it comes from.
+    fn start_by(test: &str, source: &dyn Fn(&Lab) -> String, condition: &str) -> Option<Provider> {
+        Provider::start_with(test, &|lab| {
+            let metric = format!("[[metric]]\nname = \"load\"\nevery-s = 1\n{}", source(lab));
+            [metric, format!("while = {{ metric = \"load\", {condition} }}\n")]
+        })
+    }
+
+    fn start_with(test: &str, more: &dyn Fn(&Lab) -> [String; 2]) -> Option<Provider> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
             return None;
@@ -150,19 +255,21 @@ impl Provider {
         let package = lab.package("net-monitor", &user).unwrap();
         let url = lab.publish("sender", &package).unwrap();
         let mut provider = Provider { lab };
-        provider.write_config(&user, &url, &package.digest.to_string());
+        let more = more(&provider.lab);
+        provider.write_config(&user, &url, &package.digest.to_string(), &more);
         provider.start_agent();
         provider.start_nginx();
         Some(provider)
     }
 
-    fn write_config(&self, user: &LabUser, url: &str, digest: &str) {
+    fn write_config(&self, user: &LabUser, url: &str, digest: &str, [metric, condition]: &[String; 2]) {
         let path = |name: &str| self.path(name);
         let text = format!(
             "netservd = {:?}\nuser = \"janedoe\"\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
              [[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
-             [[rule]]\nname = \"edge\"\nlog = \"access\"\ncount = 3\nwindow-s = 30\nmodule = \"example.org/net-monitor@1.0.0\"\n\
-             url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\nidle-s = 15\n",
+             {metric}[[rule]]\nname = \"edge\"\nlog = \"access\"\ncount = 3\nwindow-s = 30\nmodule = \"example.org/net-monitor@1.0.0\"\n\
+             url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\nidle-s = 15\n\
+             {condition}",
             self.lab.socket("sender"),
             user.key,
             path("agent"),
@@ -198,6 +305,60 @@ impl Provider {
         command.arg("-c").arg(self.path("nginx.conf"));
         self.lab.start("sender", "nginx", &mut command).unwrap();
         assert!(wait_until(LONG, || self.path("nginx.pid").exists()));
+    }
+
+    /// A SIP server that answers everything, and tells of itself as its operator would have it.
+    fn start_kamailio(&mut self) {
+        let socket = self.path("rpc.sock");
+        let text = format!(
+            "debug=1\nlog_stderror=yes\nchildren=2\ndisable_tcp=yes\nauto_aliases=no\n\
+             loadmodule \"sl.so\"\nloadmodule \"kex.so\"\nloadmodule \"jsonrpcs.so\"\n\
+             modparam(\"jsonrpcs\", \"transport\", 4)\nmodparam(\"jsonrpcs\", \"dgram_socket\", \"{}\")\n\
+             request_route {{ sl_send_reply(\"200\", \"OK\"); exit; }}\n",
+            socket.display()
+        );
+        std::fs::write(self.path("kamailio.cfg"), text).unwrap();
+        let listen = format!("udp:{}:5060", self.lab.v4("sender"));
+        let mut command = self.lab.command("sender", "/usr/sbin/kamailio");
+        command.arg("-f").arg(self.path("kamailio.cfg")).args(["-DD", "-E", "-m", "32", "-M", "4", "-l", &listen]);
+        command.arg("-Y").arg(self.lab.dir()).arg("-P").arg(self.path("kamailio.pid"));
+        self.lab.start("sender", "kamailio", &mut command).unwrap();
+        assert!(wait_until(LONG, || socket.exists()), "{}", self.lab.log("sender", "kamailio"));
+    }
+
+    fn start_prometheus(&mut self) {
+        let text = "global: { scrape_interval: 1s }\nscrape_configs:\n- job_name: own\n  static_configs: [{ targets: ['127.0.0.1:9090'] }]\n";
+        std::fs::write(self.path("prometheus.yml"), text).unwrap();
+        let mut command = self.lab.command("sender", "/usr/bin/prometheus");
+        command.arg(format!("--config.file={}", self.path("prometheus.yml").display()));
+        command.arg(format!("--storage.tsdb.path={}", self.path("prometheus").display()));
+        command.arg("--web.listen-address=127.0.0.1:9090");
+        self.lab.start("sender", "prometheus", &mut command).unwrap();
+    }
+
+    /// Sends so many OPTIONS to Kamailio.
+    fn calls(&self, count: usize) {
+        let server = self.lab.v4("sender");
+        let text = format!(
+            "OPTIONS sip:{server} SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bK1\r\nFrom: <sip:a@a>;tag=1\r\n\
+             To: <sip:b@b>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"
+        );
+        let request = self.path("options.sip");
+        std::fs::write(&request, text).unwrap();
+        // One write is one datagram.
+        let script = format!("for n in $(seq {count}); do cat {} > /dev/udp/{server}/5060; done", request.display());
+        assert!(self.lab.command("receiver", "bash").args(["-c", &script]).status().unwrap().success());
+    }
+
+    fn visits(&self, count: usize) {
+        (0..count).for_each(|_| self.visit("receiver", false));
+    }
+
+    fn agent(&self, args: &[&str]) -> (String, Option<i32>) {
+        let mut command = std::process::Command::new(program("netserv").unwrap());
+        let output =
+            command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).arg("agent").args(args).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code())
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {

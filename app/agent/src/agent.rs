@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::config::Config;
 use crate::errands;
 use crate::event::{Event, Observations};
+use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
 use crate::node::NodeClient;
 use crate::table::{Row, Table};
@@ -23,6 +24,7 @@ pub struct Agent {
     config: Arc<Config>,
     placement: Placement,
     table: Table,
+    gates: Gates,
     /// What is to be removed for each deployment, also of rules that are gone.
     modules: BTreeMap<DeploymentId, (String, ModuleName)>,
     node: Arc<NodeClient>,
@@ -49,10 +51,18 @@ impl Agent {
         let modules = kept.iter().map(|(id, row)| (*id, (row.rule.clone(), row.module.clone()))).collect();
         let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
         let (placement, begun) = (Placement::new(rules), StdInstant::now());
-        let mut agent = Agent { config, placement, table, modules, node, turns, answers, observations, begun };
+        let gates = Gates::new(&config, &table.off()?);
+        let mut agent = Agent { config, placement, table, gates, modules, node, turns, answers, observations, begun };
+        for rule in (0..agent.config.rules.len()).map(RuleId) {
+            agent.placement.gate(rule, agent.gates.is_open(rule));
+        }
         let now = agent.now();
         let kept: Vec<_> = kept.iter().map(|(id, row)| (*id, row.deployment(&agent.config, now))).collect();
         agent.placement.restore(now, kept);
+        // What was switched off just before goes.
+        for rule in agent.gates.switched_off() {
+            agent.placement.stop(rule);
+        }
         Ok(agent)
     }
 
@@ -78,11 +88,11 @@ impl Agent {
                 }
             };
             let Some(event) = event else { return Ok(()) };
-            self.handle(event);
+            self.handle(event)?;
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) -> Result<()> {
         let now = self.now();
         match event {
             Event::Seen(batch) => {
@@ -90,11 +100,31 @@ impl Agent {
                     self.placement.observe(now, one.rule, one.client, one.count);
                 }
             }
+            Event::Read(metric, reading) => {
+                for rule in self.gates.note(metric, reading) {
+                    let (name, open) = (&self.config.rules[rule.0].name, self.gates.is_open(rule));
+                    tracing::info!(rule = name, open, "a rule by its metric");
+                    self.placement.gate(rule, open);
+                }
+            }
+            Event::Switch(rule, on, reply) => {
+                self.table.switch(&self.config.rules[rule.0].name, on)?;
+                self.gates.switch(rule, on);
+                match on {
+                    true => self.placement.gate(rule, self.gates.is_open(rule)),
+                    false => self.placement.stop(rule),
+                }
+                // Whoever asks may have gone.
+                if let Some(state) = self.gates.rules(&self.config).into_iter().nth(rule.0) {
+                    let _ = reply.send(state);
+                }
+            }
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
             Event::Status(reply) => drop(reply.send(self.status())),
         }
+        Ok(())
     }
 
     /// Keeps what changed, then carries out what is wished.
@@ -171,6 +201,8 @@ impl Agent {
             lost: counters.uncounted + self.observations.lost(),
             no_node: counters.no_node,
             failures: counters.failures,
+            rules: self.gates.rules(&self.config),
+            metrics: self.gates.metrics(&self.config),
             deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
         }
     }

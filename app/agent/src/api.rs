@@ -3,11 +3,11 @@
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -65,6 +65,7 @@ pub fn router(api: Api) -> Router {
     let observations = post(observe).layer(body);
     nearest_only(api.clone())
         .route("/v1/status", get(status).with_state(api.clone()))
+        .route("/v1/rules/{rule}/{switch}", post(switch).with_state(api.clone()))
         .merge(Router::new().route("/v1/observations", observations).with_state(api))
 }
 
@@ -77,7 +78,7 @@ pub fn nearest_only(api: Api) -> Router {
 ///
 /// # Errors
 /// Another process serves it, or it cannot be made.
-pub fn bind(path: &Path) -> Result<UnixListener> {
+pub fn bind(path: &FilePath) -> Result<UnixListener> {
     make_way(path, || {
         let served = std::os::unix::net::UnixStream::connect(path).is_ok();
         ensure!(!served, "another agent serves {}; stop it, or set `socket` to another path", path.display());
@@ -136,6 +137,24 @@ async fn status(State(api): State<Api>) -> Response {
     let asked = api.events.send(Event::Status(reply)).await;
     match (asked, answer.await) {
         (Ok(()), Ok(status)) => Json(status).into_response(),
+        (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
+    }
+}
+
+/// `POST /v1/rules/RULE/off` removes what a rule has deployed, and nothing more is by it until `on`.
+async fn switch(State(api): State<Api>, Path((rule, switch)): Path<(String, String)>) -> Response {
+    let Some(rule) = api.config.rule(&rule) else {
+        return refuse(StatusCode::NOT_FOUND, &format!("there is no rule `{rule}`"));
+    };
+    let on = match switch.as_str() {
+        "on" => true,
+        "off" => false,
+        _ => return refuse(StatusCode::NOT_FOUND, "a rule is switched `on` or `off`"),
+    };
+    let (reply, answer) = oneshot::channel();
+    let asked = api.events.send(Event::Switch(rule, on, reply)).await;
+    match (asked, answer.await) {
+        (Ok(()), Ok(state)) => Json(state).into_response(),
         (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
     }
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use hyper::Uri;
 use netserv_model::{Digest, Filter, ModuleRef, UserId, WantedFilter};
 use netserv_placement::limits::RULES_MAX;
 use netserv_placement::{Rule, RuleId};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use crate::limits::LOGS_MAX;
+use crate::limits::{LOGS_MAX, METRICS_MAX};
 use crate::pattern::Pattern;
 
 /// Everything that can be set.
@@ -38,6 +39,9 @@ pub struct Config {
     /// Where log lines come from.
     #[serde(default, rename = "log")]
     pub logs: Vec<Log>,
+    /// Numbers that rules look at.
+    #[serde(default, rename = "metric")]
+    pub metrics: Vec<Metric>,
     /// What is deployed when.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Deploy>,
@@ -49,10 +53,65 @@ pub struct Config {
 pub struct Log {
     /// Its name in rules.
     pub name: String,
-    /// The socket's path; everybody on this machine may write to it.
+    /// The socket's path.
     pub socket: PathBuf,
+    /// The group, by name or number, whose processes may write to it beside the agent's user; nobody else may.
+    #[serde(default)]
+    pub group: Option<String>,
     /// What lines look like: text with `{client}` and other fields.
     pub pattern: Pattern,
+}
+
+/// A number that is read again and again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Metric {
+    /// Its name in rules.
+    pub name: String,
+    /// Seconds between two readings.
+    #[serde(default = "every_s")]
+    pub every_s: u64,
+    /// Whether it counts up, and how much in a second is what matters.
+    #[serde(default)]
+    pub rate: bool,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub source: MetricSource,
+}
+
+/// Where a metric comes from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum MetricSource {
+    /// A query of Prometheus.
+    Prometheus {
+        /// Its address, as `http://127.0.0.1:9090`.
+        #[serde(rename = "prometheus", deserialize_with = "uri")]
+        url: Uri,
+        /// The query, which has one value.
+        query: String,
+    },
+    /// A statistic of Kamailio.
+    Kamailio {
+        /// The datagram socket of its module `jsonrpcs`.
+        #[serde(rename = "kamailio")]
+        socket: PathBuf,
+        /// The statistic's group and name, as `core:rcv_requests`.
+        statistic: String,
+    },
+}
+
+/// A condition on a metric.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct While {
+    /// The metric's name.
+    pub metric: String,
+    /// The rule is in force when it is over this,
+    pub over: f64,
+    /// and until it is at this or below; half of `over` if it is not said.
+    #[serde(default)]
+    pub until: Option<f64>,
 }
 
 /// A module, and when it is wanted near clients.
@@ -79,6 +138,9 @@ pub struct Deploy {
     /// The same of IPv6.
     #[serde(default = "region_v6")]
     pub region_v6: u8,
+    /// The metric by which the rule is in force; without it, it always is.
+    #[serde(default, rename = "while")]
+    pub condition: Option<While>,
     /// The module, with its version.
     pub module: ModuleRef,
     /// Where nodes fetch its package.
@@ -125,6 +187,10 @@ impl Config {
         ensure!(config.rules.len() <= RULES_MAX, "{} rules, at most {RULES_MAX}", config.rules.len());
         let loopback = config.nearest.is_none_or(|address| address.ip().is_loopback());
         ensure!(loopback, "`nearest` is no loopback address: whoever reaches it learns where clients are served");
+        ensure!(config.metrics.len() <= METRICS_MAX, "{} metrics, at most {METRICS_MAX}", config.metrics.len());
+        for metric in &config.metrics {
+            metric.check().with_context(|| format!("metric `{}`", metric.name))?;
+        }
         for log in &config.logs {
             ensure!(log.pattern.has("client"), "the pattern of log `{}` has no `{{client}}`", log.name);
         }
@@ -139,6 +205,31 @@ impl Config {
     /// Returns the rule of a name.
     pub fn rule(&self, name: &str) -> Option<RuleId> {
         self.rules.iter().position(|rule| rule.name == name).map(RuleId)
+    }
+}
+
+impl Metric {
+    fn check(&self) -> Result<()> {
+        ensure!((1..=3600).contains(&self.every_s), "`every-s` is {}, not 1 to 3600", self.every_s);
+        if let MetricSource::Prometheus { url, .. } = &self.source {
+            let plain = url.scheme_str() == Some("http") && url.host().is_some();
+            ensure!(plain, "`prometheus` is `{url}`, which does not begin with http:// and a host");
+        }
+        Ok(())
+    }
+}
+
+impl While {
+    /// Returns the bound below which it is over.
+    pub fn until(&self) -> f64 {
+        self.until.unwrap_or(self.over / 2.0)
+    }
+
+    fn check(&self, config: &Config) -> Result<()> {
+        let known = config.metrics.iter().any(|metric| metric.name == self.metric);
+        ensure!(known, "there is no metric `{}`", self.metric);
+        ensure!(self.until() <= self.over, "`until` is over `over`");
+        Ok(())
     }
 }
 
@@ -194,6 +285,9 @@ impl Deploy {
             let unknown = self.only.keys().find(|field| !log.pattern.has(field));
             ensure!(unknown.is_none(), "`only` has `{}`, which is no field of log `{name}`", unknown.map_or("", |x| x));
         }
+        if let Some(condition) = &self.condition {
+            condition.check(config)?;
+        }
         for client in ["192.0.2.1", "2001:db8::1"] {
             let client = client.parse()?;
             self.filters_for(client)?;
@@ -213,6 +307,14 @@ fn state_dir() -> PathBuf {
 
 fn api_socket() -> PathBuf {
     "/run/netserv/agent.sock".into()
+}
+
+fn uri<'de, D: Deserializer<'de>>(from: D) -> Result<Uri, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn every_s() -> u64 {
+    5
 }
 
 fn one() -> u32 {
@@ -274,6 +376,9 @@ mod tests {
             ("name = \"edge\"", "name = \"edge\"\ncount = 0", "`count` is 0"),
             ("name = \"edge\"", "name = \"edge\"\nlease-s = 9", "`lease` is below 10 s"),
             ("user", "user-name", "unknown field"),
+            ("[[rule]]", "[[metric]]\nname = \"load\"\nkamailio = \"/k\"\n[[rule]]", "metric"),
+            ("[[rule]]", "[[metric]]\nname = \"load\"\nprometheus = \"https://p\"\nquery = \"1\"\n[[rule]]", "http://"),
+            ("name = \"edge\"", "name = \"edge\"\nwhile = { metric = \"load\", over = 1 }", "no metric `load`"),
             ("key = ", "nearest = \"192.0.2.1:80\"\nkey = ", "no loopback address"),
         ] {
             let error = format!("{:#}", Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err());

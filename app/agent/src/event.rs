@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::api::AgentStatus;
+use netserv_model::api::{AgentRule, AgentStatus};
 use netserv_placement::{Answer, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::metric::Reading;
 
 /// A client was seen so often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,10 @@ pub struct Observation {
 pub enum Event {
     /// Clients were seen.
     Seen(Vec<Observation>),
+    /// A metric was read, told by its place.
+    Read(usize, Reading),
+    /// A rule is to stop at once, or to go on.
+    Switch(RuleId, bool, oneshot::Sender<AgentRule>),
     /// A wish was carried out.
     Answered(Ticket, Answer),
     /// Somebody asks for the nearest node.

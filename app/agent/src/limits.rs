@@ -23,3 +23,11 @@ pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const LOGS_MAX: usize = 16;
 /// Bytes of a key file.
 pub const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
+/// Metrics.
+pub const METRICS_MAX: usize = 64;
+/// How long the source of a metric has to answer.
+pub const METRIC_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of its answer.
+pub const METRIC_BYTES_MAX: usize = 64 * 1024;
+/// So many readings in a row that fail shut what is open by a metric.
+pub const METRIC_MISSES_MAX: u32 = 3;

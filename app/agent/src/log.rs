@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use netserv_placement::RuleId;
@@ -36,7 +35,7 @@ impl LogReader {
     pub fn open(config: &Config, log: &Log) -> Result<LogReader> {
         let own = config.rules.iter().enumerate().filter(|(_, rule)| rule.log.as_ref() == Some(&log.name));
         let rules = own.map(|(place, rule)| (RuleId(place), rule.only.clone())).collect();
-        Ok(LogReader { socket: bind(&log.socket)?, matcher: Matcher { pattern: log.pattern.clone(), rules } })
+        Ok(LogReader { socket: bind(log)?, matcher: Matcher { pattern: log.pattern.clone(), rules } })
     }
 
     /// Reads lines for ever, and tells of what they say in batches.
@@ -70,17 +69,47 @@ impl Matcher {
     }
 }
 
-fn bind(path: &Path) -> Result<UnixDatagram> {
+fn bind(log: &Log) -> Result<UnixDatagram> {
+    let path = &log.socket;
     make_way(path, || Ok(()))?;
     let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
     // Servers write their logs as users of their own.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    let mode = match &log.group {
+        Some(group) => {
+            let number = group_number(group, &std::fs::read_to_string("/etc/group").unwrap_or_default());
+            let number = number.with_context(|| format!("log `{}`: there is no group `{group}`", log.name))?;
+            std::os::unix::fs::chown(path, None, Some(number))
+                .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))?;
+            0o620
+        }
+        None => 0o600,
+    };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(socket)
+}
+
+/// Returns the number of a group, by a text as `/etc/group` has it (group(5)).
+fn group_number(group: &str, known: &str) -> Option<u32> {
+    let named = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok())?
+    };
+    group.parse().ok().or_else(|| known.lines().find_map(named))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_are_found_by_name_and_number() {
+        let known = "root:x:0:\nwww-data:x:33:nginx\nodd\nwww:x:many:\n";
+        let number = |group| group_number(group, known);
+        assert_eq!(
+            [number("www-data"), number("44"), number("www"), number("odd"), number("")],
+            [Some(33), Some(44), None, None, None]
+        );
+    }
 
     #[test]
     fn lines_count_for_the_rules_that_want_them() {

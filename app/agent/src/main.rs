@@ -6,8 +6,10 @@ mod api;
 mod config;
 mod errands;
 mod event;
+mod gates;
 mod limits;
 mod log;
+mod metric;
 mod node;
 mod pattern;
 mod socket;
@@ -75,6 +77,9 @@ async fn serve(config: Arc<Config>, node: NodeClient) -> Result<()> {
     let observations = Observations::new(events.clone());
     for log in &config.logs {
         tokio::spawn(LogReader::open(&config, log)?.run(observations.clone()));
+    }
+    for (place, metric) in config.metrics.iter().enumerate() {
+        tokio::spawn(metric::watch(place, metric.clone(), events.clone()));
     }
     let api = Api { config: Arc::clone(&config), events, observations: observations.clone() };
     let listener = api::bind(&config.socket)?;

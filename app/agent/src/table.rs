@@ -91,8 +91,10 @@ impl Table {
         let connection = Connection::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection
-            .execute_batch("CREATE TABLE IF NOT EXISTS deployments (id INTEGER PRIMARY KEY, row TEXT NOT NULL)")?;
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS deployments (id INTEGER PRIMARY KEY, row TEXT NOT NULL);
+             CREATE TABLE IF NOT EXISTS off (rule TEXT PRIMARY KEY)",
+        )?;
         Ok(Table { connection })
     }
 
@@ -114,6 +116,27 @@ impl Table {
             }
         }
         Ok(all)
+    }
+
+    /// Returns the names of the rules that are switched off.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn off(&self) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare("SELECT rule FROM off")?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    /// Keeps that a rule is switched off, or on.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn switch(&self, rule: &str, on: bool) -> Result<()> {
+        let change =
+            if on { "DELETE FROM off WHERE rule = ?1" } else { "INSERT OR IGNORE INTO off (rule) VALUES (?1)" };
+        self.connection.execute(change, [rule])?;
+        Ok(())
     }
 
     /// Keeps a deployment, in place of an earlier form of it.
@@ -163,6 +186,11 @@ mod tests {
         drop(table);
         let table = Table::open(dir.path()).unwrap();
         assert_eq!(table.all().unwrap(), [(DeploymentId(3), row.clone())]);
+        for rule in ["a", "b", "a"] {
+            table.switch(rule, false).unwrap();
+        }
+        table.switch("b", true).unwrap();
+        assert_eq!(table.off().unwrap(), ["a"]);
         let config = Config::parse("user = \"janedoe\"\nkey = \"k\"\n").unwrap();
         let deployment = row.deployment(&config, Instant::default());
         assert_eq!((deployment.rule, deployment.health), (RuleId(usize::MAX), Health::Leaving));

@@ -22,7 +22,7 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one line of a stream at most.
 pub const STREAM_LINE_BYTES_MAX: usize = 64 * 1024;
 /// How long a call that does not go over the network may take.
-const LOCAL_CALL_TIME_MAX: Duration = Duration::from_secs(10);
+pub const LOCAL_CALL_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A node's HTTP API. Each call makes its own connection.
 pub struct Client {

@@ -327,7 +327,7 @@ pub struct ApiError {
 }
 
 /// `GET /v1/status` of an agent: what it has deployed, and what happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStatus {
     /// Regions whose clients are counted.
     pub regions: usize,
@@ -339,8 +339,32 @@ pub struct AgentStatus {
     pub no_node: u64,
     /// Requests that failed.
     pub failures: u64,
+    /// The rules.
+    pub rules: Vec<AgentRule>,
+    /// What rules look at.
+    pub metrics: Vec<AgentMetric>,
     /// What is deployed.
     pub deployments: Vec<AgentDeployment>,
+}
+
+/// One rule of an agent's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRule {
+    /// Its name.
+    pub name: String,
+    /// `on`, `waiting` for its metric, or switched `off`.
+    pub state: String,
+}
+
+/// One metric of an agent's, as it was read last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentMetric {
+    /// Its name.
+    pub name: String,
+    /// What it was, if it could be read and is finite.
+    pub value: Option<f64>,
+    /// Why it could not be read.
+    pub error: Option<String>,
 }
 
 /// One deployment of an agent's.

@@ -105,6 +105,8 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Placement {
     rules: Vec<Rule>,
+    /// Rules whose gates are shut.
+    shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
     deployments: BTreeMap<DeploymentId, Deployment>,
     due: BTreeSet<(Instant, Due)>,
@@ -138,6 +140,7 @@ impl Placement {
         rules.truncate(RULES_MAX);
         Placement {
             rules,
+            shut: BTreeSet::new(),
             regions: BTreeMap::new(),
             deployments: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -168,10 +171,26 @@ impl Placement {
         }
     }
 
+    /// Opens or shuts a rule's gate, which is open at first. While it is shut, nobody counts as seen, so that its modules go
+    /// after [`Rule::idle`] and no further ones come.
+    pub fn gate(&mut self, rule: RuleId, open: bool) {
+        let _ = if open { self.shut.remove(&rule) } else { self.shut.insert(rule) };
+    }
+
+    /// Shuts a rule's gate and removes all of its modules at once.
+    pub fn stop(&mut self, rule: RuleId) {
+        self.gate(rule, false);
+        let stays = |deployment: &Deployment| deployment.rule == rule && deployment.health != Health::Leaving;
+        let own = self.deployments.iter().filter(|(_, deployment)| stays(deployment));
+        for id in own.map(|(id, _)| *id).collect::<Vec<DeploymentId>>() {
+            self.remove(id);
+        }
+    }
+
     /// Takes note that a client was seen `count` times.
     pub fn observe(&mut self, now: Instant, rule: RuleId, client: IpAddr, count: u32) {
         self.counters.observations += u64::from(count);
-        let Some(known) = self.rules.get(rule.0) else { return };
+        let Some(known) = self.rules.get(rule.0).filter(|_| !self.shut.contains(&rule)) else { return };
         let (key, enough) = ((rule, known.region(client)), (known.count, known.window));
         if !self.regions.contains_key(&key) {
             if self.regions.len() >= REGIONS_MAX {
@@ -206,6 +225,13 @@ impl Placement {
             return;
         };
         match (asked, answer) {
+            // It is not wanted any more, which could not be said before it was there.
+            (Asked::Setup(id), answer) if self.is_leaving(id) => {
+                if let (Answer::Done { session, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id)) {
+                    deployment.session = Some(session);
+                }
+                self.send_remove(id);
+            }
             (Asked::Probe(rule, region), Answer::Way(nodes)) => self.found(now, (rule, region), nodes.last()),
             (Asked::Probe(rule, region), Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
                 self.counters.failures += 1;
@@ -294,6 +320,9 @@ impl Placement {
 
     /// The way to a region is known, with its last node.
     fn found(&mut self, now: Instant, key: (RuleId, IpNet), edge: Option<&NodeId>) {
+        if self.shut.contains(&key.0) {
+            return self.rest(now, key);
+        }
         let Some(edge) = edge else {
             self.counters.no_node += 1;
             return self.rest(now, key);
@@ -376,7 +405,7 @@ impl Placement {
     /// Refreshes a deployment whose clients are seen, and removes others.
     fn look_at(&mut self, now: Instant, id: DeploymentId) {
         self.next_look.remove(&id);
-        let Some(deployment) = self.deployments.get(&id) else { return };
+        let Some(deployment) = self.deployments.get(&id).filter(|one| one.health != Health::Leaving) else { return };
         let Some(rule) = self.rules.get(deployment.rule.0) else { return };
         let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - rule.lease / 2);
         if idle_at <= now {
@@ -396,10 +425,21 @@ impl Placement {
 
     fn remove(&mut self, id: DeploymentId) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
-        let Deployment { rule, client, session, .. } = deployment;
         deployment.health = Health::Leaving;
         self.put(id, deployment);
         self.let_go(id);
+        // One that overtakes a SETUP removes nothing.
+        if !self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) if *other == id)) {
+            self.send_remove(id);
+        }
+    }
+
+    fn is_leaving(&self, id: DeploymentId) -> bool {
+        self.deployments.get(&id).is_some_and(|deployment| deployment.health == Health::Leaving)
+    }
+
+    fn send_remove(&mut self, id: DeploymentId) {
+        let Some(Deployment { rule, client, session, .. }) = self.deployments.get(&id).cloned() else { return };
         let ticket = self.ticket(Asked::Remove(id));
         self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
     }

@@ -232,6 +232,61 @@ fn a_first_setup_that_fails_leaves_nothing_and_the_region_rests() {
 }
 
 #[test]
+fn while_a_gate_is_shut_nobody_counts() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.placement.gate(RULE, false);
+    agent.see("192.0.2.1", 100);
+    assert!(agent.wishes().is_empty());
+    agent.placement.gate(RULE, true);
+    agent.deploy("192.0.2.1", "edge");
+    agent.placement.gate(RULE, false);
+    for _ in 0..11 {
+        agent.sleep(10);
+        agent.see("192.0.2.1", 1);
+        for wish in agent.wishes() {
+            assert!(matches!(wish, Wish::Setup { .. }), "the lease is renewed until it has been idle: {wish:?}");
+            agent.answer(&wish, done("edge"));
+        }
+    }
+    agent.sleep(20);
+    let gone = agent.wish();
+    assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
+    agent.answer(&gone, Answer::Removed);
+    agent.see("192.0.2.1", 100);
+    assert!(agent.wishes().is_empty() && agent.kept.is_empty());
+    // A way that was asked for before leads nowhere.
+    agent.placement.gate(RULE, true);
+    agent.see("198.51.100.1", 3);
+    let probe = agent.wish();
+    agent.placement.gate(RULE, false);
+    agent.answer(&probe, way(&["edge"]));
+    assert!(agent.wishes().is_empty());
+}
+
+#[test]
+fn a_rule_that_is_stopped_removes_all_and_what_is_under_way_as_soon_as_it_is_there() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.see("198.51.100.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["other"]));
+    let setup = agent.wish();
+    agent.placement.stop(RULE);
+    let gone = agent.wish();
+    assert!(matches!(gone, Wish::Remove { session: Some(_), .. }) && agent.nearest("192.0.2.1").is_none());
+    assert_eq!(agent.kept.values().filter(|kept| kept.health == Health::Leaving).count(), 2, "also over a restart");
+    agent.answer(&setup, done("other"));
+    let late = agent.wish();
+    assert!(matches!(late, Wish::Remove { session: Some(_), .. }), "{late:?}");
+    agent.answer(&late, Answer::Removed);
+    agent.answer(&gone, Answer::Failed);
+    agent.placement.stop(RULE);
+    assert!(agent.wishes().is_empty() && agent.kept.is_empty());
+    agent.placement.gate(RULE, true);
+    agent.deploy("192.0.2.1", "edge");
+}
+
+#[test]
 fn bounds_are_kept() {
     let mut agent = Agent::new(vec![Rule { deployments_max: 1, region_v4_bits: 32, ..rule() }]);
     agent.deploy("10.0.0.1", "edge");
@@ -291,6 +346,8 @@ enum Step {
     See { region: u8, count: u32 },
     Answer { which: usize, how: u8 },
     Sleep(u64),
+    Gate(bool),
+    Stop,
     Restart,
 }
 
@@ -299,6 +356,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0_u8..6, 1_u32..4).prop_map(|(region, count)| Step::See { region, count }),
         4 => (0_usize..8, 0_u8..8).prop_map(|(which, how)| Step::Answer { which, how }),
         2 => (0_u64..40).prop_map(Step::Sleep),
+        1 => any::<bool>().prop_map(Step::Gate),
+        1 => Just(Step::Stop),
         1 => Just(Step::Restart),
     ]
 }
@@ -330,6 +389,12 @@ proptest! {
                 }
                 Step::Answer { .. } => {}
                 Step::Sleep(seconds) => agent.sleep(seconds),
+                Step::Gate(open) => agent.placement.gate(RULE, open),
+                Step::Stop => {
+                    agent.placement.stop(RULE);
+                    let stays = agent.placement.deployments().any(|(_, one)| one.health != Health::Leaving);
+                    assert!(!stays, "something stays");
+                }
                 Step::Restart => {
                     let (now, kept) = (agent.now, agent.kept.clone());
                     agent = Agent { now, kept: kept.clone(), ..Agent::new(vec![rule()]) };

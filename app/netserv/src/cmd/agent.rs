@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{AgentNearest, AgentStatus};
+use netserv_model::api::{AgentNearest, AgentRule, AgentStatus};
 
-use crate::client::Client;
+use crate::client::{Client, LOCAL_CALL_TIME_MAX};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::report::count;
@@ -18,6 +18,8 @@ use crate::table::{Table, plain};
 pub enum Agent {
     Status(Status),
     Nearest(Nearest),
+    Off(Off),
+    On(On),
 }
 
 /// Show what the agent has deployed, and what it counted
@@ -42,6 +44,28 @@ pub struct Nearest {
     way: Way,
 }
 
+/// Switch a rule off
+///
+/// What it has deployed is removed at once, and nothing more comes by it until it is switched on again, also after a restart.
+#[derive(Args)]
+pub struct Off {
+    /// The name of the rule
+    #[arg(value_name = "RULE")]
+    rule: String,
+    #[command(flatten)]
+    way: Way,
+}
+
+/// Switch a rule on again
+#[derive(Args)]
+pub struct On {
+    /// The name of the rule
+    #[arg(value_name = "RULE")]
+    rule: String,
+    #[command(flatten)]
+    way: Way,
+}
+
 #[derive(Args)]
 struct Way {
     /// The Unix socket of netserv-agent
@@ -59,7 +83,23 @@ impl Agent {
         match self {
             Agent::Status(status) => status.run(output).await,
             Agent::Nearest(nearest) => nearest.run(output).await,
+            Agent::Off(Off { rule, way }) => way.switch(&rule, "off", output).await,
+            Agent::On(On { rule, way }) => way.switch(&rule, "on", output).await,
         }
+    }
+}
+
+impl Way {
+    async fn switch(&self, rule: &str, to: &str, output: &mut Output) -> Result<Exit, Failure> {
+        let path = format!("/v1/rules/{}/{to}", escaped(rule));
+        let client = Client::of_agent(&self.agent_socket);
+        let rule: AgentRule = client.post(&path, &(), LOCAL_CALL_TIME_MAX).await?;
+        if output.is_json() {
+            output.json(&rule)?;
+        } else {
+            output.note(format!("rule {} is {}", rule.name, rule.state));
+        }
+        Ok(Exit::Done)
     }
 }
 
@@ -78,6 +118,14 @@ impl Status {
             table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);
         }
         table.write(output);
+        for rule in status.rules.iter().filter(|rule| rule.state != "on") {
+            output.line(format!("rule {} is {}", rule.name, rule.state));
+        }
+        for metric in &status.metrics {
+            let value = metric.value.map(|value| format!("{value}"));
+            let told = value.or_else(|| metric.error.clone()).unwrap_or_else(|| "not read yet".to_owned());
+            output.line(format!("metric {}: {told}", metric.name));
+        }
         let AgentStatus { regions, observations, lost, no_node, failures, .. } = status;
         let regions = count(u64::try_from(regions).unwrap_or(u64::MAX), "region");
         output.line(format!("{regions}, {}, {lost} lost", count(observations, "observation")));
@@ -107,7 +155,7 @@ impl Nearest {
 /// Returns a text as part of a query.
 fn escaped(text: &str) -> String {
     let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),
     };
     text.bytes().map(byte).collect()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of Kamailio by JSON-RPC over datagrams, as its module `jsonrpcs` answers them (`dgram_socket`).
+
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram as StdUnixDatagram};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use rand::TryRngCore as _;
+use serde::Deserialize;
+use tokio::net::UnixDatagram;
+
+use crate::limits::METRIC_BYTES_MAX;
+
+#[derive(Deserialize)]
+struct Answer {
+    id: u64,
+    #[serde(default)]
+    result: Option<Vec<String>>,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
+/// Asks for a statistic, such as `core:rcv_requests`.
+///
+/// # Errors
+/// Kamailio is away, or has no such statistic.
+pub async fn read(socket: &Path, statistic: &str) -> Result<f64> {
+    // Its answer needs an address; one without a file leaves nothing.
+    let mut name = [0; 16];
+    rand::rngs::OsRng.try_fill_bytes(&mut name)?;
+    let own = StdUnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+    own.set_nonblocking(true)?;
+    let own = UnixDatagram::from_std(own)?;
+    let id = u64::from(name[0]) << 8 | u64::from(name[1]);
+    // It wants the name without its group, and answers with it.
+    let bare = statistic.split_once(':').map_or(statistic, |(_, name)| name);
+    let call = serde_json::json!({ "jsonrpc": "2.0", "method": "stats.get_statistics", "params": [bare], "id": id });
+    let sent = own.send_to(call.to_string().as_bytes(), socket).await;
+    sent.with_context(|| format!("cannot reach Kamailio at {}", socket.display()))?;
+    let mut answer = vec![0; METRIC_BYTES_MAX];
+    let length = own.recv(&mut answer).await?;
+    value(&answer[..length], id, statistic)
+}
+
+fn value(answer: &[u8], id: u64, statistic: &str) -> Result<f64> {
+    let answer: Answer = serde_json::from_slice(answer).context("the answer of Kamailio is not understood")?;
+    ensure!(answer.id == id, "Kamailio answers another question");
+    if let Some(error) = answer.error {
+        bail!("Kamailio says: {}", error.to_string().chars().take(200).collect::<String>());
+    }
+    // Each is a line such as `core:rcv_requests = 17`.
+    let lines = answer.result.unwrap_or_default();
+    let number = lines.iter().find_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == statistic));
+    let (_, number) = number.with_context(|| format!("Kamailio has no statistic `{statistic}`"))?;
+    number.trim().parse().with_context(|| format!("`{statistic}` of Kamailio is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statistic_is_one_line_of_the_answer() {
+        let value = |answer: &str| value(answer.as_bytes(), 7, "core:rcv_requests");
+        let two = r#"{"jsonrpc":"2.0","result":["core:fwd_requests = 1","core:rcv_requests = 17"],"id":7}"#;
+        assert_eq!(value(two).unwrap(), 17.0);
+        let error = |answer: &str| format!("{:#}", value(answer).unwrap_err());
+        assert!(error(&two.replace("rcv", "xyz")).contains("no statistic"));
+        assert!(error(&two.replace("17", "many")).contains("no number"));
+        assert!(error(&two.replace("\"id\":7", "\"id\":8")).contains("another question"));
+        assert!(
+            error(r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method Not Found"},"id":7}"#)
+                .contains("Not Found")
+        );
+        for rubbish in ["", "{}", "[]", "{\"id\":7,\"result\":5}"] {
+            assert!(value(rubbish).is_err());
+        }
+    }
+}
