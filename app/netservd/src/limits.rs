@@ -141,6 +141,8 @@ pub const SERVICE_CONDITIONS_MAX: usize = 8;
 pub const SERVICE_HOLD_S_MAX: u64 = 86_400;
 /// The lease of an operator's service, which is renewed after half of it; what the node's restart leaves behind ends by it.
 pub const SERVICE_LEASE: Duration = Duration::from_secs(120);
+/// How often it is looked whether the package of a service is still there.
+pub const PACKAGE_LOOK: Duration = Duration::from_secs(600);
 /// How long a service that is refused waits until it is asked for again; twice as long each further time, up to the longest.
 pub const SERVICE_RETRY_FIRST: Duration = Duration::from_secs(1);
 /// The longest such wait.

@@ -84,7 +84,7 @@ impl Controller {
         let goes_on = match meters {
             Some(mut meters) => {
                 if let Some(operator) = &self.policy.operator {
-                    meters.leave_out(operator);
+                    meters.leave_out(&operator.user);
                 }
                 let (goes_on, policy) = (meters.go_on(), &self.policy);
                 self.ledger.take(self.now, meters, &|user| policy.users.contains_key(user));

@@ -40,12 +40,21 @@ pub struct NodePolicy {
     /// Bytes on disk of the cache that one user's modules of one flavour share; 0 without the block.
     #[serde(default)]
     pub cache_bytes: u64,
-    /// The user as whom the operator's own services run: what it uses is charged to nobody.
+    /// As whom the operator's own services run.
     #[serde(default)]
-    pub operator: Option<UserId>,
+    pub operator: Option<OperatorPolicy>,
     /// Whom signaling believes, and what leaves the domain.
     #[serde(default)]
     pub domain: DomainPolicy,
+}
+
+/// The user as whom the operator's own services run: what it uses is charged to nobody, and its keys sign packages only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorPolicy {
+    /// The user.
+    pub user: UserId,
+    /// The one key that signs its requests, which the node alone has.
+    pub key: PublicKey,
 }
 
 impl NodePolicy {

@@ -44,18 +44,19 @@ pub fn start(
         operator.configured().iter().flat_map(|service| &service.when).map(|condition| condition.to).collect();
     counters.count(&prefixes).context("the conditions of [[service]]")?;
     let (answers, fetched) = mpsc::unbounded_channel();
-    if let Some(packages) = packages {
-        for (number, ServiceConfig { url, digest, signer, .. }) in (0_u64..).zip(operator.configured().iter()) {
-            // No effect of the node's has such a name: its own count from 0.
-            let ticket = Ticket::new(EffectId(u64::MAX - number), answers.clone());
-            let (user, url, digest, keys) = (operator.identity().user.clone(), url.clone(), *digest, vec![*signer]);
-            // If the thread for packages has ended, so does the node.
-            let _ = packages.send(PackageRequest::Fetch { user, url, digest, keys, ticket });
-        }
-    }
+    let now = Instant::now();
     let ttl_max = Duration::from_secs(config.admission.ttl_max_s);
-    let services = operator.configured().iter().map(|config| Service::new(config.clone(), ttl_max)).collect();
-    let watching = Watching { operator: operator.clone(), services, counters, events, fetched, is_blind: false };
+    let services = operator.configured().iter().map(|config| Service::new(config.clone(), ttl_max, now)).collect();
+    let watching = Watching {
+        operator: operator.clone(),
+        services,
+        counters,
+        events,
+        packages: packages.cloned(),
+        answers,
+        fetched,
+        is_blind: false,
+    };
     let thread = std::thread::Builder::new().name("conditions".to_owned());
     thread.spawn(move || watching.run()).context("thread for conditions")?;
     Ok(())
@@ -67,6 +68,8 @@ struct Watching {
     services: Vec<Service>,
     counters: Arc<dyn DestinationCounters>,
     events: mpsc::Sender<Event>,
+    packages: Option<Sender<PackageRequest>>,
+    answers: mpsc::UnboundedSender<Answer>,
     fetched: mpsc::UnboundedReceiver<Answer>,
     /// The counters could not be read last time.
     is_blind: bool,
@@ -77,13 +80,14 @@ impl Watching {
     fn run(mut self) {
         let mut due = Instant::now();
         while !self.events.is_closed() {
+            let now = Instant::now();
             while let Ok(answer) = self.fetched.try_recv() {
                 let number = usize::try_from(u64::MAX - answer.id.0).unwrap_or(usize::MAX);
                 if let Some(service) = self.services.get_mut(number) {
-                    service.fetched(answer.outcome);
+                    service.fetched(now, answer.outcome);
                 }
             }
-            let now = Instant::now();
+            self.fetch(now);
             if let Some(counts) = self.read() {
                 let mut counts = counts.into_iter();
                 self.services.iter_mut().for_each(|service| service.look(now, &mut counts));
@@ -95,6 +99,20 @@ impl Watching {
             self.operator.tell(told);
             due = (due + CONDITIONS_INTERVAL).max(now);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// Has packages fetched and compiled before they are wanted.
+    fn fetch(&mut self, now: Instant) {
+        let Some(packages) = &self.packages else { return };
+        for (number, service) in (0_u64..).zip(&mut self.services) {
+            let Some(ServiceConfig { url, digest, signer, .. }) = service.fetch(now) else { continue };
+            // No effect of the node's has such a name: its own count from 0.
+            let ticket = Ticket::new(EffectId(u64::MAX - number), self.answers.clone());
+            let (user, url, digest, keys) =
+                (self.operator.identity().user.clone(), url.clone(), *digest, vec![*signer]);
+            // If the thread for packages has ended, so does the node.
+            let _ = packages.send(PackageRequest::Fetch { user, url, digest, keys, ticket });
         }
     }
 

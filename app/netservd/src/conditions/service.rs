@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::rate::{Rate, Watch};
 use crate::config::services::{Quantity, Service as ServiceConfig};
 use crate::event::{Call, Event};
-use crate::limits::{SERVICE_LEASE, SERVICE_RETRY_FIRST, SERVICE_RETRY_MAX};
+use crate::limits::{PACKAGE_LOOK, SERVICE_LEASE, SERVICE_RETRY_FIRST, SERVICE_RETRY_MAX};
 use crate::operator::Identity;
 
 type Reply = oneshot::Receiver<Result<RequestResult, Refusal>>;
@@ -30,6 +30,9 @@ pub struct Service {
     wanted: Option<bool>,
     state: State,
     ready: bool,
+    /// When the package is asked for next; nothing while it is.
+    fetch_at: Option<Instant>,
+    fetch_after: Duration,
     refused: Option<String>,
     retry_at: Option<Instant>,
     retry_after: Duration,
@@ -54,13 +57,27 @@ enum Ask {
 
 impl Service {
     /// Returns a service of which nothing is known.
-    pub fn new(config: ServiceConfig, ttl_max: Duration) -> Service {
+    pub fn new(config: ServiceConfig, ttl_max: Duration, now: Instant) -> Service {
         let rates = config.when.iter().map(|_| Rate::default()).collect();
         let watch = Watch::new(Duration::from_secs(config.hold_s));
         let (wanted, refused, retry_at) = (None, None, None);
         let (state, ready, retry_after) = (State::Unknown, false, SERVICE_RETRY_FIRST);
         let lease = SERVICE_LEASE.min(ttl_max);
-        Service { config, lease, rates, watch, wanted, state, ready, refused, retry_at, retry_after }
+        let (fetch_at, fetch_after) = (Some(now), SERVICE_RETRY_FIRST);
+        Service {
+            config,
+            lease,
+            rates,
+            watch,
+            wanted,
+            state,
+            ready,
+            fetch_at,
+            fetch_after,
+            refused,
+            retry_at,
+            retry_after,
+        }
     }
 
     /// Takes what its conditions' counters show, the first ones of those given.
@@ -106,15 +123,24 @@ impl Service {
         }
     }
 
+    /// Returns what is to be fetched now, before it is wanted; how that ends is told by [`Service::fetched`]. A package that is
+    /// there is asked for again from time to time, so that others do not take its place.
+    pub fn fetch(&mut self, now: Instant) -> Option<&ServiceConfig> {
+        self.fetch_at.take_if(|at| *at <= now).map(|_| &self.config)
+    }
+
     /// Hears what came of having the package before it is wanted.
-    pub fn fetched(&mut self, outcome: EffectOutcome) {
+    pub fn fetched(&mut self, now: Instant, outcome: EffectOutcome) {
         let EffectOutcome::Refused(refusal) = outcome else {
             self.ready = true;
+            (self.fetch_at, self.fetch_after) = (Some(now + PACKAGE_LOOK), SERVICE_RETRY_FIRST);
             return;
         };
         let (service, text) = (&self.config.name, refusal.to_string());
         tracing::warn!(service, refusal = text, "the package of the operator's service cannot be had yet");
-        self.refused = Some(text);
+        (self.ready, self.refused) = (false, Some(text));
+        self.fetch_at = Some(now + self.fetch_after);
+        self.fetch_after = (2 * self.fetch_after).min(SERVICE_RETRY_MAX);
     }
 
     /// Returns what the API tells of it.
@@ -200,4 +226,37 @@ impl Service {
 
 fn is_or_was(holds: bool) -> &'static str {
     if holds { "holds" } else { "is over" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// Goal: a package that cannot be fetched at the start is asked for again, and one that is there now and then.
+    #[test]
+    fn a_package_is_asked_for_until_it_is_there_and_then_looked_at() {
+        let text = format!(
+            "[[service]]\nname = \"guard\"\nmodule = \"example.org/guard@1.0.0\"\nurl = \"https://www.example.org/g.nsm\"\n\
+             digest = \"sha256:{:064}\"\nsigner = \"ed25519:{:064}\"\nwhen = [\"syns/s to 192.0.2.7 > 10\"]\n",
+            0, 0
+        );
+        let config = Config::parse(&text).unwrap().services.remove(0);
+        let start = Instant::now();
+        let mut service = Service::new(config, Duration::from_secs(3600), start);
+        let refused = || EffectOutcome::Refused(Refusal::new(RefusalKind::FetchFailed, "away"));
+        assert!(service.fetch(start).is_some() && service.fetch(start).is_none(), "it is under way");
+        let mut now = start;
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            service.fetched(now, refused());
+            let due = now + Duration::from_secs(seconds);
+            assert!(service.fetch(due - Duration::from_millis(1)).is_none() && !service.info().ready);
+            assert!(service.fetch(due).is_some());
+            now = due;
+        }
+        service.fetched(now, EffectOutcome::Done);
+        assert!(service.info().ready && service.fetch(now + PACKAGE_LOOK).is_some());
+        service.fetched(now, refused());
+        assert!(!service.info().ready, "it is not there any more");
+    }
 }

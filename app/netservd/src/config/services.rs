@@ -83,7 +83,8 @@ impl FromStr for Condition {
             "syns/s" => Quantity::Syns,
             _ => bail!(form()),
         };
-        let address = |text: &str| text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address));
+        let address =
+            |text: &str| text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address.to_canonical()));
         let to: IpNet = to.parse().ok().or_else(|| address(to)).ok_or_else(form)?;
         Ok(Condition { quantity, to: to.trunc(), over: over.parse().map_err(|_| form())? })
     }

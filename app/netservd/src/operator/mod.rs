@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use netserv_model::api::OperatorServiceInfo;
-use netserv_model::policy::NodePolicy;
+use netserv_model::policy::{NodePolicy, OperatorPolicy};
 
 use crate::config::services::{OPERATOR, Service};
 use crate::config::{Config, User};
@@ -38,10 +38,10 @@ impl Operator {
         if self.services.is_empty() {
             return;
         }
-        let (user, own) = (&self.identity.user, self.identity.public_key());
-        let keys = std::iter::once(own).chain(self.services.iter().map(|service| service.signer)).collect();
-        policy.users.insert(user.clone(), User::operator(user.clone(), keys));
-        policy.operator = Some(user.clone());
+        let (user, key) = (self.identity.user.clone(), self.identity.public_key());
+        let signers = self.services.iter().map(|service| service.signer).collect();
+        policy.users.insert(user.clone(), User::operator(user.clone(), signers));
+        policy.operator = Some(OperatorPolicy { user, key });
     }
 
     /// Returns by what the operator's requests are signed.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use netserv_model::effect::{Job, WorkerJob};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::manifest::Resource;
+use netserv_model::policy::OperatorPolicy;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{RefusalKind, UnixTime};
@@ -121,6 +122,23 @@ fn unsigned_requests_are_taken_only_if_the_operator_says_so() {
     let mut wrong = node.request("jane", Body::from(setup("m@1.0.0")));
     wrong.signature.as_mut().unwrap().0[3] ^= 1;
     assert_refused(&node.ask(wrong), RefusalKind::BadSignature, "");
+}
+
+/// Goal: who signs the packages of the operator's services cannot ask in the operator's name, and neither can who signs nothing.
+#[test]
+fn requests_of_the_operator_are_signed_by_its_own_key_alone() {
+    let mut policy = policy();
+    policy.accept_unsigned = true;
+    policy.operator = Some(OperatorPolicy { user: user("jane"), key: super::script::public("operator") });
+    let mut node = Node::with(policy);
+    let request = |node: &Node| node.request("jane", Body::from(setup("m@1.0.0")));
+    let by_signer = sign(request(&node), &key("jane"));
+    assert_refused(&node.ask(by_signer), RefusalKind::BadSignature, "");
+    let by_nobody = Request { signature: None, ..request(&node) };
+    assert_refused(&node.ask(by_nobody), RefusalKind::Unsigned, "");
+    let own = sign(request(&node), &key("operator"));
+    node.send(own);
+    commands!(node, "fetch 0 100");
 }
 
 #[test]

@@ -177,6 +177,10 @@ impl Line {
         }
         let Some(live) = live else { return };
         self.words("-flush_packets 1 -muxdelay 0 -muxpreload 0");
+        // Without pictures, no fragment would end before the input does.
+        if settings.format == MediaFormat::FragmentedMp4 && settings.video() == VideoCodec::None {
+            self.words("-frag_duration 1000000");
+        }
         if live.keep_times && is_mpegts {
             self.words("-mpegts_copyts 1");
         }
@@ -211,8 +215,16 @@ impl Line {
             VideoCodec::Standard | VideoCodec::Copy | VideoCodec::None => "-c:v mjpeg -q:v 3 -frames:v 1",
         };
         self.words(quality);
-        if live && codec == VideoCodec::H264 {
-            self.words("-tune zerolatency");
+        match codec {
+            VideoCodec::H264 if live => self.words("-tune zerolatency"),
+            // It looks ahead, and puts key frames where it likes by what it sees there.
+            VideoCodec::Vp9 if live || settings.segments != MediaSegments::Free => self.words("-lag-in-frames 0"),
+            VideoCodec::H264
+            | VideoCodec::Vp8
+            | VideoCodec::Vp9
+            | VideoCodec::Standard
+            | VideoCodec::Copy
+            | VideoCodec::None => {}
         }
         match (codec, settings.video_bit_rate) {
             (VideoCodec::Standard | VideoCodec::Copy | VideoCodec::None, _) | (VideoCodec::H264, 0) => {}

@@ -111,6 +111,43 @@ fn segments_begin_where_they_are_wanted_and_nowhere_else() {
     }
 }
 
+/// Goal: VP9, which looks ahead, has no key frame of its own at a cut of the picture.
+#[test]
+fn a_cut_begins_no_segment() {
+    let Some(node) = media_node("a_cut_begins_no_segment") else { return };
+    let settings = MediaSettings {
+        video: VideoCodec::Vp9,
+        segments: MediaSegments::Every(800),
+        ..MediaSettings::new(MediaFormat::Webm)
+    };
+    let done = run(&node, &to(MediaSource::Mpegts, settings), &red_then_green("mpegts"));
+    assert_eq!(done.outcome, MediaOutcome::Done, "{}", done.detail);
+    let frames = frames(&done.output);
+    let keys: Vec<usize> = (0..frames.len()).filter(|place| frames[*place].is_key).collect();
+    assert_eq!(keys, [0, 20, 40], "the cut is at the 25th picture");
+}
+
+/// Goal: live sound comes while the input does, also in a format whose fragments begin with pictures.
+#[test]
+fn live_sound_in_mp4_comes_while_the_input_does() {
+    let Some(node) = media_node("live_sound_in_mp4_comes_while_the_input_does") else { return };
+    let clip = make(&["-f", "lavfi", "-i", "sine=frequency=440", "-t", "8", "-c:a", "aac", "-f", "mpegts"]);
+    let live = Some(MediaLive { cpu_permille: 0, keep_times: false });
+    let part = MediaPart { live, ..MediaPart::default() };
+    let outputs = vec![MediaSettings { video: VideoCodec::None, ..MediaSettings::new(MediaFormat::FragmentedMp4) }];
+    let task = MediaTask::Transcode { source: MediaSource::Mpegts, part, outputs };
+    let MediaJob { mut process, ends } = node.launcher.start_media(&task, &LIMITS).unwrap();
+    let mut input = File::from(ends.input);
+    let mut output = File::from(first(ends.outputs));
+    input.write_all(&clip[..clip.len() / TS_PACKET * 3 / 4 * TS_PACKET]).unwrap();
+    let mut begun = vec![0; 16 * 1024];
+    output.read_exact(&mut begun).unwrap();
+    assert!(begun.windows(4).any(|name| name == b"moof") && process.exit().is_none());
+    drop(input);
+    output.read_to_end(&mut begun).unwrap();
+    assert_eq!(media_outcome(&process.wait(PATIENCE).unwrap().clone()).0, MediaOutcome::Done);
+}
+
 #[test]
 fn live_output_comes_while_input_does_and_quality_changes_in_mid_stream() {
     let test = "live_output_comes_while_input_does_and_quality_changes_in_mid_stream";

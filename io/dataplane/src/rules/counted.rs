@@ -84,8 +84,11 @@ impl Counted {
         batch.carry_out(socket).map_err(failed)
     }
 
-    fn packets(&self, socket: &OwnedFd, places: usize) -> Result<Vec<DestinationCount>, DriverError> {
-        let mut counts = vec![DestinationCount::default(); places];
+    /// Reads all counters; nothing if not all of them are there.
+    fn packets(&self, socket: &OwnedFd, places: usize) -> Result<Option<Vec<DestinationCount>>, DriverError> {
+        // An answer that came too late for an earlier question is none to this one.
+        while rustix::net::recv(socket, [0_u8; 1].as_mut_slice(), RecvFlags::DONTWAIT | RecvFlags::TRUNC).is_ok() {}
+        let (mut counts, mut seen) = (vec![DestinationCount::default(); places], 0);
         let mut request = Vec::new();
         let flags = FLAG_REQUEST | FLAG_DUMP;
         append(&mut request, SUBSYSTEM << 8 | GET_OBJECT, flags, 1, &INET, &[(TABLE_NAME, &self.table)]);
@@ -95,9 +98,9 @@ impl Counted {
             let (length, _) = rustix::net::recv(socket, buffer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
             for message in messages(&buffer[..length]) {
                 match (message.kind, error_number(message.body)) {
-                    (TYPE_DONE, _) => return Ok(counts),
+                    (TYPE_DONE, _) => return Ok((seen == 2 * places).then_some(counts)),
                     (TYPE_ERROR, Some(number)) => return Err(failed(Errno::from_raw_os_error(number))),
-                    _ => note(&message, &mut counts),
+                    _ => seen += usize::from(note(&message, &mut counts)),
                 }
             }
         }
@@ -128,7 +131,15 @@ impl DestinationCounters for Counted {
     fn read(&self) -> Result<Vec<DestinationCount>, DriverError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(socket) = state.socket.as_ref().filter(|_| !state.places.is_empty()) else { return Ok(Vec::new()) };
-        let counts = self.packets(socket, state.places.len())?;
+        let Some(counts) = self.packets(socket, state.places.len())? else {
+            // Somebody took them away, as `nft flush ruleset` does; they begin anew.
+            self.remove_table(socket)?;
+            self.add_table(socket, &state.places)?;
+            return Err(DriverError::system(
+                WHAT,
+                std::io::Error::other("the table was taken away, and is made again"),
+            ));
+        };
         let of =
             |wanted: &IpNet| state.places.binary_search(wanted).map_or_else(|_| Default::default(), |at| counts[at]);
         Ok(state.wanted.iter().map(of).collect())
@@ -237,24 +248,25 @@ impl Rule {
     }
 }
 
-/// Takes a counter's message for what it says.
-fn note(message: &Message<'_>, counts: &mut [DestinationCount]) {
-    let Some(body) = message.body.get(INET.len()..) else { return };
+/// Takes a counter's message for what it says; returns whether it says something.
+fn note(message: &Message<'_>, counts: &mut [DestinationCount]) -> bool {
+    let Some(body) = message.body.get(INET.len()..) else { return false };
     let of = |bytes: &[u8], wanted: u16| {
         attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content.to_vec())
     };
     let name = of(body, OBJECT_NAME).and_then(|name| String::from_utf8(name).ok()).unwrap_or_default();
     let packets = of(body, OBJECT_DATA).and_then(|data| of(&data, COUNTER_PACKETS));
     let Some(packets) = packets.and_then(|bytes| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))) else {
-        return;
+        return false;
     };
-    let Some((kind, number)) = name.trim_end_matches('\0').split_at_checked(1) else { return };
-    let Some(count) = number.parse::<usize>().ok().and_then(|number| counts.get_mut(number)) else { return };
+    let Some((kind, number)) = name.trim_end_matches('\0').split_at_checked(1) else { return false };
+    let Some(count) = number.parse::<usize>().ok().and_then(|number| counts.get_mut(number)) else { return false };
     match kind {
         "p" => count.packets = packets,
         "s" => count.syns = packets,
-        _ => {}
+        _ => return false,
     }
+    true
 }
 
 fn open() -> Result<OwnedFd, Errno> {

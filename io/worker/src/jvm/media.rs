@@ -59,11 +59,12 @@ impl JavaJobs {
         let ticket = self.desk.ask(slot, task)?;
         let ends = ticket.wait_started()?;
         let number = i64::try_from(ticket.number()).unwrap_or(i64::MAX);
+        let bytes_max = if ticket.is_live() { u64::MAX } else { self.output_bytes_max };
         let job = JavaJob {
             ticket,
             input: Mutex::new(Some(ends.input.into())),
             picture: Mutex::new(ends.picture.map(File::from)),
-            outputs: ends.outputs.into_iter().map(|end| Mutex::new((end.into(), self.output_bytes_max))).collect(),
+            outputs: ends.outputs.into_iter().map(|end| Mutex::new((end.into(), bytes_max))).collect(),
         };
         self.lock().insert(number, Arc::new(job));
         Ok(number)

@@ -14,7 +14,7 @@ use netserv_wire::container::frames::FromWorker;
 use netserv_wire::container::media::{MediaLayer, MediaOutcome, MediaTask, PICTURE_BYTES_MAX};
 use tokio::sync::Notify;
 
-use crate::limits::{MEDIA_JOBS_MAX, MEDIA_JOBS_PER_MODULE_MAX};
+use crate::limits::{MEDIA_JOBS_MAX, MEDIA_JOBS_PER_MODULE_MAX, MEDIA_OUTPUT_BYTES_MAX};
 
 /// The jobs of a process.
 #[derive(Default)]
@@ -58,6 +58,7 @@ pub struct JobHandle {
     desk: &'static Desk,
     number: u64,
     job: Arc<Job>,
+    is_live: bool,
 }
 
 #[derive(Default)]
@@ -109,8 +110,9 @@ impl Desk {
         jobs.last += 1;
         let (number, job) = (jobs.last, Arc::new(Job { outputs: task.outputs(), ..Job::default() }));
         jobs.there.insert(number, (slot, Arc::clone(&job)));
+        let is_live = task.live().is_some();
         self.wish(&mut jobs, FromWorker::Media { slot, job: number, task });
-        Ok(JobHandle { desk: self, number, job })
+        Ok(JobHandle { desk: self, number, job, is_live })
     }
 
     /// Returns the next frame for the node.
@@ -161,6 +163,16 @@ impl JobHandle {
     /// Returns the job's number, which no other job of the process has or had.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns whether the job's input comes as it happens.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Returns how many bytes an output may give: a live one is bounded by its time and bit rate alone.
+    pub fn output_bytes_max(&self) -> u64 {
+        if self.is_live { u64::MAX } else { MEDIA_OUTPUT_BYTES_MAX }
     }
 
     /// Waits until the job runs; its ends are returned once.
@@ -290,7 +302,7 @@ pub fn picture_layer(bytes: &[u8]) -> Result<MediaLayer, String> {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use netserv_wire::container::media::MediaSource;
+    use netserv_wire::container::media::{MediaFormat, MediaLive, MediaPart, MediaSettings, MediaSource};
 
     use super::*;
 
@@ -309,6 +321,16 @@ mod tests {
         assert_eq!(ticket.wait_ended(), Ending::new(MediaOutcome::Failed, "why"));
         drop(ticket);
         assert_eq!(desk.poll_wish(), None, "it has ended by itself");
+    }
+
+    #[test]
+    fn a_live_job_gives_as_much_as_its_time_lets_it() {
+        let (desk, _) = open_desk();
+        assert_eq!(desk.ask(ModuleSlot(1), TASK).unwrap().output_bytes_max(), MEDIA_OUTPUT_BYTES_MAX);
+        let part = MediaPart { live: Some(MediaLive { cpu_permille: 0, keep_times: false }), ..MediaPart::default() };
+        let outputs = vec![MediaSettings::new(MediaFormat::Ogg)];
+        let live = MediaTask::Transcode { source: MediaSource::Ogg, part, outputs };
+        assert_eq!(desk.ask(ModuleSlot(1), live).unwrap().output_bytes_max(), u64::MAX);
     }
 
     #[test]

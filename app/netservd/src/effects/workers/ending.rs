@@ -27,6 +27,9 @@ pub(super) struct Ending {
     rests: bool,
 }
 
+/// Frames that are read of a worker that has ended, more than its socket holds.
+const FRAMES_LAST: usize = 16 * FRAMES_BATCH;
+
 impl Ending {
     /// Tells a worker to end; gives it back if it does not hear that.
     fn tell(worker: WorkerId, running: Running) -> Result<Ending, Process> {
@@ -41,7 +44,8 @@ impl Ending {
     /// Returns the lines for the log that have come, at most so many as are read at a time.
     fn last_words(&mut self) -> Vec<LogEntry> {
         let mut words = Vec::new();
-        for _ in 0..FRAMES_BATCH {
+        let most = if self.process.exit().is_some() { FRAMES_LAST } else { FRAMES_BATCH };
+        for _ in 0..most {
             // What it says otherwise, or that it says nothing any more, is of no concern.
             let Ok(Some(frame)) = self.control.receive() else { break };
             if let FromWorker::Log { slot, level, text } = frame {

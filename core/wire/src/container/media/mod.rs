@@ -227,6 +227,14 @@ impl MediaPart {
             return Err(format!("a job has {} outputs, not 1 to {OUTPUTS_MAX}", outputs.len()));
         }
         outputs.iter().try_for_each(MediaSettings::check)?;
+        // ADTS has headers that MP4 has not, and ffmpeg does not take them off by itself.
+        let has_adts = matches!(source, MediaSource::Any | MediaSource::Mpegts | MediaSource::Aac);
+        let copies = |one: &MediaSettings| one.format == MediaFormat::FragmentedMp4 && one.audio() == AudioCodec::Copy;
+        if has_adts && outputs.iter().any(copies) {
+            return Err(
+                "sound of this source is not copied into fragmented-mp4: code it, or name another source".to_owned()
+            );
+        }
         let layers = outputs.iter().filter_map(|settings| settings.overlay.as_ref()).map(|overlay| &overlay.layer);
         let mut layers = layers.peekable();
         if let Some(first) = layers.peek().copied()

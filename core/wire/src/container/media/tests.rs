@@ -68,6 +68,19 @@ fn a_job_has_some_outputs_whose_overlays_are_one() {
 }
 
 #[test]
+fn sound_with_headers_of_its_own_is_not_copied_into_mp4() {
+    let copy = |format| MediaSettings { audio: AudioCodec::Copy, ..MediaSettings::new(format) };
+    let job = |source, format| {
+        MediaTask::Transcode { source, part: MediaPart::default(), outputs: vec![copy(format)] }.check()
+    };
+    for source in [MediaSource::Any, MediaSource::Mpegts, MediaSource::Aac] {
+        assert!(job(source, MediaFormat::FragmentedMp4).unwrap_err().contains("not copied"));
+        assert_eq!(job(source, MediaFormat::Mpegts), Ok(()));
+    }
+    assert_eq!(job(MediaSource::Matroska, MediaFormat::FragmentedMp4), Ok(()));
+}
+
+#[test]
 fn a_live_job_has_a_rate_and_begins_where_it_is() {
     let job = |part: MediaPart, settings: MediaSettings| {
         MediaTask::Transcode { source: MediaSource::Mpegts, part, outputs: vec![settings] }.check()

@@ -13,8 +13,8 @@ use crate::jvm::media::{Into, describe, java_jobs, line};
 use crate::limits::MEDIA_PIECE_BYTES_MAX;
 
 const CLASS: &CStr = c"org/netserv/host/media/MediaNative";
-/// Characters of a task.
-const TASK_UNITS_MAX: usize = 4096;
+/// Characters of a task: four outputs with texts of which each character is written as six.
+const TASK_UNITS_MAX: usize = 16 * 1024;
 /// What a native returns that could not do it.
 const BROKEN: jint = -2;
 

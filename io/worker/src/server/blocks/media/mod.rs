@@ -15,7 +15,6 @@ use tokio::net::unix::pipe::Sender;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
-use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
 use crate::media::{Ending, Ends, JobHandle, desk};
 use crate::server::module::Module;
 use crate::server::state::ServerState;
@@ -84,7 +83,7 @@ impl MediaJob {
         let output = usize::try_from(place).ok().and_then(|place| self.outputs.get_mut(place));
         let output = output.ok_or_else(|| Error::Invalid(format!("output {place} of {outputs}")))?;
         let pipe = output.take().ok_or_else(given)?;
-        let stream = Output::new(pipe, MEDIA_OUTPUT_BYTES_MAX, Arc::clone(&self.ticket));
+        let stream = Output::new(pipe, self.ticket.output_bytes_max(), Arc::clone(&self.ticket));
         Ok(Box::new(stream.map_err(|error| broken(&error))?))
     }
 
