@@ -189,6 +189,7 @@ fn nodes_that_are_slow_absent_or_none() {
         | Outcome::Replaced { .. }
         | Outcome::Removed
         | Outcome::Told
+        | Outcome::Exported { .. }
         | Outcome::Probed
         | Outcome::WouldDo { .. }
         | Outcome::NotTargeted { .. } => None,

@@ -61,6 +61,8 @@ pub enum Command {
     Setup(cmd::setup::Setup),
     Remove(cmd::remove::Remove),
     Tell(cmd::tell::Tell),
+    #[command(subcommand, arg_required_else_help = true)]
+    State(cmd::state::State),
     Probe(cmd::probe::Probe),
     Path(cmd::probe::Path),
     Watch(cmd::watch::Watch),

@@ -394,6 +394,7 @@ fn outcome_cell(outcome: &Outcome) -> (Style, String) {
         Outcome::Replaced { lease_s } => lease("replaced", *lease_s),
         Outcome::Removed => (Style::Good, "removed".to_owned()),
         Outcome::Told => (Style::Good, "told".to_owned()),
+        Outcome::Exported { digest, bytes } => (Style::Good, format!("exported {bytes} bytes, {digest}")),
         Outcome::Probed => (Style::Good, "ok".to_owned()),
         Outcome::NotTargeted { .. } => (Style::Plain, "not targeted".to_owned()),
         Outcome::WouldDo { action } => (Style::Good, format!("would {action}")),

@@ -213,6 +213,7 @@ fn answers_to_a_probe_stand_below_their_node() {
         digest: DIGEST.parse().unwrap(),
         flavour: Some(Flavour::Osgi),
         state: ModuleState::BackingOff,
+        epoch: 0,
         lease_s: 90,
         filters: vec!["udp port 5060".parse().unwrap()],
         listen: vec!["tcp port 80".parse().unwrap()],

@@ -61,6 +61,11 @@ pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
 pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
 /// Frames to one worker that wait for it to read others; one that has more of them is killed.
 pub const FRAMES_UNSENT_MAX: usize = 64;
+/// States of modules that are about to be loaded; a module whose state gave way before it is loaded is
+/// refused.
+pub const STATES_HELD_MAX: usize = 8;
+/// How long a worker may take to write a module's state and to say that it has.
+pub const STATE_SAY_TIME_MAX: Duration = Duration::from_secs(20);
 /// Control messages to the modules of one worker of which it has not said whether they are in an inbox; further ones are refused.
 pub const TELLS_UNANSWERED_MAX: usize = 64;
 /// Messages of the modules of one worker that go to the controller within a second: a burst of each of them.

@@ -403,8 +403,9 @@ fn open_repository(config: &Config, is_own: IsOwn) -> Result<Repository> {
     let allowed = |scheme: &str| config.fetch.schemes.iter().any(|allowed| allowed == scheme);
     let hosts = (!config.fetch.hosts.is_empty()).then(|| config.fetch.hosts.clone());
     let file_roots = if allowed("file") { config.fetch.file_roots.clone() } else { Vec::new() };
-    let own_addresses = config.fetch.own_addresses;
-    let sources = Sources { https: allowed("https"), http: allowed("http"), hosts, own_addresses, file_roots };
+    let (own_addresses, put_hosts) = (config.fetch.own_addresses, config.fetch.put_hosts.clone());
+    let (https, http) = (allowed("https"), allowed("http"));
+    let sources = Sources { https, http, hosts, own_addresses, file_roots, put_hosts };
     let repository = netserv_repository::Config { sources, is_own, store_bytes_max: config.fetch.cache_bytes_max };
     let dir = config.state_dir.join("packages");
     Repository::open(&dir, repository).with_context(|| format!("cannot open {}", dir.display()))

@@ -37,7 +37,7 @@ impl Controller {
         if self.policy.host_only {
             return match &request.body {
                 Body::Probe(_) => Ok((None, Freshness::Fresh)),
-                Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => {
+                Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => {
                     Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)).into())
                 }
             };
@@ -61,6 +61,7 @@ impl Controller {
             Body::Setup(setup) => Some(&setup.module.name),
             Body::Remove(remove) => Some(&remove.module),
             Body::Tell(tell) => Some(&tell.module),
+            Body::Export(export) => Some(&export.module),
             Body::Probe(_) => None,
         };
         if !request.dry_run
@@ -77,6 +78,10 @@ impl Controller {
         if let Body::Tell(tell) = &request.body {
             // Its number says whether it came before, so its nonce need not be remembered.
             self.newest.check(user, &tell.module, request.created, false)?;
+            return Ok((Some(user.clone()), time));
+        }
+        if let Body::Export(_) = &request.body {
+            self.nonces.take(user, request.nonce, request.created, skew, wall)?;
             return Ok((Some(user.clone()), time));
         }
         let late = matches!(time, Freshness::Late { .. });
@@ -182,6 +187,7 @@ impl Controller {
             return Err(Refusal::new(RefusalKind::BadTtl, detail));
         }
         check_properties(&setup.properties, RefusalKind::BadRequest)?;
+        self.check_epoch(key, setup.epoch)?;
         self.check_quota(key, user)?;
         filters::check(&self.policy, user, &setup.filters)?;
         check_dependencies(&self.policy, &setup.dependencies)?;
@@ -401,7 +407,7 @@ fn is_harmless(body: &Body) -> bool {
             Ask::Nodes | Ask::Blocks | Ask::Load => true,
             Ask::Modules | Ask::Policy => false,
         }),
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => false,
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => false,
     }
 }
 

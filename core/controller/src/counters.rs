@@ -54,6 +54,7 @@ fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Replaced { .. } => "replaced",
         Outcome::Removed => "removed",
         Outcome::Told => "told",
+        Outcome::Exported { .. } => "exported",
         Outcome::Probed => "probed",
         Outcome::NotTargeted { .. } => "not-targeted",
         Outcome::WouldDo { .. } => "would-do",

@@ -29,6 +29,8 @@ pub(crate) enum Purpose {
     Load(WorkerId, Option<EffectId>, ModuleSlot),
     /// A message is put into the inbox of a module.
     Tell,
+    /// The state of a module is put somewhere.
+    Export,
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -161,6 +163,7 @@ impl Controller {
                 self.commands.push_back(Command::Notify(Notice::NotStored { user, module, refusal }));
             }
             (Purpose::Tell, outcome) => self.told(id, failure(outcome)),
+            (Purpose::Export, outcome) => self.exported(id, outcome),
             (Purpose::Meters, EffectOutcome::Metered(meters)) => self.metered(Some(*meters)),
             (Purpose::Meters, _) => self.metered(None),
             (Purpose::Usage, outcome) => self.usage_stored(outcome == EffectOutcome::Done),
@@ -171,6 +174,7 @@ impl Controller {
             (
                 Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
                 EffectOutcome::Fetched { .. }
+                | EffectOutcome::Exported { .. }
                 | EffectOutcome::Measured(_)
                 | EffectOutcome::Metered(_)
                 | EffectOutcome::Routed(_),
@@ -184,6 +188,7 @@ fn failure(outcome: EffectOutcome) -> Option<Refusal> {
         EffectOutcome::Refused(refusal) => Some(refusal),
         EffectOutcome::Done
         | EffectOutcome::Fetched { .. }
+        | EffectOutcome::Exported { .. }
         | EffectOutcome::Measured(_)
         | EffectOutcome::Metered(_)
         | EffectOutcome::Routed(_) => None,

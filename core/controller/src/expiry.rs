@@ -29,6 +29,8 @@ pub(crate) enum Timer {
     Drain(WorkerId, ModuleSlot),
     /// A worker should have said what became of a control message.
     Tell(EffectId),
+    /// The state of a module should have been written.
+    Export(EffectId),
     /// Meters are to be read.
     ReadMeters,
 }
@@ -45,6 +47,7 @@ impl Timer {
             Timer::StopIdle(_) => "idle worker",
             Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
+            Timer::Export(_) => "export answer",
             Timer::ReadMeters => "reading of meters",
         }
     }

@@ -30,6 +30,7 @@ mod ledger;
 mod lifecycle;
 pub mod limits;
 mod metering;
+mod moves;
 mod operator;
 mod quota;
 mod report;
@@ -62,6 +63,7 @@ use effects::{Effects, Purpose};
 use expiry::Timers;
 use ledger::Ledger;
 use metering::Metering;
+use moves::Epochs;
 use operator::Changes;
 use quota::{Newest, Nonces, Quarantine};
 use state::{Key, Leave, Origin, PendingAnswer, Phase, Task, Tenant, Waiter};
@@ -90,6 +92,9 @@ pub struct Controller {
     /// Messages that workers are asked to put into inboxes.
     tells: BTreeMap<EffectId, PendingTell>,
     told_before: ToldBefore,
+    /// Requests that wait for a state to be written.
+    exports: BTreeMap<EffectId, PendingAnswer>,
+    epochs: Epochs,
     counters: Counters,
     ledger: Ledger,
     metering: Metering,
@@ -119,6 +124,8 @@ impl Controller {
             quarantine: Quarantine::default(),
             tells: BTreeMap::new(),
             told_before: ToldBefore::default(),
+            exports: BTreeMap::new(),
+            epochs: Epochs::default(),
             counters: Counters::default(),
             ledger: Ledger::default(),
             metering: Metering::default(),
@@ -180,13 +187,18 @@ impl Controller {
             }
             (Body::Remove(remove), Some(user)) => {
                 let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
-                self.take_task(&(user, remove.module), ticket, origin, Task::Remove(leave), request.dry_run);
+                let task = Task::Remove(leave, remove.epoch);
+                self.take_task(&(user, remove.module), ticket, origin, task, request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
                 let key = (user, tell.module.clone());
                 self.tell(key, ticket, tell, request.created, request.dry_run);
             }
-            (Body::Setup(_) | Body::Remove(_) | Body::Tell(_), None) => {
+            (Body::Export(export), Some(user)) => {
+                let key = (user, export.module.clone());
+                self.export(&key, ticket, export, request.dry_run);
+            }
+            (Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_), None) => {
                 unreachable!("admission lets only a PROBE be without a user")
             }
         }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use netserv_model::effect::{EffectId, InstalledRecord, Job, ModuleLoad, ModuleSlot, PackageJob, StoreJob, WorkerJob};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
-use netserv_model::request::{Outcome, Setup};
+use netserv_model::request::{Outcome, Setup, StateSource};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
@@ -39,7 +39,7 @@ impl Controller {
             match task {
                 Task::Setup(setup) => self.begin_setup(key, ticket, origin, *setup),
                 Task::Repeat => self.repeat(key, ticket, origin),
-                Task::Remove(leave) => self.remove(key, ticket, leave),
+                Task::Remove(leave, epoch) => self.remove(key, ticket, leave, epoch),
             }
         }
         self.expire_if_due(key);
@@ -187,6 +187,7 @@ impl Controller {
     pub(crate) fn uninstall(&mut self, key: &Key, leave: Leave) -> bool {
         let Some(mut active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.remember_told(key, &active.control);
+        self.epochs.note(key, active.record.epoch);
         match leave {
             Leave::Drain if can_drain(&active) => self.drain(key, &mut active),
             Leave::Drain | Leave::AtOnce => self.retire(key, &active),
@@ -197,10 +198,10 @@ impl Controller {
         true
     }
 
-    /// Asks for a package.
-    pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest) -> EffectId {
+    /// Asks for a package, and for the state that its module is to begin with.
+    pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest, state: Option<StateSource>) -> EffectId {
         let keys = self.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
-        self.start_package(key, PackageJob::Fetch { url, digest, keys })
+        self.start_package(key, PackageJob::Fetch { url, digest, keys, state })
     }
 
     /// Starts a job about a module's package, which is to end in time.
@@ -247,6 +248,7 @@ impl Controller {
             chain: what.chain.to_vec(),
             blocks: self.policy.blocks.keys().cloned().collect(),
             messages,
+            state: what.state,
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         let generation = self.worker(worker).and_then(|worker| worker.generation);
@@ -291,20 +293,24 @@ impl Controller {
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
 
-    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: Setup) {
+    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, mut setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
+        let brings_state = self.brings_state(key, &setup);
+        // One of an epoch that is in force came with the SETUP that began it.
+        setup.state = setup.state.filter(|_| brings_state);
         let active = self.active(key);
-        if active.as_ref().is_some_and(|active| active.is_what(&setup)) {
+        if active.as_ref().is_some_and(|active| active.is_what(&setup)) && !brings_state {
             return self.refresh(key, ticket, origin, &setup);
         }
         // A manifest that was narrowed by the request before does not say what it was.
-        let same_code = active.filter(|active| active.record.digest == setup.digest && !active.is_narrowed());
+        let is_same = |active: &&mut Active| active.record.digest == setup.digest && !active.is_narrowed();
+        let same_code = active.filter(is_same).filter(|_| !brings_state);
         if let Some(code) = same_code.and_then(|active| active.manifest.clone().zip(active.record.flavour)) {
             self.try_candidate(key, ticket, origin, setup, code);
         } else {
-            let job = self.fetch(key, setup.url.clone(), setup.digest);
+            let job = self.fetch(key, setup.url.clone(), setup.digest, setup.state.clone());
             let stage = Stage::Fetching(job);
             self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
         }
@@ -317,6 +323,7 @@ impl Controller {
         active.record.lease_until = now.wall + setup.ttl;
         (active.record.session, active.record.nonce) = (origin.session, origin.nonce);
         active.record.url.clone_from(&setup.url);
+        active.record.epoch = active.record.epoch.max(setup.epoch);
         let (lease_end, record) = (active.lease_end, active.record.clone());
         self.timers.set(Timer::Lease(key.clone()), lease_end);
         self.store(key, &record);
@@ -349,7 +356,12 @@ impl Controller {
         }
     }
 
-    fn remove(&mut self, key: &Key, ticket: PendingAnswer, leave: Leave) {
+    fn remove(&mut self, key: &Key, ticket: PendingAnswer, leave: Leave, epoch: Option<u64>) {
+        if let Err(refusal) = self.check_handed_over(key, epoch) {
+            return self.refuse(ticket, refusal);
+        }
+        // From this epoch on another node has it.
+        self.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
         let drained = leave == Leave::AtOnce && self.end_all_draining(key);
         if !self.uninstall(key, leave) && !drained {
             return self.refuse(ticket, not_installed(key));
@@ -441,6 +453,7 @@ impl Controller {
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,
             flavour: Some(candidate.flavour),
+            epoch: setup.epoch,
         };
         self.next_order += 1;
         Active {
@@ -526,4 +539,6 @@ pub(crate) struct LoadWhat<'a> {
     pub(crate) properties: &'a std::collections::BTreeMap<String, String>,
     /// The packages that a service's component is composed of.
     pub(crate) chain: &'a [Digest],
+    /// The state that it begins with.
+    pub(crate) state: Option<Digest>,
 }

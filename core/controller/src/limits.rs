@@ -46,6 +46,14 @@ pub const TELL_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// forgotten first is.
 pub const TOLD_REMEMBERED_MAX: usize = 4096;
 
+/// States that are written to somewhere at a time, of all users.
+pub const EXPORTS_MAX: usize = 4;
+/// How long writing one may take.
+pub const EXPORT_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// Modules that are not installed any more of which the first epoch is remembered that is taken of
+/// them.
+pub const EPOCHS_REMEMBERED_MAX: usize = 4096;
+
 /// How often meters are read while there is something to read.
 pub const METER_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon they are read after something began or ended.

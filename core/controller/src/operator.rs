@@ -47,6 +47,7 @@ impl Controller {
             Timer::StopIdle(worker) => self.stop_idle(&worker),
             Timer::Drain(worker, slot) => self.end_draining(&worker, slot),
             Timer::Tell(id) => self.tell_overdue(id),
+            Timer::Export(id) => self.export_overdue(id),
             Timer::ReadMeters => self.meter_due(),
         }
     }

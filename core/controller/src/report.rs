@@ -49,14 +49,17 @@ impl Controller {
         let active = entry.and_then(|entry| entry.active.as_ref());
         let action = match (task, active) {
             (Task::Setup(_), None) => "install",
-            (Task::Setup(setup), Some(active)) if active.is_what(setup) => "refresh",
+            (Task::Setup(setup), Some(active)) if active.is_what(setup) && !self.brings_state(key, setup) => "refresh",
             (Task::Setup(_), Some(_)) => "replace",
-            (Task::Remove(_), Some(_)) => "remove",
+            (Task::Remove(_, epoch), Some(_)) => match self.check_handed_over(key, *epoch) {
+                Ok(()) => "remove",
+                Err(refusal) => return self.refuse(ticket, refusal),
+            },
             (Task::Repeat, _) => {
                 return self.refuse(ticket, Refusal::new(RefusalKind::Replayed, "this request is in force"));
             }
-            (Task::Remove(Leave::AtOnce), None) if self.drains(key) => "remove",
-            (Task::Remove(_), None) => return self.refuse(ticket, not_installed(key)),
+            (Task::Remove(Leave::AtOnce, _), None) if self.drains(key) => "remove",
+            (Task::Remove(..), None) => return self.refuse(ticket, not_installed(key)),
         };
         self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });
     }
@@ -148,6 +151,7 @@ fn status_of(user: &UserId, module: &ModuleRef, digest: Digest, state: ModuleSta
         digest,
         flavour: None,
         state,
+        epoch: 0,
         lease_s: 0,
         filters: Vec::new(),
         listen: Vec::new(),
@@ -167,6 +171,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
     let sees_packets = active.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
     ModuleStatus {
         flavour: active.record.flavour,
+        epoch: active.record.epoch,
         lease_s: active.lease_end.since(now).as_secs(),
         filters: if sees_packets { active.record.filters.clone() } else { Vec::new() },
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
@@ -185,6 +190,7 @@ fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
     };
     ModuleStatus {
         flavour: operation.stage.candidate().map(|candidate| candidate.flavour),
+        epoch: operation.setup.epoch,
         filters: operation.setup.filters.clone(),
         ..status_of(user, &operation.setup.module, operation.setup.digest, state)
     }

@@ -91,7 +91,7 @@ impl Controller {
         }
         if active.manifest.is_none() {
             let (url, digest) = (active.record.url.clone(), active.record.digest);
-            let job = self.fetch(key, url, digest);
+            let job = self.fetch(key, url, digest, None);
             self.set_run(key, Run::Fetching(job));
         }
         self.pump(&key.0);
@@ -212,7 +212,7 @@ impl Controller {
         let left = record.lease_until.distance(self.now.wall).min(self.policy.ttl_max);
         record.lease_until = self.now.wall + left;
         let lease_end = self.now.instant + left;
-        let job = self.fetch(key, record.url.clone(), record.digest);
+        let job = self.fetch(key, record.url.clone(), record.digest, None);
         let rules = ModuleRule::all_of(&record.filters, None);
         let active = Active {
             record,
@@ -287,5 +287,7 @@ pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
         properties: record.properties.clone(),
         dependencies: Vec::new(),
         ttl: Duration::ZERO,
+        epoch: record.epoch,
+        state: None,
     }
 }

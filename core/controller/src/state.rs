@@ -101,8 +101,8 @@ pub(crate) enum Task {
     Setup(Box<Setup>),
     /// Nothing, if what is installed is from this very request.
     Repeat,
-    /// Remove.
-    Remove(Leave),
+    /// Remove, if it is of an earlier epoch than this.
+    Remove(Leave, Option<u64>),
 }
 
 /// How a module goes.

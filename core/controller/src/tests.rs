@@ -9,6 +9,7 @@ mod failures;
 mod flavours;
 mod lifecycle;
 mod metered;
+mod moves;
 mod operator;
 mod paths;
 

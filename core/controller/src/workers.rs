@@ -251,7 +251,8 @@ impl Controller {
         let Some(manifest) = active.manifest.clone() else { return };
         let (digest, properties) = (active.record.digest, active.record.properties.clone());
         let chain = active.composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();
-        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain });
+        let what = LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain, state: None };
+        self.load_into(id, slot, &what);
     }
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
@@ -271,7 +272,9 @@ impl Controller {
         let loading = Candidate { manifest: manifest.clone(), flavour, rules, slot: Some(slot), composition };
         operation.stage = Stage::Loading(loading);
         let (digest, properties) = (operation.setup.digest, operation.setup.properties.clone());
-        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain });
+        let state = operation.setup.state.as_ref().map(|state| state.digest);
+        let what = LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain, state };
+        self.load_into(id, slot, &what);
     }
 
     /// Settles what the end of a worker means for one module: whom `blamed` names, if anybody, and whether it was still

@@ -92,7 +92,7 @@ pub enum Side {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Methods {
-    /// Those to install modules, and to tell them something.
+    /// Those to install modules, to tell them something, and to have their state.
     pub setup: Users,
     /// Those to remove modules.
     pub remove: Users,
@@ -105,7 +105,7 @@ impl Methods {
     #[must_use]
     pub fn have(&self, body: &Body, user: Option<&UserId>) -> bool {
         let users = match body {
-            Body::Setup(_) | Body::Tell(_) => &self.setup,
+            Body::Setup(_) | Body::Tell(_) | Body::Export(_) => &self.setup,
             Body::Remove(_) => &self.remove,
             Body::Probe(_) => &self.probe,
         };
@@ -318,7 +318,7 @@ impl DomainPolicy {
 pub fn stranger(body: &Body, is_signed: bool, own: Option<&Outcome>) -> Option<Probe> {
     let (asks, is_proven) = match body {
         Body::Probe(probe) => (probe.clone(), is_signed && own.is_some_and(Outcome::is_ok)),
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => {
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => {
             (Probe::default(), own.is_some_and(|own| proves(is_signed, own)))
         }
     };

@@ -10,7 +10,7 @@ use crate::control::{ControlMessage, ModuleMessage};
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
-use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
+use crate::request::{self, NodeReport, PacketCounts, ServerCounts, StateSource};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
 use crate::{
@@ -145,7 +145,9 @@ impl Job {
         match self {
             Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::ReadMeters | Job::Route(_) => false,
             // The module that it is for runs, so what came before is done as far as it matters.
-            Job::Workers(WorkerJob::Tell { .. }) | Job::Store(StoreJob::PutMessage { .. }) => false,
+            Job::Workers(WorkerJob::Tell { .. } | WorkerJob::Export(_)) | Job::Store(StoreJob::PutMessage { .. }) => {
+                false
+            }
             Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Permit(_) | Job::Limit(_) | Job::Store(_) => {
                 true
             }
@@ -165,6 +167,8 @@ pub enum PackageJob {
         digest: Digest,
         /// Keys of its owner.
         keys: Vec<PublicKey>,
+        /// The state that the module is to begin with, fetched beside it.
+        state: Option<StateSource>,
     },
     /// Compose the components of fetched packages, of which each hands HTTP requests on to the next, and make that ready
     /// to run.
@@ -227,6 +231,23 @@ pub enum WorkerJob {
         /// The message.
         message: ControlMessage,
     },
+    /// Ask a running module for its state, and put that somewhere; done by [`EffectOutcome::Exported`].
+    Export(Box<ModuleExport>),
+}
+
+/// A module that is asked for its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleExport {
+    /// Its worker.
+    pub worker: WorkerId,
+    /// Its place.
+    pub slot: ModuleSlot,
+    /// Its name.
+    pub module: ModuleName,
+    /// The version of its state.
+    pub state_schema: u32,
+    /// Where the state is put.
+    pub url: String,
 }
 
 impl WorkerJob {
@@ -240,6 +261,7 @@ impl WorkerJob {
             | WorkerJob::Order { worker, .. }
             | WorkerJob::Tell { worker, .. } => worker,
             WorkerJob::Load(load) => &load.worker,
+            WorkerJob::Export(export) => &export.worker,
         }
     }
 }
@@ -410,6 +432,8 @@ pub struct ModuleLoad {
     pub blocks: BTreeSet<String>,
     /// The last message of each topic, in order of their numbers: it gets them before others.
     pub messages: Vec<ControlMessage>,
+    /// The digest of the fetched state that it begins with.
+    pub state: Option<Digest>,
 }
 
 /// What outlived the node's last process.
@@ -471,6 +495,14 @@ pub struct InstalledRecord {
     /// The flavour that ran last. What runs after a restart is found out when the package is had again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flavour: Option<Flavour>,
+    /// The epoch of its last SETUP.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub epoch: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(epoch: &u64) -> bool {
+    *epoch == 0
 }
 
 /// What came of an effect.
@@ -484,6 +516,13 @@ pub enum EffectOutcome {
         manifest: Box<Manifest>,
         /// Which of its flavours this node takes.
         flavour: Flavour,
+    },
+    /// A module's state was put where it was to go.
+    Exported {
+        /// Its digest.
+        digest: Digest,
+        /// Its bytes.
+        bytes: u64,
     },
     /// What was counted.
     Measured(Box<Measured>),

@@ -87,6 +87,11 @@ pub enum RefusalKind {
     OldSequence,
     /// There were too many of them within a second.
     RateLimited,
+    /// A request with a later epoch was taken, so another node may have the module.
+    OldEpoch,
+    /// The module's state cannot be had of it, or the module does not take the one that it should begin
+    /// with.
+    StateRefused,
     /// The node could not make a container or a filter rule.
     NodeFailed,
     /// The node's role is `host`: it sends requests and runs no modules.
@@ -101,7 +106,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 42] = [
+    pub const ALL: [RefusalKind; 44] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -139,6 +144,8 @@ impl RefusalKind {
         RefusalKind::InboxFull,
         RefusalKind::OldSequence,
         RefusalKind::RateLimited,
+        RefusalKind::OldEpoch,
+        RefusalKind::StateRefused,
         RefusalKind::NodeFailed,
         RefusalKind::NotANode,
         RefusalKind::OutsideDomain,
@@ -186,6 +193,8 @@ impl RefusalKind {
             RefusalKind::InboxFull => "inbox-full",
             RefusalKind::OldSequence => "old-sequence",
             RefusalKind::RateLimited => "rate-limited",
+            RefusalKind::OldEpoch => "old-epoch",
+            RefusalKind::StateRefused => "state-refused",
             RefusalKind::NodeFailed => "node-failed",
             RefusalKind::NotANode => "not-a-node",
             RefusalKind::OutsideDomain => "outside-domain",
@@ -253,6 +262,8 @@ impl RefusalKind {
             RefusalKind::InboxFull => "have the module take its messages, then send this one again",
             RefusalKind::OldSequence => "number it above the last one, or leave `--seq` to `netserv tell`",
             RefusalKind::RateLimited => "send fewer in a second, or put several into one",
+            RefusalKind::OldEpoch => "find out which node has the module, and count on from its epoch",
+            RefusalKind::StateRefused => "look at the state with `netserv state show`, and at the module's log",
             RefusalKind::NodeFailed => "ask the node's operator to look at its log",
             RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
             RefusalKind::OutsideDomain => {

@@ -54,6 +54,8 @@ pub const NONCES_PER_USER_MAX: usize = 4096;
 /// Requests that one node works on at a time.
 pub const REQUESTS_PENDING_MAX: usize = 256;
 
+/// Bytes of the state of a module that moves from one node to another.
+pub const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of a module package.
 pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Bytes of one blob's unpacked form inside a package.

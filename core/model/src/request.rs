@@ -51,6 +51,8 @@ pub enum Body {
     Remove(Remove),
     /// Tell a running module something.
     Tell(Tell),
+    /// Put the state of a running module where the request says.
+    Export(Export),
     /// Tell about the node.
     Probe(Probe),
 }
@@ -68,6 +70,7 @@ impl Body {
             Body::Setup(_) => "SETUP",
             Body::Remove(_) => "REMOVE",
             Body::Tell(_) => "TELL",
+            Body::Export(_) => "EXPORT",
             Body::Probe(_) => "PROBE",
         }
     }
@@ -92,6 +95,19 @@ pub struct Setup {
     pub dependencies: Vec<Dependency>,
     /// How long the lease lasts.
     pub ttl: Duration,
+    /// Which of its owners in turn the node is to be, as the requester counts them; 0 if it does not.
+    pub epoch: u64,
+    /// The state that it begins with, if the epoch is above the one that the node knows.
+    pub state: Option<StateSource>,
+}
+
+/// Where the state of a module is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateSource {
+    /// Its URL, of the kinds that packages have.
+    pub url: String,
+    /// Its digest.
+    pub digest: Digest,
 }
 
 /// Asks for a module to be removed.
@@ -101,6 +117,17 @@ pub struct Remove {
     pub module: ModuleName,
     /// Whether its intercepted connections are ended, whatever its manifest says of them.
     pub force: bool,
+    /// From which epoch on another node has it, if the requester counts them.
+    pub epoch: Option<u64>,
+}
+
+/// Asks for the state of a running module, which goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The module, whatever its version.
+    pub module: ModuleName,
+    /// Where its state is put, by an HTTP PUT.
+    pub url: String,
 }
 
 /// Asks for a message to be handed to a running module.
@@ -343,11 +370,18 @@ pub enum Outcome {
     Removed,
     /// The message is in the inbox of the running module.
     Told,
+    /// The module's state is where the request said.
+    Exported {
+        /// Its digest.
+        digest: Digest,
+        /// Its bytes.
+        bytes: u64,
+    },
     /// The answer is in the other fields.
     Probed,
     /// A dry run that would have succeeded.
     WouldDo {
-        /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`, `tell`.
+        /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`, `tell`, `export`.
         action: String,
     },
     /// The request is for other nodes; this one passed it on.
@@ -373,6 +407,7 @@ impl Outcome {
             }
             Outcome::Removed
             | Outcome::Told
+            | Outcome::Exported { .. }
             | Outcome::Probed
             | Outcome::WouldDo { .. }
             | Outcome::NotTargeted { .. }
@@ -401,6 +436,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Replaced { lease_s } => write!(f, "replaced for {lease_s} s"),
             Outcome::Removed => f.write_str("removed"),
             Outcome::Told => f.write_str("told"),
+            Outcome::Exported { digest, bytes } => write!(f, "exported {bytes} bytes, {digest}"),
             Outcome::Probed => f.write_str("probed"),
             Outcome::WouldDo { action } => write!(f, "would {action}"),
             Outcome::NotTargeted { reason } => write!(f, "not targeted: {reason}"),
@@ -438,6 +474,9 @@ pub struct ModuleStatus {
     pub flavour: Option<Flavour>,
     /// What it is doing.
     pub state: ModuleState,
+    /// The epoch of its last SETUP, if its requester counts them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub epoch: u64,
     /// Seconds until its lease ends.
     pub lease_s: u64,
     /// Which packets it sees.
@@ -468,6 +507,11 @@ pub struct ModuleStatus {
     /// Counters that the module keeps, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(epoch: &u64) -> bool {
+    *epoch == 0
 }
 
 /// What became of the connections that one module took, since it was loaded.

@@ -190,7 +190,7 @@ impl Node {
 fn wants_counters(body: &Body) -> bool {
     match body {
         Body::Probe(probe) => probe.ask.iter().any(|ask| matches!(ask, Ask::Modules | Ask::Load)),
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) => false,
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => false,
     }
 }
 

@@ -14,3 +14,4 @@ pub mod ip;
 pub mod netlink;
 pub mod nslp;
 pub mod sip;
+pub mod state;

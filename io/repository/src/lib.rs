@@ -16,6 +16,7 @@ mod parts;
 pub mod push;
 pub mod registry;
 mod source;
+mod states;
 mod store;
 
 pub use compiled::{Compiled, engine_name};

@@ -32,11 +32,21 @@ pub struct Sources {
     pub own_addresses: bool,
     /// Folders under which `file:` URLs may point; none means no `file:` URLs.
     pub file_roots: Vec<PathBuf>,
+    /// Hosts that states of modules may be written to, as in `hosts`; none means that nothing is written
+    /// anywhere.
+    pub put_hosts: Vec<String>,
 }
 
 impl Default for Sources {
     fn default() -> Sources {
-        Sources { https: true, http: false, hosts: None, own_addresses: false, file_roots: Vec::new() }
+        Sources {
+            https: true,
+            http: false,
+            hosts: None,
+            own_addresses: false,
+            file_roots: Vec::new(),
+            put_hosts: Vec::new(),
+        }
     }
 }
 
@@ -84,8 +94,8 @@ impl Default for FetchLimits {
 /// Fetches by URL.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    agent: ureq::Agent,
-    sources: Sources,
+    pub(crate) agent: ureq::Agent,
+    pub(crate) sources: Sources,
 }
 
 impl Fetcher {
@@ -144,7 +154,7 @@ impl Fetcher {
         Err(failed(format!("more than {} redirects", limits.redirects)))
     }
 
-    fn check(&self, uri: &Uri) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, uri: &Uri) -> Result<(), Refusal> {
         let scheme = uri.scheme_str().unwrap_or_default();
         let allowed = match scheme {
             "https" => self.sources.https,
@@ -327,7 +337,7 @@ fn read_regular(path: &Path, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
     if fits(&bytes, limits) { Ok(bytes) } else { Err(too_large(limits)) }
 }
 
-fn parse(url: &str) -> Result<Uri, Refusal> {
+pub(crate) fn parse(url: &str) -> Result<Uri, Refusal> {
     url.parse().map_err(|error| bad_url(format!("`{}`: {error}", url.chars().take(100).collect::<String>())))
 }
 
@@ -352,7 +362,7 @@ fn resolve(base: &Uri, location: &str) -> Result<Uri, Refusal> {
     parse(&format!("{scheme}://{authority}{folder}/{location}"))
 }
 
-fn host_matches(pattern: &str, host: &str, port: u16) -> bool {
+pub(crate) fn host_matches(pattern: &str, host: &str, port: u16) -> bool {
     let pattern = pattern.to_ascii_lowercase();
     // What follows the last colon is a port, except inside the brackets of an IPv6 address.
     let (name, wanted) = match pattern.rsplit_once(':') {
@@ -381,7 +391,7 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
+pub(crate) fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
     if matches!(error, ureq::Error::Timeout(_)) {
         return too_slow(limits);
     }
@@ -397,7 +407,7 @@ fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {
     u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= limits.bytes)
 }
 
-fn too_slow(limits: &FetchLimits) -> Refusal {
+pub(crate) fn too_slow(limits: &FetchLimits) -> Refusal {
     failed(format!("not done within {} s", limits.time.as_secs_f64()))
 }
 
@@ -405,11 +415,11 @@ fn too_large(limits: &FetchLimits) -> Refusal {
     Refusal::new(RefusalKind::PackageTooLarge, format!("more than {} bytes", limits.bytes))
 }
 
-fn failed(detail: impl AsRef<str>) -> Refusal {
+pub(crate) fn failed(detail: impl AsRef<str>) -> Refusal {
     Refusal::new(RefusalKind::FetchFailed, detail)
 }
 
-fn bad_url(detail: impl AsRef<str>) -> Refusal {
+pub(crate) fn bad_url(detail: impl AsRef<str>) -> Refusal {
     Refusal::new(RefusalKind::BadUrl, detail)
 }
 

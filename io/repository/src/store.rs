@@ -88,9 +88,9 @@ impl Stored {
 #[derive(Debug)]
 pub struct Repository {
     packages: PathBuf,
-    tmp: PathBuf,
+    pub(crate) tmp: PathBuf,
     bytes_max: u64,
-    fetcher: Fetcher,
+    pub(crate) fetcher: Fetcher,
     state: Arc<Mutex<State>>,
 }
 

@@ -14,6 +14,21 @@ pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
+/// Returns the refusal of a state for a part of a module that takes none.
+pub(crate) fn no_carrier(part: &str) -> Refusal {
+    let detail = format!("the state has what the module's {part} part said, and that part takes none here");
+    Refusal::new(RefusalKind::StateRefused, detail)
+}
+
+/// Returns the refusal for a module that failed when it was asked for its state.
+pub(crate) fn no_state(failure: &Refusal) -> Refusal {
+    if failure.kind == RefusalKind::StateRefused {
+        return failure.clone();
+    }
+    let detail = format!("the module failed when it was asked for its state: {}", failure.detail);
+    Refusal::new(RefusalKind::StateRefused, detail).with_context(&failure.context)
+}
+
 /// What an instance wrote as an error of late: the end of it, as lines.
 #[derive(Debug, Default)]
 pub struct Said {

@@ -36,6 +36,10 @@ pub const TCP_HAND_OVER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a module that fails closed keeps connections of a chain from going past it after it has failed; by then the container's
 /// rules do.
 pub const FAILED_TAKER_TIME: Duration = Duration::from_secs(10);
+/// How long a component may take to say its state, or to take it.
+pub const STATE_CALL_TIME_MAX: Duration = Duration::from_secs(5);
+/// Characters of why a component does not say or take its state that its user is told.
+pub const STATE_WORDS_CHARS_MAX: usize = 256;
 /// Random bytes in one call.
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// Bytes of a counter's name.

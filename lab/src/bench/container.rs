@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Service containers: how long one takes to start, what it takes of the machine's memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +15,9 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
 use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
+use netserv_wire::state::{ModuleState, StatePart};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::MemfdFlags;
 
 use super::Plan;
 use super::goals::Goal;
@@ -26,6 +29,10 @@ use crate::node::module_wasm;
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Containers that are held at the same time.
 const HELD: usize = 50;
+/// Entries of a state of 1 MB.
+const STATE_ENTRIES: u32 = 1000;
+/// Bytes of the value of each.
+const STATE_VALUE_BYTES: usize = 1000;
 /// The kernel's unit in ours.
 pub const MB_PER_KIB: f64 = 1024.0 / 1e6;
 
@@ -51,13 +58,15 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
     let empty = Memory::of(one.pid())?;
     one.load(&code)?;
     let alone = Memory::of(one.pid())?;
+    let (exported, imported) = moved(&host, &code, plan.container_starts)?;
     let many = host.many(&code)?;
     let private: Vec<f64> = many.iter().map(|memory| memory.private_mb).collect();
     let shared_out: Vec<f64> = many.iter().map(|memory| memory.proportional_mb).collect();
     let how = format!(
         "launch() of the container crate with the real worker, until it says Ready and until net-monitor is loaded; \
          memory from /proc/PID/smaps_rollup of the worker. Resident counts the program file's pages in full, although \
-         all workers share them; private is what one more container costs. Last rows: {HELD} containers at a time."
+         all workers share them; private is what one more container costs. Last rows: {HELD} containers at a time. State: 1 MB in kv, \
+         from the question to the last byte, and a load with it from the load to Loaded, checked and given to the module."
     );
     let rows = vec![
         Row::new("launch() returns after", "ms", &launched),
@@ -67,10 +76,40 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
         Row::new("resident, net-monitor", "MB", &[alone.resident_mb]).goal(Goal::ContainerMemory),
         Row::new("proportional, net-monitor", "MB", &[alone.proportional_mb]),
         Row::new("private, net-monitor", "MB", &[alone.private_mb]),
+        Row::new("1 MB of state is written after", "ms", &exported).goal(Goal::StateMoves),
+        Row::new("net-monitor is loaded with it after", "ms", &imported).goal(Goal::StateMoves),
         Row::new(format!("proportional, one of {HELD}"), "MB", &shared_out),
         Row::new(format!("private, one of {HELD}"), "MB", &private),
     ];
     Ok(vec![Figure { name: "Containers", how, rows }])
+}
+
+/// Returns how long net-monitor takes to begin with 1 MB of state, and to say it, each so many times.
+fn moved(host: &Host, code: &Path, times: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+    let keys: Vec<[u8; 4]> = (0..STATE_ENTRIES).map(u32::to_be_bytes).collect();
+    let value = vec![b'x'; STATE_VALUE_BYTES];
+    let state = ModuleState {
+        module: "example.org/net-monitor".parse()?,
+        schema: 1,
+        parts: BTreeMap::from([(StatePart::Packet, [0, 0, 0, 0, 0, 0, 0, 1].as_slice())]),
+        entries: keys.iter().map(|key| (key.as_slice(), value.as_slice())).collect(),
+    };
+    let bytes = state.to_bytes()?;
+    let (mut exported, mut imported) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        let guest = host.launch()?;
+        guest.expect_ready()?;
+        let mut given = File::from(rustix::fs::memfd_create("state", MemfdFlags::CLOEXEC)?);
+        given.write_all(&bytes)?;
+        let began = Instant::now();
+        guest.load_with(code, Some(&given))?;
+        imported.push(millis(began.elapsed()));
+        let began = Instant::now();
+        let read = guest.export()?;
+        exported.push(millis(began.elapsed()));
+        ensure!(read == bytes, "the state is another one than the module began with");
+    }
+    Ok((exported, imported))
 }
 
 /// Memory of one process, in MB.
@@ -182,18 +221,39 @@ impl Guest {
     }
 
     pub(super) fn load(&self, code: &Path) -> Result<()> {
+        self.load_with(code, None)
+    }
+
+    fn export(&self) -> Result<Vec<u8>> {
+        let (mut pipe, theirs) = std::io::pipe()?;
+        self.control.send(&ToWorker::Export { slot: ModuleSlot(0) }, &[theirs.as_fd()])?;
+        drop(theirs);
+        let mut state = Vec::new();
+        pipe.read_to_end(&mut state)?;
+        let answer = self.answer()?;
+        ensure!(
+            matches!(answer, FromWorker::Exported { refusal: None, .. }),
+            "the worker said {answer:?} and no state"
+        );
+        Ok(state)
+    }
+
+    fn load_with(&self, code: &Path, state: Option<&File>) -> Result<()> {
+        let code = File::open(code)?;
+        let mut parts = vec![(PartKind::Packet, code.as_fd())];
+        parts.extend(state.map(|state| (PartKind::State, state.as_fd())));
         let load = ToWorker::Load {
             slot: ModuleSlot(0),
             module: "example.org/net-monitor@1.0.0".parse()?,
             properties: BTreeMap::new(),
             limits: ModuleLimits { timers: 1, counters: 1024, kv_entries: 65_536, ..ModuleLimits::default() },
             state_schema: 1,
-            parts: vec![PartKind::Packet],
+            parts: parts.iter().map(|(kind, _)| *kind).collect(),
             server: None,
-            blocks: BTreeSet::new(),
+            blocks: ["control", "kv", "node", "state"].map(str::to_owned).into(),
             parallel: false,
         };
-        self.control.send(&load, &[File::open(code)?.as_fd()])?;
+        self.control.send(&load, &parts.iter().map(|(_, file)| *file).collect::<Vec<_>>())?;
         let answer = self.answer()?;
         ensure!(matches!(answer, FromWorker::Loaded { .. }), "the worker said {answer:?} and not that it is loaded");
         Ok(())

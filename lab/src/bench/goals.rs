@@ -55,6 +55,8 @@ pub enum Goal {
     TwoLanes,
     /// Memory of a container.
     ContainerMemory,
+    /// How long a module's state of 1 MB takes from one container into another.
+    StateMoves,
     /// SETUP of a module that the nodes have.
     SetupCached,
     /// SETUP of a module that the nodes fetch.
@@ -141,7 +143,7 @@ struct Entry {
 
 impl Goal {
     /// Every goal, as SPECIFICATION.md lists them.
-    pub const ALL: [Goal; 50] = [
+    pub const ALL: [Goal; 51] = [
         Goal::Monitor,
         Goal::MonitorOneCore,
         Goal::MonitorProcessorTime,
@@ -156,6 +158,7 @@ impl Goal {
         Goal::ManyFilters,
         Goal::TwoLanes,
         Goal::ContainerMemory,
+        Goal::StateMoves,
         Goal::SetupCached,
         Goal::SetupFetched,
         Goal::CrowdApi,
@@ -270,6 +273,7 @@ impl Goal {
                 (Part::Lanes, AtLeast(1.9), "", "Two lanes on two cores {} of one on one, over packets from memory")
             }
             Goal::ContainerMemory => (Part::Containers, AtMost(6.0), " MB", "Container {} resident with one module"),
+            Goal::StateMoves => (Part::Containers, AtMost(20.0), " ms", "1 MB of state out of a module or into one {}"),
             Goal::SetupCached => (Part::Setup, AtMost(10.0), " ms", "SETUP over 2 nodes, module cached, {}"),
             Goal::SetupFetched => (Part::Setup, AtMost(250.0), " ms", "SETUP over 2 nodes, module not cached, {}"),
             Goal::CrowdApi => {

@@ -119,6 +119,7 @@ impl Station {
             Body::Setup(setup) => Outcome::Installed { lease_s: setup.ttl.as_secs() },
             Body::Remove(_) => Outcome::Removed,
             Body::Tell(_) => Outcome::Told,
+            Body::Export(_) => Outcome::Probed,
             Body::Probe(_) => Outcome::Probed,
         };
         NodeReport {

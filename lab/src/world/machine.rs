@@ -218,6 +218,7 @@ impl Machine {
                 assert!(!ruled && !self.store.contains_key(module), "something of {module:?} is left");
             }
             Outcome::Told
+            | Outcome::Exported { .. }
             | Outcome::Probed
             | Outcome::WouldDo { .. }
             | Outcome::NotTargeted { .. }
@@ -317,6 +318,7 @@ impl Machine {
             WorkerJob::Drain { .. } => unreachable!("no module of the world takes connections"),
             WorkerJob::Order { .. } => unreachable!("there are no services in the world"),
             WorkerJob::Tell { .. } => unreachable!("nobody in the world tells modules anything"),
+            WorkerJob::Export(_) => unreachable!("nobody in the world moves state"),
         }
         true
     }

@@ -197,6 +197,7 @@ pub fn refusal(result: &RequestResult) -> Refusal {
             | Outcome::Replaced { .. }
             | Outcome::Removed
             | Outcome::Told
+            | Outcome::Exported { .. }
             | Outcome::Probed
             | Outcome::WouldDo { .. }
             | Outcome::NotTargeted { .. } => panic!("{} did not refuse but {:?}", node.node, node.outcome),

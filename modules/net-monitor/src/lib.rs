@@ -4,7 +4,8 @@
 //! The counts are kept in kv state under keys such as `10.1.0.2 10.2.0.1 61`, so that they outlive an upgrade of the
 //! module, and are shown as counters of the same names as far as there are enough. Property `sample=100` looks at one
 //! packet in a hundred and counts it as a hundred; `netserv tell … --topic sample 100` changes that while it runs, and 0 switches
-//! it off until another number comes. Topic `where` has it say on which node it runs.
+//! it off until another number comes. Topic `where` has it say on which node it runs. Its counts and its number go along when it
+//! moves to another node.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -60,9 +61,7 @@ impl PacketModule for NetMonitor {
         let number = std::str::from_utf8(message.body).ok().and_then(|text| text.trim().parse().ok());
         let answer = match (message.topic, number) {
             ("sample", Some(sample)) => {
-                self.put_last_away();
-                self.sample = sample;
-                self.until_sample = if sample > 0 { sample } else { u64::MAX };
+                self.look_at_one_in(sample);
                 format!("sample is {sample}")
             }
             ("where", _) => {
@@ -76,6 +75,19 @@ impl PacketModule for NetMonitor {
         let _ = control::notify(message.topic, answer.as_bytes());
     }
 
+    /// The counts are in kv; how much is looked at is said by whoever told it.
+    fn export_state(&mut self) -> Result<Vec<u8>, StartError> {
+        self.flush();
+        Ok(self.sample.to_be_bytes().to_vec())
+    }
+
+    fn import_state(&mut self, state: &[u8]) -> Result<(), StartError> {
+        let sample = <[u8; 8]>::try_from(state).map_err(|_| "the state is no number of eight bytes")?;
+        self.look_at_one_in(u64::from_be_bytes(sample));
+        show_kept_counts();
+        Ok(())
+    }
+
     fn timer(&mut self, _: u32) {
         self.flush();
     }
@@ -85,9 +97,15 @@ impl PacketModule for NetMonitor {
     }
 }
 
-netserv_module!(NetMonitor, control);
+netserv_module!(NetMonitor, control, state);
 
 impl NetMonitor {
+    fn look_at_one_in(&mut self, sample: u64) {
+        self.put_last_away();
+        self.sample = sample;
+        self.until_sample = if sample > 0 { sample } else { u64::MAX };
+    }
+
     /// Packets come in runs, so the last key is at hand.
     fn count(&mut self, key: Key) {
         match &mut self.last {

@@ -73,6 +73,16 @@ pub(crate) fn message_receive(into: &mut [u8]) -> Result<usize, Error> {
     number(calls::message_receive(into))
 }
 
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn state_write(piece: &[u8]) -> Result<(), Error> {
+    done(calls::state_write(piece))
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn state_read(into: &mut [u8]) -> Result<usize, Error> {
+    number(calls::state_read(into))
+}
+
 pub(crate) fn control_receive(into: &mut [u8]) -> Result<usize, Error> {
     number(calls::control_receive(into))
 }

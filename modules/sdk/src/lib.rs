@@ -80,6 +80,25 @@ pub trait PacketModule: Sized {
     /// `netserv_module!(MyModule, control)`: first for the last one of each topic from before.
     fn control(&mut self, _message: &control::Message<'_>) {}
 
+    /// Returns what the module has to know on another node, beyond kv, which goes along by itself and is
+    /// read after this. A module that says so is asked: `netserv_module!(MyModule, state)`. Write numbers in one byte order: the
+    /// module there may be a bundle.
+    ///
+    /// # Errors
+    /// It cannot be said now; the reason is logged and told the user, and the module goes on.
+    fn export_state(&mut self) -> Result<Vec<u8>, StartError> {
+        Ok(Vec::new())
+    }
+
+    /// Takes what the module said on another node, after `start` and before the first packet.
+    /// Its kv entries are there already. It is not called if the module said nothing.
+    ///
+    /// # Errors
+    /// The module is not installed; the reason is logged and told the user.
+    fn import_state(&mut self, _state: &[u8]) -> Result<(), StartError> {
+        Err("the module takes no state".into())
+    }
+
     /// Is called before the module is unloaded, but not after it trapped.
     fn stop(&mut self) {}
 }
@@ -93,21 +112,28 @@ pub fn inject(packet: &[u8]) -> Result<(), Error> {
     host::inject(packet)
 }
 
-/// Makes a type that is a [`PacketModule`] the module of its crate; with `control` behind it, it takes [`control`] messages.
+/// Makes a type that is a [`PacketModule`] the module of its crate.
+/// With `control` behind it, it takes [`control`] messages; with `state`, its state moves with it to another node.
 #[macro_export]
 macro_rules! netserv_module {
-    ($module:ty, control) => {
-        $crate::netserv_module!(@exports $module, {
-            #[unsafe(no_mangle)]
-            extern "C" fn netserv_control() {
-                RUNTIME.control();
-            }
-        });
+    (@more $runtime:ident control) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn netserv_control() {
+            $runtime.control();
+        }
     };
-    ($module:ty) => {
-        $crate::netserv_module!(@exports $module, {});
+    (@more $runtime:ident state) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn netserv_export() -> i32 {
+            $runtime.export()
+        }
+
+        #[unsafe(no_mangle)]
+        extern "C" fn netserv_import(length: u32) -> i32 {
+            $runtime.import(length)
+        }
     };
-    (@exports $module:ty, { $($more:item)* }) => {
+    ($module:ty $(, $more:ident)*) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             use $crate::runtime::Runtime;
@@ -149,7 +175,7 @@ macro_rules! netserv_module {
                 RUNTIME.stop();
             }
 
-            $($more)*
+            $($crate::netserv_module!(@more RUNTIME $more);)*
         };
     };
 }

@@ -14,7 +14,7 @@ mod wasm {
     use crate::messages::{self, MESSAGE_BYTES_MAX};
     use crate::packet::{Packet, Verdict};
     use crate::sys::{OneThread, PAGE_BYTES, allocate_pages, area_bytes};
-    use crate::{PacketModule, log};
+    use crate::{PacketModule, StartError, host, log};
 
     const TABLE_BYTES: usize = 65_536;
     const DESCRIPTOR_BYTES: usize = 32;
@@ -93,12 +93,42 @@ mod wasm {
             }
         }
 
+        /// Has the module say its state.
+        pub fn export(&self) -> i32 {
+            let mut module = self.0.0.module.borrow_mut();
+            let Some(module) = module.as_mut() else { return 1 };
+            let state = module.export_state();
+            said(state.and_then(|state| Ok(host::state_write(&state)?)))
+        }
+
+        /// Has the module take a state of so many bytes.
+        pub fn import(&self, length: u32) -> i32 {
+            let mut module = self.0.0.module.borrow_mut();
+            let Some(module) = module.as_mut() else { return 1 };
+            let mut state = vec![0; length as usize];
+            let read = host::state_read(&mut state);
+            said(read.map_err(StartError::from).and_then(|read| {
+                state.truncate(read);
+                module.import_state(&state)
+            }))
+        }
+
         /// Stops the module.
         pub fn stop(&self) {
             if let Some(mut module) = self.0.0.module.borrow_mut().take() {
                 module.stop();
             }
         }
+    }
+
+    fn said(done: Result<(), StartError>) -> i32 {
+        done.map_or_else(
+            |error| {
+                log::error(&error.to_string());
+                1
+            },
+            |()| 0,
+        )
     }
 
     fn process_one<M: PacketModule>(module: &mut M, descriptor: &mut [u8]) {

@@ -69,6 +69,8 @@ mod wasm {
             ) -> i32;
             pub(super) fn message_send(message: *const u8, length: usize) -> i32;
             pub(super) fn message_receive(out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn state_write(piece: *const u8, length: usize) -> i32;
+            pub(super) fn state_read(out: *mut u8, out_length: usize) -> i32;
             pub(super) fn control_receive(out: *mut u8, out_length: usize) -> i32;
             pub(super) fn control_notify(topic: *const u8, topic_length: usize, body: *const u8, length: usize) -> i32;
             pub(super) fn channel_publish(
@@ -166,6 +168,16 @@ mod wasm {
     pub(crate) fn message_receive(into: &mut [u8]) -> i32 {
         // SAFETY: the node writes `into` and nothing else.
         unsafe { raw::message_receive(into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn state_write(piece: &[u8]) -> i32 {
+        // SAFETY: the node reads `piece` and nothing else.
+        unsafe { raw::state_write(piece.as_ptr(), piece.len()) }
+    }
+
+    pub(crate) fn state_read(into: &mut [u8]) -> i32 {
+        // SAFETY: the node writes `into` and nothing else.
+        unsafe { raw::state_read(into.as_mut_ptr(), into.len()) }
     }
 
     pub(crate) fn control_receive(into: &mut [u8]) -> i32 {

@@ -63,6 +63,18 @@ pub mod tcp {
     });
 }
 
+/// The export of a module that carries its state to other nodes.
+pub mod state {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-state;
+            world state { export netserv:state/carrier@1.0.0; }",
+        pub_export_macro: true,
+        export_macro_name: "export_state",
+        default_bindings_module: "netserv_server_sdk::bindings::state",
+    });
+}
+
 /// The import of a module that stands before another one of its service; what it exports is as in [`http`].
 pub mod middleware {
     wit_bindgen::generate!({

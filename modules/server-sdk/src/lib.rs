@@ -38,6 +38,7 @@ pub mod channel;
 pub mod http;
 pub mod mpegts;
 pub mod resident;
+pub mod state;
 pub mod tcp;
 pub mod udp;
 

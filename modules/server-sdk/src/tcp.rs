@@ -40,6 +40,24 @@ pub trait TcpModule: Default {
         false
     }
 
+    /// Returns what the module has to know on another node, beyond kv, which goes along by itself; an empty
+    /// list is nothing. Write numbers in one byte order. It is called between two events.
+    ///
+    /// # Errors
+    /// It cannot be said now: why, in a line for the user. The module goes on.
+    fn export_state(&mut self) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
+    }
+
+    /// Takes what the module said on another node, before the first connection.
+    /// Its kv entries are there already.
+    ///
+    /// # Errors
+    /// The module is not installed: why, in a line for the user.
+    fn import_state(&mut self, _state: &[u8]) -> Result<(), String> {
+        Err("the module takes no state".to_owned())
+    }
+
     /// A timer is due.
     fn timer(&mut self, _id: u32) {}
 
@@ -127,6 +145,17 @@ macro_rules! tcp_module {
                 }
             }
 
+            impl $crate::bindings::state::exports::netserv::state::carrier::Guest for Exported {
+                fn export_state() -> Result<Vec<u8>, String> {
+                    PLACE.with(|place| place.with(|module| module.export_state()))
+                }
+
+                fn import_state(state: Vec<u8>) -> Result<(), String> {
+                    PLACE.with(|place| place.with(|module| module.import_state(&state)))
+                }
+            }
+
+    $crate::bindings::state::export_state!(Exported with_types_in $crate::bindings::state);
     $crate::bindings::tcp::export_tcp!(Exported with_types_in $crate::bindings::tcp);
         };
     };

@@ -5,7 +5,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use netserv_server_sdk::connection;
+use netserv_server_sdk::state::StateModule;
+use netserv_server_sdk::{connection, state_module};
 use wasi::exports::http::incoming_handler::Guest;
 use wasi::http::outgoing_handler;
 use wasi::http::types::{
@@ -76,6 +77,21 @@ impl Guest for Tests {
             }
             _ => answer(out, 404, b"nothing here"),
         }
+    }
+}
+
+impl StateModule for Tests {
+    fn export_state() -> Result<Vec<u8>, String> {
+        match property("export-state").as_str() {
+            "trap" => std::process::abort(),
+            "refuse" => Err("not now".to_owned()),
+            text => Ok(text.into()),
+        }
+    }
+
+    fn import_state(state: &[u8]) -> Result<(), String> {
+        println!("imported {}", String::from_utf8_lossy(state));
+        if state == b"refused" { Err("never".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -256,3 +272,4 @@ fn fetch(out: ResponseOutparam, url: &str) {
 }
 
 wasi::http::proxy::export!(Tests);
+state_module!(Tests);

@@ -18,6 +18,8 @@ struct Tests {
     waiting: HashMap<u32, Connection>,
     /// What the version before told of a connection.
     told: String,
+    /// What the instance on another node told.
+    carried: Vec<u8>,
 }
 
 impl TcpModule for Tests {
@@ -74,6 +76,7 @@ impl TcpModule for Tests {
                 answer(id, b"blocked")
             }
             "watch" => self.wait(id, |token| watch(subscribe_duration(number(rest) * 1_000_000), token)),
+            "carried" => answer(id, &self.carried),
             "who" => answer(id, format!("{} {}", property("version"), self.told).as_bytes()),
             _ => answer(id, bytes),
         }
@@ -102,6 +105,28 @@ impl TcpModule for Tests {
         let client = flow.map_or_else(String::new, |flow| flow.client.ip.clone());
         self.told = format!("{} {client}", state.len());
         true
+    }
+
+    fn export_state(&mut self) -> Result<Vec<u8>, String> {
+        match property("export-state").as_str() {
+            "trap" => std::process::abort(),
+            "refuse" => Err("not\u{1b}[2J now".to_owned()),
+            "stall" => loop {
+                std::hint::black_box(());
+            },
+            text => Ok([text.as_bytes(), self.carried.as_slice()].concat()),
+        }
+    }
+
+    fn import_state(&mut self, state: &[u8]) -> Result<(), String> {
+        match property("import-state").as_str() {
+            "trap" => std::process::abort(),
+            "refuse" => Err("never".to_owned()),
+            _ => {
+                self.carried = state.to_vec();
+                Ok(())
+            }
+        }
     }
 
     fn end(&mut self, id: Connection, source: Side) {

@@ -14,12 +14,12 @@ const CLI_MD_HEAD: &str = "\
 This page is what `--help` says; a test keeps it so. The same text is in the manual pages, [man/](man/).
 
 - Every command takes `-j` and then writes JSON to standard output, in the shapes of [openapi.json](openapi.json):
-  `setup`, `remove`, `tell`, `probe` and `path` write a `RequestResult`, `node status` a `NodeInfo`, `node list` a `ModuleList`,
+  `setup`, `remove`, `tell`, `state export`, `probe` and `path` write a `RequestResult`, `node status` a `NodeInfo`, `node list` a `ModuleList`,
   `node logs` a `LogLine`, `watch` an `EventLine` and `trace` a `TraceLine` in each line. Other commands write an object of their own.
   `path` adds `beyond_us`: `whole` with `by`, what proves the end (`destination`, `unreachable`, `endpoint-found`), or `incomplete`
   with the `reason`; only with the first does it exit with 0.
 - A failure is one line of cause and one line of fix on standard error, with `-j` an `ApiError` in one line.
-- Commands that change something take `--dry-run`. A `setup`, `remove` or `tell` then asks the nodes what they would do.
+- Commands that change something take `--dry-run`. A `setup`, `remove`, `tell` or `state export` then asks the nodes what they would do.
 - Colours are for terminals only; `NO_COLOR` switches them off.
 
 ## A module's day
@@ -97,6 +97,7 @@ fn every_command_that_changes_something_has_a_dry_run() {
         "setup",
         "remove",
         "tell",
+        "state export",
         "module new",
         "module build",
         "module sign",

@@ -9,6 +9,7 @@ pub mod node;
 pub mod probe;
 pub mod remove;
 pub mod setup;
+pub mod state;
 pub mod tell;
 pub mod trace;
 pub mod watch;
@@ -27,6 +28,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
     match cli.command {
         Command::Setup(setup) => setup.run(&client, output).await,
         Command::Remove(remove) => remove.run(&client, output).await,
+        Command::State(state) => state.run(&client, output).await,
         Command::Tell(tell) => tell.run(&client, output).await,
         Command::Probe(probe) => probe.run(&client, output).await,
         Command::Path(path) => path.run(&client, output).await,

@@ -17,6 +17,9 @@ pub struct Remove {
     /// The module's name, without a version
     #[arg(value_name = "NAME")]
     module: ModuleName,
+    /// Only from nodes that have it in an earlier epoch, since another node has it from this one on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epoch: Option<u64>,
     #[command(flatten)]
     request: SignedRequest,
     /// End its intercepted connections, also if it lets them go on (`server.drain`) or is gone and they still do
@@ -32,6 +35,7 @@ impl Remove {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let builder = RequestBuilder::remove(&self.module);
         let builder = if self.force { builder.force() } else { builder };
+        let builder = self.epoch.into_iter().fold(builder, RequestBuilder::epoch);
         let result = self.request.send(client, output, builder, &format!("remove {}", self.module)).await?;
         report::write(&result, output)
     }

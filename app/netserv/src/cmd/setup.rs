@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use netserv_model::request::Dependency;
+use netserv_model::request::{Dependency, StateSource};
 use netserv_model::{Digest, Filter, ModuleRef, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
@@ -49,6 +49,17 @@ pub struct Setup {
     /// How long the lease lasts
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
     ttl: Duration,
+    /// Which of the module's owners in turn the nodes are, counted by you from 1 on: nodes refuse an
+    /// earlier epoch than one that they know
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epoch: Option<u64>,
+    /// Where nodes fetch the state that the module begins with, which `netserv state export` wrote; once in
+    /// each epoch
+    #[arg(long, value_name = "URL", requires_all = ["state_digest", "epoch"])]
+    state: Option<String>,
+    /// The state's digest
+    #[arg(long, value_name = "DIGEST", requires = "state")]
+    state_digest: Option<Digest>,
     #[command(flatten)]
     identity: Identity,
     /// Only ask what would happen
@@ -153,6 +164,12 @@ impl Setup {
         }
         for dependency in &target.dependencies {
             builder = builder.dependency(dependency);
+        }
+        if let Some(epoch) = self.epoch {
+            builder = builder.epoch(epoch);
+        }
+        if let (Some(url), Some(digest)) = (&self.state, self.state_digest) {
+            builder = builder.state(&StateSource { url: url.clone(), digest });
         }
         let builder = self.route.travel.shape(builder.target(&self.route.target()));
         if self.dry_run { builder.dry_run() } else { builder }

@@ -112,7 +112,7 @@ impl Watching {
             let (user, url, digest, keys) =
                 (self.operator.identity().user.clone(), url.clone(), *digest, vec![*signer]);
             // If the thread for packages has ended, so does the node.
-            let _ = packages.send(PackageRequest::Fetch { user, url, digest, keys, ticket });
+            let _ = packages.send(PackageRequest::Fetch { user, url, digest, keys, state: None, ticket });
         }
     }
 

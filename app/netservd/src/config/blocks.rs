@@ -15,7 +15,7 @@ use super::media::MediaBlock;
 const ALWAYS: [&str; 11] =
     ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
-const OPTIONAL: [&str; 17] = [
+const OPTIONAL: [&str; 18] = [
     "cache",
     "channel",
     "command",
@@ -31,6 +31,7 @@ const OPTIONAL: [&str; 17] = [
     "messages",
     "metrics",
     "sip",
+    "state",
     "tcp",
     "udp",
 ];

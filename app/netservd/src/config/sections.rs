@@ -289,6 +289,8 @@ pub struct Fetch {
     /// Whether hosts that `hosts` lists are also asked at addresses of this node, its containers and its link. For labs:
     /// users then reach what listens there, and learn from refusals whether something does.
     pub own_addresses: bool,
+    /// Hosts that states of modules may be written to, by PUT, as their users ask; none by default.
+    pub put_hosts: Vec<String>,
     /// Directories below which `file` URLs may lie.
     pub file_roots: Vec<PathBuf>,
     /// Bytes of one package at most.
@@ -308,6 +310,7 @@ impl Default for Fetch {
             schemes: vec!["https".into(), "http".into()],
             hosts: Vec::new(),
             own_addresses: false,
+            put_hosts: Vec::new(),
             file_roots: Vec::new(),
             bytes_max: limits::PACKAGE_BYTES_MAX,
             timeout_s: limits::FETCH_TIME_MAX.as_secs(),

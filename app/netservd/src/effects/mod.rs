@@ -12,8 +12,10 @@ pub mod store;
 pub mod ticket;
 pub mod workers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use netserv_model::effect::{Effect, EffectId, Job, ModuleLoad, PackageJob, StoreJob, WorkerJob};
@@ -32,7 +34,7 @@ use ticket::{Answer, Cargo, Ticket};
 use workers::{LoadFiles, Loading, WorkersJob};
 
 use crate::event::CodeParts;
-use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX};
+use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX, STATES_HELD_MAX};
 use crate::metrics::gauges::WorkerGauges;
 
 /// The ways to the owners.
@@ -66,6 +68,8 @@ pub struct Effects {
     code: BTreeMap<(Digest, Flavour), CodeParts>,
     /// Where the compositions of packages' components are.
     compositions: BTreeMap<Vec<Digest>, PathBuf>,
+    /// States that modules are to begin with which are about to be loaded, by their digests.
+    states: VecDeque<(Digest, Arc<File>)>,
     gauges: WorkerGauges,
 }
 
@@ -73,8 +77,8 @@ impl Effects {
     /// Returns what gives effects to these owners, and where they answer.
     pub fn new(owners: Owners) -> (Effects, tokio::sync::mpsc::UnboundedReceiver<Answer>) {
         let (answers, inbox) = unbounded_channel();
-        let (code, compositions) = (BTreeMap::new(), BTreeMap::new());
-        (Effects { owners, answers, code, compositions, gauges: WorkerGauges::default() }, inbox)
+        let (code, compositions, states) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        (Effects { owners, answers, code, compositions, states, gauges: WorkerGauges::default() }, inbox)
     }
 
     /// Begins an effect. It does not wait: the answer comes later.
@@ -120,12 +124,14 @@ impl Effects {
     /// Keeps what an answer brings along.
     pub fn keep(&mut self, cargo: Cargo) {
         match cargo {
-            Cargo::Code(digest, flavour, parts) => {
-                // Whoever needs what is forgotten fetches it again, from the store.
-                if self.code.len() >= CODE_PATHS_MAX {
-                    self.code.clear();
+            Cargo::Code(digest, flavour, parts) => self.keep_code(digest, flavour, parts),
+            Cargo::CodeAndState(digest, flavour, parts, state, file) => {
+                self.keep_code(digest, flavour, parts);
+                // Whoever is not loaded by then is refused.
+                if self.states.len() >= STATES_HELD_MAX {
+                    self.states.pop_front();
                 }
-                self.code.insert((digest, flavour), parts);
+                self.states.push_back((state, file));
             }
             Cargo::Composition(parts, code) => {
                 // What is loaded stays so; a service that is loaded again is composed anew.
@@ -140,6 +146,14 @@ impl Effects {
             }
             Cargo::Gauges(gauges) => self.gauges = gauges,
         }
+    }
+
+    fn keep_code(&mut self, digest: Digest, flavour: Flavour, parts: CodeParts) {
+        // Whoever needs what is forgotten fetches it again, from the store.
+        if self.code.len() >= CODE_PATHS_MAX {
+            self.code.clear();
+        }
+        self.code.insert((digest, flavour), parts);
     }
 
     /// Returns what workers last said of themselves.
@@ -191,7 +205,9 @@ impl Effects {
     fn package(&mut self, job: PackageJob, user: Option<UserId>, ticket: Ticket) {
         let (Some(modules), Some(user)) = (&self.owners.modules, user) else { return ticket.refuse(not_a_node()) };
         let request = match job {
-            PackageJob::Fetch { url, digest, keys } => PackageRequest::Fetch { user, url, digest, keys, ticket },
+            PackageJob::Fetch { url, digest, keys, state } => {
+                PackageRequest::Fetch { user, url, digest, keys, state, ticket }
+            }
             PackageJob::Compose { parts, .. } if self.compositions.contains_key(&parts) => return ticket.done(),
             PackageJob::Compose { parts, names } => {
                 let component = |digest: &Digest| self.code.get(&(*digest, Flavour::Wasm))?.component.clone();
@@ -222,6 +238,7 @@ impl Effects {
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
             WorkerJob::Drain { worker, slot } => WorkersJob::Drain(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
+            WorkerJob::Export(export) => WorkersJob::Export(export, ticket),
             WorkerJob::Tell { worker, slot, message } => WorkersJob::Tell(worker, slot, message, ticket),
         };
         let _ = workers.send(job);
@@ -252,7 +269,10 @@ impl Effects {
             return ticket.refuse(not_a_node());
         };
         let code = self.code.get(&(load.digest, load.worker.flavour)).cloned();
-        let files = LoadFiles { code, composition: self.compositions.get(&load.chain).cloned() };
+        let held =
+            |digest| self.states.iter().rev().find(|(held, _)| *held == digest).map(|(_, file)| Arc::clone(file));
+        let state = load.state.and_then(held);
+        let files = LoadFiles { code, composition: self.compositions.get(&load.chain).cloned(), state };
         if load.server.as_ref().is_none_or(|server| server.intercept.is_empty()) {
             let loading = Loading { load, files, listeners: Ok(Vec::new()) };
             return drop(workers.send(WorkersJob::Load(Box::new(loading), ticket)));

@@ -469,6 +469,7 @@ mod tests {
             lease_until: UnixTime::from_secs(1),
             order: 1,
             flavour: Some(Flavour::Osgi),
+            epoch: 0,
         }
     }
 }

@@ -48,6 +48,18 @@ fn compositions_are_bounded_and_older_ones_removed() {
 }
 
 #[test]
+fn states_that_wait_to_be_loaded_are_bounded() {
+    let mut rig = Rig::new();
+    for n in 0..=STATES_HELD_MAX {
+        let state = Digest([u8::try_from(n).unwrap(); 32]);
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        rig.effects.keep(Cargo::CodeAndState(Digest([7; 32]), Flavour::Wasm, CodeParts::default(), state, file));
+    }
+    let held: Vec<u8> = rig.effects.states.iter().map(|(digest, _)| digest.0[0]).collect();
+    assert_eq!(held, (1..=u8::try_from(STATES_HELD_MAX).unwrap()).collect::<Vec<u8>>());
+}
+
+#[test]
 fn the_paths_of_code_are_bounded() {
     let mut rig = Rig::new();
     for n in 0..=CODE_PATHS_MAX {

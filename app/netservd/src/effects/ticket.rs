@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How an effect is answered: once, by whoever holds its ticket, without waiting.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use netserv_model::effect::{EffectId, EffectOutcome};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
@@ -26,6 +28,8 @@ pub struct Answer {
 pub enum Cargo {
     /// Where the code of a package is.
     Code(Digest, Flavour, CodeParts),
+    /// The same, with a state that a module of the package is to begin with.
+    CodeAndState(Digest, Flavour, CodeParts, Digest, Arc<File>),
     /// Where the composition of packages' components is.
     Composition(Vec<Digest>, PathBuf),
     /// What workers say of themselves.

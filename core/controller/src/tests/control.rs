@@ -84,7 +84,7 @@ fn a_message_from_before_a_remove_is_refused_after_it() {
     let mut node = installed();
     let held_back = node.request("jane", tell("m", "limit", 5));
     node.sleep_ms(1000);
-    let remove = node.request("jane", Body::Remove(Remove { module: name("m"), force: false }));
+    let remove = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
     node.send(remove);
     node.install(setup("m@1.0.0"));
     assert_refused(&node.ask(held_back), RefusalKind::Replayed, "made at");

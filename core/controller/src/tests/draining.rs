@@ -129,7 +129,7 @@ fn what_is_revoked_or_replaced_does_not_drain() {
 }
 
 fn force(node: &mut Node) -> u64 {
-    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: true }));
+    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: true, epoch: None }));
     node.send(request)
 }
 

@@ -269,7 +269,7 @@ fn modules_are_listed_in_install_order() {
 fn remove_does_not_name_a_version() {
     let mut node = Node::new();
     node.install(setup("m@2.0.0"));
-    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: false }));
+    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
     assert!(node.ask(request).outcome.is_ok());
     node.assert_empty();
 }

@@ -307,6 +307,7 @@ fn record(module: &str, left_s: u64, order: u64) -> InstalledRecord {
         lease_until: super::script::START.wall + Duration::from_secs(left_s),
         order,
         flavour: Some(Flavour::Wasm),
+        epoch: 0,
         ..super::script::record(setup(module))
     }
 }

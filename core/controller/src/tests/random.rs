@@ -162,7 +162,7 @@ impl World {
             }
             Step::Remove { user, module } => {
                 let module = name(&format!("m{module}"));
-                self.send(USERS[*user], module.clone(), Body::Remove(Remove { module, force: false }));
+                self.send(USERS[*user], module.clone(), Body::Remove(Remove { module, force: false, epoch: None }));
             }
             Step::Again { which } | Step::Withdraw { which } => {
                 let Some(request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
@@ -356,6 +356,7 @@ impl World {
             WorkerJob::Drain { .. } => unreachable!("no module here intercepts"),
             WorkerJob::Order { .. } => unreachable!("there is no service here"),
             WorkerJob::Tell { .. } => unreachable!("nobody tells modules anything"),
+            WorkerJob::Export(_) => unreachable!("nobody moves state"),
         }
     }
 
@@ -512,9 +513,11 @@ impl World {
             Outcome::Refreshed { .. } => assert!(stored),
             Outcome::Removed => assert!(!ruled && !stored, "something of it is left"),
             Outcome::Refused(_) => {}
-            Outcome::Told | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => {
-                unreachable!("nobody asks for that")
-            }
+            Outcome::Told
+            | Outcome::Exported { .. }
+            | Outcome::Probed
+            | Outcome::WouldDo { .. }
+            | Outcome::NotTargeted { .. } => unreachable!("nobody asks for that"),
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ed25519_dalek::{Signer as _, SigningKey};
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleNews, ModuleSlot, News,
-    Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
+    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleExport, ModuleNews,
+    ModuleSlot, News, Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Amounts, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
@@ -122,7 +122,7 @@ impl Node {
     }
 
     pub(crate) fn remove(&mut self, module: &str) -> u64 {
-        let request = self.request("jane", Body::Remove(Remove { module: name(module), force: false }));
+        let request = self.request("jane", Body::Remove(Remove { module: name(module), force: false, epoch: None }));
         self.send(request)
     }
 
@@ -410,7 +410,10 @@ pub(crate) fn assert_refused(report: &NodeReport, kind: RefusalKind, detail: &st
 /// Returns a job as text; `#` stands for the number of one about packages.
 fn lines(job: &Job) -> Vec<String> {
     let line = match job {
-        Job::Packages(PackageJob::Fetch { digest, .. }) => format!("fetch # {}", digest.0[0]),
+        Job::Packages(PackageJob::Fetch { digest, state, .. }) => {
+            let with = state.as_ref().map(|state| format!(" with {}", state.digest.0[0])).unwrap_or_default();
+            format!("fetch # {}{with}", digest.0[0])
+        }
         Job::Packages(PackageJob::Compose { parts, names }) => {
             assert!(!names.is_empty() && names.len() <= parts.len());
             let parts: Vec<String> = parts.iter().map(|digest| digest.0[0].to_string()).collect();
@@ -424,7 +427,8 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Workers(WorkerJob::Stop { worker }) => format!("stop {}", place(worker)),
         Job::Workers(WorkerJob::Load(load)) => {
             let given = load.messages.iter().map(|message| format!(" {}", message.seq)).collect::<String>();
-            format!("load {} {} {}{given}", place(&load.worker), load.slot.0, short(&load.module))
+            let with = load.state.map(|digest| format!(" with {}", digest.0[0])).unwrap_or_default();
+            format!("load {} {} {}{given}{with}", place(&load.worker), load.slot.0, short(&load.module))
         }
         Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
         Job::Workers(WorkerJob::Drain { worker, slot }) => format!("drain {} {}", place(worker), slot.0),
@@ -453,6 +457,10 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
         Job::Workers(WorkerJob::Tell { worker, slot, message }) => {
             format!("tell # {} {} {} {}", place(worker), slot.0, message.topic, message.seq)
+        }
+        Job::Workers(WorkerJob::Export(export)) => {
+            let ModuleExport { worker, slot, module, url, .. } = &**export;
+            format!("export # {} {} {} {url}", place(worker), slot.0, short(module))
         }
         Job::Store(StoreJob::PutMessage { user, module, message }) => {
             format!("keep {user} {} {} {}", short(module), message.topic, message.seq)
@@ -514,6 +522,8 @@ pub(crate) fn setup(module: &str) -> Setup {
         properties: BTreeMap::new(),
         dependencies: Vec::new(),
         ttl: Duration::from_secs(60),
+        epoch: 0,
+        state: None,
     }
 }
 
@@ -532,6 +542,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         lease_until: START.wall + Duration::from_secs(3600),
         order: 0,
         flavour: None,
+        epoch: 0,
     }
 }
 
@@ -613,6 +624,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Replaced { lease_s } => format!("replaced {lease_s}"),
         Outcome::Removed => "removed".to_owned(),
         Outcome::Told => "told".to_owned(),
+        Outcome::Exported { .. } => "exported".to_owned(),
         Outcome::Probed => "probed".to_owned(),
         Outcome::NotTargeted { .. } => "not-targeted".to_owned(),
         Outcome::WouldDo { action } => format!("would {action}"),

@@ -371,6 +371,7 @@ fn record(node: &Node, module: &str, order: usize) -> InstalledRecord {
         lease_until: node.now.wall + Duration::from_secs(3600),
         order: u64::try_from(order).unwrap(),
         flavour: Some(Flavour::Wasm),
+        epoch: 0,
         ..super::script::record(asked(module))
     }
 }

@@ -87,5 +87,6 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         lease_until: START.wall + Duration::from_secs(3600),
         order: u64::try_from(n).unwrap(),
         flavour: None,
+        epoch: 0,
     }
 }

@@ -302,6 +302,7 @@ fn outcomes() -> Vec<EffectOutcome> {
         EffectOutcome::Measured(Box::new(measured)),
         EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         EffectOutcome::Routed(None),
+        EffectOutcome::Exported { digest: Digest([7; 32]), bytes: u64::MAX },
         EffectOutcome::Metered(Box::new(meters())),
         EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),
     ]
@@ -363,5 +364,6 @@ fn record() -> InstalledRecord {
         lease_until: START.wall,
         order: u64::MAX,
         flavour: Some(Flavour::Osgi),
+        epoch: u64::MAX,
     }
 }

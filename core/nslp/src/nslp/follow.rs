@@ -51,7 +51,7 @@ impl Nslp {
                     self.remove_leases(now, &user, &module, mri.as_ref(), here);
                 }
             }
-            (Body::Setup(_), None) | (Body::Tell(_) | Body::Probe(_), _) => {}
+            (Body::Setup(_), None) | (Body::Tell(_) | Body::Export(_) | Body::Probe(_), _) => {}
         }
     }
 
@@ -497,7 +497,7 @@ fn module_of(body: &Body) -> Option<&ModuleName> {
     match body {
         Body::Setup(setup) => Some(&setup.module.name),
         Body::Remove(remove) => Some(&remove.module),
-        Body::Tell(_) | Body::Probe(_) => None,
+        Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
     }
 }
 

@@ -117,6 +117,12 @@ pub enum ToWorker {
         /// The message.
         message: ControlMessage,
     },
+    /// Write a module's state into the datagram's descriptor, a pipe, as [`ModuleState`](crate::state::ModuleState)
+    /// says; answered by one [`FromWorker::Exported`]. Of each module, one such frame is unanswered at a time.
+    Export {
+        /// The module's place.
+        slot: ModuleSlot,
+    },
     /// What the modules are told of their node that are loaded from here on.
     Node {
         /// What.
@@ -149,6 +155,8 @@ pub enum PartKind {
     ListenerV4,
     /// The listening socket that intercepted IPv6 connections arrive at.
     ListenerV6,
+    /// The state that the module begins with, as [`ModuleState`](crate::state::ModuleState) says.
+    State,
 }
 
 /// What the part of a module that takes connections has to know.
@@ -251,6 +259,14 @@ pub enum FromWorker {
         /// Whether it is in the inbox.
         verdict: TellVerdict,
     },
+    /// A module's state is written to the pipe that [`ToWorker::Export`] came with, or why it is not.
+    Exported {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Why there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<Refusal>,
+    },
     /// A module tells the requester of its SETUP something.
     Notify {
         /// The module's place.
@@ -346,9 +362,10 @@ impl ToWorker {
                 check_slot(*slot)?;
                 check_parts(parts)?;
             }
-            ToWorker::Unload { slot } | ToWorker::Drain { slot } | ToWorker::Tell { slot, .. } => {
-                check_slot(*slot)?;
-            }
+            ToWorker::Unload { slot }
+            | ToWorker::Drain { slot }
+            | ToWorker::Tell { slot, .. }
+            | ToWorker::Export { slot } => check_slot(*slot)?,
             ToWorker::Order { slots } => check_order(slots)?,
             ToWorker::Node { info } => info.check().map_err(FrameError::Malformed)?,
             ToWorker::Kept { slot, messages, .. } => {
@@ -384,11 +401,12 @@ impl FromWorker {
         let frame: FromWorker = decode(bytes)?;
         match &frame {
             FromWorker::Loaded { slot } | FromWorker::Drained { slot } => check_slot(*slot)?,
-            FromWorker::Failed { slot, refusal } => {
+            FromWorker::Failed { slot, refusal } | FromWorker::Exported { slot, refusal: Some(refusal) } => {
                 check_slot(*slot)?;
                 check_text("a refusal's detail", &refusal.detail, LOG_TEXT_BYTES_MAX)?;
                 check_context(&refusal.context)?;
             }
+            FromWorker::Exported { slot, refusal: None } => check_slot(*slot)?,
             FromWorker::Log { slot, text, .. } => {
                 slot.map_or(Ok(()), check_slot)?;
                 check_text("a log line", text, LOG_TEXT_BYTES_MAX)?;
@@ -613,7 +631,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_frames_never_panic(which in 0_usize..12, at in 0_usize..200, byte in any::<u8>()) {
+        fn damaged_frames_never_panic(which in 0_usize..14, at in 0_usize..200, byte in any::<u8>()) {
             let mut bytes = from_worker_examples()[which].encode().unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
@@ -641,7 +659,14 @@ mod tests {
             properties: BTreeMap::from([("sample".to_owned(), "100".to_owned())]),
             limits: ModuleLimits::default(),
             state_schema: 1,
-            parts: vec![PartKind::Packet, PartKind::Server, PartKind::Tls, PartKind::ListenerV4, PartKind::ListenerV6],
+            parts: vec![
+                PartKind::Packet,
+                PartKind::Server,
+                PartKind::Tls,
+                PartKind::ListenerV4,
+                PartKind::ListenerV6,
+                PartKind::State,
+            ],
             server: Some(ServerLoad {
                 listen: filter("tcp port 443"),
                 intercept: filter("tcp dst 10.1.0.0/16 port 80"),
@@ -664,6 +689,7 @@ mod tests {
             unload,
             ToWorker::Drain { slot: ModuleSlot(63) },
             ToWorker::Stats,
+            ToWorker::Export { slot: ModuleSlot(63) },
             ToWorker::Sockets { v6: true },
             permit,
             order,
@@ -703,6 +729,8 @@ mod tests {
             FromWorker::Ready { abi: 1, engine: "wasmtime 48".to_owned() },
             FromWorker::Loaded { slot: ModuleSlot(0) },
             FromWorker::Drained { slot: ModuleSlot(63) },
+            FromWorker::Exported { slot: ModuleSlot(63), refusal: None },
+            FromWorker::Exported { slot: ModuleSlot(2), refusal: Some(trapped.clone()) },
             FromWorker::Failed { slot: ModuleSlot(2), refusal: trapped },
             FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
             stats("packets"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::control::{ControlMessage, encode_body};
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
-use netserv_model::request::{Ask, Dependency};
+use netserv_model::request::{Ask, Dependency, StateSource};
 use netserv_model::target::{Scope, Target};
 use netserv_model::{
     Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId, WantedFilter,
@@ -52,6 +52,11 @@ impl RequestBuilder {
         builder.header("body", &encode_body(body))
     }
 
+    /// Starts an EXPORT: put the state of a running module somewhere.
+    pub fn export(module: &ModuleName, url: &str) -> RequestBuilder {
+        RequestBuilder::new(format!("EXPORT {module} NETSERV/1")).header("url", url)
+    }
+
     /// Starts a PROBE; asking for nothing means `nodes`.
     pub fn probe(ask: &[Ask]) -> RequestBuilder {
         let builder = RequestBuilder::new("PROBE * NETSERV/1".to_owned());
@@ -89,6 +94,18 @@ impl RequestBuilder {
     #[must_use]
     pub fn dependency(self, dependency: &Dependency) -> RequestBuilder {
         self.header("dependencies", &dependency.to_string())
+    }
+
+    /// Says which of its owners in turn the node is to be, or, in a REMOVE, that another one is.
+    #[must_use]
+    pub fn epoch(self, epoch: u64) -> RequestBuilder {
+        self.header("epoch", &epoch.to_string())
+    }
+
+    /// Adds the state that the module begins with; it takes an epoch, too.
+    #[must_use]
+    pub fn state(self, state: &StateSource) -> RequestBuilder {
+        self.header("state", &state.url).header("state-digest", &state.digest.to_string())
     }
 
     /// Asks only what would happen.

@@ -10,7 +10,7 @@ use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
 use netserv_model::off_path::OffPath;
-use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup, Tell};
+use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId, WantedFilter};
 
@@ -157,6 +157,7 @@ enum Method {
     Setup,
     Remove,
     Tell,
+    Export,
     Probe,
 }
 
@@ -166,6 +167,7 @@ impl Method {
             Method::Setup => "SETUP",
             Method::Remove => "REMOVE",
             Method::Tell => "TELL",
+            Method::Export => "EXPORT",
             Method::Probe => "PROBE",
         }
     }
@@ -183,9 +185,13 @@ impl Method {
                 "properties",
                 "dependencies",
                 "ttl",
+                "epoch",
+                "state",
+                "state-digest",
             ],
-            Method::Remove => &["force"],
+            Method::Remove => &["force", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
+            Method::Export => &["url"],
             Method::Probe => &["ask"],
         }
     }
@@ -193,7 +199,7 @@ impl Method {
 
 const COMMON_HEADERS: [&str; 10] =
     ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
-const METHODS: [Method; 4] = [Method::Setup, Method::Remove, Method::Tell, Method::Probe];
+const METHODS: [Method; 5] = [Method::Setup, Method::Remove, Method::Tell, Method::Export, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 7] = ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require"];
 
@@ -278,17 +284,24 @@ impl Fields {
         match self.method {
             Method::Setup => Ok(Body::from(Setup {
                 module: subject.parse().map_err(subject_error)?,
-                url: self.url()?,
+                url: self.url("url")?.ok_or_else(|| missing(self.method, "url"))?,
                 digest: self.required("digest")?,
                 filters: self.filters()?,
                 intercept: self.intercept()?,
                 properties: self.properties()?,
                 dependencies: self.list("dependencies", parse_dependency)?,
                 ttl: self.ttl()?,
+                state: self.state()?,
+                epoch: self.epoch()?.unwrap_or(0),
             })),
             Method::Remove => {
                 let module = subject.parse().map_err(subject_error)?;
-                Ok(Body::Remove(Remove { module, force: self.flag("force")? }))
+                Ok(Body::Remove(Remove { module, force: self.flag("force")?, epoch: self.epoch()? }))
+            }
+            Method::Export => {
+                let module = subject.parse().map_err(subject_error)?;
+                let url = self.url("url")?.ok_or_else(|| missing(self.method, "url"))?;
+                Ok(Body::Export(Export { module, url }))
             }
             Method::Tell => {
                 let module = subject.parse().map_err(subject_error)?;
@@ -316,13 +329,32 @@ impl Fields {
         decode_body(&value, CONTROL_BYTES_MAX).map_err(|error| bad(line, format!("`body`: {error}")))
     }
 
-    fn url(&mut self) -> Result<String, Refusal> {
-        match self.take("url").pop() {
-            None => Err(missing(self.method, "url")),
+    fn url(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+        match self.take(name).pop() {
             Some((line, url)) if url.is_empty() || url.contains(char::is_whitespace) => {
-                Err(bad(line, "`url` is empty or has a space in it"))
+                Err(bad(line, format!("`{name}` is empty or has a space in it")))
             }
-            Some((_, url)) => Ok(url),
+            url => Ok(url.map(|(_, url)| url)),
+        }
+    }
+
+    /// Which owner in turn the node is to be; counted from 1.
+    fn epoch(&mut self) -> Result<Option<u64>, Refusal> {
+        if !self.known.contains_key("epoch") {
+            return Ok(None);
+        }
+        match self.number("epoch", "a whole number from 1 on, below 2^64")? {
+            0 => Err(bad(0, "`epoch` is a whole number from 1 on, below 2^64")),
+            epoch => Ok(Some(epoch)),
+        }
+    }
+
+    fn state(&mut self) -> Result<Option<StateSource>, Refusal> {
+        match (self.url("state")?, self.single("state-digest")?) {
+            (None, None) => Ok(None),
+            (Some(url), Some(digest)) if self.known.contains_key("epoch") => Ok(Some(StateSource { url, digest })),
+            (Some(_), Some(_)) => Err(bad(0, "`state` needs `epoch`, so that it is taken once")),
+            (Some(_), None) | (None, Some(_)) => Err(bad(0, "`state` and `state-digest` need each other")),
         }
     }
 

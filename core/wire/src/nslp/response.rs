@@ -306,6 +306,7 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
         | Outcome::Replaced { .. }
         | Outcome::Removed
         | Outcome::Told
+        | Outcome::Exported { .. }
         | Outcome::Probed) => plain,
     };
     for module in &mut report.modules {

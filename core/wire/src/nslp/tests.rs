@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::notify::{Notify, NotifyEvent};
-use netserv_model::request::{Ask, Body, Hop, HopProof, Outcome, PathEnd, Remove, Request, Setup};
+use netserv_model::request::{Ask, Body, Hop, HopProof, Outcome, PathEnd, Remove, Request, Setup, StateSource};
 use netserv_model::target::{Scope, Target};
-use netserv_model::{NodeId, Refusal, RefusalKind, SessionId};
+use netserv_model::{Digest, NodeId, Refusal, RefusalKind, SessionId};
 
 use super::*;
 
@@ -20,6 +20,7 @@ const SETUP_CANONICAL: &str = include_str!("../../../../vectors/nslp/setup.canon
 const SETUP_PAPER: &str = include_str!("../../../../vectors/nslp/setup-paper.txt");
 const REMOVE: &str = include_str!("../../../../vectors/nslp/remove.txt");
 const TELL: &str = include_str!("../../../../vectors/nslp/tell.txt");
+const EXPORT: &str = include_str!("../../../../vectors/nslp/export.txt");
 const NOTIFY_MESSAGE: &str = include_str!("../../../../vectors/nslp/notify-message.txt");
 const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
 const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
@@ -28,8 +29,8 @@ const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
 const HOP: &str = include_str!("../../../../vectors/nslp/hop.txt");
 const PROBE_EDGE: &str = include_str!("../../../../vectors/nslp/probe-edge.txt");
 /// One of each kind of text.
-const TEXTS: [&str; 11] =
-    [SETUP, SETUP_PAPER, REMOVE, TELL, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, NOTIFY_MESSAGE, TEAR, HOP];
+const TEXTS: [&str; 12] =
+    [SETUP, SETUP_PAPER, REMOVE, TELL, EXPORT, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, NOTIFY_MESSAGE, TEAR, HOP];
 
 #[test]
 fn a_setup_says_all_that_a_module_needs() {
@@ -91,6 +92,47 @@ fn a_tell_is_read_and_written() {
     let written = builder.build(message.created(), message.nonce()).unwrap().into_message();
     let Body::Tell(again) = written.body() else { panic!() };
     assert_eq!((again, written.target()), (tell, message.target()));
+}
+
+#[test]
+fn an_export_is_read_and_written() {
+    let message = Message::parse(EXPORT.as_bytes()).unwrap();
+    let Body::Export(export) = message.body() else { panic!() };
+    assert_eq!(export.module.as_str(), "example.org/net-monitor");
+    assert_eq!(export.url, "https://repository.example/states/net-monitor");
+    let builder = RequestBuilder::export(&export.module, &export.url).user(message.user().unwrap());
+    let written = builder.target(message.target()).build(message.created(), message.nonce()).unwrap().into_message();
+    assert_eq!(written.body(), message.body());
+}
+
+#[test]
+fn a_setup_says_which_owner_the_node_is_and_with_which_state() {
+    let with = |headers: &str| Message::parse(SETUP.replace("ttl:", &format!("{headers}ttl:")).as_bytes());
+    let digest = "0a".repeat(32);
+    let message = with(&format!("epoch: 7\nstate: https://r.example/s\nstate-digest: sha256:{digest}\n")).unwrap();
+    let asked = setup(message.request(SessionId([0; 16])));
+    let state = StateSource { url: "https://r.example/s".to_owned(), digest: Digest([10; 32]) };
+    assert_eq!((asked.epoch, asked.state), (7, Some(state)));
+    assert_eq!(setup(with("").unwrap().request(SessionId([0; 16]))).epoch, 0);
+    let remove = REMOVE.replace("user:", "epoch: 18446744073709551615\nuser:");
+    let message = Message::parse(remove.as_bytes()).unwrap();
+    assert!(matches!(message.body(), Body::Remove(remove) if remove.epoch == Some(u64::MAX)));
+    for (headers, why) in [
+        ("epoch: 0\n".to_owned(), "`epoch` is a whole number from 1 on"),
+        ("epoch: -1\n".to_owned(), "`epoch` is not a whole number from 1 on"),
+        ("epoch: 18446744073709551616\n".to_owned(), "`epoch` is not"),
+        ("epoch: 1\nepoch: 1\n".to_owned(), "`epoch` is there twice"),
+        ("epoch: 1\nstate: https://r/s\n".to_owned(), "`state` and `state-digest` need each other"),
+        (format!("epoch: 1\nstate-digest: sha256:{digest}\n"), "`state` and `state-digest` need each other"),
+        (format!("state: https://r/s\nstate-digest: sha256:{digest}\n"), "`state` needs `epoch`"),
+        (format!("epoch: 1\nstate: a b\nstate-digest: sha256:{digest}\n"), "`state` is empty or has a space"),
+        ("epoch: 1\nstate: x\nstate-digest: sha256:0\n".to_owned(), "`state-digest`"),
+    ] {
+        let refusal = with(&headers).unwrap_err();
+        assert!(refusal.detail.contains(why), "{refusal}");
+    }
+    let refusal = Message::parse(TELL.replace("topic:", "epoch: 1\ntopic:").as_bytes()).unwrap_err();
+    assert!(refusal.detail.contains("`epoch` means nothing in a TELL"), "{refusal}");
 }
 
 #[test]

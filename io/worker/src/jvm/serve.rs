@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use netserv_model::control::ControlMessage;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, ModuleName, Refusal, RefusalKind};
-use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, TellVerdict, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, TellVerdict, ToWorker};
 use netserv_wire::container::ring::{Answer, Arrival};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -31,7 +32,9 @@ use crate::link::control::{Control, Next, Received};
 use crate::link::lanes::Lanes;
 use crate::link::ring_memory::RingMemory;
 use crate::shared::log::Line;
-use crate::{limits, media, sys};
+use crate::shared::moves::{Moves, Owner};
+use crate::shared::state::{self, Said};
+use crate::{failure, limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -92,6 +95,7 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         settled: None,
         ports: BTreeMap::new(),
         kept: BTreeMap::new(),
+        moves: Moves::default(),
     };
     worker.run()
 }
@@ -117,6 +121,7 @@ struct Worker {
     ports: BTreeMap<ModuleSlot, i64>,
     /// What the modules begin with that are loaded next.
     kept: BTreeMap<ModuleSlot, (ModuleName, Vec<ControlMessage>)>,
+    moves: Moves,
 }
 
 impl Worker {
@@ -246,11 +251,13 @@ impl Worker {
                 }
                 FromJava::Loaded(slot) => {
                     self.settle_later();
+                    self.moves.loaded(slot);
                     self.control.send(&FromWorker::Loaded { slot });
                 }
                 FromJava::Failed(slot, refusal) => {
                     let last = self.outbox.renew_log(slot);
                     self.control.send_log(Some(slot), last);
+                    self.end_moves(slot);
                     self.control.send(&FromWorker::Failed { slot, refusal });
                 }
                 FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters, None),
@@ -341,13 +348,14 @@ impl Worker {
                 }
             };
             match frame {
-                load @ ToWorker::Load { .. } => self.load(&load, descriptors.into_iter().next().map(File::from))?,
+                load @ ToWorker::Load { .. } => self.load(&load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Drain { slot } => {
                     // It takes over no connections.
                     self.unload(slot)?;
                     self.control.send(&FromWorker::Drained { slot });
                 }
+                ToWorker::Export { slot } => self.export(slot, descriptors),
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
@@ -376,15 +384,54 @@ impl Worker {
         self.is_stale = true;
     }
 
-    fn load(&mut self, frame: &ToWorker, file: Option<File>) -> Result<(), ServeError> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema, blocks, .. } = frame else {
+    /// Writes what kv has of a module.
+    fn export(&mut self, slot: ModuleSlot, descriptors: Vec<OwnedFd>) {
+        let file = descriptors.into_iter().next().map(File::from);
+        let is_asked = file.is_some_and(|file| self.moves.ask(slot, file));
+        let refusal = match self.moves.answer(slot).filter(|_| is_asked) {
+            Some((file, owner)) => state::write(file, &owner.name, owner.schema, &owner.kv, &Said::default()).err(),
+            None => Some(Refusal::new(RefusalKind::NotRunning, "the module does not run at the moment")),
+        };
+        self.control.send(&FromWorker::Exported { slot, refusal });
+    }
+
+    fn end_moves(&mut self, slot: ModuleSlot) {
+        if let Some(text) = self.moves.end(slot) {
+            self.control.send_log(Some(slot), vec![Line { level: LogLevel::Warn, text }]);
+        }
+    }
+
+    /// Gives a module the state that it is to begin with, if there is one.
+    fn give_state(&mut self, frame: &ToWorker, state: Option<File>) -> Result<(), Refusal> {
+        let ToWorker::Load { slot, module, limits, state_schema, .. } = frame else { return Ok(()) };
+        self.end_moves(*slot);
+        let (name, schema) = (module.name.clone(), *state_schema);
+        let Some(kv) = kv::store_of(&name, schema) else {
+            let detail = "the node has no kv state for bundles";
+            return state.map_or(Ok(()), |_| Err(Refusal::new(RefusalKind::NodeFailed, detail)));
+        };
+        let said = self.moves.begin(*slot, Owner { name, schema, kv }, state, limits, (true, false))?;
+        said.packet.map_or(Ok(()), |_| Err(failure::no_carrier("packet")))
+    }
+
+    fn load(&mut self, frame: &ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
+        let ToWorker::Load { slot, module, properties, limits, state_schema, blocks, parts, .. } = frame else {
             return Ok(());
         };
+        let (mut file, mut state) = (None, None);
+        for (kind, descriptor) in parts.iter().zip(descriptors) {
+            match kind {
+                PartKind::Packet => file = Some(File::from(descriptor)),
+                PartKind::State => state = Some(File::from(descriptor)),
+                PartKind::Server | PartKind::Tls | PartKind::ListenerV4 | PartKind::ListenerV6 => {}
+            }
+        }
         let last = self.outbox.renew_log(*slot);
         self.control.send_log(Some(*slot), last);
         let kept = self.kept.remove(slot).filter(|(name, _)| *name == module.name);
         let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
-        match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
+        let given = self.give_state(frame, state);
+        match given.and_then(|()| file.ok_or_else(missing)).and_then(|file| self.bundles.add(file)) {
             Ok(jar) => {
                 let control = control::open(kept.map(|(_, messages)| messages).unwrap_or_default());
                 self.ports.insert(*slot, control);
@@ -404,6 +451,7 @@ impl Worker {
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         self.ports.remove(&slot);
+        self.end_moves(slot);
         self.drain()?;
         self.bridge.unload(slot).map_err(broken)
     }

@@ -156,6 +156,8 @@ const EXPORTS: &[(&str, usize, usize, bool)] = &[
     ("netserv_timer", 1, 0, false),
     ("netserv_message", 0, 0, false),
     ("netserv_control", 0, 0, false),
+    ("netserv_export", 0, 1, false),
+    ("netserv_import", 1, 1, false),
     ("netserv_stop", 0, 0, false),
 ];
 

@@ -9,6 +9,7 @@ use netserv_model::node_info::NodeInfo;
 use netserv_model::{Instant, Now};
 use wasmtime::{Memory, ResourceLimiter};
 
+use super::carried::Carried;
 use super::guest::MappedSlots;
 use super::timers::Timers;
 use crate::clock;
@@ -168,6 +169,8 @@ pub struct Host {
     pub log: LogBuffer,
     /// The packets it made.
     pub injected: Injected,
+    /// The state that goes through it, while it is asked for it or told.
+    pub carried: Carried,
     /// Whether it can be called for a timer.
     pub has_timer: bool,
     /// Its memory; nothing until it is instantiated.
@@ -215,6 +218,7 @@ impl Host {
             work: Workplace::default(),
             log,
             injected: Injected::default(),
+            carried: Carried::default(),
             has_timer: false,
             memory: None,
             lanes: 1,

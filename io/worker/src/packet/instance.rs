@@ -13,6 +13,7 @@ use netserv_model::{Refusal, RefusalKind, Verdict};
 use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS, SLOTS_BYTES};
 use wasmtime::{Memory, Store, Trap, TypedFunc};
 
+use super::carried::Carried;
 use super::engine::{Checked, Interruption, abi_mismatch, memory_limit};
 use super::guest::MappedSlots;
 use super::host::Host;
@@ -28,7 +29,8 @@ const AREA_ALIGNMENT: usize = 65_536;
 const TABLE_BYTES: usize = BATCH_PACKETS_MAX * DESCRIPTOR_BYTES;
 const DESCRIPTOR_BYTES: usize = 32;
 
-/// One instance of a module. After any call that fails, the instance is used up: drop it.
+/// One instance of a module.
+/// After any call that fails but [`Instance::export_state`], the instance is used up: drop it.
 pub struct Instance {
     store: Store<Host>,
     memory: Memory,
@@ -40,6 +42,10 @@ pub struct Instance {
     message: Option<TypedFunc<(), ()>>,
     control: Option<TypedFunc<(), ()>>,
     stop: Option<TypedFunc<(), ()>>,
+    export: Option<TypedFunc<(), i32>>,
+    import: Option<TypedFunc<i32, i32>>,
+    /// Whether it trapped when it was asked for its state, so that nobody asks again.
+    is_mute: bool,
     /// Epoch steps that one call may take.
     epochs: Option<u64>,
     /// What became of the packets that it saw.
@@ -89,6 +95,9 @@ impl Instance {
             message: instance.get_typed_func(&mut store, "netserv_message").ok(),
             control: instance.get_typed_func(&mut store, "netserv_control").ok(),
             stop: instance.get_typed_func(&mut store, "netserv_stop").ok(),
+            export: instance.get_typed_func(&mut store, "netserv_export").ok(),
+            import: instance.get_typed_func(&mut store, "netserv_import").ok(),
+            is_mute: false,
             epochs,
             counts: PacketCounts::default(),
             store,
@@ -231,6 +240,51 @@ impl Instance {
         }
     }
 
+    /// Returns whether the instance says something of its state, beyond kv.
+    pub fn has_state(&self) -> bool {
+        self.export.is_some()
+    }
+
+    /// Returns what the module says of its state; nothing if it says nothing.
+    /// It goes on, whatever comes of this.
+    ///
+    /// # Errors
+    /// [`RefusalKind::StateRefused`]: it does not say it, or traps, now or when it was asked before.
+    pub fn export_state(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
+        let Some(export) = self.export.clone() else { return Ok(None) };
+        if self.is_mute {
+            let detail = "the module trapped when it was asked for its state before; load it anew, then ask again";
+            return Err(Refusal::new(RefusalKind::StateRefused, detail));
+        }
+        self.store.data_mut().carried = Carried::Out(Vec::new());
+        let said = self.call(|store| export.call(store, ()));
+        let state = std::mem::take(&mut self.store.data_mut().carried);
+        match (said, state) {
+            (Ok(0), Carried::Out(state)) => Ok((!state.is_empty()).then_some(state)),
+            (Ok(code), _) => Err(self.declined("did not say its state", code)),
+            (Err(trap), _) => {
+                self.is_mute = true;
+                Err(failure::no_state(&trap))
+            }
+        }
+    }
+
+    /// Has the module take the state that another instance said.
+    ///
+    /// # Errors
+    /// It takes none, refuses, or traps.
+    pub fn import_state(&mut self, state: Vec<u8>) -> Result<(), Refusal> {
+        let Some(import) = self.import.clone() else { return Err(failure::no_carrier("packet")) };
+        let length = i32::try_from(state.len()).unwrap_or(i32::MAX);
+        self.store.data_mut().carried = Carried::In(state, 0);
+        let taken = self.call(|store| import.call(store, length));
+        self.store.data_mut().carried = Carried::Nothing;
+        match taken? {
+            0 => Ok(()),
+            code => Err(self.declined("did not take the state", code)),
+        }
+    }
+
     /// Returns the node's side of the instance.
     pub fn host(&self) -> &Host {
         self.store.data()
@@ -306,6 +360,11 @@ impl Instance {
     /// Returns the refusal of a module that says itself that it fails, or that breaks the ABI.
     fn refuse(&self, detail: &str) -> Refusal {
         failure::with_words(RefusalKind::Trapped, detail, self.store.data().log.error())
+    }
+
+    fn declined(&self, what: &str, code: i32) -> Refusal {
+        let detail = format!("the module {what}, with code {code}");
+        failure::with_words(RefusalKind::StateRefused, &detail, self.store.data().log.error())
     }
 
     fn table_mut(&mut self) -> &mut [[u8; DESCRIPTOR_BYTES]] {

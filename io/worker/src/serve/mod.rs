@@ -8,7 +8,9 @@
 //! One thread does all of this. Only while every module of the container is parallel, each further lane of the node has a
 //! packet thread ([`lane_threads`]), which is stopped whenever something about the modules changes.
 
+mod ends;
 mod lane_threads;
+mod moves;
 mod parts;
 mod rounds;
 
@@ -42,11 +44,12 @@ use crate::shared::channel::Channels;
 use crate::shared::control::ControlPort;
 use crate::shared::kv::KvStores;
 use crate::shared::messages::Exchanges;
+use crate::shared::moves::{Moves, Owner};
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::{CACHE_FILE, KV_FILE, StoreFile};
 use crate::wakeup::Wakeup;
-use crate::{limits, media, sys};
+use crate::{failure, limits, media, sys};
 use lane_threads::LaneThreads;
 use parts::{News, PacketPart, Parts, Servers, Step};
 use rounds::{Failure, Rounds, last_lines};
@@ -87,6 +90,7 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         coder_memory: CoderMemory::of(memory_bytes),
         ports: BTreeMap::new(),
         kept: BTreeMap::new(),
+        moves: Moves::default(),
         cache: CacheSource::at(store.join(CACHE_FILE), memory_bytes),
         servers: Servers::new(Arc::clone(&wake), memory_bytes),
         wake,
@@ -118,6 +122,7 @@ struct Worker {
     ports: BTreeMap<ModuleSlot, Arc<ControlPort>>,
     /// What the modules begin with that are loaded next.
     kept: BTreeMap<ModuleSlot, (ModuleName, Vec<ControlMessage>)>,
+    moves: Moves,
     cache: Arc<CacheSource>,
     servers: Servers,
     /// What wakes this thread.
@@ -195,7 +200,7 @@ impl Worker {
             self.control.send_log(Some(slot), lines);
             if told.insert(slot) {
                 self.control.send(&FromWorker::Failed { slot, refusal });
-                self.ports.remove(&slot);
+                self.forget(slot);
                 self.end_server(slot)?;
             }
         }
@@ -307,6 +312,7 @@ impl Worker {
                     self.rounds.chain.sort(&slots);
                 }
                 ToWorker::Stats => self.stats()?,
+                ToWorker::Export { slot } => self.export(slot, descriptors)?,
                 ToWorker::Permit { connect, listen } => self.servers.permit(&connect, &listen),
                 ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
@@ -339,7 +345,7 @@ impl Worker {
 
     /// Begins to load a module: its server part first, if it has one, whose thread reports when it runs.
     fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
-        let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
+        let Some(mut parts) = Parts::new(frame, descriptors) else { return Ok(()) };
         let (slot, name) = (parts.profile.slot, &parts.profile.name.name);
         let kept = self.kept.remove(&slot).filter(|(module, _)| module == name).map(|(_, messages)| messages);
         let shared = Shared {
@@ -354,7 +360,13 @@ impl Worker {
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);
         self.ports.insert(slot, Arc::clone(&shared.control));
-        match self.servers.load(parts, shared)? {
+        self.end_moves(slot);
+        let owner = Owner { name: name.clone(), schema: parts.state_schema, kv: shared.kv.clone() };
+        let step = match self.moves.begin(slot, owner, parts.state.take(), &parts.profile.limits, parts.which()) {
+            Ok(said) => self.servers.load(parts, shared, said)?,
+            Err(refusal) => Step::Fail(refusal),
+        };
+        match step {
             Step::Wait => Ok(()),
             Step::Start(packet) => self.load_packet(slot, Some(packet)),
             Step::Fail(refusal) => {
@@ -377,13 +389,13 @@ impl Worker {
                 if let Some(old) = self.rounds.chain.insert(slot, instances) {
                     self.stop(slot, old);
                 }
-                self.control.send(&FromWorker::Loaded { slot });
+                self.say_loaded(slot);
             }
             None => {
                 if let Some(old) = self.rounds.chain.remove(slot) {
                     self.stop(slot, old);
                 }
-                self.control.send(&FromWorker::Loaded { slot });
+                self.say_loaded(slot);
             }
             Some(Err(refusal)) => {
                 self.end_server(slot)?;
@@ -397,12 +409,15 @@ impl Worker {
 
     /// Starts the part of a module that sees packets: one instance, or one for each lane if it is parallel.
     fn start(&mut self, slot: ModuleSlot, part: PacketPart) -> Result<Vec<Instance>, Refusal> {
-        let PacketPart { code, profile, parallel, shared } = part;
+        let PacketPart { code, profile, parallel, shared, mut state } = part;
         let Shared { kv, messages, channel, control, node, .. } = shared;
         messages.tell_again();
         let lanes = self.memory.lanes();
         let count = if parallel { lanes } else { 1 };
         self.check_memory(&profile.limits, count)?;
+        if state.is_some() && count > 1 {
+            return Err(failure::no_carrier("packet"));
+        }
         self.rounds.around.enter(slot);
         let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
         self.rounds.around.leave();
@@ -418,7 +433,11 @@ impl Worker {
             let host = Host { messages, channel, control, node, lanes: if count > 1 { 1 } else { lanes }, ..host };
             // Each may take as long as a call.
             self.rounds.around.enter(slot);
-            let started = Instance::start(&checked, host);
+            let mut started = Instance::start(&checked, host);
+            if let (Ok(instance), Some(state)) = (&mut started, state.take()) {
+                let taken = instance.import_state(state);
+                started = started.and_then(|instance| taken.map(|()| instance));
+            }
             self.rounds.around.leave();
             match started {
                 Ok(instance) => instances.push(instance),
@@ -445,52 +464,6 @@ impl Worker {
         Err(Refusal::new(RefusalKind::MemoryLimit, detail))
     }
 
-    /// Ends what packets a module sees, and tells the node why.
-    fn fail(&mut self, slot: ModuleSlot, refusal: Refusal) {
-        self.ports.remove(&slot);
-        if let Some(old) = self.rounds.chain.remove(slot) {
-            self.stop(slot, old);
-        }
-        self.control.send(&FromWorker::Failed { slot, refusal });
-    }
-
-    fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
-        self.take_out(slot, Self::end_server)
-    }
-
-    /// Ends a module whose connections go on.
-    fn drain(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
-        self.take_out(slot, |this, slot| {
-            if !this.servers.drain(slot)? {
-                this.control.send(&FromWorker::Drained { slot });
-            }
-            Ok(())
-        })
-    }
-
-    /// Ends a module, whose server part is ended by `server`.
-    fn take_out(
-        &mut self,
-        slot: ModuleSlot,
-        server: impl FnOnce(&mut Self, ModuleSlot) -> Result<(), ServeError>,
-    ) -> Result<(), ServeError> {
-        self.settle()?;
-        self.ports.remove(&slot);
-        server(self, slot)?;
-        if let Some(instances) = self.rounds.chain.remove(slot) {
-            self.stop(slot, instances);
-        }
-        self.kv.handle_timeout(Clock::System.instant());
-        self.deliver()
-    }
-
-    /// Ends the server part of a module, if it has one.
-    fn end_server(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
-        let lines = self.servers.unload(slot)?;
-        self.control.send_log(Some(slot), lines);
-        Ok(())
-    }
-
     /// Does what the reports of the server thread and of the threads of lanes ask for.
     fn reports(&mut self) -> Result<(), ServeError> {
         self.servers.clear()?;
@@ -510,6 +483,7 @@ impl Worker {
                 News::Drained(slot) => {
                     self.control.send(&FromWorker::Drained { slot });
                 }
+                News::Exported(slot, said) => self.go_on_exporting(slot, said)?,
                 News::WantsSockets { count, v6 } => {
                     self.control.send(&FromWorker::Sockets { count, v6 });
                 }

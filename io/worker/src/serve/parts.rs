@@ -16,6 +16,7 @@ use crate::error::ServeError;
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::{Order, Report, Server, ServerLoad};
 use crate::shared::log::Line;
+use crate::shared::state::Said;
 use crate::wakeup::Wakeup;
 
 /// What came with a load frame.
@@ -24,6 +25,8 @@ pub struct Parts {
     pub profile: Profile,
     /// The version of its kv state.
     pub state_schema: u32,
+    /// The state that it begins with.
+    pub state: Option<File>,
     packet: Option<File>,
     /// Whether it may run as several instances.
     parallel: bool,
@@ -42,6 +45,8 @@ pub struct PacketPart {
     pub parallel: bool,
     /// What it shares with the server part.
     pub shared: Shared,
+    /// What another instance said of its state.
+    pub state: Option<Vec<u8>>,
 }
 
 /// How loading a module goes on.
@@ -64,6 +69,8 @@ pub enum News {
     Failed(ModuleSlot, Refusal, Vec<Line>),
     /// No connection is left of a server part that was drained.
     Drained(ModuleSlot),
+    /// What a server part said of its state, if it says something.
+    Exported(ModuleSlot, Result<Option<Vec<u8>>, Refusal>),
     /// Sockets are wanted that may take any address as their own.
     WantsSockets {
         /// How many.
@@ -88,8 +95,16 @@ impl Parts {
         };
         let network = server.unwrap_or_default();
         let profile = Profile { slot, name: module, properties, limits, blocks, network };
-        let mut parts =
-            Parts { profile, state_schema, packet: None, parallel, server: None, tls: None, listeners: [None, None] };
+        let mut parts = Parts {
+            profile,
+            state_schema,
+            state: None,
+            packet: None,
+            parallel,
+            server: None,
+            tls: None,
+            listeners: [None, None],
+        };
         for (kind, descriptor) in kinds.into_iter().zip(descriptors) {
             match kind {
                 PartKind::Packet => parts.packet = Some(descriptor.into()),
@@ -97,6 +112,7 @@ impl Parts {
                 PartKind::Tls => parts.tls = Some(descriptor.into()),
                 PartKind::ListenerV4 => parts.listeners[0] = Some(descriptor),
                 PartKind::ListenerV6 => parts.listeners[1] = Some(descriptor),
+                PartKind::State => parts.state = Some(descriptor.into()),
             }
         }
         Some(parts)
@@ -139,13 +155,18 @@ impl Servers {
     }
 
     /// Loads the server part of a module, if it has one.
+    /// Its parts are told what another instance said of its state.
     ///
     /// # Errors
     /// The server thread is gone, or does not start.
-    pub fn load(&mut self, parts: Parts, shared: Shared) -> Result<Step, ServeError> {
+    pub fn load(&mut self, parts: Parts, shared: Shared, said: Said) -> Result<Step, ServeError> {
         let Parts { profile, packet, parallel, server, tls, listeners, .. } = parts;
         let slot = profile.slot;
-        let packet = packet.map(|code| PacketPart { code, profile: profile.clone(), parallel, shared: shared.clone() });
+        let (of_packet, state) = (said.packet, said.server);
+        let packet = packet.map(|code| {
+            let (profile, shared) = (profile.clone(), shared.clone());
+            PacketPart { code, profile, parallel, shared, state: of_packet }
+        });
         let Some(code) = server else {
             self.unload(slot)?;
             let nothing = || Step::Fail(Refusal::new(RefusalKind::NodeFailed, "a load frame came without code"));
@@ -158,7 +179,7 @@ impl Servers {
         if let Some(old) = self.there.insert(slot, served) {
             self.leaving.push(old.module);
         }
-        self.thread.order(Order::Load(Box::new(ServerLoad { module, ticket, code, tls, listeners })))?;
+        self.thread.order(Order::Load(Box::new(ServerLoad { module, ticket, code, tls, listeners, state })))?;
         Ok(Step::Wait)
     }
 
@@ -180,6 +201,18 @@ impl Servers {
         let Some(served) = self.there.get(&slot) else { return Ok(false) };
         self.thread.order(Order::Drain { slot, ticket: served.ticket })?;
         Ok(true)
+    }
+
+    /// Asks the server part of a module for its state, if it has one. Returns whether it has.
+    ///
+    /// # Errors
+    /// The server thread is gone.
+    pub fn ask_for_state(&mut self, slot: ModuleSlot) -> Result<bool, ServeError> {
+        let is_there = self.there.contains_key(&slot);
+        if is_there {
+            self.thread.order(Order::Export(slot))?;
+        }
+        Ok(is_there)
     }
 
     /// Takes note of what the user's modules may do in the network from here on.
@@ -218,6 +251,7 @@ impl Servers {
                         return Ok(Some(News::Drained(slot)));
                     }
                 }
+                Report::Exported { slot, said } => return Ok(Some(News::Exported(slot, said))),
                 Report::WantsSockets { count, v6 } => return Ok(Some(News::WantsSockets { count, v6 })),
             }
         }

@@ -7,6 +7,7 @@
 pub mod accepted;
 pub mod blocks;
 mod cap;
+pub mod carrier;
 pub mod command;
 pub mod component;
 pub mod disk;

@@ -31,6 +31,8 @@ pub enum Order {
         /// The sockets.
         sockets: Vec<OwnedFd>,
     },
+    /// Ask the module in a place for its state; [`Report::Exported`] answers.
+    Export(ModuleSlot),
     /// End all modules, and the thread.
     End,
 }
@@ -47,6 +49,8 @@ pub struct ServerLoad {
     pub tls: Option<File>,
     /// Where intercepted connections of IPv4, then IPv6, arrive.
     pub listeners: [Option<OwnedFd>; 2],
+    /// What another instance of it said of its state.
+    pub state: Option<Vec<u8>>,
 }
 
 /// What the server thread tells.
@@ -74,6 +78,13 @@ pub enum Report {
         slot: ModuleSlot,
         /// Which load it was.
         ticket: u64,
+    },
+    /// A module was asked for its state.
+    Exported {
+        /// Its place.
+        slot: ModuleSlot,
+        /// What it said, if it says something of its own.
+        said: Result<Option<Vec<u8>>, Refusal>,
     },
     /// Sockets are wanted that may take any address as their own.
     WantsSockets {

@@ -26,7 +26,7 @@ use super::tcp::connection;
 use super::tcp::service::{TcpService, Times};
 use super::tls;
 use crate::error::ServeError;
-use crate::failure::one_line;
+use crate::failure::{no_carrier, one_line};
 use crate::{limits, sys};
 
 /// Starts the thread, in a container of `memory_bytes`.
@@ -154,6 +154,7 @@ impl Servers {
                 Some(Order::Load(load)) => self.load(*load).await,
                 Some(Order::Unload(slot)) => self.unload(slot),
                 Some(Order::Drain { slot, ticket }) => self.drain(slot, ticket),
+                Some(Order::Export(slot)) => self.export(slot),
                 Some(Order::Sockets { v6, sockets }) => self.intercepts.supply(v6, sockets),
                 Some(Order::End) | None => break,
             }
@@ -191,11 +192,18 @@ impl Servers {
     /// # Errors
     /// Why it does not run.
     async fn start(&mut self, load: ServerLoad) -> Result<(), Refusal> {
-        let ServerLoad { module, ticket, code, tls, listeners } = load;
+        let ServerLoad { module, ticket, code, tls, listeners, state } = load;
         let component = component::load(&self.engine, code, &module.blocks)?;
+        if state.is_some() && component.kind == ComponentKind::Command {
+            // It would run before it could be asked.
+            return Err(no_carrier("server"));
+        }
         let [inbox, topics] = ["netserv:control/inbox", "netserv:control/topics"].map(|name| component.imports(name));
         module.control.open_for_server(inbox, topics);
         let mut work = self.work(component, &module, ticket, tls).await?;
+        if let Some(state) = state {
+            work.import_state(&state).await?;
+        }
         self.open(&module, &work, listeners)?;
         match &mut work {
             Work::Http { site, version, resident } => {
@@ -281,6 +289,24 @@ impl Servers {
         let (ticket, name, filters, refuse) = (self.taken, module.name.name.clone(), network.intercept, network.refuse);
         self.taken += 1;
         self.intercepts.open(module.slot, listeners, Taker { ticket, name, filters, refuse, handler })
+    }
+
+    /// Asks a module for its state; the answer is reported.
+    fn export(&self, slot: ModuleSlot) {
+        let reports = self.reports.clone();
+        let report = move |said| reports.send(Report::Exported { slot, said });
+        match self.running.get(&slot).map(|running| &running.work) {
+            Some(Work::Http { version, .. }) => {
+                let service = Arc::clone(&version.service);
+                tokio::spawn(async move { report(service.export_state().await) });
+            }
+            Some(Work::Tcp(service)) => {
+                let service = Arc::clone(service);
+                tokio::spawn(async move { service.export_state(report).await });
+            }
+            Some(Work::Command(_)) => report(Ok(None)),
+            None => report(Err(Refusal::new(RefusalKind::NotRunning, "the module does not run at the moment"))),
+        }
     }
 
     /// Ends what is in a place. If another version of it is there, that has its ports and connections.
@@ -456,6 +482,16 @@ impl Work {
             Work::Http { resident, .. } => resident.as_ref(),
             Work::Command(program) => Some(program),
             Work::Tcp(_) => None,
+        }
+    }
+
+    /// Has the module take what another instance said of its state.
+    async fn import_state(&self, state: &[u8]) -> Result<(), Refusal> {
+        match self {
+            Work::Http { version, .. } => version.service.import_state(state).await,
+            Work::Tcp(service) => service.import_state(state).await,
+            // None is started with a state.
+            Work::Command(_) => Err(no_carrier("server")),
         }
     }
 

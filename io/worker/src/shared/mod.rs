@@ -8,3 +8,5 @@ pub mod counters;
 pub mod kv;
 pub mod log;
 pub mod messages;
+pub mod moves;
+pub mod state;

@@ -133,7 +133,7 @@ fn sip_is_read() {
 #[test]
 fn a_node_without_a_block_refuses_who_needs_it() {
     let setup = Setup::new();
-    let all = ["match", "sip", "hash"];
+    let all = ["match", "sip", "hash", "state"];
     let permit = |blocks: &[&str]| {
         let blocks = blocks.iter().map(ToString::to_string).collect();
         setup.runtime.compile(&guest("")).unwrap().permit(&blocks).map(drop)

@@ -12,6 +12,7 @@ mod host_calls;
 mod lanes;
 mod mapped;
 mod modules;
+mod moves;
 #[path = "../node/mod.rs"]
 mod node;
 mod parallel;

@@ -299,7 +299,7 @@ fn load_both(node: &mut Node, packets: &File, server: &File) {
         state_schema: 1,
         parts: vec![PartKind::Packet, PartKind::Server],
         server: Some(ServerLoad::default()),
-        blocks: ["messages", "command", "match", "sip", "hash"].map(str::to_owned).into(),
+        blocks: ["messages", "command", "match", "sip", "hash", "state"].map(str::to_owned).into(),
         parallel: false,
     };
     // Each has an offset of its own for whoever reads it.

@@ -70,6 +70,8 @@ fn guest_of(pages: &str, process: &str, fields: &str) -> Vec<u8> {
                 (func $kv_compare_and_set (param i32 i32 i32 i32 i32 i32) (result i32)))
             (import "netserv" "message_send" (func $message_send (param i32 i32) (result i32)))
             (import "netserv" "message_receive" (func $message_receive (param i32 i32) (result i32)))
+            (import "netserv" "state_write" (func $state_write (param i32 i32) (result i32)))
+            (import "netserv" "state_read" (func $state_read (param i32 i32) (result i32)))
             (import "netserv" "timer_set" (func $timer_set (param i32 i64 i64) (result i32)))
             (import "netserv" "timer_cancel" (func $timer_cancel (param i32) (result i32)))
             (import "netserv" "inject" (func $inject (param i32 i32) (result i32)))

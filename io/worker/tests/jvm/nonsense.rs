@@ -54,6 +54,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
             FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
             FromWorker::Media { .. } | FromWorker::MediaCancel { .. } => panic!("nobody wants a job"),
             FromWorker::Told { .. } | FromWorker::Notify { .. } => panic!("nobody was told anything"),
+            FromWorker::Exported { .. } => panic!("nobody was asked for a state"),
         }
     }
     assert_eq!(engines, [0, 256]);
@@ -94,6 +95,7 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             | FromWorker::Media { .. }
             | FromWorker::MediaCancel { .. }
             | FromWorker::Told { .. }
+            | FromWorker::Exported { .. }
             | FromWorker::Notify { .. }
             | FromWorker::StatsDone { .. }) => panic!("{frame:?}"),
         }

@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, PartKind, ToWorker};
@@ -94,10 +95,29 @@ impl Node {
             state_schema: 1,
             parts: vec![PartKind::Packet],
             server: None,
-            blocks: ["match", "sip", "hash"].map(str::to_owned).into(),
+            blocks: ["match", "sip", "hash", "state"].map(str::to_owned).into(),
             parallel,
         };
         self.send(&load, code.map(|code| code.as_fd()));
+    }
+
+    /// Asks a module for its state.
+    /// Returns the file that it is in, or why it is not; lines of logs are passed over.
+    #[allow(dead_code, reason = "not all tests do")]
+    pub fn export(&mut self, slot: u8) -> Result<File, Refusal> {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        self.send(&ToWorker::Export { slot: ModuleSlot(slot) }, Some(writer.as_fd()));
+        drop(writer);
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::copy(&mut reader, &mut file).unwrap();
+        loop {
+            let frame = self.frame();
+            if let FromWorker::Exported { slot: ModuleSlot(of), refusal } = frame {
+                assert_eq!(of, slot);
+                return refusal.map_or(Ok(file), Err);
+            }
+            assert!(matches!(frame, FromWorker::Log { .. }), "{frame:?}");
+        }
     }
 
     pub fn push(&mut self, modules: u64, packets: &[&[u8]]) {

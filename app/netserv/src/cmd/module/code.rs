@@ -232,7 +232,7 @@ fn is_in_packet_abi(name: &str) -> bool {
 }
 
 /// Beginnings of the names of functions that packet modules import, with their blocks.
-const FUNCTIONS: [(&str, &str); 17] = [
+const FUNCTIONS: [(&str, &str); 18] = [
     ("log", "log"),
     ("monotonic_", "clock"),
     ("wall_", "clock"),
@@ -245,6 +245,7 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("message_", "messages"),
     ("channel_", "channel"),
     ("control_", "control"),
+    ("state_", "state"),
     ("node_", "node"),
     ("find", "match"),
     ("patterns_", "match"),
@@ -252,7 +253,7 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("hash", "hash"),
 ];
 /// Packages of interfaces that components import, with their blocks.
-const PACKAGES: [(&str, &str); 19] = [
+const PACKAGES: [(&str, &str); 20] = [
     ("netserv:cache", "cache"),
     ("netserv:channel", "channel"),
     ("netserv:compress", "compress"),
@@ -270,6 +271,7 @@ const PACKAGES: [(&str, &str); 19] = [
     ("netserv:properties", "properties"),
     ("netserv:search", "match"),
     ("netserv:sip", "sip"),
+    ("netserv:state", "state"),
     ("netserv:tcp", "tcp"),
     ("netserv:udp", "udp"),
 ];

@@ -159,6 +159,7 @@ impl Workbench {
                 }
                 Outcome::Removed
                 | Outcome::Told
+                | Outcome::Exported { .. }
                 | Outcome::Probed
                 | Outcome::WouldDo { .. }
                 | Outcome::NotTargeted { .. } => "answered",

@@ -9,11 +9,13 @@ pub mod code;
 mod schedule;
 pub mod turns;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_container::BuildLimits;
+use netserv_model::request::StateSource;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{Compiled, FetchLimits, Part, Repository, Stored};
 
@@ -56,9 +58,28 @@ pub struct Ready {
     pub parts: CodeParts,
     /// Wasm files, and where the code of each is to be.
     pub to_compile: Vec<(PathBuf, PathBuf)>,
+    /// The state that the module is to begin with.
+    pub state: Option<(Digest, Arc<File>)>,
 }
 
 impl Packages {
+    /// Fetches and checks a package, and the state that its module is to begin with.
+    ///
+    /// # Errors
+    /// Those of [`Packages::fetch`], or the state cannot be fetched.
+    pub fn fetch_with(
+        &self,
+        url: &str,
+        digest: Digest,
+        keys: &[PublicKey],
+        state: Option<&StateSource>,
+    ) -> Result<Ready, Refusal> {
+        let ready = self.fetch(url, digest, keys)?;
+        let Some(source) = state else { return Ok(ready) };
+        let state = Some((source.digest, Arc::new(self.repository.fetch_state(source, &self.limits)?)));
+        Ok(Ready { state, ..ready })
+    }
+
     /// Fetches and checks a package.
     ///
     /// # Errors
@@ -82,7 +103,7 @@ impl Packages {
             }
             Flavour::Osgi => parts.packet = path(Part::Bundle),
         }
-        Ok(Ready { stored, flavour, parts, to_compile })
+        Ok(Ready { stored, flavour, parts, to_compile, state: None })
     }
 
     /// Compiles files that are not compiled yet.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use netserv_container::BuildLimits;
 use netserv_model::effect::{EffectId, EffectOutcome};
+use netserv_model::request::StateSource;
 use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 
 use super::turns::Turns;
@@ -21,7 +22,14 @@ use crate::limits::{
 /// What is wanted of packages, or what came of it.
 pub enum PackageRequest {
     /// Fetch a package and compile what of it is not compiled.
-    Fetch { user: UserId, url: String, digest: Digest, keys: Vec<PublicKey>, ticket: Ticket },
+    Fetch {
+        user: UserId,
+        url: String,
+        digest: Digest,
+        keys: Vec<PublicKey>,
+        state: Option<StateSource>,
+        ticket: Ticket,
+    },
     /// Compose components of packages, which refusals call by their modules' names.
     Compose { user: UserId, parts: Vec<Digest>, components: Vec<PathBuf>, names: Vec<ModuleRef>, ticket: Ticket },
     /// Nobody waits for an effect any more.
@@ -87,6 +95,7 @@ struct Fetch {
     url: String,
     digest: Digest,
     keys: Vec<PublicKey>,
+    state: Option<StateSource>,
     ticket: Ticket,
 }
 
@@ -107,8 +116,8 @@ impl Schedule {
     fn run(mut self, inbox: &Receiver<PackageRequest>) {
         while let Ok(request) = inbox.recv() {
             match request {
-                PackageRequest::Fetch { user, url, digest, keys, ticket } => {
-                    self.fetches.push(user, Fetch { url, digest, keys, ticket });
+                PackageRequest::Fetch { user, url, digest, keys, state, ticket } => {
+                    self.fetches.push(user, Fetch { url, digest, keys, state, ticket });
                 }
                 PackageRequest::Compose { user, parts, components, names, ticket } => {
                     let what = What::Compose { components, names };
@@ -187,9 +196,9 @@ impl Schedule {
             && let Some((user, fetch)) = self.fetches.next(|_| true)
         {
             let (packages, requests, by) = (self.packages.clone(), self.requests.clone(), user.clone());
-            let Fetch { url, digest, keys, ticket } = fetch;
+            let Fetch { url, digest, keys, state, ticket } = fetch;
             let begun = spawn("fetch", move || {
-                let fetched = packages.fetch(&url, digest, &keys).map(Box::new);
+                let fetched = packages.fetch_with(&url, digest, &keys, state.as_ref()).map(Box::new);
                 // The node may have ended.
                 let _ = requests.send(PackageRequest::Fetched(user, ticket, fetched));
             });
@@ -242,9 +251,12 @@ fn remove(code: &std::path::Path) {
 }
 
 fn answer(ticket: Ticket, ready: Ready) {
-    let Ready { stored, flavour, parts, .. } = ready;
+    let Ready { stored, flavour, parts, state, .. } = ready;
     let manifest = Box::new(stored.manifest.clone());
-    let cargo = Cargo::Code(stored.digest, flavour, parts);
+    let cargo = match state {
+        None => Cargo::Code(stored.digest, flavour, parts),
+        Some((state, file)) => Cargo::CodeAndState(stored.digest, flavour, parts, state, file),
+    };
     ticket.answer(EffectOutcome::Fetched { manifest, flavour }, Some(cargo));
 }
 

@@ -11,6 +11,7 @@ use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::PacketCommand;
 use netserv_wire::container::frames::StorageFailures;
 
+use super::exports::Exports;
 use super::launches::Job;
 use super::outbox::Outbox;
 use super::tells::{NotifyBudget, Tells};
@@ -133,6 +134,7 @@ impl Workers {
             log: LogBudget::default(),
             tells: Tells::default(),
             notifies: NotifyBudget::default(),
+            exports: Exports::default(),
         };
         self.workers.insert(worker.clone(), running);
         Ok(())
@@ -219,6 +221,7 @@ impl Workers {
         self.starting.remove(worker);
         let mut running = self.workers.remove(worker)?;
         running.tells.end(None);
+        running.exports.end(None);
         self.cancel_media_of(worker, None);
         self.drop_listeners(worker, None);
         // Before its process ends, so that its packets get their verdict at once.

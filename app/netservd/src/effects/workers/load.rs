@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -34,6 +35,8 @@ pub struct LoadFiles {
     pub code: Option<CodeParts>,
     /// Its service's composition.
     pub composition: Option<PathBuf>,
+    /// The state that it begins with.
+    pub state: Option<Arc<File>>,
 }
 
 impl Workers {
@@ -126,6 +129,10 @@ fn open(found: &LoadFiles, load: &ModuleLoad) -> Result<Vec<(PartKind, OwnedFd)>
         let path = path.with_context(|| format!("the package was fetched without its part `{kind:?}`"))?;
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         descriptors.push((kind, OwnedFd::from(file)));
+    }
+    if load.state.is_some() {
+        let state = found.state.as_ref().context("the state that it should begin with gave way to others")?;
+        descriptors.push((PartKind::State, OwnedFd::from(state.try_clone()?)));
     }
     Ok(descriptors)
 }

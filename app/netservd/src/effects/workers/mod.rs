@@ -5,6 +5,7 @@
 //! network goes out as a [`Wish`].
 
 pub mod ending;
+mod exports;
 pub mod launches;
 mod life;
 mod load;
@@ -28,7 +29,7 @@ use anyhow::{Context as _, Result};
 use ipnet::IpNet;
 use netserv_container::{ControlError, Process};
 use netserv_model::control::ControlMessage;
-use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
+use netserv_model::effect::{EffectId, ModuleExport, ModuleSlot, News, WorkerNews};
 use netserv_model::node_info::NodeInfo;
 use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::usage::NetworkMeter;
@@ -41,6 +42,7 @@ use netserv_wire::container::frames::{FromWorker, StorageFailures, ToWorker};
 use tokio::sync::{mpsc, oneshot};
 
 use ending::Ending;
+use exports::Exports;
 use launches::Launch;
 use log_budget::{LogBudget, LogEntry};
 use measure::Measuring;
@@ -85,6 +87,8 @@ pub enum WorkersJob {
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
     /// Put a message into the inbox of a module.
     Tell(WorkerId, ModuleSlot, ControlMessage, Ticket),
+    /// Ask a module for its state, and put that where its user wants it.
+    Export(Box<ModuleExport>, Ticket),
     /// Find out what modules counted and how busy the machine is.
     Measure(Ticket),
     /// Read all meters; with those of networks.
@@ -195,6 +199,7 @@ struct Running {
     /// Messages to its modules.
     tells: Tells,
     notifies: NotifyBudget,
+    exports: Exports,
 }
 
 /// A worker whose channel ended and that is killed, until it is known how it ended.
@@ -285,6 +290,7 @@ impl Workers {
                 ticket.done();
             }
             WorkersJob::Tell(worker, slot, message, ticket) => self.tell_module(&worker, slot, message, ticket),
+            WorkersJob::Export(export, ticket) => self.export(*export, ticket),
             WorkersJob::Measure(ticket) => self.measure(ticket),
             WorkersJob::ReadMeters(networks, ticket) => self.read_meters(networks, ticket),
             WorkersJob::Permit(user, permits, network, ticket) => {
@@ -471,6 +477,7 @@ impl Workers {
             self.parts.repository.unpin(digest);
         }
         running.tells.end(Some(slot));
+        running.exports.end(Some(slot));
         self.stats.remove(&(worker.clone(), slot));
         self.metered.end(worker, Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
@@ -520,6 +527,9 @@ impl Workers {
                 self.log_of(worker, LogEntry::of_failure(worker, slot, &refusal));
                 self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
                 self.metered.end(worker, Some(slot));
+                if let Some(running) = self.workers.get_mut(worker) {
+                    running.exports.end(Some(slot));
+                }
                 self.tell_news(worker, generation, WorkerNews::Failed { slot, refusal });
                 self.drop_listeners(worker, Some(slot));
             }
@@ -539,6 +549,7 @@ impl Workers {
             FromWorker::Sockets { count, v6 } => self.ask_for_sockets(worker, count, v6),
             FromWorker::Media { slot, job, task } => self.start_media(worker, slot, job, task),
             FromWorker::MediaCancel { job } => self.cancel_media(worker, job),
+            FromWorker::Exported { slot, refusal } => self.exported(worker, slot, refusal),
             FromWorker::Told { slot, seq, verdict } => self.told(worker, slot, seq, verdict),
             FromWorker::Notify { slot, message } => self.notified(worker, slot, message),
         }

@@ -116,7 +116,7 @@ fn properties_fill_as_many_lines_as_they_need() {
     let mut builder = RequestBuilder::setup(
         &"example.org/x@1.0.0".parse().unwrap(),
         "file:///x",
-        netserv_model::Digest([0; 32]),
+        Digest([0; 32]),
         Duration::from_secs(9),
     )
     .user(&"jane".parse().unwrap());

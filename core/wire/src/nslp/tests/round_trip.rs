@@ -5,7 +5,7 @@ use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::off_path::{Beside, Off};
 use netserv_model::request::{
     Environment, Hop, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport,
-    ReturnStack, ServerCounts, Withheld,
+    ReturnStack, ServerCounts, StateSource, Withheld,
 };
 use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
@@ -46,6 +46,7 @@ proptest! {
         ports in prop::collection::vec(any::<u16>(), 0..5),
         scope in 0..Scope::ALL.len(), names in prop::collection::vec("[a-z]{1,63}", 0..TARGET_NODES_MAX), load in any::<u32>(),
         ttl in any::<u32>(), created in 0..4_000_000_000_u64, nonce in any::<[u8; 16]>(), dry_run in any::<bool>(),
+        epoch in prop_oneof![0..3_u64, any::<u64>()],
     ) {
         let module = "example.org/a/b@0.1.0-rc.1+x".parse().unwrap();
         let ttl = Duration::from_secs(ttl.into());
@@ -58,6 +59,10 @@ proptest! {
         builder = intercept.iter().fold(builder, |builder, filter| builder.intercept(filter));
         builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
         let builder = if dry_run { builder.dry_run() } else { builder };
+        let state = StateSource { url: "http://h/s".to_owned(), digest: Digest([5; 32]) };
+        let state = (epoch > 1).then_some(state);
+        let builder = if epoch > 0 { builder.epoch(epoch) } else { builder };
+        let builder = state.iter().fold(builder, |builder, state| builder.state(state));
         let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
         let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
         let target = Target { scope: Scope::ALL[scope], nodes, require };
@@ -68,7 +73,7 @@ proptest! {
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
         let body = Body::from(Setup {
             module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
-            dependencies: vec!["kv>=2".parse().unwrap()], ttl,
+            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state,
         });
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());
@@ -140,6 +145,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         any::<u64>().prop_map(|lease_s| Outcome::Replaced { lease_s }),
         Just(Outcome::Removed),
         Just(Outcome::Told),
+        any::<u64>().prop_map(|bytes| Outcome::Exported { digest: Digest([7; 32]), bytes }),
         Just(Outcome::Probed),
         "\\PC{0,20}".prop_map(|reason| Outcome::NotTargeted { reason: one_line(&reason) }),
         "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action: one_line(&action) }),
@@ -159,6 +165,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
             digest: Digest([3; 32]),
             flavour: Some(Flavour::Osgi),
             state: ModuleState::Running,
+            epoch: 7,
             lease_s: 9,
             filters: vec!["udp port 5060".parse().unwrap()],
             listen: vec!["tcp port 80".parse().unwrap()],

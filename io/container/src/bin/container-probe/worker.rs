@@ -56,6 +56,7 @@ pub(crate) fn serve() -> ExitCode {
                 | ToWorker::Order { .. }
                 | ToWorker::Lane
                 | ToWorker::Tell { .. }
+                | ToWorker::Export { .. }
                 | ToWorker::Kept { .. }
                 | ToWorker::Node { .. }
                 | ToWorker::MediaStarted { .. }

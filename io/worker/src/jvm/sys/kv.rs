@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jni_sys::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong};
+use netserv_model::ModuleName;
 use netserv_model::limits::MODULE_NAME_CHARS_MAX;
 use netserv_model::manifest::ModuleLimits;
 
@@ -47,6 +48,11 @@ pub fn upkeep() -> Vec<String> {
         stores.take_reports()
     };
     FILES.all().iter().flat_map(tend).collect()
+}
+
+/// Returns the state of a module; nothing before Java opened the file.
+pub fn store_of(name: &ModuleName, schema: u32) -> Option<SharedKv> {
+    FILES.all().first().map(|file| lock(file).open(name, schema))
 }
 
 /// Returns how many times files could not be read or written.

@@ -16,6 +16,7 @@ mod node;
 mod property;
 mod random;
 mod sip;
+mod state;
 mod timer;
 
 use wasmtime::Linker;
@@ -37,6 +38,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     control::add(linker)?;
     channel::add(linker)?;
     node::add(linker)?;
+    state::add(linker)?;
     timer::add(linker)?;
     find::add(linker)?;
     sip::add(linker)?;
@@ -51,6 +53,7 @@ pub fn block_of(name: &str) -> Option<&'static str> {
         "sip_parse" => Some("sip"),
         "hash" => Some("hash"),
         "channel_publish" => Some("channel"),
+        "state_write" | "state_read" => Some("state"),
         "control_receive" | "control_notify" => Some("control"),
         _ => None,
     }

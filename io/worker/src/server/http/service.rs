@@ -25,9 +25,10 @@ use super::connection::{Deadline, Progress, Underway};
 use super::held::Held;
 use super::upstream::Upstream;
 use super::{hop_by_hop, streams};
-use crate::failure::one_line;
+use crate::failure::{no_state, one_line};
 use crate::limits;
 use crate::server::accepted::Flow;
+use crate::server::carrier::{Carrier, CarrierPre};
 use crate::server::component::{CheckedComponent, failed, is_full, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
@@ -38,6 +39,7 @@ use crate::server::state::{ServerState, Sockets};
 pub struct HttpService {
     engine: Arc<ServerEngine>,
     pre: ProxyPre<ServerState>,
+    carrier: CarrierPre,
     module: Arc<Module>,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -76,12 +78,13 @@ impl HttpService {
         component: CheckedComponent,
         module: &Arc<Module>,
     ) -> Result<HttpService, Refusal> {
+        let carrier = CarrierPre::new(component.pre.clone());
         let pre =
             ProxyPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let (ended, _) = watch::channel(false);
         let turns = Arc::new(Semaphore::new(usize::try_from(module.limits.requests).unwrap_or(usize::MAX >> 4)));
         let (engine, module) = (Arc::clone(engine), Arc::clone(module));
-        let service = HttpService { engine, pre, module, turns, waiting: AtomicUsize::new(0), ended };
+        let service = HttpService { engine, pre, carrier, module, turns, waiting: AtomicUsize::new(0), ended };
         service.instantiate().await?;
         Ok(service)
     }
@@ -97,6 +100,38 @@ impl HttpService {
         let made = timeout(limits::START_TIME_MAX, made).await;
         let took = began.elapsed();
         started(made, store.data()).map(|_| took)
+    }
+
+    /// Returns what a fresh instance says of the module's state; nothing if it says nothing.
+    ///
+    /// # Errors
+    /// [`RefusalKind::StateRefused`]; the module goes on all the same.
+    pub async fn export_state(&self) -> Result<Option<Vec<u8>>, Refusal> {
+        if !self.carrier.is_there() {
+            return Ok(None);
+        }
+        let (mut store, carrier) = self.carrier_of_one().await.map_err(|refusal| no_state(&refusal))?;
+        carrier.export(&self.engine, &mut store).await.map_err(|refusal| no_state(&refusal))
+    }
+
+    /// Has a fresh instance take what another one said.
+    ///
+    /// # Errors
+    /// It takes none, refuses, or fails.
+    pub async fn import_state(&self, state: &[u8]) -> Result<(), Refusal> {
+        let (mut store, carrier) = self.carrier_of_one().await?;
+        carrier.import(&self.engine, &mut store, state).await
+    }
+
+    async fn carrier_of_one(&self) -> Result<(Store<ServerState>, Carrier), Refusal> {
+        let mut store = self.engine.store(self.state(Egress::new(&self.module)));
+        let made = async {
+            let instance = self.pre.instance_pre().instantiate_async(&mut store).await?;
+            self.carrier.of(&mut store, &instance)
+        };
+        let made = timeout(limits::START_TIME_MAX, self.engine.pace(made)).await;
+        let carrier = started(made, store.data())?;
+        Ok((store, carrier))
     }
 
     /// Returns the module.

@@ -7,10 +7,16 @@ use wasmtime::component::InstancePre;
 
 use super::wit::{Action, Decision, Flow, Heirs, HeirsPre, Side, TcpHost, TcpHostPre, first};
 use crate::failure::one_line;
+use crate::server::carrier::{Carrier, CarrierPre};
 use crate::server::state::ServerState;
 
 /// What is needed to make an instance.
-pub enum HandlerPre {
+pub struct HandlerPre {
+    version: Version,
+    carrier: CarrierPre,
+}
+
+enum Version {
     /// Of 1.0.0.
     First(first::TcpHostPre<ServerState>),
     /// Of 1.1.0, with what hands connections over, if it has that.
@@ -31,29 +37,36 @@ impl HandlerPre {
     /// # Errors
     /// [`RefusalKind::AbiMismatch`] if it is neither version.
     pub fn new(pre: InstancePre<ServerState>) -> Result<HandlerPre, Refusal> {
-        match first::TcpHostPre::new(pre.clone()) {
-            Ok(first) if TcpHostPre::new(pre.clone()).is_err() => Ok(HandlerPre::First(first)),
+        let carrier = CarrierPre::new(pre.clone());
+        let version = match first::TcpHostPre::new(pre.clone()) {
+            Ok(first) if TcpHostPre::new(pre.clone()).is_err() => Version::First(first),
             Ok(_) | Err(_) => TcpHostPre::new(pre.clone())
-                .map(|second| HandlerPre::Second(second, HeirsPre::new(pre).ok()))
-                .map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error))),
-        }
+                .map(|second| Version::Second(second, HeirsPre::new(pre).ok()))
+                .map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?,
+        };
+        Ok(HandlerPre { version, carrier })
     }
 
-    /// Makes an instance.
+    /// Makes an instance, with what carries its state.
     ///
     /// # Errors
     /// It traps, or there is no room.
-    pub async fn instantiate(&self, store: &mut Store<ServerState>) -> wasmtime::Result<Handler> {
-        match self {
-            HandlerPre::First(pre) => pre.instantiate_async(store).await.map(Handler::First),
-            HandlerPre::Second(pre, heirs) => {
+    pub async fn instantiate(&self, store: &mut Store<ServerState>) -> wasmtime::Result<(Handler, Carrier)> {
+        let (handler, instance) = match &self.version {
+            Version::First(pre) => {
+                let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
+                (Handler::First(first::TcpHost::new(&mut *store, &instance)?), instance)
+            }
+            Version::Second(pre, heirs) => {
                 let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
                 let handler = TcpHost::new(&mut *store, &instance)?;
                 // Of the same instance.
                 let heirs = heirs.as_ref().map(|_| Heirs::new(&mut *store, &instance)).transpose()?;
-                Ok(Handler::Second(handler, heirs))
+                (Handler::Second(handler, heirs), instance)
             }
-        }
+        };
+        let carrier = self.carrier.of(store, &instance)?;
+        Ok((handler, carrier))
     }
 }
 

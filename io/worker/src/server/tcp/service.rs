@@ -18,8 +18,9 @@ use super::buffers::Buffers;
 use super::guest::{Handler, HandlerPre};
 use super::table::{self, Connection, ConnectionTable, Sides};
 use super::wit::{Action, Decision, Flow, Side};
-use crate::failure::one_line;
+use crate::failure::{no_state, one_line};
 use crate::limits;
+use crate::server::carrier::Carrier;
 use crate::server::component::{CheckedComponent, failed, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
@@ -67,6 +68,7 @@ type Ended = Box<dyn FnOnce(Refusal) + Send>;
 struct Guest {
     store: Store<ServerState>,
     instance: Handler,
+    carrier: Carrier,
 }
 
 /// How far the service's end has come.
@@ -100,7 +102,7 @@ macro_rules! call_in {
     ($service:ident, $guest:ident, $method:ident $(, $argument:expr)*) => {{
         if $service.stage() >= Stage::Draining {
             None
-        } else if let Some(Guest { store, instance }) = $guest.as_mut() {
+        } else if let Some(Guest { store, instance, .. }) = $guest.as_mut() {
             // What it did not get in another call has nothing to do with this one.
             store.data_mut().cap.denied = None;
             let called = $service.engine.pace(instance.$method(&mut *store $(, $argument)*));
@@ -142,11 +144,11 @@ impl TcpService {
         let mut store = engine.store(state);
         let made = engine.pace(pre.instantiate(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
-        let instance = started(made, store.data())?;
+        let (instance, carrier) = started(made, store.data())?;
         let service = Arc::new(TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),
-            guest: tokio::sync::Mutex::new(Some(Guest { store, instance })),
+            guest: tokio::sync::Mutex::new(Some(Guest { store, instance, carrier })),
             heir: OnceLock::new(),
             is_wanted: Notify::new(),
             connections,
@@ -263,6 +265,33 @@ impl TcpService {
                 heir.connections.leave(id);
             }
         }
+    }
+
+    /// Reports what the module says of its state, between two events; nothing if it says nothing.
+    /// If it traps or does not come back, it has failed, which is told after the report.
+    pub(in crate::server) async fn export_state(&self, report: impl FnOnce(Result<Option<Vec<u8>>, Refusal>)) {
+        let mut guest = self.enter_guest().await;
+        let Some(Guest { store, carrier, .. }) = guest.as_mut().filter(|_| self.stage() != Stage::Ended) else {
+            return report(Err(Refusal::new(RefusalKind::NotRunning, "the module ends at the moment")));
+        };
+        let said = carrier.export(&self.engine, store).await;
+        let failure = said.as_ref().err().filter(|refusal| refusal.kind != RefusalKind::StateRefused).cloned();
+        report(said.map_err(|refusal| no_state(&refusal)));
+        if let Some(failure) = failure {
+            self.fail(failure);
+        }
+    }
+
+    /// Has the module take what another instance said, before it is told of connections.
+    ///
+    /// # Errors
+    /// It takes none, refuses, or fails.
+    pub(in crate::server) async fn import_state(&self, state: &[u8]) -> Result<(), Refusal> {
+        let mut guest = self.enter_guest().await;
+        let Some(Guest { store, carrier, .. }) = guest.as_mut() else {
+            return Err(Refusal::new(RefusalKind::NotRunning, "the module ends at the moment"));
+        };
+        carrier.import(&self.engine, store, state).await
     }
 
     /// Returns the version that has a connection which this one took.

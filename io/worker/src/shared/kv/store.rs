@@ -135,6 +135,51 @@ impl KvStore {
         Ok(true)
     }
 
+    /// Returns all entries in byte order of the keys.
+    pub fn entries(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.entries.iter().map(|(key, entry)| (&**key, &*entry.value))
+    }
+
+    /// Puts others in the place of all entries. Returns those that were there.
+    ///
+    /// # Errors
+    /// Those of [`KvStore::set`]; the store is as before then.
+    pub fn replace(&mut self, entries: Entries, quota: &ModuleLimits) -> Result<Entries, HostError> {
+        let bytes = entries.iter().map(|(key, value)| size(key, value)).sum::<u64>();
+        for (key, value) in &entries {
+            check_key(key)?;
+            if value.len() > limits::KV_VALUE_BYTES_MAX {
+                return Err(HostError::TooLarge);
+            }
+        }
+        if entries.len() > quota.kv_entries as usize || bytes > quota.kv_bytes {
+            return Err(HostError::Quota);
+        }
+        self.exchange(entries, bytes)
+    }
+
+    /// Puts back what [`KvStore::replace`] returned.
+    ///
+    /// # Errors
+    /// Others have taken the room; the store is as before then.
+    pub fn put_back(&mut self, entries: Entries) -> Result<(), HostError> {
+        let bytes = entries.iter().map(|(key, value)| size(key, value)).sum();
+        self.exchange(entries, bytes).map(drop)
+    }
+
+    fn exchange(&mut self, entries: Entries, bytes: u64) -> Result<Entries, HostError> {
+        let before = self.entries().map(|(key, value)| cost(key, value)).sum();
+        charge(self.changes.as_ref(), before, cost_of(&entries))?;
+        let is_changed = self.changes.is_some();
+        let entries = entries.into_iter().map(|(key, value)| (key, Entry { value, is_changed })).collect();
+        let old = std::mem::replace(&mut self.entries, entries);
+        self.bytes = bytes;
+        if let Some(changes) = &mut self.changes {
+            changes.note_all();
+        }
+        Ok(old.into_iter().map(|(key, entry)| (key, entry.value)).collect())
+    }
+
     /// Returns the first key after `key`; the first of all after the empty key.
     pub fn next(&self, key: &[u8]) -> Option<&[u8]> {
         self.keys(key).next()
@@ -220,6 +265,12 @@ impl Changes {
         if self.keys.len() == 1 {
             self.bell.ring();
         }
+    }
+
+    fn note_all(&mut self) {
+        self.keys.clear();
+        self.all = true;
+        self.bell.ring();
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cache;
+mod carried;
 mod channel;
 mod crowd;
 mod egress;
@@ -34,14 +35,14 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::ServerCounts;
-use netserv_model::{Filter, RefusalKind};
+use netserv_model::{Filter, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, ToWorker};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
@@ -64,6 +65,7 @@ const BLOCKS: &[&str] = &[
     "udp",
     "cache",
     "control",
+    "state",
     "metrics",
 ];
 /// How long to wait for what must come.
@@ -89,6 +91,8 @@ pub struct Spec {
     /// Of the ports it listens at.
     pub protocol: &'static str,
     pub connect: Vec<String>,
+    /// What it begins with.
+    pub state: Option<Arc<File>>,
 }
 
 impl Spec {
@@ -113,6 +117,7 @@ impl Spec {
             listen: vec![free_port()],
             protocol: "tcp",
             connect: vec![],
+            state: None,
         }
     }
 
@@ -178,8 +183,9 @@ impl Worker {
         let listen = filters(spec.listen.iter().map(|port| format!("{} port {port}", spec.protocol)).collect());
         let server = ServerLoad { listen, addresses, connect: filters(spec.connect.clone()), ..ServerLoad::default() };
         let parts = [(PartKind::Packet, &spec.packet), (PartKind::Server, &spec.component), (PartKind::Tls, &spec.tls)];
-        let parts: Vec<(PartKind, File)> =
+        let mut parts: Vec<(PartKind, File)> =
             parts.into_iter().filter_map(|(kind, path)| Some((kind, File::open(path.as_ref()?).unwrap()))).collect();
+        parts.extend(spec.state.iter().map(|state| (PartKind::State, state.try_clone().unwrap())));
         let load = ToWorker::Load {
             slot: ModuleSlot(spec.slot),
             module: spec.name.parse().unwrap(),
@@ -206,6 +212,20 @@ impl Worker {
                 FromWorker::Log { level, text, .. } => self.log.push((level, text)),
                 other => return other,
             }
+        }
+    }
+
+    /// Asks a module for its state, and waits for nothing.
+    pub fn ask_for_state(&mut self, slot: u8, file: &File) {
+        self.node.send(&ToWorker::Export { slot: ModuleSlot(slot) }, Some(file.as_fd()));
+    }
+
+    /// Waits until a module does not say its state, which is told by the first, or fails. Returns why.
+    pub fn exported_or_failed(&mut self) -> (bool, Refusal) {
+        match self.answer() {
+            FromWorker::Exported { refusal: Some(refusal), .. } => (true, refusal),
+            FromWorker::Failed { refusal, .. } => (false, refusal),
+            other => panic!("{other:?}"),
         }
     }
 

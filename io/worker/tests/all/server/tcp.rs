@@ -229,7 +229,7 @@ fn server() -> (TcpListener, Arc<dyn Origin>) {
     (listener, Arc::new(Server(address)))
 }
 
-fn ask(client: &mut TcpStream, text: &str) -> String {
+pub fn ask(client: &mut TcpStream, text: &str) -> String {
     client.write_all(text.as_bytes()).unwrap();
     said(client)
 }

@@ -107,7 +107,7 @@ impl Rig {
         std::fs::write(&code, "code").unwrap();
         let load = ModuleLoad { packet: false, server: Some(ServerPart::default()), ..load("alice") };
         let parts = CodeParts { server: Some(code), ..CodeParts::default() };
-        let files = LoadFiles { code: Some(parts), composition: None };
+        let files = LoadFiles { code: Some(parts), composition: None, state: None };
         assert_eq!(self.load_from(load, files), None);
         assert!(matches!(container.receive(), Some(ToWorker::Load { .. })));
     }

@@ -129,7 +129,7 @@ impl Rig {
         let package = self.publish("1.0.0");
         self.fetch(&package).unwrap();
         let parts = CodeParts { packet: Some(self.dir.path().join("1.0.0")), ..CodeParts::default() };
-        let files = LoadFiles { code: Some(parts), composition: None };
+        let files = LoadFiles { code: Some(parts), composition: None, state: None };
         assert_eq!(self.load_from(ModuleLoad { digest: package.digest, ..load(worker) }, files), None);
     }
 }

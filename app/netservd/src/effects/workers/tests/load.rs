@@ -43,7 +43,7 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
     assert_eq!((connect[0].to_string(), listen.len()), ("tcp port 8080".to_owned(), 0));
 
     // A part that is gone is the node's fault.
-    let files = LoadFiles { code: Some(rig.code()), composition: None };
+    let files = LoadFiles { code: Some(rig.code()), composition: None, state: None };
     std::fs::remove_file(rig.dir.path().join("server")).unwrap();
     let refusal =
         rig.load_from(ModuleLoad { server: server(false), ..load("alice") }, files).expect("a file is missing");
@@ -77,7 +77,7 @@ async fn a_service_is_loaded_from_its_composition() {
         chain: vec![Digest([2; 32]), Digest([3; 32])],
         ..load("alice")
     };
-    let files = LoadFiles { code: Some(rig.code()), composition: None };
+    let files = LoadFiles { code: Some(rig.code()), composition: None, state: None };
     let refusal = rig.load_from(service(), files.clone()).expect("there is no composition");
     assert!(refusal.detail.contains("was not composed"), "{refusal}");
     let composed = rig.dir.path().join("composed");
@@ -93,7 +93,7 @@ async fn a_service_is_loaded_from_its_composition() {
 impl Rig {
     /// Loads a module, with a file for each of its parts.
     fn give(&mut self, load: ModuleLoad) {
-        let files = LoadFiles { code: Some(self.code()), composition: None };
+        let files = LoadFiles { code: Some(self.code()), composition: None, state: None };
         assert_eq!(self.load_from(load, files), None, "it was given to the worker");
     }
 

@@ -89,7 +89,11 @@ impl Rig {
     fn files(&self) -> LoadFiles {
         let path = self.dir.path().join("code");
         std::fs::write(&path, "code").unwrap();
-        LoadFiles { code: Some(CodeParts { packet: Some(path), ..CodeParts::default() }), composition: None }
+        LoadFiles {
+            code: Some(CodeParts { packet: Some(path), ..CodeParts::default() }),
+            composition: None,
+            state: None,
+        }
     }
 }
 

@@ -278,6 +278,7 @@ impl Rig {
             EffectOutcome::Refused(refusal) => Some(refusal),
             EffectOutcome::Done => None,
             other @ (EffectOutcome::Fetched { .. }
+            | EffectOutcome::Exported { .. }
             | EffectOutcome::Measured(_)
             | EffectOutcome::Metered(_)
             | EffectOutcome::Routed(_)) => panic!("{other:?}"),
@@ -391,5 +392,6 @@ fn load(user: &str) -> ModuleLoad {
         chain: Vec::new(),
         blocks: ["kv".to_owned()].into(),
         messages: Vec::new(),
+        state: None,
     }
 }

@@ -51,7 +51,7 @@ async fn a_module_is_loaded_with_its_listening_sockets() {
     std::fs::write(&code, "code").unwrap();
     let server = ServerPart { intercept: vec!["tcp port 80".parse().unwrap()], ..ServerPart::default() };
     let parts = CodeParts { server: Some(code), ..CodeParts::default() };
-    let files = LoadFiles { code: Some(parts), composition: None };
+    let files = LoadFiles { code: Some(parts), composition: None, state: None };
     for made in [true, false] {
         let load = ModuleLoad { packet: false, server: Some(server.clone()), ..load("alice") };
         let listeners = match made {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! States of modules on their way between nodes: from where the user's requests say, and to there.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use netserv_model::limits::STATE_BYTES_MAX;
+use netserv_model::request::StateSource;
+use netserv_model::{Digest, Refusal, RefusalKind};
+use ureq::http::header::CONTENT_TYPE;
+
+use crate::oci;
+use crate::source::{FetchLimits, Fetcher, bad_url, explain, failed, host_matches, parse, too_slow};
+use crate::store::Repository;
+
+/// Names files while they have a name.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Repository {
+    /// Returns the state at a URL, in a file that nobody can write to or else open and that goes with its last
+    /// descriptor.
+    ///
+    /// # Errors
+    /// A refusal of kind `bad-url`, `fetch-failed`, `state-refused` (it is larger than [`STATE_BYTES_MAX`]),
+    /// `digest-mismatch`, or `node-failed` (the store cannot be written).
+    pub fn fetch_state(&self, source: &StateSource, limits: &FetchLimits) -> Result<File, Refusal> {
+        let limits = FetchLimits { bytes: STATE_BYTES_MAX, ..*limits };
+        let bytes = self.fetcher.fetch(&source.url, &limits).map_err(|refusal| {
+            let is_large = refusal.kind == RefusalKind::PackageTooLarge;
+            if is_large { Refusal::new(RefusalKind::StateRefused, refusal.detail) } else { refusal }
+        })?;
+        let found = oci::digest_of(&bytes);
+        if found != source.digest {
+            let detail = format!("the state at the URL is {found}, the request says {}", source.digest);
+            return Err(Refusal::new(RefusalKind::DigestMismatch, detail));
+        }
+        self.keep(&bytes).map_err(|error| {
+            Refusal::new(
+                RefusalKind::NodeFailed,
+                format!("the state cannot be kept while the module is loaded: {error}"),
+            )
+        })
+    }
+
+    /// Puts a state to a URL, by an HTTP PUT. Returns its digest.
+    ///
+    /// # Errors
+    /// A refusal of kind `bad-url` (the operator's list does not have its host), or `fetch-failed`.
+    pub fn put_state(&self, url: &str, bytes: &[u8], limits: &FetchLimits) -> Result<Digest, Refusal> {
+        self.fetcher.put(url, bytes, limits)?;
+        Ok(oci::digest_of(bytes))
+    }
+
+    fn keep(&self, bytes: &[u8]) -> io::Result<File> {
+        let path = self.tmp.join(format!("state-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        // Workers get this descriptor, and others may be given the same state.
+        let for_reading = File::open(&path);
+        fs::remove_file(&path)?;
+        file.write_all(bytes)?;
+        for_reading
+    }
+}
+
+impl Fetcher {
+    fn put(&self, url: &str, bytes: &[u8], limits: &FetchLimits) -> Result<(), Refusal> {
+        let deadline = Instant::now() + limits.time;
+        let uri = parse(url)?;
+        self.check(&uri)?;
+        let authority = uri.authority().ok_or_else(|| bad_url("no host"))?;
+        let host = authority.host().to_ascii_lowercase();
+        let port = authority.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+        if !self.sources.put_hosts.iter().any(|pattern| host_matches(pattern, &host, port)) {
+            return Err(bad_url(format!(
+                "the node writes nothing to host `{host}` on port {port} (`fetch.put-hosts`)"
+            )));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(too_slow(limits));
+        }
+        let request = self.agent.put(uri).header(CONTENT_TYPE, "application/octet-stream");
+        let request = request.config().timeout_global(Some(left)).build();
+        let response = request.send(bytes).map_err(|error| explain(&error, limits))?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        // A redirect is not followed: what the operator's list has is asked, and nobody else.
+        Err(failed(format!("the server answered {} to the PUT", response.status())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn a_state_that_is_kept_can_only_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository::open(dir.path(), Config::default()).unwrap();
+        let mut kept = repository.keep(b"a state").unwrap();
+        let mut read = Vec::new();
+        kept.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"a state");
+        assert!(kept.write_all(b"more").is_err() && kept.set_len(1).is_err());
+        assert_eq!(fs::read_dir(&repository.tmp).unwrap().count(), 0, "it has no name");
+    }
+}

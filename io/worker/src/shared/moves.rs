@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules whose state moves between nodes: what each begins with, and where the state of each is to be
+//! written.
+//!
+//! What a module begins with is in kv before any of its code runs; if it is not installed after all, what was there before is
+//! put back.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+
+use netserv_model::effect::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::{ModuleName, Refusal};
+
+use super::kv::SharedKv;
+use super::state::{self, Said};
+use crate::failure;
+use crate::storage::journal::Entries;
+
+/// What is known of modules whose state moves, by their places.
+#[derive(Debug, Default)]
+pub struct Moves {
+    owners: BTreeMap<ModuleSlot, Owner>,
+    /// Where to write the states of those that were asked.
+    asked: BTreeMap<ModuleSlot, File>,
+    /// What was in kv before modules that are being loaded with a state.
+    before: BTreeMap<ModuleSlot, Entries>,
+}
+
+/// Whose state is whose.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// The module.
+    pub name: ModuleName,
+    /// The version of its state.
+    pub schema: u32,
+    /// Its entries.
+    pub kv: SharedKv,
+}
+
+impl Moves {
+    /// Takes note of a module that is about to be loaded, and gives it the state that came with it, if one
+    /// did. Returns what its parts are told of that. `is_there` says whether it has a part that sees packets, and one that takes
+    /// connections.
+    ///
+    /// # Errors
+    /// The state cannot be taken; kv is as before then.
+    pub fn begin(
+        &mut self,
+        slot: ModuleSlot,
+        owner: Owner,
+        state: Option<File>,
+        limits: &ModuleLimits,
+        is_there: (bool, bool),
+    ) -> Result<Said, Refusal> {
+        let given = state.map(|file| give(&file, &owner, limits, is_there)).transpose();
+        self.owners.insert(slot, owner);
+        let Some((before, said)) = given? else { return Ok(Said::default()) };
+        self.before.insert(slot, before);
+        Ok(said)
+    }
+
+    /// Takes note that a module runs with what it began with.
+    pub fn loaded(&mut self, slot: ModuleSlot) {
+        self.before.remove(&slot);
+    }
+
+    /// Forgets a module, and puts back what kv held before it if it never ran.
+    /// Returns what there is to say about that.
+    pub fn end(&mut self, slot: ModuleSlot) -> Option<String> {
+        self.asked.remove(&slot);
+        let owner = self.owners.remove(&slot);
+        let (before, owner) = self.before.remove(&slot).zip(owner)?;
+        let put_back = owner.kv.lock().put_back(before);
+        put_back.err().map(|_| "what the module kept before could not be put back: its user's room is full".to_owned())
+    }
+
+    /// Takes note of where to write a module's state. Returns whether there is such a module.
+    pub fn ask(&mut self, slot: ModuleSlot, file: File) -> bool {
+        let is_there = self.owners.contains_key(&slot);
+        if is_there {
+            self.asked.insert(slot, file);
+        }
+        is_there
+    }
+
+    /// Returns where to write a module's state; nothing if it was forgotten since it was asked.
+    pub fn answer(&mut self, slot: ModuleSlot) -> Option<(File, Owner)> {
+        self.asked.remove(&slot).zip(self.owners.get(&slot).cloned())
+    }
+}
+
+/// Gives a module the entries of its state. Returns those that were there, and what its parts are told.
+fn give(
+    file: &File,
+    owner: &Owner,
+    limits: &ModuleLimits,
+    (sees_packets, serves): (bool, bool),
+) -> Result<(Entries, Said), Refusal> {
+    let (entries, said) = state::read(file, &owner.name, owner.schema)?;
+    for (part, said, is_there) in [("packet", &said.packet, sees_packets), ("server", &said.server, serves)] {
+        if said.is_some() && !is_there {
+            return Err(failure::no_carrier(part));
+        }
+    }
+    Ok((state::give(&owner.kv, entries, limits)?, said))
+}

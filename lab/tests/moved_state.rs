@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A module's state over real nodes: out of one into the user's store, and from there into another.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with};
+use netserv_lab::netns::program;
+use netserv_model::RefusalKind;
+use netserv_model::request::{ModuleState, Outcome, StateSource};
+
+const MONITOR: &str = "example.org/net-monitor";
+
+/// Goal: what net-monitor counted on n1 goes on on n2, whose operator has another copy of the module; one node has it in each
+/// epoch. What is no state of the module, of another digest, or older than what a node knows changes nothing anywhere.
+#[test]
+fn a_module_moves_with_its_state() {
+    let Some(mut net) = net_with("a_module_moves_with_its_state", Driver::Nfqueue, "", &[]) else { return };
+    let sender = net.lab.v4("sender");
+    let fetch = format!("[fetch]\nschemes = [\"http\"]\nput-hosts = [\"{sender}:{PORT}\"]\n");
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &fetch).unwrap();
+    }
+    keep_what_is_put(&mut net);
+    let (package, url) = net.publish("net-monitor");
+    let filter = format!("udp dst {sender}/32");
+    let set_up = |node: &str, more: &[&str]| {
+        let result = net.setup_with(&package, &url, &filter, &[&["--node", node], more].concat());
+        outcome_of(&result, node)
+    };
+    assert!(matches!(set_up("n1", &["--epoch", "1"]), Outcome::Installed { .. }));
+    let counted = |node: &str| {
+        let status = net.status(node, &package);
+        let counters = status.map(|status| status.counters).unwrap_or_default();
+        counters
+            .iter()
+            .filter(|(name, _)| name.ends_with(&format!(" {sender} 62")))
+            .map(|(_, count)| count)
+            .sum::<u64>()
+    };
+    for _ in 0..5 {
+        ask_udp(&net.lab, "receiver", sender.into(), 7777, "poke");
+    }
+    let store = |name: &str| format!("http://{sender}:{PORT}/{name}");
+    let to = net.lab.v4("receiver").to_string();
+    let export = |node: &str, url: &str| {
+        let result = net.request(&["state", "export", MONITOR, "--url", url, "--to", &to, "--node", node]);
+        outcome_of(&result, node)
+    };
+    assert_eq!(kind(&export("n1", &format!("http://{sender}:1/s"))), Some(RefusalKind::BadUrl));
+    assert_eq!(kind(&export("n2", &store("s"))), Some(RefusalKind::NotInstalled));
+    let Outcome::Exported { digest, bytes } = export("n1", &store("s1")) else { panic!("no state") };
+    // It says its counts when it is asked, and goes on.
+    assert!(counted("n1") > 0);
+    let shown = show(&net, "s1");
+    assert_eq!((shown["module"].as_str(), shown["bytes"].as_u64()), (Some(MONITOR), Some(bytes)));
+    assert_eq!(shown["digest"].as_str(), Some(digest.to_string().as_str()));
+
+    let begin = |node: &str, epoch: &str, state: &StateSource| {
+        set_up(node, &["--epoch", epoch, "--state", &state.url, "--state-digest", &state.digest.to_string()])
+    };
+    let state = StateSource { url: store("s1"), digest };
+    let other = StateSource { digest: netserv_model::Digest([1; 32]), ..state.clone() };
+    assert_eq!(kind(&begin("n2", "2", &other)), Some(RefusalKind::DigestMismatch));
+    let gone = StateSource { url: store("none"), digest };
+    assert_eq!(kind(&begin("n2", "2", &gone)), Some(RefusalKind::FetchFailed));
+    let (keeper, keeper_url) = net.publish("keep-alive");
+    let wrong = ["--node", "n2", "--epoch", "1", "--state", &state.url, "--state-digest", &digest.to_string()];
+    let result = net.setup_with(&keeper, &keeper_url, &filter, &wrong);
+    assert_eq!(kind(&outcome_of(&result, "n2")), Some(RefusalKind::StateRefused));
+    let before = counted("n1");
+    assert!(matches!(begin("n2", "2", &state), Outcome::Installed { .. }));
+    assert_eq!(counted("n2"), before);
+
+    // Whoever asks the whole path takes it from the earlier owner alone.
+    let removed = net.request(&["remove", MONITOR, "--to", &to, "--epoch", "2"]);
+    assert_eq!(outcome_of(&removed, "n1"), Outcome::Removed);
+    assert_eq!(kind(&outcome_of(&removed, "n2")), Some(RefusalKind::OldEpoch));
+    assert_eq!(net.status("n2", &package).unwrap().epoch, 2);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(kind(&begin("n1", "2", &state)), Some(RefusalKind::OldEpoch));
+    assert_eq!(kind(&set_up("n2", &["--epoch", "1"])), Some(RefusalKind::OldEpoch));
+    // The epoch is not forgotten by a node that is killed; its counts are not either.
+    net.lab.kill("n2", "netservd").unwrap();
+    net.lab.restart_netservd("n2").unwrap();
+    eventually("it runs again", || net.status("n2", &package).is_some_and(|is| is.state == ModuleState::Running));
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let package_args = net.setup_with(&package, &url, &filter, &["--node", "n2", "--epoch", "1"]);
+    assert_eq!(kind(&outcome_of(&package_args, "n2")), Some(RefusalKind::OldEpoch));
+    let again = net.setup_with(&package, &url, &filter, &["--epoch", "3"]);
+    assert_nodes(&again, |outcome| matches!(outcome, Outcome::Installed { .. } | Outcome::Refreshed { .. }));
+}
+
+const PORT: u16 = 8085;
+
+/// Serves a folder on the sender, into which PUT writes.
+fn keep_what_is_put(net: &mut Net) {
+    let folder = net.lab.dir().join("states");
+    std::fs::create_dir(&folder).unwrap();
+    let script = format!(
+        "import http.server, os\n\
+         class Store(http.server.SimpleHTTPRequestHandler):\n\
+         \x20   def do_PUT(self):\n\
+         \x20       data = self.rfile.read(int(self.headers['Content-Length']))\n\
+         \x20       open(self.translate_path(self.path), 'wb').write(data)\n\
+         \x20       self.send_response(201); self.end_headers()\n\
+         os.chdir('{}')\n\
+         http.server.ThreadingHTTPServer(('', {PORT}), Store).serve_forever()\n",
+        folder.display()
+    );
+    let mut command = net.lab.command("sender", "python3");
+    command.args(["-c", &script]);
+    net.lab.start("sender", "states", &mut command).unwrap();
+    let listens = || {
+        let check = ["-z", "-w", "1", "127.0.0.1", &PORT.to_string()];
+        net.lab.command("sender", "nc").args(check).status().unwrap().success()
+    };
+    eventually("the store listens", listens);
+}
+
+/// Returns what `netserv state show` says of a state in the store.
+fn show(net: &Net, name: &str) -> serde_json::Value {
+    let mut command = Command::new(program("netserv").unwrap());
+    let output = command.args(["-j", "state", "show"]).arg(net.lab.dir().join("states").join(name)).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn outcome_of(result: &netserv_model::api::RequestResult, node: &str) -> Outcome {
+    let report = result.nodes.iter().find(|report| report.node.as_str() == node);
+    report.unwrap_or_else(|| panic!("{node} says nothing: {result:?}")).outcome.clone()
+}
+
+fn kind(outcome: &Outcome) -> Option<RefusalKind> {
+    let Outcome::Refused(refusal) = outcome else { panic!("not refused: {outcome:?}") };
+    Some(refusal.kind)
+}
