@@ -115,9 +115,7 @@ impl Agent {
                     false => self.placement.stop(rule),
                 }
                 // Whoever asks may have gone.
-                if let Some(state) = self.gates.rules(&self.config).into_iter().nth(rule.0) {
-                    let _ = reply.send(state);
-                }
+                let _ = reply.send(self.gates.rule(&self.config, rule));
             }
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
             // Whoever asks may have gone.

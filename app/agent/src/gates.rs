@@ -16,10 +16,13 @@ pub struct Gates {
     off: BTreeSet<RuleId>,
 }
 
-/// What a rule depends on; one without a metric is open.
-struct Gate {
-    metric: Option<(usize, Threshold)>,
-    is_open: bool,
+/// The metric that a rule depends on, by its place; one without is always open.
+struct Gate(Option<(usize, Threshold)>);
+
+impl Gate {
+    fn is_open(&self) -> bool {
+        self.0.as_ref().is_none_or(|(_, threshold)| threshold.is_open())
+    }
 }
 
 impl Gates {
@@ -30,7 +33,7 @@ impl Gates {
             let metric = rule.condition.as_ref().and_then(|condition| {
                 Some((place(&condition.metric)?, Threshold::new(condition.over, condition.until())))
             });
-            Gate { is_open: metric.is_none(), metric }
+            Gate(metric)
         };
         Gates {
             rules: config.rules.iter().map(gate).collect(),
@@ -41,7 +44,7 @@ impl Gates {
 
     /// Returns whether a rule is in force.
     pub fn is_open(&self, rule: RuleId) -> bool {
-        !self.off.contains(&rule) && self.rules.get(rule.0).is_some_and(|gate| gate.is_open)
+        !self.off.contains(&rule) && self.rules.get(rule.0).is_some_and(Gate::is_open)
     }
 
     /// Returns the rules that are switched off.
@@ -58,9 +61,9 @@ impl Gates {
     pub fn note(&mut self, metric: usize, reading: Reading) -> Vec<RuleId> {
         let mut changed = Vec::new();
         for (place, gate) in self.rules.iter_mut().enumerate() {
-            let Some((_, threshold)) = gate.metric.as_mut().filter(|(by, _)| *by == metric) else { continue };
-            let is_open = threshold.note(&reading);
-            if std::mem::replace(&mut gate.is_open, is_open) != is_open && !self.off.contains(&RuleId(place)) {
+            let Some((_, threshold)) = gate.0.as_mut().filter(|(by, _)| *by == metric) else { continue };
+            let was_open = threshold.is_open();
+            if threshold.note(&reading) != was_open && !self.off.contains(&RuleId(place)) {
                 changed.push(RuleId(place));
             }
         }
@@ -70,15 +73,19 @@ impl Gates {
         changed
     }
 
-    /// Returns what people see of the rules.
-    pub fn rules(&self, config: &Config) -> Vec<AgentRule> {
-        let state = |place: usize| match (self.off.contains(&RuleId(place)), self.rules[place].is_open) {
+    /// Returns what people see of a rule of the configuration.
+    pub fn rule(&self, config: &Config, rule: RuleId) -> AgentRule {
+        let state = match (self.off.contains(&rule), self.is_open(rule)) {
             (true, _) => "off",
             (false, true) => "on",
             (false, false) => "waiting",
         };
-        let rules = config.rules.iter().enumerate();
-        rules.map(|(place, rule)| AgentRule { name: rule.name.clone(), state: state(place).to_owned() }).collect()
+        AgentRule { name: config.rules[rule.0].name.clone(), state: state.to_owned() }
+    }
+
+    /// Returns what people see of the rules.
+    pub fn rules(&self, config: &Config) -> Vec<AgentRule> {
+        (0..config.rules.len()).map(|place| self.rule(config, RuleId(place))).collect()
     }
 
     /// Returns what people see of the metrics.

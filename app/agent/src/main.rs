@@ -7,6 +7,7 @@ mod config;
 mod errands;
 mod event;
 mod gates;
+mod http;
 mod limits;
 mod log;
 mod metric;

@@ -10,17 +10,16 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, anyhow, ensure};
 use ed25519_dalek::pkcs8::DecodePrivateKey as _;
 use ed25519_dalek::{Signer as _, SigningKey};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRngCore as _;
 use tokio::net::UnixStream;
 
+use crate::http::exchange;
 use crate::limits::{ANSWER_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
 
 /// The way to the node, with who signs.
@@ -70,17 +69,11 @@ impl NodeClient {
     async fn post(&self, post: &PostRequest) -> Result<RequestResult> {
         let stream = UnixStream::connect(&self.socket).await;
         let stream = stream.with_context(|| format!("cannot reach netservd at {}", self.socket.display()))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let connection = tokio::spawn(connection);
         let request = Request::post("/v1/requests")
             .header("host", "netserv")
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(serde_json::to_vec(post)?)))?;
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        connection.abort();
-        let body = body.map_err(|error| anyhow!("the answer of the node breaks off: {error}"))?.to_bytes();
+        let (status, body) = exchange(stream, request, ANSWER_BYTES_MAX).await.context("the node")?;
         let said = || String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
         ensure!(status.is_success(), "the node answers {status}: {}", said());
         serde_json::from_slice(&body).with_context(|| format!("the answer of the node is not understood: {}", said()))

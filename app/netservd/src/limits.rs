@@ -80,6 +80,8 @@ pub const SERVER_END_WAIT: Duration = SERVER_STOP_TIME_MAX.saturating_add(END_WA
 pub const NETWORK_REST: Duration = Duration::from_secs(1);
 /// Frames taken from one worker at a time, before other events have their turn.
 pub const FRAMES_BATCH: usize = 256;
+/// Frames read of one that has ended, more than its socket holds.
+pub const FRAMES_LAST: usize = 16 * FRAMES_BATCH;
 /// Lines of one container that go into the log in a second.
 pub const LOG_LINES_PER_CONTAINER_MAX: u32 = 1000;
 /// Compositions of services' parts that the node remembers; over it, it forgets all and composes anew what it needs.

@@ -154,7 +154,11 @@ impl Fetcher {
         Err(failed(format!("more than {} redirects", limits.redirects)))
     }
 
-    pub(crate) fn check(&self, uri: &Uri) -> Result<(), Refusal> {
+    /// Returns the host and the port that are to be asked.
+    ///
+    /// # Errors
+    /// A refusal of kind `bad-url`: the operator does not let the node ask them.
+    pub(crate) fn check(&self, uri: &Uri) -> Result<(String, u16), Refusal> {
         let scheme = uri.scheme_str().unwrap_or_default();
         let allowed = match scheme {
             "https" => self.sources.https,
@@ -172,7 +176,7 @@ impl Fetcher {
         let port = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
         let listed = |hosts: &Vec<String>| hosts.iter().any(|pattern| host_matches(pattern, &host, port));
         if self.sources.hosts.as_ref().is_none_or(listed) {
-            Ok(())
+            Ok((host, port))
         } else {
             Err(bad_url(format!("the node does not ask host `{host}` on port {port}")))
         }

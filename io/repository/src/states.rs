@@ -69,10 +69,7 @@ impl Fetcher {
     fn put(&self, url: &str, bytes: &[u8], limits: &FetchLimits) -> Result<(), Refusal> {
         let deadline = Instant::now() + limits.time;
         let uri = parse(url)?;
-        self.check(&uri)?;
-        let authority = uri.authority().ok_or_else(|| bad_url("no host"))?;
-        let host = authority.host().to_ascii_lowercase();
-        let port = authority.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+        let (host, port) = self.check(&uri)?;
         if !self.sources.put_hosts.iter().any(|pattern| host_matches(pattern, &host, port)) {
             return Err(bad_url(format!(
                 "the node writes nothing to host `{host}` on port {port} (`fetch.put-hosts`)"

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instant queries of Prometheus' HTTP API, version 1.
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use http_body_util::{BodyExt as _, Full, Limited};
+use anyhow::{Context, Result, bail, ensure};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
 use hyper::{Request, Uri};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 
+use crate::http::exchange;
 use crate::limits::METRIC_BYTES_MAX;
 
 #[derive(Deserialize)]
@@ -43,19 +42,13 @@ pub async fn read(url: &Uri, query: &str) -> Result<f64> {
     let (host, port) = (url.host().context("the address has no host")?, url.port_u16().unwrap_or(80));
     let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
     let stream = stream.with_context(|| format!("cannot reach {url}"))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
     let body = form_urlencoded::Serializer::new(String::new()).append_pair("query", query).finish();
     let path = format!("{}/api/v1/query", url.path().trim_end_matches('/'));
     let request = Request::post(path)
         .header("host", url.authority().map_or(host, |authority| authority.as_str()))
         .header("content-type", "application/x-www-form-urlencoded")
         .body(Full::new(Bytes::from(body)))?;
-    let response = sender.send_request(request).await?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), METRIC_BYTES_MAX).collect().await;
-    connection.abort();
-    let body = body.map_err(|error| anyhow!("the answer breaks off: {error}"))?.to_bytes();
+    let (status, body) = exchange(stream, request, METRIC_BYTES_MAX).await?;
     value(&body).with_context(|| format!("the answer with status {status}"))
 }
 

@@ -19,6 +19,11 @@ impl Threshold {
         Threshold { over, until, is_open: false, misses: 0 }
     }
 
+    /// Returns whether it is open.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     /// Takes note of what was read; returns whether it is open. What cannot be read for a while is not over anything.
     pub fn note(&mut self, reading: &Reading) -> bool {
         match reading {

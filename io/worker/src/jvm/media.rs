@@ -59,7 +59,7 @@ impl JavaJobs {
         let ticket = self.desk.ask(slot, task)?;
         let ends = ticket.wait_started()?;
         let number = i64::try_from(ticket.number()).unwrap_or(i64::MAX);
-        let bytes_max = if ticket.is_live() { u64::MAX } else { self.output_bytes_max };
+        let bytes_max = ticket.output_bytes_max(self.output_bytes_max);
         let job = JavaJob {
             ticket,
             input: Mutex::new(Some(ends.input.into())),

@@ -14,7 +14,7 @@ use netserv_wire::container::frames::FromWorker;
 use netserv_wire::container::media::{MediaLayer, MediaOutcome, MediaTask, PICTURE_BYTES_MAX};
 use tokio::sync::Notify;
 
-use crate::limits::{MEDIA_JOBS_MAX, MEDIA_JOBS_PER_MODULE_MAX, MEDIA_OUTPUT_BYTES_MAX};
+use crate::limits::{MEDIA_JOBS_MAX, MEDIA_JOBS_PER_MODULE_MAX};
 
 /// The jobs of a process.
 #[derive(Default)]
@@ -165,14 +165,9 @@ impl JobHandle {
         self.number
     }
 
-    /// Returns whether the job's input comes as it happens.
-    pub fn is_live(&self) -> bool {
-        self.is_live
-    }
-
-    /// Returns how many bytes an output may give: a live one is bounded by its time and bit rate alone.
-    pub fn output_bytes_max(&self) -> u64 {
-        if self.is_live { u64::MAX } else { MEDIA_OUTPUT_BYTES_MAX }
+    /// Returns how many bytes an output may give: a live one is bounded by its time and bit rate alone, others by `clip`.
+    pub fn output_bytes_max(&self, clip: u64) -> u64 {
+        if self.is_live { u64::MAX } else { clip }
     }
 
     /// Waits until the job runs; its ends are returned once.
@@ -326,11 +321,11 @@ mod tests {
     #[test]
     fn a_live_job_gives_as_much_as_its_time_lets_it() {
         let (desk, _) = open_desk();
-        assert_eq!(desk.ask(ModuleSlot(1), TASK).unwrap().output_bytes_max(), MEDIA_OUTPUT_BYTES_MAX);
+        assert_eq!(desk.ask(ModuleSlot(1), TASK).unwrap().output_bytes_max(9), 9);
         let part = MediaPart { live: Some(MediaLive { cpu_permille: 0, keep_times: false }), ..MediaPart::default() };
         let outputs = vec![MediaSettings::new(MediaFormat::Ogg)];
         let live = MediaTask::Transcode { source: MediaSource::Ogg, part, outputs };
-        assert_eq!(desk.ask(ModuleSlot(1), live).unwrap().output_bytes_max(), u64::MAX);
+        assert_eq!(desk.ask(ModuleSlot(1), live).unwrap().output_bytes_max(9), u64::MAX);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::outbox::Outbox;
 use super::watch::remind;
 use super::{Running, Workers};
 use crate::event::ContainerEvent;
-use crate::limits::{END_WAIT, FRAMES_BATCH, NETWORK_REST, SERVER_END_WAIT};
+use crate::limits::{END_WAIT, FRAMES_BATCH, FRAMES_LAST, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.
 pub(super) struct Ending {
@@ -26,9 +26,6 @@ pub(super) struct Ending {
     /// It ended, and only its network is still there.
     rests: bool,
 }
-
-/// Frames that are read of a worker that has ended, more than its socket holds.
-const FRAMES_LAST: usize = 16 * FRAMES_BATCH;
 
 impl Ending {
     /// Tells a worker to end; gives it back if it does not hear that.

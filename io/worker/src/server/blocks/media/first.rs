@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:media/media@1.0.0`.
 
-use netserv_wire::container::media::{
-    MediaOutcome, MediaPart, MediaSegments, MediaSettings, MediaTask, PROBE_BYTES_MAX,
-};
+use netserv_wire::container::media::{MediaOutcome, MediaTask, PROBE_BYTES_MAX};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
-use super::orders::overlay;
+use super::second::{Order, Output, Segments};
 use super::wit::{self, Error};
-use super::{MediaJob, broken};
+use super::{MediaJob, broken, orders};
 use crate::limits::MEDIA_PROBED_BYTES_MAX;
 use crate::media::description::Description;
 use crate::media::{Ending, Ends, desk};
@@ -20,11 +18,8 @@ use crate::server::state::ServerState;
 
 impl wit::Host for ServerState {
     async fn transcode(&mut self, wanted: wit::Settings) -> wasmtime::Result<Result<Resource<MediaJob>, Error>> {
-        let begun = match task(wanted) {
-            Ok((task, picture)) => MediaJob::begin(&self.module, task, picture).await,
-            Err(error) => Err(error),
-        };
-        begun.map_or_else(|error| Ok(Err(error)), |job| Ok(Ok(self.table.push(job)?)))
+        let begun = MediaJob::begin(&self.module, orders::task(order(wanted))).await;
+        self.give(begun)
     }
 
     async fn probe(
@@ -39,12 +34,12 @@ impl wit::Host for ServerState {
 impl wit::HostJob for ServerState {
     fn input(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynOutputStream>, Error>> {
         let stream = self.table.get_mut(&job)?.input();
-        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+        self.give(stream)
     }
 
     fn output(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
         let stream = self.table.get_mut(&job)?.output(0);
-        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+        self.give(stream)
     }
 
     async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {
@@ -83,23 +78,22 @@ async fn probe(module: &Module, source: wit::Source, input: &[u8]) -> Result<wit
     }
 }
 
-/// Returns the task, with the picture that is laid over others.
-fn task(wanted: wit::Settings) -> Result<(MediaTask, Vec<u8>), Error> {
-    let (overlay, picture) = overlay(wanted.overlay)?;
-    let output = MediaSettings {
-        format: wanted.format.into(),
-        video: wanted.video.into(),
-        audio: wanted.audio.into(),
+/// Returns what is wanted as an order, of which it is one output.
+fn order(wanted: wit::Settings) -> Order {
+    let output = Output {
+        format: wanted.format,
+        video: wanted.video,
+        audio: wanted.audio,
         width: wanted.width,
         height: wanted.height,
         video_bit_rate: wanted.video_bit_rate,
         audio_bit_rate: wanted.audio_bit_rate,
         grey: false,
-        segments: MediaSegments::Free,
-        overlay,
+        segments: Segments::Free,
+        overlay: wanted.overlay,
     };
-    let part = MediaPart { duration_ms: wanted.duration_ms, ..MediaPart::default() };
-    Ok((MediaTask::Transcode { source: wanted.source.into(), part, outputs: vec![output] }, picture))
+    let (start_ms, duration_ms) = (0, wanted.duration_ms);
+    Order { source: wanted.source, start_ms, duration_ms, live: None, outputs: vec![output] }
 }
 
 impl From<Description> for wit::Description {

@@ -11,18 +11,15 @@ use crate::server::state::ServerState;
 
 impl wit::Host for ServerState {
     async fn begin(&mut self, order: wit::Order) -> wasmtime::Result<Result<Resource<MediaJob>, Error>> {
-        let begun = match orders::task(order) {
-            Ok((task, picture)) => MediaJob::begin(&self.module, task, picture).await,
-            Err(error) => Err(error),
-        };
-        begun.map_or_else(|error| Ok(Err(error)), |job| Ok(Ok(self.table.push(job)?)))
+        let begun = MediaJob::begin(&self.module, orders::task(order)).await;
+        self.give(begun)
     }
 }
 
 impl wit::HostJob for ServerState {
     fn input(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynOutputStream>, Error>> {
         let stream = self.table.get_mut(&job)?.input();
-        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+        self.give(stream)
     }
 
     fn output(
@@ -31,7 +28,7 @@ impl wit::HostJob for ServerState {
         place: u32,
     ) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
         let stream = self.table.get_mut(&job)?.output(place);
-        stream.map_or_else(|error| Ok(Err(error)), |stream| Ok(Ok(self.table.push(stream)?)))
+        self.give(stream)
     }
 
     async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
+use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
 use crate::media::{Ending, Ends, JobHandle, desk};
 use crate::server::module::Module;
 use crate::server::state::ServerState;
@@ -61,8 +62,9 @@ pub struct MediaJob {
 }
 
 impl MediaJob {
-    /// Begins a job, and waits for its turn.
-    async fn begin(module: &Module, task: MediaTask, picture: Vec<u8>) -> Result<MediaJob, Error> {
+    /// Begins what is ordered, with the picture that is laid over others, and waits for its turn.
+    async fn begin(module: &Module, ordered: Result<(MediaTask, Vec<u8>), Error>) -> Result<MediaJob, Error> {
+        let (task, picture) = ordered?;
         let ticket = Arc::new(desk().ask(module.slot, task)?);
         let Ends { input, outputs, picture: end } = ticket.started().await?;
         if let Some(end) = end {
@@ -83,7 +85,7 @@ impl MediaJob {
         let output = usize::try_from(place).ok().and_then(|place| self.outputs.get_mut(place));
         let output = output.ok_or_else(|| Error::Invalid(format!("output {place} of {outputs}")))?;
         let pipe = output.take().ok_or_else(given)?;
-        let stream = Output::new(pipe, self.ticket.output_bytes_max(), Arc::clone(&self.ticket));
+        let stream = Output::new(pipe, self.ticket.output_bytes_max(MEDIA_OUTPUT_BYTES_MAX), Arc::clone(&self.ticket));
         Ok(Box::new(stream.map_err(|error| broken(&error))?))
     }
 
@@ -95,6 +97,13 @@ impl MediaJob {
             Ending { outcome: MediaOutcome::Done, .. } => Ok(()),
             ending => Err(ending.into()),
         }
+    }
+}
+
+impl ServerState {
+    /// Gives a component what there is, as a resource of its own.
+    fn give<T: Send + 'static>(&mut self, made: Result<T, Error>) -> wasmtime::Result<Result<Resource<T>, Error>> {
+        made.map_or_else(|error| Ok(Err(error)), |resource| Ok(Ok(self.table.push(resource)?)))
     }
 }
 

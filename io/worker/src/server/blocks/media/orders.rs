@@ -57,7 +57,7 @@ fn output(wanted: Output) -> Result<(MediaSettings, Vec<u8>), Error> {
 ///
 /// # Errors
 /// The picture is none.
-pub(super) fn overlay(wanted: Option<(wit::Overlay, wit::Corner)>) -> Result<(Option<MediaOverlay>, Vec<u8>), Error> {
+fn overlay(wanted: Option<(wit::Overlay, wit::Corner)>) -> Result<(Option<MediaOverlay>, Vec<u8>), Error> {
     let Some((layer, corner)) = wanted else { return Ok((None, Vec::new())) };
     let (layer, picture) = match layer {
         wit::Overlay::Text(text) => (MediaLayer::Text(text), Vec::new()),
