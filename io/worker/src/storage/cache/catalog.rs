@@ -2,8 +2,8 @@
 //! What is where, as it is kept in the file itself: a start reads this in place of a look at all blocks.
 //!
 //! The first blocks of a file that is large enough are the catalog's: one with two headers, and two areas. An area has records
-//! one behind the other, of entries that came and of entries that went. Once it is full, those that are there go to the other area,
-//! which counts from then on. Nothing in it is believed without its checksum, and an entry that it tells of is there only if
+//! one behind the other, of entries that came, of entries that went, and of starts. Once it is full, those that are there go to the
+//! other area, which counts from then on. Nothing in it is believed without its checksum, and an entry that it tells of is there only if
 //! its head is: what was written down last may be lost in a power cut, and what it says then is of before. A record that was cut
 //! off is the end; one that is damaged amid others makes the whole catalog damaged.
 //!
@@ -84,6 +84,7 @@ impl Catalog {
             let number = long_at(payload, 0).ok_or(CatalogError::Damaged)?;
             next = next.max(number.saturating_add(1));
             match kind {
+                BEGIN => {}
                 CAME => came(payload, pool, index).ok_or(CatalogError::Damaged)?,
                 WENT => went(payload, index).ok_or(CatalogError::Damaged)?,
                 _ => return Err(CatalogError::Damaged),
@@ -95,6 +96,19 @@ impl Catalog {
         // Parts that never became entries have numbers, too.
         let next = next.saturating_add(NUMBERS_BETWEEN_REWRITES);
         if next < NUMBER_MAX / 2 { Ok(next) } else { Err(CatalogError::Damaged) }
+    }
+
+    /// Writes a number down that no part has yet, with all entries anew if there is no room for it. The next start has higher ones.
+    ///
+    /// # Errors
+    /// As those of [`Catalog::rewrite`].
+    pub(super) fn note(&mut self, next: u64, page: impl FnMut() -> Vec<Arc<Entry>>) -> Result<(), CatalogError> {
+        let mut records = Records::default();
+        records.push(BEGIN, &next.to_le_bytes());
+        match self.append(&records) {
+            Err(CatalogError::Full) => self.rewrite(page, next),
+            written => written,
+        }
     }
 
     /// Returns the generation of the first record of an area.
@@ -337,7 +351,7 @@ impl Replay<'_> {
         self.fill(length)?;
         let generation = self.area.generation.to_le_bytes();
         let behind = self.buffer[self.used..self.used + length].get(RECORD_HEADER_BYTES..).unwrap_or_default();
-        let is_record = |mark: &[u8]| [CAME, WENT].iter().any(|kind| mark[..4] == kind.to_le_bytes());
+        let is_record = |mark: &[u8]| [BEGIN, CAME, WENT].iter().any(|kind| mark[..4] == kind.to_le_bytes());
         let is_amid = behind.windows(12).any(|mark| mark[4..] == generation && is_record(mark));
         if is_amid { Err(CatalogError::Damaged) } else { Ok(None) }
     }
@@ -440,7 +454,7 @@ const READ_BYTES: usize = 256 * 1024;
 /// Bytes that are written at once, about.
 const REWRITE_BYTES: usize = 256 * 1024;
 
-/// The first record of an area, with a number that no part had.
+/// The first record of an area and of each start, with a number that no part had.
 const BEGIN: u32 = 1;
 const CAME: u32 = 2;
 const WENT: u32 = 3;

@@ -184,7 +184,10 @@ fn restore(
     if let Some(catalog) = &mut catalog
         && let Ok(next) = catalog.load(pool, &mut index)
     {
-        return (index, next, 0);
+        let mut walk = index.walk();
+        // Parts that this start does not write down have numbers, too.
+        let noted = catalog.note(next, || index.page(&mut walk, CACHE_CATALOG_STEP));
+        return (index, next, u64::from(noted.is_err()));
     }
     // What it has of a damaged catalog is nobody's again.
     drop(index);
