@@ -106,13 +106,22 @@ impl Cache {
         })
     }
 
-    /// Puts an entry into the index, and writes it down before. Returns those that are gone.
-    pub(super) fn add<T>(&self, entry: &Entry, insert: impl FnOnce(&mut Index) -> T) -> T {
-        let mut records = Records::default();
-        records.came(entry);
+    /// Puts an entry into the index, and writes down that it came. Returns what `insert` does: those that are gone, or nothing if
+    /// the entry is not to be there, which leaves the one with its key as it is.
+    pub(super) fn add(
+        &self,
+        entry: &Entry,
+        insert: impl FnOnce(&mut Index) -> Option<Vec<Arc<Entry>>>,
+    ) -> Option<Vec<Arc<Entry>>> {
+        // That it went is written down behind this, whoever removes it meanwhile.
         let mut catalog = self.lock_catalog();
-        self.write_down(&mut catalog, &records);
-        insert(&mut self.lock())
+        let gone = insert(&mut self.lock());
+        if gone.is_some() {
+            let mut records = Records::default();
+            records.came(entry);
+            self.write_down(&mut catalog, &records);
+        }
+        gone
     }
 
     /// Writes changes down, and all of it anew if there is no room for them.

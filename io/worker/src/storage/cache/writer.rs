@@ -215,9 +215,9 @@ impl Writer {
         let cache = &self.share.cache;
         let gone = cache.add(&entry, |index| {
             index.end(&self.share.module, &self.fill, count);
-            if self.fill.is_purged() { vec![Arc::clone(&entry)] } else { index.insert(Arc::clone(&entry)) }
+            if self.fill.is_purged() { None } else { Some(index.insert(Arc::clone(&entry))) }
         });
-        cache.forget_all(&gone);
+        cache.forget_all(&gone.unwrap_or_else(|| vec![Arc::clone(&entry)]));
         self.fill.end(Ok(entry));
         Ok(())
     }

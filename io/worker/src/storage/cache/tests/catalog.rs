@@ -263,6 +263,36 @@ fn no_two_starts_give_parts_the_same_numbers() {
     assert_eq!(again.failures(), 0);
 }
 
+#[test]
+fn what_is_purged_while_it_is_written_leaves_the_entry_of_before() {
+    let disk = Memory::new(LARGE * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    put(&share, "k", b"old");
+    let tagged = Details { tags: vec!["x".to_owned()], ..Details::default() };
+    let mut writer = share.put("k").unwrap();
+    writer.begin(tagged, None, 0).unwrap();
+    writer.write(b"new").unwrap();
+    while share.purge(Scope::Tag("x".to_owned())).unwrap().step() {}
+    writer.finish().unwrap();
+    for share in [&share, &reopened(&disk.copy()).0] {
+        assert_eq!(value(share, "k").as_deref(), Some("old"));
+    }
+}
+
+#[test]
+fn an_update_of_what_was_replaced_meanwhile_leaves_the_entry_that_came() {
+    let disk = Memory::new(LARGE * CACHE_BLOCK_BYTES);
+    let interrupted = Interrupted { disk: disk.clone(), then: Arc::default() };
+    let share = Arc::new(Cache::open(interrupted.clone()).unwrap().share(&name("a")));
+    put(&share, "k", b"old");
+    let other = Arc::clone(&share);
+    *interrupted.then.lock().unwrap() = Some(Box::new(move || put(&other, "k", b"new")));
+    assert!(!share.update("k", &Details::default(), 0).unwrap());
+    for share in [&share, &reopened(&disk.copy()).0] {
+        assert_eq!(value(share, "k").as_deref(), Some("new"));
+    }
+}
+
 /// Puts, changes and removes entries: 0 to 39 are there in the end, but for each fifth.
 fn fill(share: &Arc<Share>) {
     for key in 0..50 {
@@ -388,5 +418,32 @@ impl Disk for Cut {
 
     fn sync(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A disk with something that happens before the next write.
+#[derive(Clone)]
+struct Interrupted {
+    disk: Memory,
+    then: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+}
+
+impl Disk for Interrupted {
+    fn len(&self) -> u64 {
+        self.disk.len()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.disk.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let then = self.then.lock().unwrap().take();
+        then.into_iter().for_each(|then| then());
+        self.disk.write_at(offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.sync()
     }
 }
