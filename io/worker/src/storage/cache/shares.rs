@@ -246,7 +246,13 @@ impl Share {
                 false
             });
         if !is_there {
-            self.cache.lock().remove_one(entry);
+            let gone = self.cache.lock().remove_one(entry);
+            if gone {
+                // The next start would have it again, with blocks that are another's by then.
+                let mut records = Records::default();
+                records.went(entry);
+                self.cache.write_down(&mut self.cache.lock_catalog(), &records);
+            }
         }
         is_there
     }

@@ -293,6 +293,23 @@ fn an_update_of_what_was_replaced_meanwhile_leaves_the_entry_that_came() {
     }
 }
 
+#[test]
+fn an_entry_that_is_found_missing_does_not_come_back_in_the_place_of_another() {
+    let disk = Memory::new(LARGE * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    put(&share, "lost", b"x");
+    // As after a power cut that lost what was written to the block.
+    let block = share.get("lost").unwrap().head_block() as usize;
+    disk.bytes.lock().unwrap()[block * CACHE_BLOCK_BYTES..][..CACHE_BLOCK_BYTES].fill(0);
+    let (again, _) = reopened(&disk);
+    assert!(again.get("lost").is_none());
+    put(&again, "k", b"y");
+    assert_eq!(again.get("k").unwrap().head_block() as usize, block);
+    let (again, _) = reopened(&disk.copy());
+    assert_eq!(value(&again, "k").as_deref(), Some("y"));
+    assert_eq!(again.failures(), 0);
+}
+
 /// Puts, changes and removes entries: 0 to 39 are there in the end, but for each fifth.
 fn fill(share: &Arc<Share>) {
     for key in 0..50 {
