@@ -45,8 +45,8 @@ pub const CACHE_INDEX_BYTES_MIN: u64 = 8 * 1024 * 1024;
 pub const CACHE_INDEX_MEMORY_SHARE: u64 = 4;
 /// Blocks of a file that has a catalog; a look at all of fewer takes no time.
 pub const CACHE_CATALOG_BLOCKS_MIN: u32 = 4096;
-/// The catalog has one of so many blocks of the file.
-pub const CACHE_CATALOG_SHARE: u32 = 32;
+/// The catalog has one of so many blocks of the file: room for 300 bytes of texts of each other block.
+pub const CACHE_CATALOG_SHARE: u32 = 16;
 /// Entries that are taken at once for a catalog that is written anew, between which others use the cache.
 pub const CACHE_CATALOG_STEP: usize = 1024;
 /// Bytes of memory that an entry takes beside its texts.

@@ -51,12 +51,12 @@ fn a_catalog_that_is_full_is_written_anew() {
 fn more_than_a_catalog_has_room_for_is_found_by_a_look_at_all_blocks() {
     let disk = Memory::new(LARGE * CACHE_BLOCK_BYTES);
     let share = share_of(&disk);
-    for number in 0..1000 {
+    for number in 0..2000 {
         put(&share, &format!("{number:01024}"), b"x");
     }
     let (again, reads) = reopened(&disk.copy());
     assert!(reads >= LARGE, "{reads}");
-    assert!((0..1000).all(|number| again.stat(&format!("{number:01024}")).is_some()));
+    assert!((0..2000).all(|number| again.stat(&format!("{number:01024}")).is_some()));
 }
 
 /// Goal: whatever is in the catalog, no damaged entry is given out, and nothing panics. Method: each of many bits of it is the other
@@ -308,6 +308,23 @@ fn an_entry_that_is_found_missing_does_not_come_back_in_the_place_of_another() {
     let (again, _) = reopened(&disk.copy());
     assert_eq!(value(&again, "k").as_deref(), Some("y"));
     assert_eq!(again.failures(), 0);
+}
+
+#[test]
+fn a_cache_that_is_full_of_small_objects_has_a_catalog() {
+    let disk = Memory::new(LARGE * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    let text = |length| "x".repeat(length);
+    let details = || Details { content_type: text(24), etag: text(64), ..Details::default() };
+    let key =
+        |number: usize| format!("https://www.example.org/a/path/to/pictures/{number:06}.webp?width=640&format=small");
+    for number in 0..3 * LARGE {
+        Writer::alone(&share, &key(number), details(), 0).unwrap().finish().unwrap();
+    }
+    assert_eq!(share.failures(), 0);
+    let (again, reads) = reopened(&disk.copy());
+    assert!(reads < 400, "{reads}");
+    assert!((2 * LARGE + 500..3 * LARGE).all(|number| again.find(&key(number), false).is_some()));
 }
 
 /// Puts, changes and removes entries: 0 to 39 are there in the end, but for each fifth.
