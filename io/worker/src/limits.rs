@@ -269,7 +269,7 @@ pub const DECOMPRESS_AT_ONCE_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of memory of all coders of a container's server modules together, however much it has.
 pub const COMPRESS_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// The coders have one of so many parts of the container's memory, up to that.
-pub const COMPRESS_MEMORY_SHARE: u64 = 3;
+pub const COMPRESS_MEMORY_SHARE: u64 = 4;
 /// Bytes of memory that a compressor for gzip is taken to need.
 pub const GZIP_ENCODER_BYTES: usize = 512 * 1024;
 /// Bytes of memory that a compressor for Brotli is taken to need.

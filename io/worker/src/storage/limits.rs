@@ -81,12 +81,18 @@ pub const CACHE_RECENT_BLOCKS: usize = 8;
 pub const CACHE_STALL_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the cache that a module under test has.
 pub const CACHE_TEST_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of memory of the container that such a cache is taken to be in.
+pub const CACHE_TEST_CONTAINER_BYTES: u64 = 128 << 20;
 /// Bytes of a body that are read ahead, or written at once, for one stream.
 pub const CACHE_STREAM_BYTES_MAX: usize = 128 * 1024;
-/// Bytes that are read at once while what is in memory takes [`CACHE_MEMORY_BYTES_MAX`].
+/// Bytes that are read at once while what is in memory takes as much as it may.
 pub const CACHE_STREAM_BYTES_MIN: usize = 4 * 1024;
-/// Bytes of blocks that are in memory, for all who read them and for those who want them next.
+/// Bytes of blocks that are in memory, for all who read them and for those who want them next, however much the container has.
 pub const CACHE_MEMORY_BYTES_MAX: usize = 16 << 20;
+/// They have one of so many parts of the container's memory, up to that.
+pub const CACHE_MEMORY_SHARE: u64 = 8;
+/// Bytes of memory of the container that a cache is taken to be in if it is not known.
+pub const CACHE_CONTAINER_BYTES: u64 = 32 << 20;
 /// Blocks that leave memory at once so that there is room for another one, which each of them may be without.
 pub const CACHE_EVICTIONS_MAX: usize = 16;
 /// Bodies that an instance may read at a time.

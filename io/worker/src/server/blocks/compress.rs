@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn coders_are_bounded_by_the_memory_of_their_container_alone() {
-        let memory = CoderMemory::of(48 << 20);
+        let memory = CoderMemory::of(64 << 20);
         let shared = |module: &_| Shared { coder_memory: memory.clone(), ..Shared::for_tests(module) };
         let (mut one, mut other) = (state(shared), state(shared));
         let compressor = |state: &mut ServerState| HostCompressor::open(state, Encoding::Gzip, 1).unwrap();

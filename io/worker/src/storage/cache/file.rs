@@ -71,8 +71,9 @@ pub(super) struct BlockFile {
 }
 
 impl BlockFile {
-    pub(super) fn new(disk: Arc<dyn Disk>) -> BlockFile {
-        BlockFile { disk, memory: Arc::new(Memory::new()) }
+    /// Returns a file, and none of its blocks, in a container of `memory_bytes`.
+    pub(super) fn new(disk: Arc<dyn Disk>, memory_bytes: u64) -> BlockFile {
+        BlockFile { disk, memory: Arc::new(Memory::within(memory_bytes)) }
     }
 
     /// Returns some bytes of a block, if it is in memory.

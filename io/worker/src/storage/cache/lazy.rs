@@ -14,6 +14,7 @@ use super::error::CacheError;
 use super::shares::{Cache, Share};
 use crate::limits::SMALL_STACK_BYTES;
 use crate::storage::StoreFile;
+use crate::storage::limits::CACHE_TEST_CONTAINER_BYTES;
 
 /// Where the cache of a worker comes from.
 #[derive(Default)]
@@ -50,7 +51,8 @@ impl CacheSource {
     }
 
     fn of(file: File) -> Arc<CacheSource> {
-        Arc::new(CacheSource { file: Some(file), ..CacheSource::default() })
+        let memory_bytes = CACHE_TEST_CONTAINER_BYTES;
+        Arc::new(CacheSource { file: Some(file), memory_bytes, ..CacheSource::default() })
     }
 
     /// Returns how many times the file could not be opened, read or written, or was damaged.
@@ -77,9 +79,9 @@ impl CacheSource {
     fn look(&self) -> Result<Arc<Cache>, CacheError> {
         match &self.file {
             Some(File::At(path)) => Cache::open_within(StoreFile::try_open(path)?, self.memory_bytes),
-            Some(File::InMemory(bytes)) => Cache::open(StoreFile::in_memory(*bytes)?),
+            Some(File::InMemory(bytes)) => Cache::open_within(StoreFile::in_memory(*bytes)?, self.memory_bytes),
             #[cfg(test)]
-            Some(File::On(disk)) => Cache::open(disk.clone()),
+            Some(File::On(disk)) => Cache::open_within(disk.clone(), self.memory_bytes),
             None => Err(io::Error::from(io::ErrorKind::NotFound).into()),
         }
     }

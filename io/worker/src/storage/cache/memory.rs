@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::compute::{Budget, Reserved};
-use crate::storage::limits::{CACHE_EVICTIONS_MAX, CACHE_MEMORY_BYTES_MAX};
+use crate::storage::limits::{CACHE_EVICTIONS_MAX, CACHE_MEMORY_BYTES_MAX, CACHE_MEMORY_SHARE};
 
 /// The number of a part, and the block's place in it.
 pub(super) type Place = (u64, u32);
@@ -42,8 +42,10 @@ struct Block {
 }
 
 impl Memory {
-    pub(super) fn new() -> Memory {
-        Memory { budget: Budget::new(CACHE_MEMORY_BYTES_MAX), kept: Mutex::default() }
+    /// Returns room for blocks in a container of `memory_bytes`.
+    pub(super) fn within(memory_bytes: u64) -> Memory {
+        let share = usize::try_from(memory_bytes / CACHE_MEMORY_SHARE).unwrap_or(usize::MAX);
+        Memory { budget: Budget::new(share.min(CACHE_MEMORY_BYTES_MAX)), kept: Mutex::default() }
     }
 
     /// Returns a block that is in memory.
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_not_read_goes_when_others_need_the_room() {
-        let memory = Memory::new();
+        let memory = Memory::within(u64::MAX);
         for number in 0..BLOCKS {
             keep(&memory, number).unwrap();
         }
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_somebody_has_makes_no_room() {
-        let memory = Memory::new();
+        let memory = Memory::within(u64::MAX);
         let held: Vec<Bytes> = (0..BLOCKS).map(|number| keep(&memory, number).unwrap()).collect();
         assert!(keep(&memory, BLOCKS).is_none());
         assert_eq!(memory.budget.left(), 0);

@@ -18,7 +18,8 @@ use super::pool::{Blocks, Pool};
 use super::scan::scan;
 use crate::storage::Disk;
 use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_CATALOG_STEP, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN, CACHE_INDEX_MEMORY_SHARE,
+    CACHE_BLOCK_BYTES, CACHE_CATALOG_STEP, CACHE_CONTAINER_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN,
+    CACHE_INDEX_MEMORY_SHARE,
 };
 
 /// The cache.
@@ -35,12 +36,12 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens a file as a cache, of whose entries little is known in memory.
+    /// Opens a file as a cache, of which little is in memory: as in a container of [`CACHE_CONTAINER_BYTES`].
     ///
     /// # Errors
     /// As [`Cache::open_within`].
     pub fn open(disk: impl Disk + 'static) -> Result<Arc<Cache>, CacheError> {
-        Cache::open_within(disk, 0)
+        Cache::open_within(disk, CACHE_CONTAINER_BYTES)
     }
 
     /// Opens a file as a cache, in a container of `memory_bytes`. What it has is in its catalog; without a sound one all of its
@@ -61,7 +62,7 @@ impl Cache {
         let mut catalog = Catalog::new(&disk, pool.len());
         let (index, next, failures) = restore(&*disk, &pool, catalog.as_mut(), empty);
         let [next_number, failures] = [next, failures].map(AtomicU64::new);
-        let (file, catalog, index) = (BlockFile::new(disk), Mutex::new(catalog), Mutex::new(index));
+        let (file, catalog, index) = (BlockFile::new(disk, memory_bytes), Mutex::new(catalog), Mutex::new(index));
         Ok(Arc::new(Cache { file, pool, catalog, _own: own, index, next_number, failures }))
     }
 

@@ -335,6 +335,19 @@ fn what_is_known_of_entries_is_bounded() {
     assert!(b.stat("of b").is_some(), "who has less keeps it");
 }
 
+/// Goal: of a small container, too, most is left to who runs there. Beside what stays here, instances may take half of it, coders a
+/// quarter, and messages of channels an eighth, which is more than there is if all of them do so at a time.
+#[test]
+fn what_stays_in_memory_is_a_part_of_small_containers() {
+    for (container, blocks, index) in [(16, 2, 8), (32, 4, 8), (96, 12, 24), (1024, 16, 256)] {
+        let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
+        let share = Cache::open_within(disk, container << 20).unwrap().share(&name("a"));
+        let stays = [share.memory().bytes() as u64, share.cache.lock().cost_max()];
+        assert_eq!(stays.map(|bytes| bytes >> 20), [blocks, index], "{container}");
+        assert!(container < 32 || stays.iter().sum::<u64>() <= (container << 20) / 8 * 3);
+    }
+}
+
 fn cache() -> (Arc<Cache>, Arc<Share>) {
     let cache = Cache::open(Memory::new(BLOCKS * CACHE_BLOCK_BYTES)).unwrap();
     let share = Arc::new(cache.share(&name("a")));
