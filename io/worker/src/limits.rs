@@ -179,8 +179,8 @@ pub const STREAMS_MAX: u32 = 128;
 /// Bytes of responses that wait in one HTTP/2 stream.
 pub const SEND_BYTES_MAX: usize = 256 * 1024;
 /// How long a request waits for its turn if its module serves as many as it may.
-pub const TURN_TIME_MAX: Duration = Duration::from_secs(1);
-/// Requests that wait for their turn, for each that may be served at a time.
+pub const TURN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Requests of HTTP/2 that wait for their turn, for each that may be served at a time. Of HTTP/1, each connection may have one.
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
 /// Responses of one module that the node pumps by itself.
 pub const HELD_RESPONSES_MAX: usize = 8192;

@@ -50,7 +50,7 @@ pub const CACHE_CATALOG_SHARE: u32 = 16;
 /// Entries that are taken at once for a catalog that is written anew, between which others use the cache.
 pub const CACHE_CATALOG_STEP: usize = 1024;
 /// Bytes of memory that an entry takes beside its texts.
-pub const CACHE_ENTRY_COST: u64 = 400;
+pub const CACHE_ENTRY_COST: u64 = 480;
 /// Bytes of a key.
 pub const CACHE_KEY_BYTES_MAX: usize = 1024;
 /// Bytes of a content type, and of an etag.

@@ -164,7 +164,7 @@ impl HttpService {
             Ok(authority) => authority,
             Err(status) => return Ok(self.turn_away(status)),
         };
-        let Some(turn) = self.turn(deadline).await else {
+        let Some(turn) = self.turn(deadline, request.version()).await else {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
         };
         let egress = Egress::new(&self.module);
@@ -239,12 +239,16 @@ impl HttpService {
         }
     }
 
-    /// Returns a place among the requests that are served at a time, or nothing if too many wait or none gets free.
-    pub async fn turn(&self, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+    /// Returns a place among the requests that are served at a time, or nothing if too many wait or none gets free. One that has a
+    /// connection of its own waits in any case.
+    pub async fn turn(&self, deadline: Instant, version: Version) -> Option<OwnedSemaphorePermit> {
         if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
             return Some(turn);
         }
-        let most = limits::WAITING_PER_REQUEST_MAX.saturating_mul(self.module.limits.requests as usize);
+        let most = match version >= Version::HTTP_2 {
+            true => limits::WAITING_PER_REQUEST_MAX.saturating_mul(self.module.limits.requests as usize),
+            false => self.module.limits.connections as usize,
+        };
         let _waiting = Waiting::begin(&self.waiting, most)?;
         let until = deadline.min(Instant::now() + limits::TURN_TIME_MAX);
         timeout_at(until, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()

@@ -100,7 +100,7 @@ impl HttpTester {
         let module = self.service.module();
         let begun = Instant::now();
         let deadline = tokio::time::Instant::now() + Duration::from_millis(u64::from(module.limits.request_ms));
-        let Some(turn) = self.service.turn(deadline).await else {
+        let Some(turn) = self.service.turn(deadline, request.version()).await else {
             return Err(Refusal::new(RefusalKind::QuotaExceeded, "the module serves no requests at a time"));
         };
         let request = request.map(|body| RequestBody::new(body, module));

@@ -48,7 +48,8 @@ fn five_thousand_readers_are_one_fetch() {
             let rate = (told.whole * BYTES) as f64 / told.took.as_secs_f64() / 1e6;
             let fetches = origin.fetches() - before;
             eprintln!("{who}: {} of {} whole, {fetches} fetches, {rate:.0} MB/s; {told:?}", told.whole, READERS);
-            assert_eq!((told.whole, fetches), (READERS, 1), "{who}");
+            assert_eq!(told.whole, READERS, "{who}");
+            assert!(fetches == 1 || who == "nginx", "{fetches} fetches");
             rates.push(rate);
         }
         eprintln!("edge-cache has {} KiB of its own", worker.memory_kib("RssAnon:"));
@@ -90,7 +91,7 @@ fn cores(numbers: &[usize]) -> rustix::thread::CpuSet {
 
 /// Asks for the same again and again. Returns how many answers came in a second.
 fn per_second(origin: &Origin, port: u16) -> f64 {
-    let host = format!("host: 127.0.0.1:{}", origin.port);
+    let host = format!("Host: 127.0.0.1:{}", origin.port);
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "-c16", "-d3s", "-H", &host]).arg(format!("http://127.0.0.1:{port}/small"));
     let output = wrk.output().unwrap();
@@ -120,7 +121,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// An nginx that caches what comes from an origin, and fetches it once.
+/// An nginx that caches what comes from an origin, and is told to fetch it once.
 struct Nginx {
     port: u16,
     process: Child,

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use netserv_worker::limits::{GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
+use netserv_worker::limits::{GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WAITING_PER_REQUEST_MAX};
 
 use super::http::runtime;
 use super::{LONG, Spec, Worker, connect, get};
@@ -44,6 +44,37 @@ fn a_stream_that_is_not_read_ends_alone() {
         assert_eq!(text(&client, "/seen").await, "1");
     });
     assert_eq!(worker.counts().connections, 1);
+}
+
+/// Goal: one client has only so many requests wait. Method: the module serves as many as it may, and those that are one too many
+/// are refused at once.
+#[test]
+fn requests_that_wait_without_a_connection_of_their_own_are_bounded() {
+    let spec = Spec::new().with(|spec| spec.limits.requests = 2);
+    let mut worker = Worker::with(&spec);
+    let port = spec.port();
+    let busy: Vec<_> = (0..2).map(|_| std::thread::spawn(move || get(port, "/sleep?2500").0)).collect();
+    worker.wait_for_requests(2);
+    runtime().block_on(async {
+        let client = http2(port).await;
+        let begun = Instant::now();
+        let asked: Vec<_> = (0..20)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { (ask(&client, "/seen").await.unwrap().status().as_u16(), begun.elapsed()) })
+            })
+            .collect();
+        let (mut refused, mut waited) = (0, 0);
+        for one in asked {
+            match one.await.unwrap() {
+                (503, took) if took < Duration::from_millis(1500) => refused += 1,
+                (200, _) => waited += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((refused, waited), (20 - 2 * WAITING_PER_REQUEST_MAX, 2 * WAITING_PER_REQUEST_MAX));
+    });
+    assert!(busy.into_iter().all(|one| one.join().unwrap() == 200));
 }
 
 /// In HTTP/1 it ends the connection, whose place is another's then.

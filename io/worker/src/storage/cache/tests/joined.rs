@@ -164,6 +164,38 @@ fn readers_fail_when_the_disk_does_and_see_nothing_of_others_blocks() {
     assert_eq!(share.failures(), 1, "that the blocks are another's by now is no failure");
 }
 
+/// Goal: a disk that is full amid a fill costs this alone: who joined is told, and its blocks are others' again. Method: the disk
+/// takes so many writes and no more, from the first to the head.
+#[test]
+fn a_disk_that_is_full_amid_a_fill_gives_the_room_back() {
+    let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
+    let share = share_of(&disk);
+    put(&share, "k", b"of before");
+    let mut failed = 0;
+    for writes in 0..8 {
+        let mut writer = written(share.open_or_join("k", 0).unwrap());
+        let reader = joined(share.open_or_join("k", 0).unwrap());
+        writer.begin(lasting(60), None, 0).unwrap();
+        disk.break_after(Some(writes));
+        let written = writer.write(&body(5 * PAYLOAD_BYTES)).and_then(|()| writer.finish());
+        disk.break_after(None);
+        match written {
+            Err(CacheError::Disk(_)) => {
+                failed += 1;
+                assert!(matches!(reader.failure(), Some(CacheError::Damaged)), "{writes}");
+                assert!(reader.piece(0, 1).is_err() && reader.read(0, 1).is_err());
+                assert_eq!(value(&share, "k").as_deref(), Some("of before"), "{writes}");
+            }
+            other => assert!(other.is_ok() && matches!(reader.piece(0, 1), Ok(Piece::Whole(_))), "{writes}"),
+        }
+        drop(reader);
+        put(&share, "all", &body((BLOCKS - 1) * PAYLOAD_BYTES));
+        share.remove("all");
+        put(&share, "k", b"of before");
+    }
+    assert_eq!(failed, 6);
+}
+
 #[test]
 fn what_is_purged_while_it_is_written_is_read_and_not_kept() {
     let disk = Memory::new(BLOCKS * CACHE_BLOCK_BYTES);
