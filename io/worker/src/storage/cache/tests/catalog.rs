@@ -455,11 +455,13 @@ impl Disk for Cut {
     }
 }
 
+type Then = Box<dyn FnOnce() + Send>;
+
 /// A disk with something that happens before the next write.
 #[derive(Clone)]
 struct Interrupted {
     disk: Memory,
-    then: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+    then: Arc<Mutex<Option<Then>>>,
 }
 
 impl Disk for Interrupted {
