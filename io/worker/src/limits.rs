@@ -200,6 +200,22 @@ pub const HELD_IDLE_TIME_MAX: Duration = Duration::from_secs(3600);
 pub const HELD_PATIENCE: Duration = Duration::from_secs(10);
 /// How often its source is asked at once although it has nothing that it said it had.
 pub const HELD_TRIES_MAX: u32 = 8;
+/// Answers of one version of a module that the node gives again without an instance.
+pub const HTTP_HITS_MAX: usize = 4096;
+/// Bytes of the body of such an answer.
+pub const HTTP_HIT_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of what is said of one: target, headers, and names of headers.
+pub const HTTP_HIT_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Names of headers of requests that one is not for.
+pub const HTTP_HIT_UNLESS_MAX: usize = 32;
+/// Bytes that one counts for beside what is said of it: about what it takes in memory.
+pub const HTTP_HIT_COST: usize = 768;
+/// Bytes that each header and each name of one counts for beside its own.
+pub const HTTP_HIT_LINE_COST: usize = 160;
+/// Bytes of memory of all such answers of a container's modules, however much it has.
+pub const HTTP_HITS_MEMORY_BYTES_MAX: usize = 8 << 20;
+/// They have one of so many parts of the container's memory, up to that.
+pub const HTTP_HITS_MEMORY_SHARE: u64 = 32;
 /// How long requests under way have to end when their module is stopped or replaced.
 pub const STOP_TIME_MAX: Duration = netserv_model::limits::SERVER_STOP_TIME_MAX;
 /// How long the version of a program that is to be replaced stays for the next one to want its port.

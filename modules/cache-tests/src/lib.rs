@@ -3,7 +3,9 @@
 
 use netserv_server_sdk::bindings::imports::netserv::cache1_0_0::store as first;
 use netserv_server_sdk::cache::{self, Details, Opened, Range, Reader, Scope, Writer};
-use netserv_server_sdk::http::{Bounds, HttpModule, Method, Request, Response, Scheme, fetch, read, write_all};
+use netserv_server_sdk::http::{
+    Bounds, HttpModule, Method, Repeat, Request, Response, Scheme, fetch, hits, read, write_all,
+};
 use netserv_server_sdk::wasi::clocks::monotonic_clock::subscribe_duration;
 use netserv_server_sdk::{http_module, properties};
 
@@ -19,10 +21,18 @@ impl HttpModule for Tests {
             "/hand-over-less" => return hand_over(query, None).with("content-length", "200000"),
             "/hand-over-more" => return hand_over(query, None).with("content-length", "500000"),
             "/pass" => return pass(query),
+            "/again" => return again(&request, query, 0),
+            "/again-shortly" => return again(&request, query, 300),
             _ => {}
         }
         let text = match path {
             "/first" => with_the_first(query),
+            "/store" => store(query, 60),
+            "/store-shortly" => store(query, 1),
+            "/forget" => {
+                let target = hits::Target { authority: request.authority.clone(), path_with_query: query.to_owned() };
+                format!("{}", hits::remove(&target))
+            }
             "/slowly" => open(query, None, |writer| fill(writer, 20_000, 20, || {})),
             "/trap" => open(query, None, |writer| fill(writer, 20_000, 20, || std::process::abort())),
             "/part" => open(query, Some(Range { start: 150_000, length: Some(10) }), |_| "nothing is there".to_owned()),
@@ -41,6 +51,30 @@ impl HttpModule for Tests {
         };
         Response::text(200, text)
     }
+}
+
+/// Puts an entry with a key and a body, which are on both sides of `=`.
+fn store(text: &str, max_age: u64) -> String {
+    let (key, body) = text.split_once('=').unwrap_or((text, ""));
+    let put = || {
+        let writer = cache::put(key).ok()?;
+        write_all(&writer.begin(&Details { max_age, ..details() }, None).ok()?, body.as_bytes()).ok()?;
+        Writer::finish(writer).ok()
+    };
+    format!("{:?}", put())
+}
+
+/// Answers with an entry, and has the node do so as well for so many milliseconds, which is told in `x-put`.
+fn again(request: &Request, key: &str, for_ms: u32) -> Response {
+    let reader = match cache::open_or_join(key) {
+        Ok(Opened::Reader(reader)) => reader,
+        Ok(Opened::Writer(_)) | Err(_) => return Response::text(404, "nothing is there"),
+    };
+    let Ok(stream) = reader.body(None) else { return Response::text(500, "no stream") };
+    let repeat = Repeat { unless: &["Cookie"], for_ms, counter: "again" };
+    let response = Response::stream(200, stream, BOUNDS).with("etag", "\"1\"").with("vary", "x-kind");
+    let put = response.repeat(request, &reader, &repeat);
+    response.with("x-put", &format!("{put:?}"))
 }
 
 fn details() -> Details {

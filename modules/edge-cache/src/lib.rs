@@ -4,7 +4,8 @@
 //! `GET` without `authorization` or `cookie` is answered from the cache if it is there and fresh. Everything else goes on
 //! to the server that it was for. Of clients that ask for the same at a time, one has its request go to the server, and the
 //! others get what comes back as it comes. What the server says of its own `max-age` holds; the property `max-age` (seconds)
-//! is for answers that say nothing. Words in the answer's `cache-tag` are its tags.
+//! is for answers that say nothing. Words in the answer's `cache-tag` are its tags. What is small and in memory the node answers
+//! again by itself, without an instance, also to `HEAD`.
 //!
 //! `netserv tell example.org/edge-cache --topic purge www.example.org/page.html` takes an answer out of the cache before the next
 //! request is answered; `www.example.org/img/*` all whose keys begin so, `#news` all with the tag `news`; several of them, each
@@ -15,7 +16,7 @@
 //! put a page of another's into the cache.
 
 use netserv_server_sdk::cache::{self, Details, Error, Opened, Reader, Scope, Writer};
-use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward, write_all};
+use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Repeat, Request, Response, Scheme, forward, write_all};
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::{control, counters, http_module, properties};
 
@@ -37,7 +38,12 @@ impl HttpModule for EdgeCache {
         }
         match open(&key) {
             Ok(Opened::Reader(reader)) => match from_cache(&reader) {
-                Some(response) => response.with("x-cache", "hit"),
+                Some(response) => {
+                    let response = response.with("x-cache", "hit");
+                    // What it does not give again by itself comes here.
+                    let _ = response.repeat(&request, &reader, &REPEAT);
+                    response
+                }
                 None => from_server(request, None),
             },
             Ok(Opened::Writer(writer)) => from_server(request, Some((key, writer))),
@@ -198,6 +204,8 @@ fn count(name: &str, amount: u64) {
 
 /// How often an entry is tried to be opened whose writer gave up.
 const TRIES_MAX: u32 = 3;
+/// What [`EdgeCache::handle`] answers from the cache, but for what the node leaves to it in any case.
+const REPEAT: Repeat<'_> = Repeat { unless: &["cookie"], for_ms: 0, counter: "hits" };
 /// The node's own bounds hold.
 const BOUNDS: Bounds = Bounds { idle_ms: 0, total_ms: 0, least_rate: 0 };
 

@@ -11,6 +11,7 @@ pub mod imports {
                 include wasi:cli/imports@0.2.12;
                 include wasi:http/imports@0.2.12;
                 import netserv:http/hand-over@1.0.0;
+                import netserv:http/hits@1.1.0;
                 import netserv:tcp/control@1.1.0;
                 import netserv:udp/sockets@1.0.0;
             }",

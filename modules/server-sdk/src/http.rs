@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that answer HTTP requests.
 
-pub use crate::bindings::imports::netserv::http::hand_over::Bounds;
-use crate::bindings::imports::netserv::http::hand_over::hand_over;
+use crate::bindings::imports::netserv::cache1_1_0::entries::Reader;
+pub use crate::bindings::imports::netserv::http1_0_0::hand_over::Bounds;
+use crate::bindings::imports::netserv::http1_0_0::hand_over::hand_over;
+pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitError};
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
@@ -161,6 +163,25 @@ impl Response {
         Response { status, headers, body: Body::HandedOver(Box::new(begin)) }
     }
 
+    /// Has the node give this answer to further requests for the same by itself, without an instance, with the body of the entry that
+    /// `reader` reads. [`hits`] says which requests those are, and until when. Headers that the node adds, and those of one connection,
+    /// are left out.
+    ///
+    /// # Errors
+    /// Why further requests get an instance, as without this.
+    pub fn repeat(&self, request: &Request, reader: &Reader, repeat: &Repeat<'_>) -> Result<(), HitError> {
+        let of_the_node = |name: &str| OF_THE_NODE.iter().any(|own| name.eq_ignore_ascii_case(own));
+        let target = hits::Target { authority: request.authority.clone(), path_with_query: request.path.clone() };
+        let answer = hits::Answer {
+            status: self.status,
+            headers: self.headers.iter().filter(|(name, _)| !of_the_node(name)).cloned().collect(),
+            unless: repeat.unless.iter().map(|name| (*name).to_owned()).collect(),
+            for_ms: repeat.for_ms,
+            counter: repeat.counter.to_owned(),
+        };
+        hits::put(&target, &answer, reader)
+    }
+
     /// Returns an answer of plain text.
     pub fn text(status: u16, body: impl Into<String>) -> Response {
         Response::new(status, body.into()).with("content-type", "text/plain; charset=utf-8")
@@ -201,6 +222,17 @@ impl Response {
         }
         fields
     }
+}
+
+/// Which further requests get an answer from the node by itself, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Repeat<'a> {
+    /// Names of headers: who sends one of them gets an instance.
+    pub unless: &'a [&'a str],
+    /// Milliseconds after which the next request gets an instance; 0 for as long as the entry is fresh.
+    pub for_ms: u32,
+    /// The counter that counts these answers; none if it is empty.
+    pub counter: &'a str,
 }
 
 impl Body {
@@ -386,6 +418,18 @@ pub fn run<M: HttpModule>(request: IncomingRequest, out: ResponseOutparam) {
     M::handle(Request::new(request)).send(out);
 }
 
+/// What the node says of an answer that it gives by itself, or of a connection.
+const OF_THE_NODE: [&str; 9] = [
+    "age",
+    "content-length",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 /// Bytes asked for at once.
 const READ_BYTES: u64 = 64 * 1024;
 /// What `blocking-write-and-flush` takes at once.

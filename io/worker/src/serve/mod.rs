@@ -39,7 +39,7 @@ use crate::packet::chain::{Chain, Surroundings, inject_all};
 use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
-use crate::server::module::{CoderMemory, Shared};
+use crate::server::module::{CoderMemory, HitMemory, Shared};
 use crate::shared::channel::Channels;
 use crate::shared::control::ControlPort;
 use crate::shared::kv::KvStores;
@@ -88,6 +88,7 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
         exchanges: Exchanges::new(Arc::clone(&wake)),
         channels: Channels::new(memory_bytes),
         coder_memory: CoderMemory::of(memory_bytes),
+        hit_memory: HitMemory::of(memory_bytes),
         ports: BTreeMap::new(),
         kept: BTreeMap::new(),
         moves: Moves::default(),
@@ -110,6 +111,7 @@ struct Worker {
     /// Of the container.
     memory_bytes: u64,
     coder_memory: CoderMemory,
+    hit_memory: HitMemory,
     delivery: Delivery,
     runtime: Runtime,
     lane_threads: LaneThreads,
@@ -356,6 +358,7 @@ impl Worker {
             cache: Arc::new(CacheHandle::new(&self.cache, name)),
             node: Arc::clone(&self.node),
             coder_memory: self.coder_memory.clone(),
+            hit_memory: self.hit_memory.clone(),
         };
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);

@@ -45,6 +45,9 @@ impl ComponentKind {
 /// The block of programs.
 const COMMAND: &str = "command";
 
+/// What components import that were composed of several, of which one hands requests on to the next.
+pub const CHAIN: &str = "netserv:http/chain";
+
 /// A component that has all that it needs here.
 #[derive(Clone)]
 pub struct CheckedComponent {

@@ -13,6 +13,7 @@ pub mod component;
 pub mod disk;
 pub mod egress;
 pub mod engine;
+pub mod hits;
 pub mod http;
 pub mod intercepts;
 pub mod listeners;

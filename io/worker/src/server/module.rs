@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::clock;
 use crate::compute::Budget;
 use crate::limits;
+use crate::server::hits::Hits;
 use crate::shared::channel::Channel;
 use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
@@ -76,6 +77,8 @@ pub struct Module {
     pub held_memory: Budget,
     /// How many of those there may be.
     pub held_places: Budget,
+    /// What the node answers again without an instance.
+    pub hits: Hits,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -106,6 +109,7 @@ impl Module {
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),
+            hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
             log: Mutex::new(LogBuffer::new(clock::monotonic())),
@@ -219,6 +223,8 @@ pub struct Shared {
     pub node: Arc<NodeInfo>,
     /// What all coders of the container may take.
     pub coder_memory: CoderMemory,
+    /// What all answers of the container may take that the node gives again.
+    pub hit_memory: HitMemory,
 }
 
 /// What all coders of a container's server modules may take of its memory.
@@ -236,6 +242,24 @@ impl CoderMemory {
 impl Default for CoderMemory {
     fn default() -> CoderMemory {
         CoderMemory::of(u64::MAX)
+    }
+}
+
+/// What all answers that the node gives again may take of a container's memory.
+#[derive(Clone, Debug)]
+pub struct HitMemory(pub Budget);
+
+impl HitMemory {
+    /// Returns that of a container of `memory_bytes`.
+    pub fn of(memory_bytes: u64) -> HitMemory {
+        let share = usize::try_from(memory_bytes / limits::HTTP_HITS_MEMORY_SHARE).unwrap_or(usize::MAX);
+        HitMemory(Budget::new(share.min(limits::HTTP_HITS_MEMORY_BYTES_MAX)))
+    }
+}
+
+impl Default for HitMemory {
+    fn default() -> HitMemory {
+        HitMemory::of(u64::MAX)
     }
 }
 

@@ -40,6 +40,8 @@ struct State {
     to_server: Option<Queue>,
     /// The server part reads the last message of topics.
     reads_last: bool,
+    /// How many messages came.
+    told: u64,
     notifies: Vec<ModuleMessage>,
     left: NotifyBucket,
 }
@@ -79,6 +81,7 @@ impl ControlPort {
         if to_packets.iter().chain(to_server).any(|queue| !queue.has_room(&message)) {
             return TellVerdict::Full;
         }
+        state.told += 1;
         let message = Arc::new(message);
         if let Some(queue) = &mut state.to_packets {
             queue.push(Arc::clone(&message));
@@ -108,6 +111,17 @@ impl ControlPort {
     /// Takes the oldest message for the server part.
     pub fn receive_for_server(&self) -> Option<Arc<ControlMessage>> {
         self.lock().to_server.as_mut()?.pop()
+    }
+
+    /// Returns how many messages came since the module was loaded.
+    pub fn told(&self) -> u64 {
+        self.lock().told
+    }
+
+    /// Returns whether no message came since there were `told` of them, and none waits for the server part.
+    pub fn is_quiet_since(&self, told: u64) -> bool {
+        let state = self.lock();
+        state.told == told && state.to_server.as_ref().is_none_or(|queue| queue.messages.is_empty())
     }
 
     /// Returns the last message of a topic, also one from before the module was loaded.
@@ -241,9 +255,13 @@ mod tests {
             }
             port.open_for_server(inbox, last);
             assert_eq!(port.tell(message("a", 1, 1)), verdict);
+            let told = u64::from(verdict == TellVerdict::Taken);
+            assert_eq!((port.told(), port.is_quiet_since(told)), (told, !inbox));
+            assert!(!port.is_quiet_since(told + 1));
             assert_eq!((received(&port), port.take_news()), (packets.then_some(1), packets));
             assert_eq!(port.receive_for_server().map(|message| message.seq), inbox.then_some(1));
             assert_eq!((received(&port), port.receive_for_server()), (None, None));
+            assert!(port.is_quiet_since(told), "nothing waits");
         }
     }
 

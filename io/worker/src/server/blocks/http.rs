@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:http/hand-over`.
+//! `netserv:http/hand-over` and `netserv:http/hits`.
 
 use std::time::Duration;
 
@@ -10,9 +10,13 @@ use wasmtime_wasi::p2::DynInputStream;
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 use wasmtime_wasi_http::p2::types::{HostOutgoingResponse, HostResponseOutparam};
 
+use super::cache::Reading;
+use crate::error::HostError;
 use crate::limits;
+use crate::server::hits::{Answer, HitError, Kind, Target};
 use crate::server::http::held::{Bounds, HeldBody};
 use crate::server::state::ServerState;
+use crate::storage::cache::Entry;
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -27,15 +31,35 @@ mod bindings {
     });
 }
 
-use bindings::netserv::http::hand_over::{self as wit, Error};
+mod hits {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-hits; world host { import netserv:http/hits@1.1.0; }",
+        imports: { default: trappable },
+        require_store_data_send: true,
+        with: {
+            "wasi:io": wasmtime_wasi::p2::bindings::io,
+            "netserv:cache/entries.reader": crate::server::blocks::cache::Reading,
+        },
+    });
 
-/// Adds the interface to a linker.
+    pub(super) use netserv::http1_1_0::hits as wit;
+}
+
+use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};
+
+/// Adds both interfaces to a linker, and what says that a component is a chain.
 ///
 /// # Errors
 /// It is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
-    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    hits::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    linker.instance(CHAIN_INTERFACE).map(drop)
 }
+
+/// An interface of nothing, which components import that were composed of several.
+pub const CHAIN_INTERFACE: &str = "netserv:http/chain@1.1.0";
 
 impl wit::Host for ServerState {
     fn hand_over(
@@ -65,6 +89,80 @@ impl wit::Host for ServerState {
         *response.status_mut() = refusal.0;
         (out.send)(Ok(response));
         Ok(Err(refusal.1))
+    }
+}
+
+impl hits::wit::Host for ServerState {
+    fn put(
+        &mut self,
+        target: hits::wit::Target,
+        answer: hits::wit::Answer,
+        entry: Resource<Reading>,
+    ) -> wasmtime::Result<Result<(), hits::wit::Error>> {
+        let Some(entry) = self.table.get(&entry)?.whole().cloned() else {
+            return Ok(Err(hits::wit::Error::NotWhole));
+        };
+        Ok(self.put_hit(&target, answer, &entry))
+    }
+
+    fn remove(&mut self, target: hits::wit::Target) -> wasmtime::Result<bool> {
+        Ok(self.module.hits.remove(Target::from(&target)))
+    }
+}
+
+impl ServerState {
+    fn put_hit(
+        &mut self,
+        target: &hits::wit::Target,
+        answer: hits::wit::Answer,
+        entry: &Entry,
+    ) -> Result<(), hits::wit::Error> {
+        let module = &self.module;
+        let Some(flow) = self.flow.filter(|_| module.hits.is_open()) else {
+            return Err(hits::wit::Error::Unavailable);
+        };
+        let share = module.cache.known();
+        let is_there = share.and_then(|share| share.find(entry.key(), false)).is_some_and(|there| {
+            // What another one is, is not what the instance has read.
+            there.number() == entry.number()
+        });
+        if !is_there || module.control.told() != self.blocks.told {
+            return Err(hits::wit::Error::Outdated);
+        }
+        let hits::wit::Answer { status, headers, unless, for_ms, counter } = answer;
+        let counter = match counter.as_str() {
+            "" => None,
+            name => Some(module.lock_counters().open(name.as_bytes(), module.limits.counters)?),
+        };
+        let answer = Answer { status, headers, unless, time: Duration::from_millis(for_ms.into()), counter };
+        Ok(module.hits.put(target.into(), Kind::from(flow), &answer, entry, self.blocks.told)?)
+    }
+}
+
+impl<'a> From<&'a hits::wit::Target> for Target<'a> {
+    fn from(target: &'a hits::wit::Target) -> Target<'a> {
+        Target { authority: &target.authority, path_with_query: &target.path_with_query }
+    }
+}
+
+impl From<HitError> for hits::wit::Error {
+    fn from(error: HitError) -> hits::wit::Error {
+        match error {
+            HitError::Invalid => hits::wit::Error::Invalid,
+            HitError::TooLarge => hits::wit::Error::TooLarge,
+            HitError::Quota => hits::wit::Error::Quota,
+        }
+    }
+}
+
+impl From<HostError> for hits::wit::Error {
+    fn from(error: HostError) -> hits::wit::Error {
+        match error {
+            HostError::Quota => hits::wit::Error::Quota,
+            HostError::TooLarge | HostError::Invalid | HostError::NotFound | HostError::BadAddress => {
+                hits::wit::Error::Invalid
+            }
+        }
     }
 }
 

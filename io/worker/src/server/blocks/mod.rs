@@ -29,6 +29,7 @@ mod udp;
 
 use std::collections::BTreeSet;
 
+pub use http::CHAIN_INTERFACE;
 use wasmtime::component::Linker;
 
 use super::state::ServerState;

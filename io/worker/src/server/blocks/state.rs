@@ -16,13 +16,16 @@ pub struct BlockState {
     pub cache_readers: Budget,
     /// The streams that give what others have in memory, too.
     pub lending: Lending,
+    /// How many control messages had come for the module when the instance began.
+    pub told: u64,
 }
 
 impl BlockState {
     /// Returns the state of an instance that has not done anything.
     pub fn new(module: &Arc<Module>) -> BlockState {
         let cache_readers = Budget::new(CACHE_READERS_MAX);
-        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers, lending: Lending::default() }
+        let (lending, told) = (Lending::default(), module.control.told());
+        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers, lending, told }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that answer HTTP requests: an instance for each request, connections that outlive an upgrade.
 
+mod again;
 pub mod body;
 pub mod client_hello;
 pub mod connection;

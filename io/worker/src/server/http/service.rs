@@ -24,12 +24,12 @@ use super::body::{RequestBody, ResponseBody};
 use super::connection::{Deadline, Progress, Underway};
 use super::held::Held;
 use super::upstream::Upstream;
-use super::{hop_by_hop, streams};
+use super::{again, hop_by_hop, streams};
 use crate::failure::{no_state, one_line};
 use crate::limits;
 use crate::server::accepted::Flow;
 use crate::server::carrier::{Carrier, CarrierPre};
-use crate::server::component::{CheckedComponent, failed, is_full, started};
+use crate::server::component::{CHAIN, CheckedComponent, failed, is_full, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
 use crate::server::module::Module;
@@ -79,6 +79,9 @@ impl HttpService {
         module: &Arc<Module>,
     ) -> Result<HttpService, Refusal> {
         let carrier = CarrierPre::new(component.pre.clone());
+        if component.imports("netserv:http/hits") && !component.imports(CHAIN) {
+            module.hits.open();
+        }
         let pre =
             ProxyPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let (ended, _) = watch::channel(false);
@@ -164,6 +167,9 @@ impl HttpService {
             Ok(authority) => authority,
             Err(status) => return Ok(self.turn_away(status)),
         };
+        if let Some(again) = again::find(&self.module, &request, &authority, &via.flow) {
+            return Ok(again.into_response(&self.module, underway));
+        }
         let Some(turn) = self.turn(deadline, request.version()).await else {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
         };

@@ -46,6 +46,11 @@ impl Entry {
         &self.head.key
     }
 
+    /// Returns a number that no other entry, and no other revision of this one, has in this process.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Returns the bytes of the body.
     pub fn size(&self) -> u64 {
         self.head.size

@@ -101,6 +101,11 @@ impl CacheHandle {
         CacheHandle { source: Arc::clone(source), module: Some(module.clone()), share: OnceLock::new() }
     }
 
+    /// Returns the module's share if the module has used it.
+    pub fn known(&self) -> Option<&Arc<Share>> {
+        self.share.get()?.as_ref()
+    }
+
     /// Returns the module's share; nothing where there is no file of use, which `report` is told once. The first time,
     /// this waits until the file was looked through.
     pub async fn share(&self, report: impl FnOnce(&CacheError)) -> Option<&Arc<Share>> {

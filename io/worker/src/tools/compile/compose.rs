@@ -2,8 +2,10 @@
 //! Several HTTP components as one: each but the last hands requests on to the next.
 
 use netserv_model::{Refusal, RefusalKind};
-use wac_graph::types::Package;
+use wac_graph::types::{Interface, ItemKind, Package};
 use wac_graph::{CompositionGraph, EncodeOptions};
+
+use crate::server::blocks::CHAIN_INTERFACE;
 
 /// A component with what it is called in refusals.
 #[derive(Clone, Debug)]
@@ -27,8 +29,9 @@ pub fn compose(parts: Vec<Part>) -> Result<Vec<u8>, Refusal> {
     let Some(mut composed) = parts.next() else {
         return Err(Refusal::new(RefusalKind::BadService, "a service has parts"));
     };
-    for outer in parts {
-        let wasm = plug(&outer, &composed).map_err(|error| {
+    for (position, outer) in parts.enumerate() {
+        // What is composed already says so.
+        let wasm = plug(&outer, &composed, position == 0).map_err(|error| {
             let reason = format!("{} cannot hand requests on to {}: {error:#}", outer.name, composed.name);
             Refusal::new(RefusalKind::BadService, reason)
         })?;
@@ -57,13 +60,17 @@ fn check(part: &Part, is_last: bool) -> Result<(), Refusal> {
     }
 }
 
-/// Has `outer` hand requests on to `inner`.
-fn plug(outer: &Part, inner: &Part) -> anyhow::Result<Vec<u8>> {
+/// Has `outer` hand requests on to `inner`. With `says_so`, the component that comes of it imports [`CHAIN_INTERFACE`].
+fn plug(outer: &Part, inner: &Part, says_so: bool) -> anyhow::Result<Vec<u8>> {
     let mut graph = CompositionGraph::new();
     let socket = Package::from_bytes(PART, None, outer.wasm.clone(), graph.types_mut())?;
     let plug = Package::from_bytes(NEXT, None, inner.wasm.clone(), graph.types_mut())?;
     let (socket, plug) = (graph.register_package(socket)?, graph.register_package(plug)?);
     wac_graph::plug(&mut graph, vec![plug], socket)?;
+    if says_so {
+        let nothing = graph.types_mut().add_interface(Interface::default());
+        graph.import(CHAIN_INTERFACE, ItemKind::Instance(nothing))?;
+    }
     Ok(graph.encode(EncodeOptions::default())?)
 }
 

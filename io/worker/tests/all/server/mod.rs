@@ -12,6 +12,7 @@ mod egress;
 mod forward;
 mod handed_over;
 mod held;
+mod hits;
 mod http;
 mod intercepted;
 mod joined;

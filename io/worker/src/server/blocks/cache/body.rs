@@ -26,6 +26,16 @@ pub struct Reading {
     pub(super) about: Arc<About>,
 }
 
+impl Reading {
+    /// Returns the entry, if it was whole when it was opened.
+    pub fn whole(&self) -> Option<&Arc<Entry>> {
+        match &self.source {
+            Source::Entry(_, entry) => Some(entry),
+            Source::Joined(_) => None,
+        }
+    }
+}
+
 /// Where a body comes from.
 #[derive(Clone)]
 pub(super) enum Source {

@@ -14,6 +14,8 @@ mod wit;
 
 use wasmtime::component::{HasSelf, Linker};
 
+pub use body::Reading;
+
 use crate::server::state::ServerState;
 
 /// Adds both interfaces to a linker.

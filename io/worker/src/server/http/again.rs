@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that the node answers without an instance, as `netserv:http/hits` had it: small entries of the cache that are in memory.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{AGE, HeaderValue};
+use http::uri::Authority;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
+use wasmtime_wasi_http::Error;
+
+use super::body::ResponseBody;
+use super::connection::Underway;
+use crate::clock;
+use crate::limits;
+use crate::server::accepted::Flow;
+use crate::server::hits::{Hit, Kind, Target, is_plain};
+use crate::server::module::Module;
+use crate::storage::cache::{Entry, Share};
+
+/// An answer that is there.
+pub struct Again {
+    status: StatusCode,
+    headers: HeaderMap,
+    pieces: Vec<Bytes>,
+}
+
+/// Returns the answer for a request of a module's; nothing if the module has to answer.
+pub fn find<B: Body>(module: &Module, request: &Request<B>, authority: &Authority, flow: &Flow) -> Option<Again> {
+    if module.hits.is_empty() || !is_plain(request.method(), request.headers()) || !request.body().is_end_stream() {
+        return None;
+    }
+    let path = request.uri().path_and_query().filter(|_| request.version() <= Version::HTTP_2)?;
+    let target = Target { authority: authority.as_str(), path_with_query: path.as_str() };
+    let kind = Kind::from(*flow);
+    let hit = module.hits.find(target, kind)?;
+    if !hit.is_for(request.headers()) {
+        return None;
+    }
+    let now = clock::wall_ns() / 1_000_000_000;
+    let (share, entry) = match entry(module, &hit, now) {
+        Some(found) => found,
+        None => {
+            module.hits.forget(target, kind, &hit);
+            return None;
+        }
+    };
+    if !module.control.is_quiet_since(hit.told) {
+        return None;
+    }
+    let pieces = if request.method() == Method::HEAD { vec![] } else { pieces(share, &entry)? };
+    if let Some(counter) = hit.counter {
+        // It was opened when the answer was put.
+        let _ = module.lock_counters().add(counter, 1);
+    }
+    let mut headers = hit.headers.clone();
+    headers.insert(AGE, HeaderValue::from(entry.age(now)));
+    Some(Again { status: hit.status, headers, pieces })
+}
+
+/// Returns the entry of an answer, if it is the one that it was put for. It counts as used.
+fn entry<'a>(module: &'a Module, hit: &Hit, now: u64) -> Option<(&'a Arc<Share>, Arc<Entry>)> {
+    let share = module.cache.known()?;
+    let entry = share.find(&hit.key, true)?;
+    hit.is_of(&entry, now).then_some((share, entry))
+}
+
+/// Returns the body of an entry, if all of it is in memory.
+fn pieces(share: &Share, entry: &Entry) -> Option<Vec<Bytes>> {
+    let (mut pieces, mut offset) = (Vec::new(), 0);
+    while offset < entry.size() {
+        let lent = share.find_bytes(entry, offset, limits::HTTP_HIT_BODY_BYTES_MAX)?;
+        offset += lent.bytes.len() as u64;
+        pieces.push(lent.bytes);
+    }
+    Some(pieces)
+}
+
+impl Again {
+    /// Returns the response, whose end is that of its request.
+    pub fn into_response(self, module: &Arc<Module>, underway: Underway) -> Response<ResponseBody> {
+        let Again { status, headers, pieces } = self;
+        let left = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let body = Pieces { pieces: pieces.into_iter(), left }.boxed_unsync();
+        let mut response = Response::new(ResponseBody::held(body, module, Some(underway)));
+        (*response.status_mut(), *response.headers_mut()) = (status, headers);
+        response
+    }
+}
+
+/// A body that is there.
+struct Pieces {
+    pieces: std::vec::IntoIter<Bytes>,
+    left: u64,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let piece = self.pieces.next();
+        self.left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+impl From<Flow> for Kind {
+    fn from(flow: Flow) -> Kind {
+        Kind { is_intercepted: flow.is_intercepted, is_secure: flow.is_secure }
+    }
+}
