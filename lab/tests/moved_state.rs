@@ -6,10 +6,11 @@ mod common;
 
 use std::process::Command;
 
-use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with};
+use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle};
 use netserv_lab::netns::program;
-use netserv_model::RefusalKind;
+use netserv_lab::node::{LabPackage, workspace};
 use netserv_model::request::{ModuleState, Outcome, StateSource};
+use netserv_model::{Flavour, RefusalKind};
 
 const MONITOR: &str = "example.org/net-monitor";
 
@@ -17,14 +18,8 @@ const MONITOR: &str = "example.org/net-monitor";
 /// epoch. What is no state of the module, of another digest, or older than what a node knows changes nothing anywhere.
 #[test]
 fn a_module_moves_with_its_state() {
-    let Some(mut net) = net_with("a_module_moves_with_its_state", Driver::Nfqueue, "", &[]) else { return };
+    let Some(mut net) = net_with_store("a_module_moves_with_its_state", "") else { return };
     let sender = net.lab.v4("sender");
-    let fetch = format!("[fetch]\nschemes = [\"http\"]\nput-hosts = [\"{sender}:{PORT}\"]\n");
-    for node in ["n1", "n2"] {
-        net.lab.stop(node, "netservd").unwrap();
-        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &fetch).unwrap();
-    }
-    keep_what_is_put(&mut net);
     let (package, url) = net.publish("net-monitor");
     let filter = format!("udp dst {sender}/32");
     let set_up = |node: &str, more: &[&str]| {
@@ -94,7 +89,100 @@ fn a_module_moves_with_its_state() {
     assert_nodes(&again, |outcome| matches!(outcome, Outcome::Installed { .. } | Outcome::Refreshed { .. }));
 }
 
+/// Goal: what the bundle net-monitor counted and was told on n1 goes on on n2, and from there as WebAssembly on n1, by the same
+/// bytes. A bundle that throws when it is asked goes on; one that never answers costs its own worker a restart.
+#[test]
+fn a_bundle_moves_with_its_state() {
+    let flavours = "flavours = [\"osgi\", \"wasm\"]\n";
+    let Some(net) = net_with_store("a_bundle_moves_with_its_state", flavours) else { return };
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32 port 7777");
+    let publish = |flavour| {
+        let package = net.lab.package_in("net-monitor", &[flavour], &net.user).unwrap();
+        let url = net.lab.publish("sender", &package).unwrap();
+        (package, url)
+    };
+    let (package, url) = publish(Flavour::Osgi);
+    let set_up = |(package, url): &(LabPackage, String), node: &str, more: &[&str]| {
+        outcome_of(&net.setup_with(package, url, &filter, &[&["--node", node], more].concat()), node)
+    };
+    let to = net.lab.v4("receiver").to_string();
+    let export = |module: &str, node: &str, name: &str| {
+        let url = format!("http://{sender}:{PORT}/{name}");
+        outcome_of(&net.request(&["state", "export", module, "--url", &url, "--to", &to, "--node", node]), node)
+    };
+    let counted = |node: &str| {
+        let counters = net.status(node, &package).map(|status| status.counters).unwrap_or_default();
+        counters.iter().filter(|(name, _)| name.contains(&format!(" {sender} "))).map(|(_, count)| count).sum::<u64>()
+    };
+    let bundle = (package.clone(), url);
+    assert!(matches!(set_up(&bundle, "n1", &["--epoch", "1"]), Outcome::Installed { .. }));
+    for _ in 0..3 {
+        ask_udp(&net.lab, "receiver", sender.into(), 7777, "poke");
+    }
+    let told = net.request(&["tell", MONITOR, "--topic", "sample", "--to", &to, "--node", "n1", "5"]);
+    assert_eq!(outcome_of(&told, "n1"), Outcome::Told);
+    let Outcome::Exported { digest, .. } = export(MONITOR, "n1", "s1") else { panic!("no state") };
+    assert_eq!(counted("n1"), 3);
+    let shown = show(&net, "s1");
+    assert_eq!((shown["parts"]["packet"].as_u64(), shown["entries"].as_u64()), (Some(8), Some(1)), "{shown}");
+
+    let from = |name: &str, epoch: &str| {
+        let (url, digest) = (format!("http://{sender}:{PORT}/{name}"), digest.to_string());
+        ["--epoch", epoch, "--state", &url, "--state-digest", &digest].map(str::to_owned)
+    };
+    let begin = |module: &(LabPackage, String), node: &str, name: &str, epoch: &str| {
+        let more = from(name, epoch);
+        set_up(module, node, &more.each_ref().map(String::as_str))
+    };
+    let again = |node: &str, name: &str| {
+        let outcome = export(MONITOR, node, name);
+        assert!(matches!(outcome, Outcome::Exported { digest: other, .. } if other == digest), "{node}: {outcome:?}");
+        let flavour = net.status(node, &package).unwrap().flavour;
+        (counted(node), flavour)
+    };
+    assert!(matches!(begin(&bundle, "n2", "s1", "2"), Outcome::Installed { .. }));
+    let removed = net.request(&["remove", MONITOR, "--to", &to, "--epoch", "2"]);
+    assert_eq!(outcome_of(&removed, "n1"), Outcome::Removed);
+    assert_eq!(again("n2", "s2"), (3, Some(Flavour::Osgi)));
+    assert!(matches!(begin(&publish(Flavour::Wasm), "n1", "s2", "3"), Outcome::Installed { .. }));
+    assert_eq!(again("n1", "s3"), (3, Some(Flavour::Wasm)));
+
+    for (behaviour, expected) in [("throw", RefusalKind::StateRefused), ("loop", RefusalKind::NotRunning)] {
+        let name = format!("{behaviour}-export");
+        let properties = format!("behaviour = {behaviour:?}\nwhen = \"export\"\n");
+        let bad = publish_bundle(&net, &name, &properties, workspace().join("java/samples/bad/target/bad.jar"));
+        assert!(matches!(set_up(&bad, "n2", &["--epoch", "1"]), Outcome::Installed { .. }));
+        assert_eq!(kind(&export(&format!("example.org/{name}"), "n2", "bad")), Some(expected));
+        if behaviour == "throw" {
+            assert_eq!(net.status("n2", &bad.0).unwrap().state, ModuleState::Running);
+            assert_eq!(outcome_of(&net.remove(&bad.0), "n2"), Outcome::Removed);
+        } else {
+            let fails = || net.status("n2", &bad.0).is_some_and(|is| is.last_failure.is_some());
+            eventually("it is known who never answers", fails);
+        }
+    }
+    assert!(!net.lab.dir().join("states/bad").exists());
+    // The bundle beside them is started anew with what it keeps.
+    let runs = || net.status("n2", &package).is_some_and(|is| is.state == ModuleState::Running && is.restarts > 0);
+    eventually("it runs again", runs);
+    assert_eq!(counted("n2"), 3);
+}
+
 const PORT: u16 = 8085;
+
+/// A network whose nodes write states to a store on the sender.
+fn net_with_store(test: &str, extra: &str) -> Option<Net> {
+    let mut net = net_with(test, Driver::Nfqueue, "", &[])?;
+    let sender = net.lab.v4("sender");
+    let config = format!("{extra}[fetch]\nschemes = [\"http\"]\nput-hosts = [\"{sender}:{PORT}\"]\n");
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &config).unwrap();
+    }
+    keep_what_is_put(&mut net);
+    Some(net)
+}
 
 /// Serves a folder on the sender, into which PUT writes.
 fn keep_what_is_put(net: &mut Net) {

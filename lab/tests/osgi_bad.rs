@@ -8,10 +8,10 @@ mod common;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, request_as};
+use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::wait_until;
-use netserv_lab::node::{LabPackage, Part, workspace};
+use netserv_lab::node::{LabPackage, workspace};
 use netserv_model::request::{ModuleStatus, Outcome};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
@@ -43,7 +43,7 @@ fn bundles_that_cannot_be_started() {
         ("extension", RefusalKind::BadCode, ""),
         ("fragment", RefusalKind::BadCode, ""),
     ] {
-        let (package, url) = publish(&net, name, "", broken(name));
+        let (package, url) = publish_bundle(&net, name, "", broken(name));
         let refusal = common::refusal(&net.setup(&package, &url, &filter(&net)));
         assert_eq!(refusal.kind, kind, "{name}: {refusal}");
         assert!(refusal.detail.contains(named), "{name}: {refusal}");
@@ -248,22 +248,14 @@ fn filter(net: &Net) -> String {
 /// Packs the bundle that behaves badly, each behaviour as a module of its own.
 fn bad(net: &Net, behaviour: &str, when: &str) -> (LabPackage, String) {
     let properties = format!("behaviour = {behaviour:?}\nwhen = {when:?}\ntarget = \"{}:80\"\n", net.lab.v4("sender"));
-    publish(net, &format!("{behaviour}-{when}"), &properties, workspace().join("java/samples/bad/target/bad.jar"))
+    publish_bundle(
+        net,
+        &format!("{behaviour}-{when}"),
+        &properties,
+        workspace().join("java/samples/bad/target/bad.jar"),
+    )
 }
 
 fn broken(name: &str) -> PathBuf {
     workspace().join("java/samples/bad/broken").join(format!("{name}.jar"))
-}
-
-fn publish(net: &Net, name: &str, properties: &str, bundle: PathBuf) -> (LabPackage, String) {
-    let manifest = net.lab.dir().join(format!("{name}.toml"));
-    let text = format!(
-        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\n[limits]\ncall-ms = 300\n\
-         memory-bytes = 4194304\nkv-entries = 16\nkv-bytes = 4096\ntimers = 4\ncounters = 16\n[properties]\n{properties}"
-    );
-    std::fs::write(&manifest, text).unwrap();
-    let path = net.lab.dir().join(format!("{name}.nsm"));
-    let package = net.lab.package_of(&manifest, &[(Part::Bundle, bundle)], &path, &net.user).unwrap();
-    let url = net.lab.publish("sender", &package).unwrap();
-    (package, url)
 }

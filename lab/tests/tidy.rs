@@ -91,7 +91,7 @@ const ROOMS: [(&str, Rooms); 2] = [
             ("packet", "clock compute error failure limits link shared storage sys"),
             ("server", "clock compute error failure limits media packet shared storage sys wakeup"),
             ("serve", "clock error failure limits link media packet server shared storage sys wakeup"),
-            ("jvm", "clock compute error failure limits link media shared storage sys wakeup"),
+            ("jvm", "clock compute error limits link media shared storage sys wakeup"),
             ("tools", "clock error jvm limits packet server shared wakeup"),
         ],
     ),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
-use netserv_lab::node::{LabPackage, LabUser};
+use netserv_lab::node::{LabPackage, LabUser, Part};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
@@ -256,6 +256,20 @@ pub fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
     let manifest = manifest(net.lab.dir(), name);
     let package =
         net.lab.package_from(&manifest, &wasm, &net.lab.dir().join(format!("{name}.nsm")), &net.user).unwrap();
+    let url = net.lab.publish("sender", &package).unwrap();
+    (package, url)
+}
+
+/// Packs a bundle as a module of a name, with small limits.
+pub fn publish_bundle(net: &Net, name: &str, properties: &str, bundle: PathBuf) -> (LabPackage, String) {
+    let manifest = net.lab.dir().join(format!("{name}.toml"));
+    let text = format!(
+        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\n[limits]\ncall-ms = 300\n\
+         memory-bytes = 4194304\nkv-entries = 16\nkv-bytes = 4096\ntimers = 4\ncounters = 16\n[properties]\n{properties}"
+    );
+    std::fs::write(&manifest, text).unwrap();
+    let path = net.lab.dir().join(format!("{name}.nsm"));
+    let package = net.lab.package_of(&manifest, &[(Part::Bundle, bundle)], &path, &net.user).unwrap();
     let url = net.lab.publish("sender", &package).unwrap();
     (package, url)
 }

@@ -23,7 +23,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
-use super::sys::{Bridge, BundleLoad, End, cache, control, kv};
+use super::sys::{Bridge, BundleLoad, End, cache, control, kv, state as states};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
@@ -34,7 +34,7 @@ use crate::link::ring_memory::RingMemory;
 use crate::shared::log::Line;
 use crate::shared::moves::{Moves, Owner};
 use crate::shared::state::{self, Said};
-use crate::{failure, limits, media, sys};
+use crate::{limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -355,7 +355,7 @@ impl Worker {
                     self.unload(slot)?;
                     self.control.send(&FromWorker::Drained { slot });
                 }
-                ToWorker::Export { slot } => self.export(slot, descriptors),
+                ToWorker::Export { slot } => self.export(slot, descriptors)?,
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
@@ -384,15 +384,27 @@ impl Worker {
         self.is_stale = true;
     }
 
-    /// Writes what kv has of a module.
-    fn export(&mut self, slot: ModuleSlot, descriptors: Vec<OwnedFd>) {
+    /// Writes what a module says, and then what kv has of it.
+    fn export(&mut self, slot: ModuleSlot, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         let file = descriptors.into_iter().next().map(File::from);
         let is_asked = file.is_some_and(|file| self.moves.ask(slot, file));
-        let refusal = match self.moves.answer(slot).filter(|_| is_asked) {
-            Some((file, owner)) => state::write(file, &owner.name, owner.schema, &owner.kv, &Said::default()).err(),
-            None => Some(Refusal::new(RefusalKind::NotRunning, "the module does not run at the moment")),
+        let refusal = if is_asked {
+            let said = self.bridge.export(slot).map_err(broken)?;
+            self.is_stale = true;
+            let injected = self.bridge.injected().map_err(broken)?;
+            self.inject(injected);
+            self.write_state(slot, said).err()
+        } else {
+            Some(not_running())
         };
         self.control.send(&FromWorker::Exported { slot, refusal });
+        Ok(())
+    }
+
+    fn write_state(&mut self, slot: ModuleSlot, said: Result<Option<Vec<u8>>, Refusal>) -> Result<(), Refusal> {
+        let (file, owner) = self.moves.answer(slot).ok_or_else(not_running)?;
+        let said = Said { packet: said?, server: None };
+        state::write(file, &owner.name, owner.schema, &owner.kv, &said)
     }
 
     fn end_moves(&mut self, slot: ModuleSlot) {
@@ -401,17 +413,17 @@ impl Worker {
         }
     }
 
-    /// Gives a module the state that it is to begin with, if there is one.
-    fn give_state(&mut self, frame: &ToWorker, state: Option<File>) -> Result<(), Refusal> {
-        let ToWorker::Load { slot, module, limits, state_schema, .. } = frame else { return Ok(()) };
+    /// Gives kv the state that a module is to begin with, if there is one. Returns what the module itself is told.
+    fn give_state(&mut self, frame: &ToWorker, state: Option<File>) -> Result<Option<Vec<u8>>, Refusal> {
+        let ToWorker::Load { slot, module, limits, state_schema, .. } = frame else { return Ok(None) };
         self.end_moves(*slot);
         let (name, schema) = (module.name.clone(), *state_schema);
         let Some(kv) = kv::store_of(&name, schema) else {
             let detail = "the node has no kv state for bundles";
-            return state.map_or(Ok(()), |_| Err(Refusal::new(RefusalKind::NodeFailed, detail)));
+            return state.map_or(Ok(None), |_| Err(Refusal::new(RefusalKind::NodeFailed, detail)));
         };
         let said = self.moves.begin(*slot, Owner { name, schema, kv }, state, limits, (true, false))?;
-        said.packet.map_or(Ok(()), |_| Err(failure::no_carrier("packet")))
+        Ok(said.packet.filter(|said| !said.is_empty()))
     }
 
     fn load(&mut self, frame: &ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
@@ -429,11 +441,9 @@ impl Worker {
         let last = self.outbox.renew_log(*slot);
         self.control.send_log(Some(*slot), last);
         let kept = self.kept.remove(slot).filter(|(name, _)| *name == module.name);
-        let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
-        let given = self.give_state(frame, state);
-        match given.and_then(|()| file.ok_or_else(missing)).and_then(|file| self.bundles.add(file)) {
-            Ok(jar) => {
-                let control = control::open(kept.map(|(_, messages)| messages).unwrap_or_default());
+        let messages = kept.map(|(_, messages)| messages).unwrap_or_default();
+        match self.give_state(frame, state).and_then(|said| self.open(file, messages, said)) {
+            Ok((jar, control)) => {
                 self.ports.insert(*slot, control);
                 let state_schema = *state_schema;
                 let load =
@@ -447,6 +457,22 @@ impl Worker {
                 Ok(())
             }
         }
+    }
+
+    /// Returns where the bundle of a load is, and the number by which Java knows its port and its state, and closes both.
+    fn open(
+        &mut self,
+        bundle: Option<File>,
+        messages: Vec<ControlMessage>,
+        said: Option<Vec<u8>>,
+    ) -> Result<(PathBuf, i64), Refusal> {
+        let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
+        let jar = self.bundles.add(bundle.ok_or_else(missing)?)?;
+        let control = control::open(messages);
+        if let Some(said) = said {
+            states::give(control, said).inspect_err(|_| bundles::remove(&jar))?;
+        }
+        Ok((jar, control))
     }
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
@@ -475,6 +501,10 @@ impl Worker {
         self.java(true)?;
         self.lanes.publish(false)
     }
+}
+
+fn not_running() -> Refusal {
+    Refusal::new(RefusalKind::NotRunning, "the module does not run at the moment")
 }
 
 fn first_module(modules: u64) -> Option<ModuleSlot> {

@@ -5,7 +5,7 @@
 //! What a module begins with is in kv before any of its code runs; if it is not installed after all, what was there before is
 //! put back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
 use netserv_model::effect::ModuleSlot;
@@ -21,6 +21,8 @@ use crate::storage::journal::Entries;
 #[derive(Debug, Default)]
 pub struct Moves {
     owners: BTreeMap<ModuleSlot, Owner>,
+    /// Those that run: until a module does, one before it may be in its place.
+    running: BTreeSet<ModuleSlot>,
     /// Where to write the states of those that were asked.
     asked: BTreeMap<ModuleSlot, File>,
     /// What was in kv before modules that are being loaded with a state.
@@ -55,6 +57,7 @@ impl Moves {
     ) -> Result<Said, Refusal> {
         let given = state.map(|file| give(&file, &owner, limits, is_there)).transpose();
         self.owners.insert(slot, owner);
+        self.running.remove(&slot);
         let Some((before, said)) = given? else { return Ok(Said::default()) };
         self.before.insert(slot, before);
         Ok(said)
@@ -63,25 +66,27 @@ impl Moves {
     /// Takes note that a module runs with what it began with.
     pub fn loaded(&mut self, slot: ModuleSlot) {
         self.before.remove(&slot);
+        self.running.insert(slot);
     }
 
     /// Forgets a module, and puts back what kv held before it if it never ran.
     /// Returns what there is to say about that.
     pub fn end(&mut self, slot: ModuleSlot) -> Option<String> {
         self.asked.remove(&slot);
+        self.running.remove(&slot);
         let owner = self.owners.remove(&slot);
         let (before, owner) = self.before.remove(&slot).zip(owner)?;
         let put_back = owner.kv.lock().put_back(before);
         put_back.err().map(|_| "what the module kept before could not be put back: its user's room is full".to_owned())
     }
 
-    /// Takes note of where to write a module's state. Returns whether there is such a module.
+    /// Takes note of where to write a module's state. Returns whether the module runs.
     pub fn ask(&mut self, slot: ModuleSlot, file: File) -> bool {
-        let is_there = self.owners.contains_key(&slot);
-        if is_there {
+        let is_asked = self.running.contains(&slot) && self.owners.contains_key(&slot);
+        if is_asked {
             self.asked.insert(slot, file);
         }
-        is_there
+        is_asked
     }
 
     /// Returns where to write a module's state; nothing if it was forgotten since it was asked.
@@ -104,4 +109,25 @@ fn give(
         }
     }
     Ok((state::give(&owner.kv, entries, limits)?, said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: while a module is loaded, nobody is asked in its place, where another may still run.
+    #[test]
+    fn a_module_is_asked_once_it_runs() {
+        let (mut moves, slot) = (Moves::default(), ModuleSlot(3));
+        let file = || tempfile::tempfile().unwrap();
+        let owner = || Owner { name: "example.org/m".parse().unwrap(), schema: 1, kv: SharedKv::default() };
+        for _ in 0..2 {
+            moves.begin(slot, owner(), None, &ModuleLimits::default(), (true, false)).unwrap();
+            assert!(!moves.ask(slot, file()));
+            moves.loaded(slot);
+            assert!(moves.ask(slot, file()) && moves.answer(slot).is_some());
+        }
+        assert_eq!(moves.end(slot), None);
+        assert!(!moves.ask(slot, file()));
+    }
 }

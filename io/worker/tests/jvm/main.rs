@@ -13,6 +13,7 @@ mod memory;
 mod nonsense;
 mod properties;
 mod serve;
+mod state;
 mod support;
 
 #[path = "../node/mod.rs"]

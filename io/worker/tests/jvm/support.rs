@@ -105,8 +105,13 @@ impl Worker {
 
 /// Returns the command of a worker whose host is in a directory.
 pub fn serve(java_home: &Path, host: &Path, data: &Path) -> Command {
+    serve_within(64 << 20, java_home, host, data)
+}
+
+/// The same in a container with so many bytes of memory.
+pub fn serve_within(memory_bytes: u64, java_home: &Path, host: &Path, data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
-    command.env_clear().args(["serve", "--memory-bytes", "67108864", "--java-home"]).arg(java_home);
+    command.env_clear().args(["serve", "--memory-bytes", &memory_bytes.to_string(), "--java-home"]).arg(java_home);
     command.arg("--host").arg(host).arg("--data").arg(data);
     command
 }

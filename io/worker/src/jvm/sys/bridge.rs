@@ -11,11 +11,11 @@ use jni_sys::{JNI_OK, JNI_VERSION_10, JNIEnv, JavaVM, jclass, jmethodID, jvalue}
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::node_info::NodeInfo;
-use netserv_model::{Instant, ModuleRef};
+use netserv_model::{Instant, ModuleRef, Refusal};
 
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
-use super::{cache, compression, control, kv, media_natives, natives, search};
+use super::{cache, compression, control, kv, media_natives, natives, search, state};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
@@ -34,6 +34,7 @@ struct Methods {
     injected: jmethodID,
     node: jmethodID,
     load: jmethodID,
+    export: jmethodID,
     unload: jmethodID,
     stats: jmethodID,
     shutdown: jmethodID,
@@ -97,6 +98,7 @@ fn register_blocks(env: Env) -> Result<(), Thrown> {
     cache::register(env)?;
     search::register(env)?;
     control::register(env)?;
+    state::register(env)?;
     compression::register(env)
 }
 
@@ -134,6 +136,7 @@ impl Bridge {
                 c"load",
                 c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI[Ljava/lang/String;J)V",
             )?,
+            export: method(c"export", c"(I)V")?,
             unload: method(c"unload", c"(I)V")?,
             stats: method(c"stats", c"()V")?,
             shutdown: method(c"shutdown", c"(J)V")?,
@@ -239,6 +242,16 @@ impl Bridge {
             // SAFETY: these are the arguments of its signature.
             unsafe { env.call_void(self.class, self.methods.load, &arguments) }
         })
+    }
+
+    /// Asks a module for its state. Returns what it says, if it says something, or why not.
+    ///
+    /// # Errors
+    /// What Java threw.
+    pub fn export(&self, slot: ModuleSlot) -> Result<Result<Option<Vec<u8>>, Refusal>, Thrown> {
+        // SAFETY: these are the arguments of its signature.
+        unsafe { self.env.call_void(self.class, self.methods.export, &[jvalue { i: slot.0.into() }])? };
+        Ok(state::take_said())
     }
 
     /// Has a module unloaded.

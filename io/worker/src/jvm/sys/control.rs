@@ -10,6 +10,7 @@ use netserv_model::limits::TOPIC_CHARS_MAX;
 use super::call::{Bytes, Text, answer, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::{method, outbox};
+use super::state;
 use crate::clock;
 use crate::error::HostError;
 use crate::jvm::handles::Handles;
@@ -32,6 +33,7 @@ pub fn port(number: i64) -> Option<Arc<ControlPort>> {
 natives! { c"org/netserv/host/ControlNative";
     close = c"close", c"(J)V", (env, port: jlong) -> () {
         drop(PORTS.release(port));
+        state::forget(port);
         Ok(())
     }
     ask = c"ask", c"(J)V", (env, port: jlong) -> () {

@@ -13,6 +13,7 @@ pub mod kv;
 mod media_natives;
 mod natives;
 mod search;
+pub mod state;
 mod vm;
 
 use std::sync::atomic::AtomicU64;

@@ -18,11 +18,11 @@ use crate::limits;
 use crate::shared::log;
 
 /// Units of a refusal's detail, of which [`Refusal`] takes as many.
-const DETAIL_UNITS_MAX: usize = 400;
+pub(super) const DETAIL_UNITS_MAX: usize = 400;
 /// Units of an engine's name.
 const ENGINE_UNITS_MAX: usize = 256;
 /// Units of a refusal's kind.
-const KIND_UNITS_MAX: usize = 64;
+pub(super) const KIND_UNITS_MAX: usize = 64;
 
 static OUTBOX: OnceLock<&'static Outbox> = OnceLock::new();
 
@@ -157,7 +157,8 @@ fn module_slot(slot: jint) -> Option<ModuleSlot> {
     u8::try_from(slot).ok().filter(|slot| usize::from(*slot) < MODULES_PER_CONTAINER_MAX).map(ModuleSlot)
 }
 
-fn refusal(kind: &str, detail: &str) -> Refusal {
+/// Returns a refusal that Java tells; of a kind that none has, as the node's own failure.
+pub(super) fn refusal(kind: &str, detail: &str) -> Refusal {
     match RefusalKind::ALL.into_iter().find(|known| known.as_str() == kind) {
         Some(kind) => Refusal::new(kind, detail),
         None => Refusal::new(RefusalKind::NodeFailed, format!("the Java host says `{kind}`: {detail}")),

@@ -40,8 +40,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// What a call may take beyond its limit, while classes are loaded and compiled for the first time.
 const CALL_SLACK: Duration = Duration::from_millis(500);
 const SLOT: ModuleSlot = ModuleSlot(0);
-/// The building blocks that there are without a node: those that only compute, and messages of a test.
-const BLOCKS: [&str; 6] = ["compress", "control", "crypto", "hash", "match", "sip"];
+/// The building blocks that there are without a node: those that only compute, messages of a test, and states.
+const BLOCKS: [&str; 7] = ["compress", "control", "crypto", "hash", "match", "sip", "state"];
 
 /// The arguments of `test`.
 #[derive(Clone, Debug, clap::Args)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Building blocks: services of the node's that are bound to the bundle that asks for them. */
 @Export
-@Version("1.2.0")
+@Version("1.3.0")
 package org.netserv.block;
 
 import org.osgi.annotation.bundle.Export;

@@ -21,13 +21,15 @@ import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
 import org.netserv.block.NodeInfo;
+import org.netserv.block.State;
 import org.netserv.block.Timer;
 import org.netserv.block.Timers;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 
 /** A node in memory, on one thread. Its clocks stand until {@link #advance} moves them. */
-public final class FakeNode implements ModuleContext, Control, NodeInfo, Counters, Timers, Injector, Log {
+public final class FakeNode implements ModuleContext, Control, NodeInfo, State, Counters, Timers,
+        Injector, Log {
     private final Map<String, String> properties;
     private final Map<String, FakeCounter> counters = new TreeMap<>();
     private final List<FakeTimer> timers = new ArrayList<>();
@@ -38,6 +40,8 @@ public final class FakeNode implements ModuleContext, Control, NodeInfo, Counter
     private final FakeStore kv = new FakeStore();
     private final SplittableRandom random = new SplittableRandom(1);
     private Control.Listener listener;
+    private State.Carrier carrier;
+    private byte[] given = {};
     private String place = "";
     private Map<String, String> facts = Map.of();
     private long messages;
@@ -123,6 +127,29 @@ public final class FakeNode implements ModuleContext, Control, NodeInfo, Counter
         if (listener != null) {
             listener.receive(message);
         }
+    }
+
+    /**
+     * Says what the module begins with, which another instance said: what is carried from here on is given that.
+     *
+     * @param state the bytes; none for nothing
+     */
+    public void beginWith(byte[] state) {
+        given = state.clone();
+    }
+
+    /**
+     * Asks the module for its state, which the next one of a node can {@link #beginWith}.
+     *
+     * @return the bytes; none if it has nothing to say
+     * @throws Exception what the module throws
+     */
+    public byte[] exportState() throws Exception {
+        byte[] said = carrier == null ? null : carrier.exportState();
+        if (said != null && said.length > State.BYTES_MAX) {
+            throw new BlockException(BlockException.Code.TOO_LARGE, "a state is too large");
+        }
+        return said == null ? new byte[0] : said.clone();
     }
 
     /**
@@ -287,6 +314,18 @@ public final class FakeNode implements ModuleContext, Control, NodeInfo, Counter
             throw new BlockException(BlockException.Code.TOO_LARGE, "a message is too long");
         }
         notified.add(topic + ": " + new String(body, StandardCharsets.UTF_8));
+    }
+
+    @Override
+    public void carry(State.Carrier carrier) throws BlockException {
+        this.carrier = carrier;
+        try {
+            if (given.length > 0) {
+                carrier.importState(given.clone());
+            }
+        } catch (Exception declined) {
+            throw new BlockException(BlockException.Code.INVALID, "the module did not take its state: " + declined);
+        }
     }
 
     @Override

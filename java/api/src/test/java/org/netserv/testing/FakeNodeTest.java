@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.netserv.block.BlockException;
+import org.netserv.block.State;
 import org.netserv.block.Timer;
 
 class FakeNodeTest {
@@ -55,5 +56,35 @@ class FakeNodeTest {
         assertThrows(BlockException.class, () -> node.open(""));
         assertEquals("1", node.property("a"));
         assertEquals("2", node.property("b", "2"));
+    }
+
+    @Test
+    void whatAModuleCarriesIsAskedForAndGiven() throws Exception {
+        assertEquals(0, node.exportState().length);
+        byte[][] taken = new byte[1][];
+        State.Carrier carrier = new State.Carrier() {
+            @Override
+            public byte[] exportState() {
+                return taken[0];
+            }
+
+            @Override
+            public void importState(byte[] state) throws Exception {
+                if (state.length > 2) {
+                    throw new Exception("too long");
+                }
+                taken[0] = state;
+            }
+        };
+        node.carry(carrier);
+        assertEquals(0, node.exportState().length);
+        node.beginWith(new byte[] {1, 2});
+        node.carry(carrier);
+        assertArrayEquals(new byte[] {1, 2}, node.exportState());
+        node.beginWith(new byte[] {1, 2, 3});
+        BlockException declined = assertThrows(BlockException.class, () -> node.carry(carrier));
+        assertEquals(BlockException.Code.INVALID, declined.code());
+        taken[0] = new byte[State.BYTES_MAX + 1];
+        assertEquals(BlockException.Code.TOO_LARGE, assertThrows(BlockException.class, node::exportState).code());
     }
 }

@@ -139,11 +139,21 @@ public final class Bridge {
      * @param limits see {@link ModuleLimits}
      * @param stateSchema the schema of its kv state
      * @param blocks the building blocks that it may use
-     * @param control the number of its port for control messages, which is closed with the module
+     * @param control the number of its port for control messages, which is closed with the module, and of the state
+     *     that it begins with
      */
     public static void load(int slot, String name, String version, String jarPath, String[] propertiesKV,
             long[] limits, int stateSchema, String[] blocks, long control) {
         host.load(slot, name, version, jarPath, propertiesKV, limits, stateSchema, Set.of(blocks), control);
+    }
+
+    /**
+     * Asks a module for its state; on the packet thread.
+     *
+     * @param slot the module's slot
+     */
+    public static void export(int slot) {
+        host.export(slot);
     }
 
     /**

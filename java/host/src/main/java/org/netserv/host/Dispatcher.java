@@ -7,6 +7,7 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.concurrent.locks.ReentrantLock;
 import org.netserv.block.Control;
+import org.netserv.block.State;
 import org.netserv.block.Timers;
 import org.netserv.packet.PacketProcessor;
 
@@ -110,6 +111,49 @@ final class Dispatcher {
         } finally {
             lock.unlock();
         }
+    }
+
+    /**
+     * Asks a module for its state. Returns null if it has nothing to say.
+     *
+     * @throws Refusal why it does not say it; it goes on
+     */
+    byte[] export(int slot) throws Refusal {
+        lock.lock();
+        try {
+            injections.cutTo(0);
+            int place = place(slot);
+            if (place == chain.length || chain[place].isPaused()) {
+                throw new Refusal(Refusal.NOT_RUNNING, "the module does not run at the moment");
+            }
+            State.Carrier carrier = chain[place].moduleState().carrier();
+            return carrier == null ? null : export(chain[place], carrier);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private byte[] export(Module module, State.Carrier carrier) throws Refusal {
+        byte[] said = null;
+        Refusal refusal = null;
+        shown.clear();
+        begin(module);
+        try {
+            said = carrier.exportState();
+        } catch (Throwable any) {
+            // Looking at it calls the module's code again.
+            refusal = Refusal.ofState("the module did not say its state", any);
+        }
+        end();
+        module.countInjected(injections.count());
+        if (refusal != null) {
+            throw refusal;
+        }
+        if (said != null && said.length > State.BYTES_MAX) {
+            throw new Refusal(Refusal.STATE_REFUSED,
+                    "the module said " + said.length + " bytes of state, at most " + State.BYTES_MAX + " may move");
+        }
+        return said == null || said.length == 0 ? null : said;
     }
 
     /** Returns the number of packets that the last call injected. */

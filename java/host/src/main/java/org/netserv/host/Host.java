@@ -111,6 +111,18 @@ final class Host {
                 ModuleLimits.of(limits), schema, blocks, control, facts));
     }
 
+    /** Asks a module for its state, which the native side finds where it left it. */
+    void export(int slot) {
+        try {
+            byte[] said = dispatcher.export(slot);
+            if (said != null) {
+                StateNative.say(said);
+            }
+        } catch (Refusal refusal) {
+            StateNative.decline(refusal.kind(), refusal.getMessage());
+        }
+    }
+
     void unload(int slot) {
         lifeCycle.unload(slot);
     }

@@ -119,10 +119,10 @@ final class LifeCycle implements Runnable {
         try {
             start(module);
         } catch (Refusal refusal) {
-            refuse(module, refusal);
+            refuse(module, module.moduleState().reason(refusal));
             return;
         } catch (ModuleThreads.Late late) {
-            node.failed(module.slot(), late.refusal());
+            tellRefused(module, late.refusal());
             late(module, late);
             withdraw(module);
             return;
@@ -154,6 +154,7 @@ final class LifeCycle implements Runnable {
     private void start(Module module) throws Refusal, ModuleThreads.Late {
         try {
             installer.start(module);
+            module.moduleState().started();
         } catch (Refusal refusal) {
             Module old = refusal.isAddressInUse() ? dispatcher.latest(module.name()) : null;
             if (old == null) {
@@ -164,12 +165,23 @@ final class LifeCycle implements Runnable {
             try {
                 installer.stop(old);
                 installer.startAgain(module);
+                module.moduleState().started();
                 isStarted = true;
             } finally {
                 if (!isStarted) {
+                    stopAgain(module);
                     resume(old);
                 }
             }
+        }
+    }
+
+    /** Stops a module that another one made way for in vain. */
+    private void stopAgain(Module module) {
+        try {
+            installer.stop(module);
+        } catch (ModuleThreads.Late late) {
+            late(module, late);
         }
     }
 
@@ -189,8 +201,14 @@ final class LifeCycle implements Runnable {
     }
 
     private void refuse(Module module, Refusal refusal) {
-        node.failed(module.slot(), refusal);
+        tellRefused(module, refusal);
         withdraw(module);
+    }
+
+    /** Tells the node of a module that did not start, and changes nothing of what the node then puts back. */
+    private void tellRefused(Module module, Refusal refusal) {
+        module.kvState().close();
+        node.failed(module.slot(), refusal);
     }
 
     /** Forgets a module that did not start, and the one that it was to replace. */
@@ -226,6 +244,7 @@ final class LifeCycle implements Runnable {
         }
         module.moduleTimers().close();
         module.moduleControl().close();
+        module.moduleState().close();
         if (isWell) {
             module.moduleInjector().close();
             dispatcher.sendLastOf(module);

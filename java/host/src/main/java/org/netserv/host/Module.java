@@ -35,6 +35,7 @@ final class Module implements ModuleContext {
     private final ModuleTimers timers;
     private final ModuleInjector injector;
     private final ModuleControl control;
+    private final ModuleState state;
     private final KvState kv;
     private final Processors processors = new Processors();
     private final ModuleThreads threads;
@@ -81,6 +82,7 @@ final class Module implements ModuleContext {
         timers = new ModuleTimers(node, limits.timers(), dispatcher::timerSet);
         injector = new ModuleInjector(dispatcher, this);
         control = new ModuleControl(order.control(), dispatcher::wake);
+        state = new ModuleState(order.control());
         this.kv = kv;
         threads = new ModuleThreads(this);
     }
@@ -127,6 +129,10 @@ final class Module implements ModuleContext {
 
     ModuleControl moduleControl() {
         return control;
+    }
+
+    ModuleState moduleState() {
+        return state;
     }
 
     KvState kvState() {

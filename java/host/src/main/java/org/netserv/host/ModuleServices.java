@@ -16,6 +16,7 @@ import org.netserv.block.Media;
 import org.netserv.block.NodeInfo;
 import org.netserv.block.Search;
 import org.netserv.block.Sip;
+import org.netserv.block.State;
 import org.netserv.block.Timers;
 import org.netserv.host.cache.ModuleCache;
 import org.netserv.host.client.Caller;
@@ -43,7 +44,8 @@ final class ModuleServices implements AllServiceListener {
     /** Capabilities that bundles can require: the building blocks that are not bundles. */
     static final String CAPABILITIES = capabilities(
             "cache", "clock", "compress", "control", "counters", "crypto", "hash", "http-client", "inject", "kv", "log",
-            "match", "media", "metrics", "node", "packet", "properties", "random", "sip", "timers");
+            "match", "media", "metrics", "node", "packet", "properties", "random", "sip",
+            "state", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
@@ -76,6 +78,7 @@ final class ModuleServices implements AllServiceListener {
         offer("match", Search.class, module -> new SearchBlock());
         offer("media", Media.class, module -> new ModuleMedia(module.slot()));
         offer("sip", Sip.class, module -> new SipBlock());
+        offer("state", State.class, Module::moduleState);
         system.registerService(Log.class, new BoundTo<>(module -> module.log(), hostLog), null);
         try {
             system.addServiceListener(this, PROCESSORS);

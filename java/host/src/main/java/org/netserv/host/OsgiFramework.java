@@ -32,7 +32,7 @@ import org.osgi.framework.wiring.FrameworkWiring;
 final class OsgiFramework {
     /** Packages of the API, with the version that they are exported with. */
     private static final String API_PACKAGES = "org.netserv.packet;version=1.0.0,"
-            + "org.netserv.module;version=1.0.0;uses:=\"org.netserv.block\",org.netserv.block;version=1.2.0;"
+            + "org.netserv.module;version=1.0.0;uses:=\"org.netserv.block\",org.netserv.block;version=1.3.0;"
             + "uses:=\"org.netserv.packet\"";
     private static final Set<Object> API = Set.of("org.netserv.packet", "org.netserv.module", "org.netserv.block");
     private static final long REFRESH_MILLIS_MAX = 5_000;

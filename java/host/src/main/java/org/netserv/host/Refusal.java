@@ -16,6 +16,10 @@ final class Refusal extends Exception {
     static final String MEMORY_LIMIT = "memory-limit";
     /** The module did not come to an end in time. */
     static final String STALLED = "stalled";
+    /** The module takes no state, or not the one that came, or does not say its own. */
+    static final String STATE_REFUSED = "state-refused";
+    /** There is no module to ask. */
+    static final String NOT_RUNNING = "not-running";
     /** Something that is not the module's fault. */
     static final String NODE_FAILED = "node-failed";
 
@@ -61,6 +65,11 @@ final class Refusal extends Exception {
             return new Refusal(MEMORY_LIMIT, "the container has no more memory: " + Text.reason(thrown), context(thrown));
         }
         return new Refusal(TRAPPED, Text.reason(thrown), context(thrown), hasBindException(thrown));
+    }
+
+    /** Returns the refusal of a module that threw something when it was to say its state, or to take one. */
+    static Refusal ofState(String what, Throwable thrown) {
+        return new Refusal(STATE_REFUSED, what + ": " + Text.reason(thrown), context(thrown));
     }
 
     private static List<String> context(Throwable thrown) {

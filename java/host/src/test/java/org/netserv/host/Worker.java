@@ -16,7 +16,7 @@ import org.osgi.framework.BundleException;
 final class Worker implements AutoCloseable {
     static final long[] LIMITS = {1 << 22, 100, 1 << 20, 8, 8, 6000};
     static final Set<String> BLOCKS =
-            Set.of("cache", "compress", "crypto", "hash", "http-client", "match", "sip");
+            Set.of("cache", "compress", "crypto", "hash", "http-client", "match", "sip", "state");
     private static final long WAIT_MILLIS_MAX = 60_000;
 
     final FakeNative node = new FakeNative();

@@ -36,7 +36,7 @@ public final class Container implements AutoCloseable {
     public Container(Path data, Map<String, String> settings) throws IOException, BundleException {
         Map<String, String> all = new HashMap<>(index.properties("framework."));
         all.put(Constants.FRAMEWORK_STORAGE, data.resolve("cache").toString());
-        all.put(Constants.FRAMEWORK_SYSTEMPACKAGES_EXTRA, "org.netserv.block;version=1.2.0");
+        all.put(Constants.FRAMEWORK_SYSTEMPACKAGES_EXTRA, "org.netserv.block;version=1.3.0");
         all.putAll(settings);
         System.setProperty(PORT, "0");
         framework = new FrameworkFactory().newFramework(all);

@@ -3,6 +3,7 @@ package org.netserv.samples.bad;
 
 import java.time.Duration;
 import java.util.Locale;
+import org.netserv.block.State;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 import org.osgi.framework.BundleActivator;
@@ -30,6 +31,9 @@ public final class Activator implements BundleActivator {
         if (when.equals("timer")) {
             module.timers().once(Duration.ofSeconds(1), () -> behaviour.act(surroundings));
         }
+        if (when.equals("export") || when.equals("import")) {
+            bundle.getService(bundle.getServiceReference(State.class)).carry(new Misbehaving());
+        }
         Processor processor = new Processor(when.equals("packet") ? behaviour : Behaviour.NOTHING, surroundings);
         bundle.registerService(PacketProcessor.class, processor, null);
     }
@@ -38,6 +42,24 @@ public final class Activator implements BundleActivator {
     public void stop(BundleContext bundle) throws Exception {
         if (when.equals("stop")) {
             behaviour.act(surroundings);
+        }
+    }
+
+    /** Says one byte of state, and takes any. */
+    private final class Misbehaving implements State.Carrier {
+        @Override
+        public byte[] exportState() throws Exception {
+            if (when.equals("export")) {
+                behaviour.act(surroundings);
+            }
+            return new byte[1];
+        }
+
+        @Override
+        public void importState(byte[] state) throws Exception {
+            if (when.equals("import")) {
+                behaviour.act(surroundings);
+            }
         }
     }
 }

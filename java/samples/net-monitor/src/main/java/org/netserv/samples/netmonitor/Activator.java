@@ -3,6 +3,7 @@ package org.netserv.samples.netmonitor;
 
 import org.netserv.block.Control;
 import org.netserv.block.NodeInfo;
+import org.netserv.block.State;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketProcessor;
 import org.osgi.framework.BundleActivator;
@@ -24,6 +25,10 @@ public final class Activator implements BundleActivator {
         NodeInfo node = bundle.getService(bundle.getServiceReference(NodeInfo.class));
         if (control != null) {
             control.listen(message -> monitor.told(control, node, message));
+        }
+        State state = bundle.getService(bundle.getServiceReference(State.class));
+        if (state != null) {
+            state.carry(monitor);
         }
         bundle.registerService(PacketProcessor.class, monitor, null);
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.samples.netmonitor;
 
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.netserv.block.BlockException;
 import org.netserv.block.Control;
 import org.netserv.block.Counter;
 import org.netserv.block.NodeInfo;
+import org.netserv.block.State;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.IpView;
 import org.netserv.packet.PacketProcessor;
@@ -19,9 +21,9 @@ import org.netserv.packet.PacketView;
  * of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
  * looks at one packet in a hundred and counts it as a hundred; {@code netserv tell … --topic sample 100} changes that
  * while it runs, and 0 switches it off until another number comes. Topic {@code where} has it say on which node it
- * runs.
+ * runs. Its counts and its number go along when it moves to another node, also to one where it is WebAssembly.
  */
-final class NetMonitor implements PacketProcessor {
+final class NetMonitor implements PacketProcessor, State.Carrier {
     private static final Duration FLUSH_PERIOD = Duration.ofSeconds(1);
 
     private final ModuleContext module;
@@ -87,9 +89,7 @@ final class NetMonitor implements PacketProcessor {
         } else if (number == null) {
             answer = "sample is a number";
         } else {
-            putLastAway();
-            sample = number;
-            untilSample = number;
+            lookAtOneIn(number);
             answer = "sample is " + Long.toUnsignedString(number);
         }
         try {
@@ -99,12 +99,33 @@ final class NetMonitor implements PacketProcessor {
         }
     }
 
+    /** The counts are in kv; how much is looked at is said by whoever told it. */
+    @Override
+    public byte[] exportState() {
+        flush();
+        return ByteBuffer.allocate(Long.BYTES).putLong(sample).array();
+    }
+
+    @Override
+    public void importState(byte[] state) {
+        if (state.length != Long.BYTES) {
+            throw new IllegalArgumentException("the state is no number of eight bytes");
+        }
+        lookAtOneIn(ByteBuffer.wrap(state).getLong());
+    }
+
     /** Puts what was counted into the kv state and the counters. Is called once a second, and in the end. */
     void flush() {
         packets.add(seen);
         seen = 0;
         putLastAway();
         flushCounts();
+    }
+
+    private void lookAtOneIn(long number) {
+        putLastAway();
+        sample = number;
+        untilSample = number;
     }
 
     private void count() {

@@ -15,6 +15,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.netserv.block.BlockException;
 import org.netserv.testing.Allocations;
 import org.netserv.testing.FakeNode;
 import org.netserv.testing.Packets;
@@ -101,6 +102,28 @@ class NetMonitorTest {
         node.isAt("berlin", Map.of("uplink", "10G"));
         node.tell("where", "");
         assertEquals(List.of("where: n1 in , uplink ", "where: n1 in berlin, uplink 10G"), node.notified());
+    }
+
+    @Test
+    void itsCountsAndItsNumberMove() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        node.carry(module);
+        node.listen(message -> module.told(node, node, message));
+        node.tell("sample", "258");
+        for (int count = 0; count < 258; count++) {
+            node.process(module, packet(1, 61));
+        }
+        byte[] state = node.exportState();
+        // What modules/net-monitor says, too.
+        assertArrayEquals(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, state);
+        assertEquals("258", kept("10.1.0.1 10.2.0.1 61"));
+        FakeNode other = new FakeNode(Map.of());
+        NetMonitor moved = new NetMonitor(other);
+        other.beginWith(state);
+        other.carry(moved);
+        assertArrayEquals(state, other.exportState());
+        other.beginWith(new byte[7]);
+        assertThrows(BlockException.class, () -> other.carry(moved));
     }
 
     @Test
