@@ -426,6 +426,7 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
         | Job::Intercepts(_)
         | Job::Permit(_)
         | Job::Limit(_)
+        | Job::Floating(_)
         | Job::Addresses(_)
         | Job::Store(_) => EffectOutcome::Done,
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use netserv_container::network::FLOATING_PROTOCOL;
+
 use crate::netns::{Lab, wait_until};
 
 /// How long bird may take until it answers.
@@ -15,7 +17,7 @@ impl Lab {
     /// Starts bird on a machine, which takes over all routes that the lab gave the machine.
     ///
     /// It speaks OSPF with the neighbours that are named, over links of the costs that stand beside them, and announces the
-    /// prefixes of all of the machine's links. A machine that forwards nothing is no way for others.
+    /// prefixes of all of the machine's links, and the floating addresses that its node leads to containers. A machine that forwards nothing is no way for others.
     ///
     /// # Errors
     /// bird is missing or does not start; its log is in the error.
@@ -63,7 +65,11 @@ impl Lab {
             // Writing to a String cannot fail.
             let _ = match cost {
                 Some(cost) => {
-                    writeln!(links, "interface {:?} {{ type ptp; hello 1; dead 4; cost {cost}; }};", interface.name)
+                    writeln!(
+                        links,
+                        "interface {:?} {{ type ptp; hello 1; dead 4; retransmit 2; cost {cost}; }};",
+                        interface.name
+                    )
                 }
                 None => writeln!(links, "interface {:?} {{ stub; }};", interface.name),
             };
@@ -76,8 +82,9 @@ impl Lab {
         for (ip, ospf) in [("ipv4", "v2"), ("ipv6", "v3")] {
             let _ = write!(
                 text,
-                "protocol kernel {{ {ip} {{ import none; export where source ~ [RTS_OSPF, RTS_OSPF_IA]; }}; }}\n\
-                 protocol ospf {ospf} {{ {ip} {{ import all; export none; }}; tick 1; {stub}\narea 0 {{\n{links}}}; }}\n"
+                "protocol kernel {{ learn; {ip} {{ preference 160; import where krt_source = {FLOATING_PROTOCOL};\n\
+                 export where source ~ [RTS_OSPF, RTS_OSPF_IA, RTS_OSPF_EXT1, RTS_OSPF_EXT2]; }}; }}\n\
+                 protocol ospf {ospf} {{ {ip} {{ import all; export where source = RTS_INHERIT; }}; tick 1; {stub}\narea 0 {{\n{links}}}; }}\n"
             );
         }
         text

@@ -58,7 +58,7 @@ pub struct Global {
 /// What to do. Each command's help is the doc comment of its type.
 #[derive(Subcommand)]
 pub enum Command {
-    Setup(cmd::setup::Setup),
+    Setup(Box<cmd::setup::Setup>),
     Remove(cmd::remove::Remove),
     Tell(cmd::tell::Tell),
     #[command(subcommand, arg_required_else_help = true)]

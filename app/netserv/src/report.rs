@@ -2,6 +2,7 @@
 //! Response stacks as people read them.
 
 use netserv_model::api::RequestResult;
+use netserv_model::floating::GivenUp;
 use netserv_model::off_path::Off;
 use netserv_model::request::{
     HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack,
@@ -224,6 +225,10 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
         module.intercept.iter().for_each(|filter| table.note(format!("intercepts: {filter}")));
         module.chain.iter().for_each(|part| table.note(format!("part: {part}")));
         module.addresses.iter().for_each(|address| table.note(format!("address: {address}")));
+        module.floating.iter().for_each(|address| table.note(format!("floating: {address}")));
+        for GivenUp { address, epoch } in &module.given_up {
+            table.note(format!("gave up: {address}, another owner has it since epoch {epoch}"));
+        }
         if let Some(counts) = &module.server {
             table.note(served(counts));
         }

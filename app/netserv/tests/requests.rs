@@ -7,6 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
+use netserv_model::floating::GivenUp;
 use netserv_model::request::{
     Body, Environment, Hop, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome,
 };
@@ -220,6 +221,8 @@ fn answers_to_a_probe_stand_below_their_node() {
         intercept: vec!["tcp dst 10.2.0.0/24 port 8080".parse().unwrap()],
         chain: vec!["example.org/b@1.1.0".parse().unwrap()],
         addresses: vec!["192.0.2.7".parse().unwrap()],
+        floating: vec!["2001:db8::7".parse().unwrap()],
+        given_up: vec![GivenUp { address: "192.0.2.9".parse().unwrap(), epoch: 3 }],
         restarts: 2,
         last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
         packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
@@ -253,6 +256,8 @@ r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6      
        intercepts: tcp dst 10.2.0.0/24 port 8080
        part: example.org/b@1.1.0
        address: 192.0.2.7
+       floating: 2001:db8::7
+       gave up: 192.0.2.9, another owner has it since epoch 3
        served: 1 connection with 5 requests, 2 refused, 3 failed, 2.0 KiB in, 9 B out
        counter: sip = 4
        last failure: trapped: out of bounds (2 restarts)

@@ -527,6 +527,9 @@ fn log(notice: &Notice) {
         Notice::Revoked { user, module, refusal } => {
             tracing::warn!(%user, %module, %refusal, "a module is removed, since the configuration no longer allows it");
         }
+        Notice::GaveUp { user, module, addresses, epoch } => {
+            tracing::info!(%user, %module, ?addresses, epoch, "floating addresses are given up, another owner has them");
+        }
         Notice::NotStored { user, module, refusal } => {
             tracing::error!(%user, %module, %refusal, "after a restart, a module will be as it was before");
         }

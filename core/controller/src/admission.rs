@@ -74,7 +74,10 @@ impl Controller {
         let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
         let time = self.check_fresh(request)?;
         // Before anything is noted: it may be for this node later.
-        self.check_target(request, module.is_some_and(|module| self.is_taken(user, module)))?;
+        let is_there = module.is_some_and(|module| self.is_taken(user, module));
+        if let Err(outcome) = self.check_target(request, is_there) {
+            return Err(self.pass_by(user, request, outcome));
+        }
         if let Body::Tell(tell) = &request.body {
             // Its number says whether it came before, so its nonce need not be remembered.
             self.newest.check(user, &tell.module, request.created, false)?;
@@ -98,6 +101,22 @@ impl Controller {
             self.newest.note(user, module, (request.nonce, request.created), is_remove, until, wall);
         }
         Ok((Some(user.clone()), time))
+    }
+
+    /// Returns what to answer to a proven request that is for other nodes, and lets go of what is theirs by it.
+    fn pass_by(&mut self, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
+        let said = match &request.body {
+            Body::Setup(setup) if !request.dry_run => {
+                self.see_floating(&(user.clone(), setup.module.name.clone()), setup)
+            }
+            Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
+        };
+        match (outcome, said) {
+            (Outcome::NotTargeted { reason }, Some(said)) => {
+                Outcome::NotTargeted { reason: format!("{reason}; {said}") }
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// Checks that a request is for this node. What is there already does not have to find room once more.
@@ -188,6 +207,7 @@ impl Controller {
         }
         check_properties(&setup.properties, RefusalKind::BadRequest)?;
         self.check_epoch(key, setup.epoch)?;
+        self.check_floating(key, &setup.floating, setup.epoch)?;
         self.check_quota(key, user)?;
         filters::check(&self.policy, user, &setup.filters)?;
         check_dependencies(&self.policy, &setup.dependencies)?;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Effects under way: what the controller waits for, and the answers that wait with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use netserv_model::effect::{
     Command, Effect, EffectId, EffectOutcome, FilterId, Hold, Job, ModuleSlot, Notice, PolicyChange,
@@ -23,6 +24,8 @@ pub(crate) enum Purpose {
     Filters(Key, Vec<FilterId>),
     /// A rule of connections that a module takes over is installed.
     Intercept(Key, FilterId),
+    /// A user's floating addresses lead to its container, of which these did not before.
+    Floating(UserId, BTreeSet<IpAddr>),
     /// A worker is started.
     Start(WorkerId),
     /// A worker of a generation is told to load a module into a place.
@@ -154,6 +157,7 @@ impl Controller {
             (Purpose::Filters(key, ids), outcome) => self.filters_changed(&key, id, &ids, failure(outcome)),
             (Purpose::Policy(change, hold), outcome) => self.policy_applied(change, hold, id, failure(outcome)),
             (Purpose::Intercept(key, rule), outcome) => self.intercepted(&key, id, rule, failure(outcome)),
+            (Purpose::Floating(user, come), outcome) => self.floating_changed(&user, id, &come, failure(outcome)),
             (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => self.start_refused(&worker, id, &refusal),
             (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {
                 self.load_refused(&worker, generation, slot, refusal);

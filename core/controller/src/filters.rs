@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which filters a user may have.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 use netserv_model::filter::{PortRange, Protocol};
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
@@ -21,6 +23,26 @@ pub(crate) fn check(policy: &NodePolicy, user: &UserPolicy, filters: &[WantedFil
         }
         check_ports(user, filter.open())
     })
+}
+
+/// Checks that floating addresses are the user's own, as the end of a filter has to be, and that there can be a container that
+/// they lead to.
+pub(crate) fn check_floating(policy: &NodePolicy, user: &UserPolicy, addresses: &[IpAddr]) -> Result<(), Refusal> {
+    let Some(first) = addresses.first() else { return Ok(()) };
+    if !policy.has_network() || !user.needs_network() {
+        let detail = match policy.has_network() {
+            false => "the containers of this node have no network",
+            true => "the user's container has no network: the operator grants neither `listen` nor `connect`",
+        };
+        return Err(Refusal::new(RefusalKind::NoNetwork, format!("floating address {first}: {detail}")));
+    }
+    match addresses.iter().find(|address| !is_own(user, IpNet::from(**address))) {
+        Some(address) => {
+            let detail = format!("floating address {address} does not lie in a prefix of the user");
+            Err(Refusal::new(RefusalKind::PrefixNotAllowed, detail))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns what a module gets whose manifest has `own` filters, if `asked` for these: them, but for those that name ends
@@ -107,9 +129,7 @@ fn check_container(policy: &NodePolicy, user: &UserPolicy, filter: &WantedFilter
 }
 
 fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
-    let given = || user.addresses.iter().copied().map(IpNet::from);
-    let is_own = |net: IpNet| user.prefixes.iter().copied().chain(given()).any(|prefix| prefix.contains(&net));
-    let own = |net: Option<IpNet>| net.is_some_and(is_own);
+    let own = |net: Option<IpNet>| net.is_some_and(|net| is_own(user, net));
     if own(filter.source()) || own(filter.destination()) {
         return Ok(());
     }
@@ -119,6 +139,11 @@ fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
         format!("neither end of filter `{filter}` lies in a prefix of the user")
     };
     Err(Refusal::new(RefusalKind::PrefixNotAllowed, detail))
+}
+
+fn is_own(user: &UserPolicy, net: IpNet) -> bool {
+    let given = user.addresses.iter().copied().map(IpNet::from);
+    user.prefixes.iter().copied().chain(given).any(|prefix| prefix.contains(&net))
 }
 
 fn check_ports(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {

@@ -26,6 +26,7 @@ mod draining;
 mod effects;
 mod expiry;
 mod filters;
+mod floating;
 mod ledger;
 mod lifecycle;
 pub mod limits;

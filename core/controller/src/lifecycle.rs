@@ -135,7 +135,7 @@ impl Controller {
         let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
         let mut old = entry.active.take();
         let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
-        let kept = old.as_ref().filter(|_| ticket.is_none()).map(Active::lease);
+        let kept = old.as_ref().filter(|_| ticket.is_none()).map(|old| (old.lease(), old.record.given_up.clone()));
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
@@ -143,12 +143,16 @@ impl Controller {
         }
         let mut active = self.activate(key, origin, setup, candidate);
         active.control = control;
-        if let Some(lease) = kept {
+        if let Some((lease, given_up)) = kept {
             active.keep_lease(lease);
+            active.record.given_up = given_up;
         }
         self.store(key, &active.record);
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
+        let (floating, epoch) = (active.record.floating.clone(), active.record.epoch);
         self.entry_or_new(key).active = Some(active);
+        self.take_floating(key, &floating, epoch);
+        self.hold_floating(&key.0);
         self.tell_rest(key);
         self.order_packets(&key.0);
         if let Some(ticket) = ticket {
@@ -174,6 +178,7 @@ impl Controller {
             Stage::Loading(candidate) => self.drop_candidate(key, &candidate, Some(Run::Loading)),
             Stage::Settling(candidate, _) => self.drop_candidate(key, &candidate, Some(Run::Running)),
         }
+        self.hold_floating(&key.0);
         self.sweep(key);
         match operation.ticket {
             Some(ticket) => self.refuse_setup(key, ticket, operation.origin, &refusal),
@@ -187,7 +192,8 @@ impl Controller {
     pub(crate) fn uninstall(&mut self, key: &Key, leave: Leave) -> bool {
         let Some(mut active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.remember_told(key, &active.control);
-        self.epochs.note(key, active.record.epoch);
+        self.epochs.note(key, active.epoch_min());
+        self.hold_floating(&key.0);
         match leave {
             Leave::Drain if can_drain(&active) => self.drain(key, &mut active),
             Leave::Drain | Leave::AtOnce => self.retire(key, &active),
@@ -422,6 +428,7 @@ impl Controller {
         active.run = Run::Running;
         self.tell_rest(key);
         self.order_packets(&key.0);
+        self.resume_floating(key);
         self.install_rules(key);
     }
 
@@ -454,6 +461,8 @@ impl Controller {
             order: self.next_order,
             flavour: Some(candidate.flavour),
             epoch: setup.epoch,
+            floating: setup.floating,
+            given_up: Vec::new(),
         };
         self.next_order += 1;
         Active {
@@ -466,6 +475,7 @@ impl Controller {
             run: Run::Running,
             backoff: Backoff::default(),
             restarts: 0,
+            holds_floating: true,
             control: Control::default(),
             last_failure: None,
         }

@@ -15,7 +15,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX};
 use crate::report::not_installed;
-use crate::state::{Key, PendingAnswer, Run};
+use crate::state::{Active, Key, PendingAnswer, Run};
 
 /// The least epochs that are taken of modules that are not installed; over the bound, the one that was
 /// noted first is forgotten.
@@ -125,8 +125,7 @@ impl Controller {
     }
 
     fn check_export(&self, key: &Key, Export { url, .. }: Export) -> Result<ModuleExport, Refusal> {
-        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-        let active = entry.and_then(|entry| entry.active.as_ref()).ok_or_else(|| not_installed(key))?;
+        let active = self.active_of(key).ok_or_else(|| not_installed(key))?;
         let running = active.place().zip(active.manifest.as_ref()).filter(|_| active.run == Run::Running);
         let Some(((flavour, slot), manifest)) = running else {
             let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
@@ -142,7 +141,11 @@ impl Controller {
 
     /// Returns the epoch in which this node has a module; 0 if it has not.
     fn epoch_of(&self, key: &Key) -> u64 {
-        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-        entry.and_then(|entry| entry.active.as_ref()).map_or(0, |active| active.record.epoch)
+        self.active_of(key).map_or(0, |active| active.record.epoch)
+    }
+
+    /// Returns a module that this node has.
+    pub(crate) fn active_of(&self, key: &Key) -> Option<&Active> {
+        self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()
     }
 }

@@ -2,6 +2,7 @@
 //! What happens without a request: timers fire, leases end, the operator changes the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use netserv_model::effect::{Command, EffectId, Hold, Job, Late, ModuleNews, Notice, PolicyChange};
 use netserv_model::manifest::Manifest;
@@ -175,21 +176,25 @@ impl Controller {
         let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
         let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
         let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
-        self.why_not_allowed(user, &filters, manifest)
+        let floating = &operation.setup.floating;
+        self.why_not_allowed(user, &filters, floating, manifest)
     }
 
     fn why_not_kept(&self, key: &Key) -> Option<Refusal> {
         let active = self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
-        self.why_not_allowed(self.policy.users.get(&key.0)?, &active.record.filters, active.manifest.as_ref())
+        let (record, user) = (&active.record, self.policy.users.get(&key.0)?);
+        self.why_not_allowed(user, &record.filters, &record.floating, active.manifest.as_ref())
     }
 
     fn why_not_allowed(
         &self,
         user: &UserPolicy,
         filters: &[WantedFilter],
+        floating: &[IpAddr],
         manifest: Option<&Manifest>,
     ) -> Option<Refusal> {
         let server = || manifest.map_or(Ok(()), |manifest| check_server(&self.policy, user, manifest));
-        filters::check(&self.policy, user, filters).and_then(|()| server()).err()
+        let checked = filters::check(&self.policy, user, filters);
+        checked.and_then(|()| filters::check_floating(&self.policy, user, floating)).and_then(|()| server()).err()
     }
 }

@@ -158,6 +158,8 @@ fn status_of(user: &UserId, module: &ModuleRef, digest: Digest, state: ModuleSta
         intercept: Vec::new(),
         chain: Vec::new(),
         addresses: Vec::new(),
+        floating: Vec::new(),
+        given_up: Vec::new(),
         restarts: 0,
         last_failure: None,
         packets: PacketCounts::default(),
@@ -177,6 +179,8 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
         intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
         chain: active.composition.as_ref().map(|composition| composition.parts.clone()).unwrap_or_default(),
+        floating: Some(active.record.floating.clone()).filter(|_| active.holds_floating).unwrap_or_default(),
+        given_up: active.record.given_up.clone(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
         ..status_of(user, &active.record.module, active.record.digest, active.run.state())

@@ -206,6 +206,7 @@ impl Controller {
         let user = self.policy.users.get(&key.0).filter(|_| !self.policy.host_only);
         installed < MODULES_PER_USER_MAX
             && user.is_some_and(|user| filters::check(&self.policy, user, &record.filters).is_ok())
+            && user.is_some_and(|user| filters::check_floating(&self.policy, user, &record.floating).is_ok())
     }
 
     fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
@@ -213,6 +214,8 @@ impl Controller {
         record.lease_until = self.now.wall + left;
         let lease_end = self.now.instant + left;
         let job = self.fetch(key, record.url.clone(), record.digest, None);
+        self.leave_to_owners(key, &mut record);
+        let (floating, epoch) = (record.floating.clone(), record.epoch);
         let rules = ModuleRule::all_of(&record.filters, None);
         let active = Active {
             record,
@@ -224,11 +227,13 @@ impl Controller {
             run: Run::Fetching(job),
             backoff: Backoff::default(),
             restarts: 0,
+            holds_floating: false,
             control,
             last_failure: None,
         };
         self.timers.set(Timer::Lease(key.clone()), lease_end);
         self.entry_or_new(key).active = Some(active);
+        self.take_floating(key, &floating, epoch);
         self.counters.restored += 1;
     }
 
@@ -289,5 +294,6 @@ pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
         ttl: Duration::ZERO,
         epoch: record.epoch,
         state: None,
+        floating: record.floating.clone(),
     }
 }

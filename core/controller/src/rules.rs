@@ -41,14 +41,16 @@ impl Controller {
 
     /// Has a module's rules of packets take the place of its predecessor's, once it has its rules of connections.
     pub(crate) fn swap(&mut self, key: &Key) {
-        let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
-        let Some(entry) = modules.get_mut(&key.1) else { return };
-        let Some(Operation { stage: Stage::Settling(candidate, settling), .. }) = &mut entry.operation else { return };
-        if !settling.intercepts.is_empty() || settling.change.is_some() {
+        let waits = |settling: &Settling| !settling.intercepts.is_empty() || settling.change.is_some();
+        if self.settling(key).is_none_or(|(_, settling)| waits(settling)) || !self.floats(key) {
             return;
         }
+        let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(entry) = modules.get_mut(&key.1) else { return };
+        let Some(Operation { stage: Stage::Settling(candidate, _), setup, .. }) = &mut entry.operation else { return };
         let remove = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
-        let add = name_candidate_filters(&mut self.next_rule, key, candidate, addresses);
+        let addresses = [&addresses[..], &setup.floating].concat();
+        let add = name_candidate_filters(&mut self.next_rule, key, candidate, &addresses);
         let change = self.change_filters(key, add, remove);
         match self.settling(key) {
             Some((_, settling)) if change.is_some() => settling.change = change,
@@ -103,8 +105,9 @@ impl Controller {
         let Some(active) = modules.get_mut(&key.1).and_then(|entry| entry.active.as_mut()) else { return };
         let Some((flavour, slot)) = active.place().filter(|_| active.run == Run::Running) else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
+        let addresses = active.addresses(addresses);
         let Active { manifest: Some(manifest), rules, .. } = active else { return };
-        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, addresses);
+        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, &addresses);
         self.change_filters(key, add, Vec::new());
     }
 
@@ -166,8 +169,9 @@ impl Controller {
         let add = entry.active.as_mut().and_then(|active| {
             let (flavour, slot) = active.place()?;
             let worker = WorkerId::new(key.0.clone(), flavour);
+            let addresses = active.addresses(addresses);
             let manifest = active.manifest.as_ref()?;
-            Some(name_filters(&mut self.next_rule, (&worker, slot), manifest, &mut active.rules, addresses))
+            Some(name_filters(&mut self.next_rule, (&worker, slot), manifest, &mut active.rules, &addresses))
         });
         // Apart, since what only takes rules away is never refused.
         self.change_filters(key, Vec::new(), remove);
@@ -186,9 +190,14 @@ impl Controller {
             gone.push(((user.clone(), module.clone()), named.flat_map(|rule| std::mem::take(&mut rule.ids)).collect()));
         }
         for (key, ids) in gone {
-            self.change_filters(&key, Vec::new(), ids);
-            self.install_filters(&key);
+            self.rename_filters(&key, ids);
         }
+    }
+
+    /// Has filters that name an installed module's container name it by the addresses that it has by now.
+    pub(crate) fn rename_filters(&mut self, key: &Key, named: Vec<FilterId>) {
+        self.change_filters(key, Vec::new(), named);
+        self.install_filters(key);
     }
 
     fn end_settling(&mut self, key: &Key, refusal: Refusal, loaded: bool) {

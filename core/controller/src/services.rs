@@ -164,6 +164,9 @@ impl Controller {
         active.composition = Some(composition);
         active.run = job.map_or(Run::Running, Run::Fetching);
         self.order_packets(&key.0);
+        if job.is_none() {
+            self.resume_floating(key);
+        }
     }
 
     fn active_composed(&mut self, key: &Key, job: EffectId) {

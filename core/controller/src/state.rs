@@ -34,6 +34,10 @@ pub(crate) struct Tenant {
     pub(crate) modules: BTreeMap<ModuleName, Entry>,
     /// The addresses that the container had when its last worker was ready.
     pub(crate) addresses: Vec<IpAddr>,
+    /// The floating addresses that were last asked to lead to the container.
+    pub(crate) floating: BTreeSet<IpAddr>,
+    /// Whether that was refused, so that others may lead there.
+    pub(crate) floating_unknown: bool,
 }
 
 impl Tenant {
@@ -129,6 +133,8 @@ pub(crate) struct Active {
     pub(crate) run: Run,
     pub(crate) backoff: Backoff,
     pub(crate) restarts: u32,
+    /// Whether its floating addresses lead to the container: from the first time that it runs.
+    pub(crate) holds_floating: bool,
     /// Its control messages.
     pub(crate) control: Control,
     pub(crate) last_failure: Option<Refusal>,
@@ -161,6 +167,7 @@ impl Active {
             Some(_) | None => filters::same(&setup.filters, &self.record.filters),
         };
         same_filters
+            && filters::same(&setup.floating, &self.record.floating)
             && filters::same(&setup.intercept, &self.record.intercept)
             && self.record.module == setup.module
             && self.record.digest == setup.digest
@@ -272,11 +279,16 @@ impl Stage {
     }
 }
 
-/// How far the rules of a loaded module are: first those of connections, then those of packets in one step.
+/// How far the rules of a loaded module are: first those of connections, then its floating addresses, then the rules of packets
+/// in one step.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     /// Rules of connections that are being installed.
     pub(crate) intercepts: BTreeSet<EffectId>,
+    /// Whether its floating addresses lead to the container, or are about to.
+    pub(crate) floats: bool,
+    /// What has them lead there.
+    pub(crate) floating: Option<EffectId>,
     /// The change by which its rules of packets come and its predecessor's go.
     pub(crate) change: Option<EffectId>,
     /// Why that change is to be taken back once it is made.

@@ -7,6 +7,7 @@ mod control;
 mod draining;
 mod failures;
 mod flavours;
+mod floating;
 mod lifecycle;
 mod metered;
 mod moves;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlMessage, ModuleMessage};
+use crate::floating::GivenUp;
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
@@ -127,6 +128,8 @@ pub enum Job {
     Permit(Box<Permits>),
     /// Hold the user's running container to this.
     Limit(ContainerLimits),
+    /// Lead these floating addresses to the user's container, and no others. Refused, those from before lead there.
+    Floating(BTreeSet<IpAddr>),
     /// Give containers that get a network from here on addresses of this plan.
     Addresses(Box<AddressPlan>),
     /// What outlives the node's process.
@@ -148,9 +151,13 @@ impl Job {
             Job::Workers(WorkerJob::Tell { .. } | WorkerJob::Export(_)) | Job::Store(StoreJob::PutMessage { .. }) => {
                 false
             }
-            Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Permit(_) | Job::Limit(_) | Job::Store(_) => {
-                true
-            }
+            Job::Workers(_)
+            | Job::Filters(_)
+            | Job::Intercepts(_)
+            | Job::Permit(_)
+            | Job::Limit(_)
+            | Job::Floating(_)
+            | Job::Store(_) => true,
         }
     }
 }
@@ -390,6 +397,17 @@ pub enum Notice {
         /// Why.
         refusal: Refusal,
     },
+    /// A module no longer has floating addresses, since another one has them in a later epoch.
+    GaveUp {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleName,
+        /// The addresses.
+        addresses: Vec<IpAddr>,
+        /// That epoch.
+        epoch: u64,
+    },
     /// A module that is installed will not survive a restart of the node, or one that is gone will come back.
     NotStored {
         /// The module's owner.
@@ -498,6 +516,12 @@ pub struct InstalledRecord {
     /// The epoch of its last SETUP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
+    /// Its floating addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floating: Vec<IpAddr>,
+    /// Those that another module has since a later epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -33,6 +33,8 @@ pub enum RefusalKind {
     NotPermitted,
     /// Another module of the user's takes connections at the port, or intercepts them.
     PortTaken,
+    /// A floating address leads to another module, or is that of a container or of the node.
+    AddressTaken,
     /// A part of a service is not installed, or not in a version that will do.
     MissingPart,
     /// The parts of a service do not fit each other.
@@ -106,7 +108,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 44] = [
+    pub const ALL: [RefusalKind; 45] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -117,6 +119,7 @@ impl RefusalKind {
         RefusalKind::PortNotAllowed,
         RefusalKind::NotPermitted,
         RefusalKind::PortTaken,
+        RefusalKind::AddressTaken,
         RefusalKind::MissingPart,
         RefusalKind::BadService,
         RefusalKind::NoNetwork,
@@ -166,6 +169,7 @@ impl RefusalKind {
             RefusalKind::PortNotAllowed => "port-not-allowed",
             RefusalKind::NotPermitted => "not-permitted",
             RefusalKind::PortTaken => "port-taken",
+            RefusalKind::AddressTaken => "address-taken",
             RefusalKind::MissingPart => "missing-part",
             RefusalKind::BadService => "bad-service",
             RefusalKind::NoNetwork => "no-network",
@@ -220,6 +224,9 @@ impl RefusalKind {
             RefusalKind::PortNotAllowed => "narrow the filter's ports, or ask the operator to add them",
             RefusalKind::NotPermitted => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
             RefusalKind::PortTaken => "take another port in netserv.toml, or remove the other module first",
+            RefusalKind::AddressTaken => {
+                "take another address, or a later epoch if it leads to a module of yours (`netserv probe --ask modules`)"
+            }
             RefusalKind::MissingPart => {
                 "send SETUPs for the service's parts first, in versions that its `[service] chain` takes"
             }

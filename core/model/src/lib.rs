@@ -15,6 +15,7 @@ pub mod error;
 pub mod filter;
 pub mod filter_index;
 pub mod flavour;
+pub mod floating;
 pub mod ids;
 pub mod limits;
 pub mod manifest;

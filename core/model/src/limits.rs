@@ -41,6 +41,8 @@ pub const FILTERS_PER_MODULE_MAX: usize = 16;
 /// Combinations of masks that a [`FilterIndex`](crate::FilterIndex) looks up for each packet; filters that need more are
 /// filed under coarser masks.
 pub const FILTER_TUPLES_MAX: usize = 64;
+/// Floating addresses of one module.
+pub const FLOATING_PER_MODULE_MAX: usize = 4;
 /// Properties of one module.
 pub const PROPERTIES_PER_MODULE_MAX: usize = 64;
 /// Bytes of one property's key and value together.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::control::ControlMessage;
 pub use crate::dependency::Dependency;
+use crate::floating::GivenUp;
 use crate::target::Condition;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
@@ -99,6 +100,8 @@ pub struct Setup {
     pub epoch: u64,
     /// The state that it begins with, if the epoch is above the one that the node knows.
     pub state: Option<StateSource>,
+    /// Addresses of the user's that lead to it wherever it is, each once; they take an epoch.
+    pub floating: Vec<IpAddr>,
 }
 
 /// Where the state of a module is.
@@ -493,6 +496,12 @@ pub struct ModuleStatus {
     /// The addresses of its container; none where containers have no network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpAddr>,
+    /// The floating addresses that the node leads to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floating: Vec<IpAddr>,
+    /// Floating addresses that another module has since a later epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
     /// Times that it was restarted after a failure.
     pub restarts: u32,
     /// Why it last failed.

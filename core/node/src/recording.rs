@@ -18,7 +18,7 @@ use crate::node::Node;
 use crate::output::Output;
 
 /// The version of the format.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// What a node was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

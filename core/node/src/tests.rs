@@ -171,6 +171,7 @@ fn outcome(job: &Job) -> EffectOutcome {
         | Job::Intercepts(_)
         | Job::Permit(_)
         | Job::Limit(_)
+        | Job::Floating(_)
         | Job::Addresses(_)
         | Job::Store(_) => EffectOutcome::Done,
     }

@@ -277,6 +277,7 @@ impl Machine {
             ) => unreachable!("no module of the world takes connections"),
             // No operator of the world changes a policy, and no container has a network.
             Job::Permit(_) | Job::Limit(_) | Job::Addresses(_) => unreachable!("the policy stays"),
+            Job::Floating(_) => unreachable!("no address of the world floats"),
             Job::Store(job) => self.write(job, refuses),
             Job::Measure => return (EffectOutcome::Measured(Box::new(self.measure())), then),
             Job::ReadMeters if refuses => false,

@@ -94,7 +94,11 @@ impl Station {
                 self.repeated += usize::from(replayed(&outcome));
                 Some((session, outcome))
             }
-            Notice::Notified(_) | Notice::Dissolved { .. } | Notice::Revoked { .. } | Notice::NotStored { .. } => None,
+            Notice::Notified(_)
+            | Notice::Dissolved { .. }
+            | Notice::Revoked { .. }
+            | Notice::GaveUp { .. }
+            | Notice::NotStored { .. } => None,
         }
     }
 

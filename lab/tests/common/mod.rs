@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 mod serving;
+pub mod store;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv setup`.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -60,6 +61,12 @@ pub struct Setup {
     /// The state's digest
     #[arg(long, value_name = "DIGEST", requires = "state")]
     state_digest: Option<Digest>,
+    /// Addresses of yours that lead to the module wherever it is, with commas between: the node named by --node adds them to
+    /// the module's container, with a route that its routing daemon can tell others of
+    ///
+    /// A node that sees a SETUP with a later epoch go to another one gives them up.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires_all = ["nodes", "epoch"])]
+    floating: Vec<IpAddr>,
     #[command(flatten)]
     identity: Identity,
     /// Only ask what would happen
@@ -171,6 +178,7 @@ impl Setup {
         if let (Some(url), Some(digest)) = (&self.state, self.state_digest) {
             builder = builder.state(&StateSource { url: url.clone(), digest });
         }
+        builder = builder.floating(&self.floating);
         let builder = self.route.travel.shape(builder.target(&self.route.target()));
         if self.dry_run { builder.dry_run() } else { builder }
     }

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use ipnet::IpNet;
-use netserv_container::network::is_container_address;
 use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
+use netserv_model::floating::is_container_address;
 use netserv_model::limits;
 use netserv_model::policy::NodePolicy;
 use netserv_model::{Flavour, NodeId};

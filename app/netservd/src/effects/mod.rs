@@ -101,6 +101,12 @@ impl Effects {
                 (Some(modules), Some(user)) => drop(modules.workers.send(WorkersJob::Limit(user, limits, ticket))),
                 (Some(_) | None, _) => ticket.refuse(not_a_node()),
             },
+            Job::Floating(addresses) => match (&self.owners.modules, user) {
+                (Some(modules), Some(user)) => {
+                    drop(modules.networks.send(NetworkJob::Floating(user, addresses, ticket)));
+                }
+                (Some(_) | None, _) => ticket.refuse(not_a_node()),
+            },
             Job::Addresses(plan) => match &self.owners.modules {
                 Some(modules) => drop(modules.networks.send(NetworkJob::Addresses(plan, ticket))),
                 None => ticket.refuse(not_a_node()),

@@ -452,7 +452,10 @@ mod tests {
             "properties":{},"lease_until":1000,"order":1}"#;
         let insert = "INSERT INTO installed VALUES ('janedoe', 'example.org/echo', ?1)";
         store.connection.execute(insert, [old]).unwrap();
-        assert_eq!(store.all().unwrap(), [InstalledRecord { flavour: None, intercept: Vec::new(), ..example() }]);
+        assert_eq!(
+            store.all().unwrap(),
+            [InstalledRecord { flavour: None, intercept: Vec::new(), floating: Vec::new(), ..example() }]
+        );
     }
 
     fn example() -> InstalledRecord {
@@ -470,6 +473,8 @@ mod tests {
             order: 1,
             flavour: Some(Flavour::Osgi),
             epoch: 0,
+            floating: vec![[10, 2, 0, 9].into()],
+            given_up: Vec::new(),
         }
     }
 }

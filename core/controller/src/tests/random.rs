@@ -298,6 +298,7 @@ impl World {
                 self.held.entry(user.clone()).or_default().0 = *permits;
                 true
             }
+            Job::Floating(_) => unreachable!("no address floats here"),
             Job::Limit(limits) => {
                 self.held.entry(user.clone()).or_default().1 = limits;
                 true

@@ -50,6 +50,8 @@ pub(crate) struct Node {
     pub(crate) meters: Meters,
     /// The rule whose installation is refused.
     refused: Option<FilterId>,
+    /// Whether the next change of floating addresses is refused.
+    floating_refused: bool,
     /// What requesters were told, in order.
     pub(crate) told: Vec<String>,
     /// What came out and was not looked at.
@@ -74,6 +76,7 @@ impl Node {
             packages: Vec::new(),
             meters: Meters::default(),
             refused: None,
+            floating_refused: false,
             told: Vec::new(),
             lines: VecDeque::new(),
         }
@@ -250,6 +253,11 @@ impl Node {
         self.refused = Some(FilterId(id));
     }
 
+    /// Has the next change of floating addresses refused.
+    pub(crate) fn refuse_floating(&mut self) {
+        self.floating_refused = true;
+    }
+
     /// Drains the commands, as text; what they want is done at once, but for packages.
     pub(crate) fn commands(&mut self) -> Vec<String> {
         self.pull();
@@ -313,6 +321,7 @@ impl Node {
             Job::Filters(change) => change.add.iter().any(|rule| Some(rule.id) == self.refused),
             Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
             Job::Limit(limits) => limits.memory_bytes == 0,
+            Job::Floating(_) => std::mem::take(&mut self.floating_refused),
             Job::Packages(_)
             | Job::Workers(_)
             | Job::Intercepts(_)
@@ -369,6 +378,7 @@ impl Node {
                 | Job::Intercepts(_)
                 | Job::Permit(_)
                 | Job::Limit(_)
+                | Job::Floating(_)
                 | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
@@ -450,6 +460,9 @@ fn lines(job: &Job) -> Vec<String> {
             format!("permit {} {}", permits.rate.packets_per_second, filters.collect::<Vec<_>>().join(", "))
         }
         Job::Limit(limits) => format!("limit {}", limits.memory_bytes),
+        Job::Floating(addresses) => {
+            format!("float {}", addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        }
         Job::Addresses(plan) => {
             format!("addresses {:?} {:?}", plan.prefixes, plan.users.values().flatten().collect::<Vec<_>>())
         }
@@ -477,6 +490,10 @@ fn said(notice: &Notice) -> String {
     match notice {
         Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
         Notice::Revoked { user, module, refusal } => format!("revoked {user} {} {}", short(module), refusal.kind),
+        Notice::GaveUp { user, module, addresses, epoch } => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("gave-up {user} {} {} {epoch}", short(module), addresses.join(" "))
+        }
         Notice::NotStored { user, module, refusal } => format!("not-stored {user} {} {}", short(module), refusal.kind),
         Notice::Requested { .. } | Notice::Answered { .. } | Notice::Notified(_) => {
             unreachable!("the controller does not say that")
@@ -524,6 +541,7 @@ pub(crate) fn setup(module: &str) -> Setup {
         ttl: Duration::from_secs(60),
         epoch: 0,
         state: None,
+        floating: Vec::new(),
     }
 }
 
@@ -543,6 +561,8 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         order: 0,
         flavour: None,
         epoch: 0,
+        floating: setup.floating,
+        given_up: Vec::new(),
     }
 }
 

@@ -68,6 +68,7 @@ fn requests_are_taken_by_method_and_user() {
         ttl: std::time::Duration::from_secs(60),
         epoch: 0,
         state: None,
+        floating: Vec::new(),
     };
     check(&Body::from(setup.clone()), Some(&jane), None);
     check(&Body::from(setup), None, Some("a SETUP of nobody is not taken from outside of the domain"));

@@ -88,5 +88,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         order: u64::try_from(n).unwrap(),
         flavour: None,
         epoch: 0,
+        floating: Vec::new(),
+        given_up: Vec::new(),
     }
 }

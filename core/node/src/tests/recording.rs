@@ -5,6 +5,7 @@ use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpK
 use netserv_model::application::ApplicationCall;
 use netserv_model::control::{ControlMessage, ModuleMessage};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage};
+use netserv_model::floating::GivenUp;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::route::RouteChange;
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -56,8 +57,8 @@ fn what_differs_is_found_with_its_line_and_what_came_out() {
     bad[2] = good[2].replacen("\"outputs\":\"", "\"outputs\":\"f", 1);
     assert!(matches!(replay(&bad), Err(ReplayError::Differs { line: 3, .. })));
     let mut bad = good;
-    bad[0] = bad[0].replacen(&format!("\"recording\":{VERSION}"), "\"recording\":9", 1);
-    assert_eq!(replay(&bad).unwrap_err(), ReplayError::Version(9));
+    bad[0] = bad[0].replacen(&format!("\"recording\":{VERSION}"), &format!("\"recording\":{}", VERSION + 1), 1);
+    assert_eq!(replay(&bad).unwrap_err(), ReplayError::Version(VERSION + 1));
 }
 
 /// Goal: no damage is a panic. Method: each line with a byte cut off its end, changed or left out, at places all over it.
@@ -130,6 +131,7 @@ fn recording() -> Vec<String> {
                 | Job::Intercepts(_)
                 | Job::Permit(_)
                 | Job::Limit(_)
+                | Job::Floating(_)
                 | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
@@ -365,5 +367,7 @@ fn record() -> InstalledRecord {
         order: u64::MAX,
         flavour: Some(Flavour::Osgi),
         epoch: u64::MAX,
+        floating: vec![[192, 0, 2, 1].into()],
+        given_up: vec![GivenUp { address: [192, 0, 2, 2].into(), epoch: u64::MAX }],
     }
 }

@@ -2,6 +2,7 @@
 //! Writing requests.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::control::{ControlMessage, encode_body};
@@ -106,6 +107,13 @@ impl RequestBuilder {
     #[must_use]
     pub fn state(self, state: &StateSource) -> RequestBuilder {
         self.header("state", &state.url).header("state-digest", &state.digest.to_string())
+    }
+
+    /// Names addresses that lead to the module wherever it is; they take an epoch and the name of one node, too.
+    #[must_use]
+    pub fn floating(self, addresses: &[IpAddr]) -> RequestBuilder {
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        if addresses.is_empty() { self } else { self.header("floating", &addresses.join(", ")) }
     }
 
     /// Asks only what would happen.

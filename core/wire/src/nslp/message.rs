@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests: text to [`Message`] to [`Request`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
+use netserv_model::floating::is_container_address;
 use netserv_model::ids::ParseIdError;
-use netserv_model::limits::FILTERS_PER_MODULE_MAX;
+use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
@@ -49,7 +51,7 @@ impl Message {
         if user.is_none() && method != Method::Probe {
             return Err(missing(method, "user"));
         }
-        Ok(Message {
+        let message = Message {
             text,
             canonical,
             user,
@@ -62,7 +64,13 @@ impl Message {
             wants_return: fields.trigger()?,
             body: fields.body(subject)?,
             unknown: fields.unknown,
-        })
+        };
+        match &message.body {
+            Body::Setup(setup) if !setup.floating.is_empty() && message.target.nodes.len() != 1 => {
+                Err(bad(0, "`floating` needs `node-id` with the one node that the addresses lead to"))
+            }
+            Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => Ok(message),
+        }
     }
 
     /// Returns the text as it came, without padding: what goes on to the next node.
@@ -188,6 +196,7 @@ impl Method {
                 "epoch",
                 "state",
                 "state-digest",
+                "floating",
             ],
             Method::Remove => &["force", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
@@ -292,6 +301,7 @@ impl Fields {
                 dependencies: self.list("dependencies", parse_dependency)?,
                 ttl: self.ttl()?,
                 state: self.state()?,
+                floating: self.floating()?,
                 epoch: self.epoch()?.unwrap_or(0),
             })),
             Method::Remove => {
@@ -356,6 +366,22 @@ impl Fields {
             (Some(_), Some(_)) => Err(bad(0, "`state` needs `epoch`, so that it is taken once")),
             (Some(_), None) | (None, Some(_)) => Err(bad(0, "`state` and `state-digest` need each other")),
         }
+    }
+
+    /// Addresses that lead to the module, which is then to be on one node.
+    fn floating(&mut self) -> Result<Vec<IpAddr>, Refusal> {
+        let addresses = self.list("floating", parse_floating)?;
+        let given: BTreeSet<&IpAddr> = addresses.iter().collect();
+        if given.len() < addresses.len() {
+            return Err(bad(0, "`floating` names an address twice"));
+        }
+        if addresses.len() > FLOATING_PER_MODULE_MAX {
+            return Err(bad(0, format!("`floating` names more than {FLOATING_PER_MODULE_MAX} addresses")));
+        }
+        if !addresses.is_empty() && !self.known.contains_key("epoch") {
+            return Err(bad(0, "`floating` needs `epoch`, which says who has the addresses"));
+        }
+        Ok(addresses)
     }
 
     fn ttl(&mut self) -> Result<Duration, Refusal> {
@@ -449,6 +475,11 @@ fn missing(method: Method, name: &str) -> Refusal {
 
 fn parse_dependency(text: &str) -> Result<Dependency, String> {
     text.parse().map_err(|error: ParseIdError| error.to_string())
+}
+
+fn parse_floating(text: &str) -> Result<IpAddr, String> {
+    let address = text.parse().ok().filter(|address| is_container_address(*address));
+    address.ok_or_else(|| format!("`{}` is no address that a module can have", shown(text)))
 }
 
 fn parse_ask(text: &str) -> Result<Ask, String> {

@@ -5,6 +5,7 @@ mod limits;
 mod refused;
 mod round_trip;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::limits::STACK_ENTRIES_MAX;
@@ -133,6 +134,34 @@ fn a_setup_says_which_owner_the_node_is_and_with_which_state() {
     }
     let refusal = Message::parse(TELL.replace("topic:", "epoch: 1\ntopic:").as_bytes()).unwrap_err();
     assert!(refusal.detail.contains("`epoch` means nothing in a TELL"), "{refusal}");
+}
+
+#[test]
+fn a_setup_names_floating_addresses_for_one_node() {
+    let with = |headers: &str| Message::parse(SETUP.replace("ttl:", &format!("{headers}ttl:")).as_bytes());
+    let message = with("epoch: 7\nfloating: 192.0.2.9, 2001:db8::9\nnode-id: r2\n").unwrap();
+    let floating = setup(message.request(SessionId([0; 16]))).floating;
+    assert_eq!(floating, ["192.0.2.9", "2001:db8::9"].map(|text| text.parse::<IpAddr>().unwrap()));
+    let five = "10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5";
+    for (headers, why) in [
+        ("floating: 192.0.2.9\nnode-id: r2\n".to_owned(), "`floating` needs `epoch`"),
+        ("epoch: 1\nfloating: 192.0.2.9\n".to_owned(), "`floating` needs `node-id` with the one node"),
+        ("epoch: 1\nfloating: 192.0.2.9\nscope: first\n".to_owned(), "`floating` needs `node-id`"),
+        ("epoch: 1\nfloating: 192.0.2.9\nnode-id: r1, r2\n".to_owned(), "`floating` needs `node-id`"),
+        ("epoch: 1\nfloating: 192.0.2.9, 192.0.2.9\nnode-id: r2\n".to_owned(), "names an address twice"),
+        ("epoch: 1\nfloating: 192.0.2.0/24\nnode-id: r2\n".to_owned(), "`192.0.2.0/24` is no address that"),
+        ("epoch: 1\nfloating: 224.0.0.1\nnode-id: r2\n".to_owned(), "`224.0.0.1` is no address that"),
+        ("epoch: 1\nfloating: ::ffff:10.0.0.1\nnode-id: r2\n".to_owned(), "is no address that a module can have"),
+        ("epoch: 1\nfloating:\nnode-id: r2\n".to_owned(), "`` is no address"),
+        (format!("epoch: 1\nfloating: {five}\nnode-id: r2\n"), "`floating` names more than 4 addresses"),
+    ] {
+        let refusal = with(&headers).unwrap_err();
+        assert!(refusal.detail.contains(why), "{headers}: {refusal}");
+    }
+    let four = five.strip_suffix(", 10.0.0.5").unwrap();
+    assert!(with(&format!("epoch: 1\nfloating: {four}\nnode-id: r2\n")).is_ok());
+    let refusal = Message::parse(REMOVE.replace("user:", "floating: 10.0.0.1\nuser:").as_bytes()).unwrap_err();
+    assert!(refusal.detail.contains("`floating` means nothing in a REMOVE"), "{refusal}");
 }
 
 #[test]

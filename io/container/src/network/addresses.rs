@@ -38,15 +38,6 @@ impl AddressWatch {
     }
 }
 
-/// Returns whether a container can have the address: one of one machine, and not only on one link.
-pub fn is_container_address(address: IpAddr) -> bool {
-    let near = match address {
-        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some(),
-    };
-    !(near || address.is_unspecified() || address.is_loopback() || address.is_multicast())
-}
-
 /// Returns what this network namespace takes for itself, but for loopback: its addresses and the broadcasts of their
 /// networks, at most [`NODE_ADDRESSES_MAX`] of each version
 /// of IP.

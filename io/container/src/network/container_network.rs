@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
+use netserv_model::floating::is_container_address;
 use netserv_model::policy::NetworkRate;
 use netserv_model::usage::Traffic;
 
-use super::addresses::{addresses_of, is_container_address, node_addresses};
+use super::addresses::{addresses_of, node_addresses};
 use super::error::NetworkError;
 use super::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use super::matching::Permits;
@@ -64,7 +65,7 @@ impl ContainerNetwork {
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         let node = addresses_of(&host)?;
         let NetworkSpec { name, addresses, listen, connect, rate } = spec.clone();
-        let permits = Permits { addresses, listen, connect, node, intercepts: Vec::new(), rate };
+        let permits = Permits { addresses, listen, connect, node, rate, ..Permits::default() };
         let Inside { namespace, routes, rules, generic } = Inside::make()?;
         // Before there is a link, so that nothing passes unjudged.
         rules.carry_out(&firewall::new(&permits))?;
@@ -94,7 +95,7 @@ impl ContainerNetwork {
         &self.name
     }
 
-    /// Returns the container's addresses.
+    /// Returns the container's own addresses.
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.permits().addresses.clone()
     }
@@ -203,7 +204,7 @@ impl ContainerNetwork {
         Ends { host: (host, self.indices.0), inside: (&self.routes, self.indices.1) }
     }
 
-    fn permits(&self) -> MutexGuard<'_, Permits> {
+    pub(super) fn permits(&self) -> MutexGuard<'_, Permits> {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

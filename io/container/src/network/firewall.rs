@@ -116,10 +116,10 @@ fn outgoing(batch: &mut Transaction, permits: &Permits) {
         let chatter = Rule::new().version(IpVersion::V6).protocol(ICMPV6).icmp(first, last);
         batch.rule(OUT, &chatter.count(LINK).verdict(Verdict::Drop), "messages of the link");
     }
-    for address in &permits.addresses {
-        let octets = octets(*address);
+    for address in permits.all_addresses() {
+        let octets = octets(address);
         let bits = if address.is_ipv4() { 32 } else { 128 };
-        let own = Rule::new().version(version_of(*address)).address(End::Source, &octets, bits);
+        let own = Rule::new().version(version_of(address)).address(End::Source, &octets, bits);
         batch.rule(OUT, &own.verdict(Verdict::Goto(FROM_OWN)), "own addresses");
     }
     intercept::send_out(batch, OUT, REFUSE, permits);

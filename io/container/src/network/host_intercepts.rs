@@ -77,6 +77,7 @@ impl HostIntercepts {
             links.remove(&name);
         } else if let Some(link) = links.get_mut(&name) {
             link.filters = filters.to_vec();
+            link.addresses = network.permits().all_addresses().collect();
         } else {
             links.insert(name.clone(), state.lead(network, filters)?);
         }
@@ -150,7 +151,8 @@ impl State {
                 Ok(()) => {}
             }
         }
-        Ok(Link { index, mark, addresses: network.addresses(), filters: filters.to_vec() })
+        let addresses = network.permits().all_addresses().collect();
+        Ok(Link { index, mark, addresses, filters: filters.to_vec() })
     }
 
     /// Takes the way to a container away; routes go with its link, and lead nowhere without the rule.

@@ -56,9 +56,9 @@ pub(super) fn take(batch: &mut Transaction, permits: &Permits) {
     batch.chain(TAKE, Some(Hook::Prerouting(PRIORITY)));
     let here = |rule: Rule| rule.mark(DELIVER).verdict(Verdict::Accept);
     batch.rule(TAKE, &Rule::new().loopback(Hook::Prerouting(PRIORITY)).verdict(Verdict::Accept), "loopback");
-    for address in &permits.addresses {
-        let (octets, bits) = (octets(*address), if address.is_ipv4() { 32 } else { 128 });
-        let own = Rule::new().version(version_of(*address)).address(End::Destination, &octets, bits);
+    for address in permits.all_addresses() {
+        let (octets, bits) = (octets(address), if address.is_ipv4() { 32 } else { 128 });
+        let own = Rule::new().version(version_of(address)).address(End::Destination, &octets, bits);
         batch.rule(TAKE, &own.verdict(Verdict::Accept), "own addresses, which are judged as ever");
     }
     batch.rule(TAKE, &here(Rule::new().protocol(TCP).of_transparent_socket()), "taken connections (nft_socket)");

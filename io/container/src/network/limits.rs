@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Addresses of one container.
 pub const ADDRESSES_MAX: usize = 8;
+/// Floating addresses that lead to one container at a time, of all of its modules.
+pub const FLOATING_MAX: usize = 64;
 /// Filters that say what a container may accept, and as many that say what it may open.
 pub const PERMITS_MAX: usize = 64;
 /// Remote ends with which a container exchanges datagrams at a time, in each version of IP. What more of them send or

@@ -67,16 +67,69 @@ pub(super) fn set_up_inside(inside: &Socket, addresses: &[IpAddr]) -> Result<(),
     start_loopback(&mut requests);
     start_link(&mut requests, index, &[]);
     for address in addresses {
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let octets = octets(*address);
-        let [a, b, c, d] = index.to_ne_bytes();
-        let header = [family(*address), bits, 0, 0, a, b, c, d];
-        let list: [(u16, &[u8]); 3] =
-            [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets), (ADDRESS_FLAGS, &NO_DETECTION.to_ne_bytes())];
-        requests.push(NEW_ADDRESS, CREATE | EXCLUSIVE, &header, &list, format!("give the container {address}"));
+        container_address(&mut requests, index, *address, false, format!("give the container {address}"));
     }
     ways_out(&mut requests, index, |v4| addresses.iter().any(|address| address.is_ipv4() == v4));
     inside.carry_out(&requests)
+}
+
+/// Gives an interface an address. A passive one is the source of what asks for it, and of nothing else: in IPv4 since others
+/// come before it, in IPv6 since it is deprecated (RFC 6724 §5, rule 3).
+pub(super) fn container_address(requests: &mut Requests, index: u32, address: IpAddr, passive: bool, what: String) {
+    let octets = octets(address);
+    // `struct ifa_cacheinfo`: preferred, valid, and two times that the kernel sets.
+    let preferred: u32 = if passive && address.is_ipv6() { 0 } else { FOREVER };
+    let lifetimes = [preferred, FOREVER, 0, 0].map(u32::to_ne_bytes).concat();
+    let list: [(u16, &[u8]); 4] = [
+        (ADDRESS_LOCAL, &octets),
+        (ADDRESS_PEER, &octets),
+        (ADDRESS_LIFETIMES, &lifetimes),
+        (ADDRESS_FLAGS, &NO_DETECTION.to_ne_bytes()),
+    ];
+    requests.push(NEW_ADDRESS, CREATE | EXCLUSIVE, &address_header(index, address), &list, what);
+}
+
+/// Takes an address from an interface.
+pub(super) fn forget_address(requests: &mut Requests, index: u32, address: IpAddr) {
+    let list: [(u16, &[u8]); 1] = [(ADDRESS_LOCAL, &octets(address))];
+    let what = format!("take {address} from the container");
+    requests.push(DELETE_ADDRESS, 0, &address_header(index, address), &list, what);
+}
+
+/// Says that an address is at the container's end.
+pub(super) fn container_neighbour(requests: &mut Requests, index: u32, address: IpAddr) {
+    neighbour(requests, index, address, INSIDE_STATION);
+}
+
+/// Forgets who is at the other end.
+pub(super) fn forget_neighbour(requests: &mut Requests, index: u32, address: IpAddr) {
+    let [a, b, c, d] = index.to_ne_bytes();
+    let header = [family(address), 0, 0, 0, a, b, c, d, 0, 0, 0, 0];
+    let list: [(u16, &[u8]); 1] = [(NEIGHBOUR_ADDRESS, &octets(address))];
+    requests.push(DELETE_NEIGHBOUR, 0, &header, &list, "forget who is at the other end");
+}
+
+/// A route for one address to the container's end of a link.
+pub(super) struct ContainerRoute {
+    header: [u8; 12],
+    list: Vec<(u16, Vec<u8>)>,
+}
+
+/// Returns the route for an address, with a protocol number and, if it is not the usual one, a metric.
+pub(super) fn container_route(address: IpAddr, index: u32, protocol: u8, metric: Option<u32>) -> ContainerRoute {
+    let (bits, scope) = if address.is_ipv4() { (32, SCOPE_LINK) } else { (128, 0) };
+    let header = [family(address), bits, 0, 0, MAIN_TABLE, protocol, scope, UNICAST, 0, 0, 0, 0];
+    let mut list = vec![(ROUTE_DESTINATION, octets(address)), (ROUTE_DEVICE, index.to_ne_bytes().to_vec())];
+    list.extend(metric.map(|metric| (ROUTE_METRIC, metric.to_ne_bytes().to_vec())));
+    ContainerRoute { header, list }
+}
+
+impl ContainerRoute {
+    /// Appends the request that makes it or takes it away.
+    pub(super) fn push(&self, requests: &mut Requests, kind: u16, flags: u16, what: String) {
+        let list: Vec<(u16, &[u8])> = self.list.iter().map(|(kind, bytes)| (*kind, bytes.as_slice())).collect();
+        requests.push(kind, flags, &self.header, &list, what);
+    }
 }
 
 /// Sets the loopback interface up.
@@ -85,10 +138,11 @@ pub(super) fn start_loopback(requests: &mut Requests) {
 }
 
 /// Leads what goes out to the node, in the wanted versions of IP (`true` is asked for 4).
-fn ways_out(requests: &mut Requests, index: u32, wanted: impl Fn(bool) -> bool) {
+pub(super) fn ways_out(requests: &mut Requests, index: u32, wanted: impl Fn(bool) -> bool) {
     for next_hop in [NEXT_HOP_V4, NEXT_HOP_V6].into_iter().filter(|next_hop| wanted(next_hop.is_ipv4())) {
         neighbour(requests, index, next_hop, HOST_STATION);
-        let header = route_header(next_hop, 0, 0, ON_LINK);
+        let [a, b, c, d] = ON_LINK.to_ne_bytes();
+        let header = [family(next_hop), 0, 0, 0, MAIN_TABLE, OWN_PROTOCOL, 0, UNICAST, a, b, c, d];
         let list: [(u16, &[u8]); 2] = [(ROUTE_DEVICE, &index.to_ne_bytes()), (ROUTE_GATEWAY, &octets(next_hop))];
         requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead the container's packets to the node");
     }
@@ -101,18 +155,10 @@ pub(super) fn set_up_host(host: &Socket, name: &str, addresses: &[IpAddr]) -> Re
     // Only what the way back to leads here is a source that may come from here. IPv6 has no such switch.
     start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, 1)]);
     for address in addresses {
-        neighbour(&mut requests, index, *address, INSIDE_STATION);
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let scope = if address.is_ipv4() { SCOPE_LINK } else { 0 };
-        let header = route_header(*address, bits, scope, 0);
-        let list: [(u16, &[u8]); 2] = [(ROUTE_DESTINATION, &octets(*address)), (ROUTE_DEVICE, &index.to_ne_bytes())];
-        requests.push(
-            NEW_ROUTE,
-            CREATE | EXCLUSIVE,
-            &header,
-            &list,
-            format!("lead packets for {address} to the container"),
-        );
+        container_neighbour(&mut requests, index, *address);
+        let route = container_route(*address, index, OWN_PROTOCOL, None);
+        let what = format!("lead packets for {address} to the container");
+        route.push(&mut requests, NEW_ROUTE, CREATE | EXCLUSIVE, what);
     }
     host.carry_out(&requests)
 }
@@ -266,8 +312,10 @@ const SET_LINK: u16 = 19;
 const NEW_ADDRESS: u16 = 20;
 const DELETE_ADDRESS: u16 = 21;
 const GET_ADDRESS: u16 = 22;
-const NEW_ROUTE: u16 = 24;
+pub(super) const NEW_ROUTE: u16 = 24;
+pub(super) const DELETE_ROUTE: u16 = 25;
 const NEW_NEIGHBOUR: u16 = 28;
+const DELETE_NEIGHBOUR: u16 = 29;
 /// `NLM_F_CREATE`, `NLM_F_EXCL` and `NLM_F_REPLACE`.
 pub(super) const CREATE: u16 = 0x400;
 pub(super) const EXCLUSIVE: u16 = 0x200;
@@ -311,6 +359,9 @@ const ADDRESS_HEADER_BYTES: usize = 8;
 const ADDRESS_PEER: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
 const ADDRESS_BROADCAST: u16 = 4;
+/// `IFA_CACHEINFO`, and the lifetime of what has no end.
+const ADDRESS_LIFETIMES: u16 = 6;
+const FOREVER: u32 = u32::MAX;
 const ADDRESS_FLAGS: u16 = 8;
 /// `IFA_F_NODAD`: nobody else is on the link who could have the address.
 const NO_DETECTION: u32 = 0x02;
@@ -318,6 +369,8 @@ const NO_DETECTION: u32 = 0x02;
 const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_DEVICE: u16 = 4;
 const ROUTE_GATEWAY: u16 = 5;
+/// `RTA_PRIORITY`.
+const ROUTE_METRIC: u16 = 6;
 /// `RT_TABLE_MAIN`, `RTN_UNICAST`, `RT_SCOPE_LINK`.
 const MAIN_TABLE: u8 = 254;
 const UNICAST: u8 = 1;
@@ -341,9 +394,10 @@ fn link_header(index: u32, up: bool) -> [u8; 16] {
     header
 }
 
-fn route_header(destination: IpAddr, bits: u8, scope: u8, flags: u32) -> [u8; 12] {
-    let [a, b, c, d] = flags.to_ne_bytes();
-    [family(destination), bits, 0, 0, MAIN_TABLE, OWN_PROTOCOL, scope, UNICAST, a, b, c, d]
+/// Of an address that is alone in its network.
+fn address_header(index: u32, address: IpAddr) -> [u8; ADDRESS_HEADER_BYTES] {
+    let (bits, [a, b, c, d]) = (if address.is_ipv4() { 32 } else { 128 }, index.to_ne_bytes());
+    [family(address), bits, 0, 0, a, b, c, d]
 }
 
 pub(super) fn family(address: IpAddr) -> u8 {

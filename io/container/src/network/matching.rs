@@ -16,6 +16,8 @@ use super::nftables::{End, Rule, Transaction, Verdict};
 pub(super) struct Permits {
     /// The container's own addresses.
     pub addresses: Vec<IpAddr>,
+    /// Those that float to it.
+    pub floating: BTreeSet<IpAddr>,
     /// What it may accept.
     pub listen: Vec<Filter>,
     /// What it may open.
@@ -26,6 +28,13 @@ pub(super) struct Permits {
     pub intercepts: Vec<Intercept>,
     /// How fast it sends and receives.
     pub rate: NetworkRate,
+}
+
+impl Permits {
+    /// Returns all addresses that the container may speak with.
+    pub(super) fn all_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().chain(&self.floating).copied()
+    }
 }
 
 /// Connections that a container takes over.

@@ -49,12 +49,17 @@ impl Addresses {
         fixed.or_else(|| self.chosen.get(user)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a user's addresses; without any, chooses one of each version of IP that there are prefixes of. `node`
-    /// are the node's own, which nobody gets.
+    /// Returns whether an address is some user's.
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.fixed.values().chain(self.chosen.values()).any(|addresses| addresses.contains(&address))
+    }
+
+    /// Returns a user's addresses; without any, chooses one of each version of IP that there are prefixes of. Nobody gets
+    /// those that are `taken`, the node's own among them.
     ///
     /// # Errors
     /// There are no prefixes (`no-network`), or no free address is left (`quota-exceeded`).
-    pub fn choose(&mut self, user: &UserId, node: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
+    pub fn choose(&mut self, user: &UserId, taken: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
         let has = self.of(user);
         if !has.is_empty() {
             return Ok(has.to_vec());
@@ -64,7 +69,7 @@ impl Addresses {
             return Err(Refusal::new(RefusalKind::NoNetwork, detail));
         }
         let taken: BTreeSet<IpAddr> =
-            self.fixed.values().chain(self.chosen.values()).flatten().chain(node).copied().collect();
+            self.fixed.values().chain(self.chosen.values()).flatten().chain(taken).copied().collect();
         let mut chosen = Vec::new();
         for is_v4 in [true, false] {
             let mut prefixes = self.prefixes.iter().filter(|prefix| prefix.addr().is_ipv4() == is_v4).peekable();

@@ -2,7 +2,7 @@
 //! What the thread for networks is asked for, and how it works: one job after the other, since each takes the kernel
 //! milliseconds, and more on a busy machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub enum NetworkJob {
     Addresses(Box<AddressPlan>, Ticket),
     /// Have a user's network permit this.
     Permit(UserId, Box<Permits>, Then<Result<(), Refusal>>),
+    /// Lead these floating addresses to a user's container, and no others.
+    Floating(UserId, BTreeSet<IpAddr>, Ticket),
     /// A user's worker is to be started: make its network, unless the user is permitted nothing.
     Make(UserId, Box<Permits>, Then<Result<Option<UserNetwork>, Refusal>>),
     /// No worker of the user's is in its network any more.
@@ -124,6 +126,7 @@ fn work(networks: &mut Networks, job: NetworkJob) {
             ticket.done();
         }
         NetworkJob::Permit(user, permits, then) => then(networks.permit(&user, &permits)),
+        NetworkJob::Floating(user, addresses, ticket) => ticket.end(networks.float(&user, addresses)),
         NetworkJob::Make(user, permits, then) => then(networks.make(&user, &permits)),
         NetworkJob::Leave(user) => networks.leave(&user),
         NetworkJob::Installed(user, module) => networks.installed(user, module),

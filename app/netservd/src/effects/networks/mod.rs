@@ -45,6 +45,8 @@ pub struct Networks {
     /// What leads packets of others to containers.
     host: HostIntercepts,
     interceptions: Interceptions,
+    /// The floating addresses that lead to each user's container.
+    floating: BTreeMap<UserId, BTreeSet<IpAddr>>,
 }
 
 struct Made {
@@ -90,6 +92,7 @@ impl Networks {
             gone: Vec::new(),
             host,
             interceptions: Interceptions::default(),
+            floating: BTreeMap::new(),
         })
     }
 
@@ -147,11 +150,44 @@ impl Networks {
         let Permits { listen, connect, rate, .. } = permits.clone();
         let spec = NetworkSpec { name, addresses: addresses.clone(), listen, connect, rate };
         let network = Arc::new(ContainerNetwork::create(&spec)?);
+        if let Some(floating) = self.floating.get(user) {
+            network.float(floating)?;
+        }
         tracing::debug!(%user, number, ?addresses, "a container has a network");
         self.count += 1;
         let (count, traffic) = (self.count, Traffic::default());
         self.made.insert(user.clone(), Made { number, network: network.clone(), in_use: true, count, traffic });
         Ok(Some(UserNetwork { network, addresses }))
+    }
+
+    /// Leads these floating addresses to a user's container, and no others.
+    ///
+    /// # Errors
+    /// An address is the node's or leads to another container (`address-taken`), the container has no network, or the kernel
+    /// refuses; then those from before lead there.
+    pub fn float(&mut self, user: &UserId, wanted: BTreeSet<IpAddr>) -> Result<(), Refusal> {
+        let before = self.floating.get(user).cloned().unwrap_or_default();
+        let come: Vec<IpAddr> = wanted.difference(&before).copied().collect();
+        if let Some((address, whose)) = self.taken(user, &come)? {
+            let detail = format!("floating address {address} {whose}");
+            return Err(Refusal::new(RefusalKind::AddressTaken, detail));
+        }
+        match self.network(user) {
+            Some(network) => network.float(&wanted)?,
+            None if wanted.is_empty() => {}
+            None => return Err(Refusal::new(RefusalKind::NoNetwork, "the container has no network")),
+        }
+        tracing::info!(%user, addresses = ?wanted, "floating addresses lead to a container");
+        match wanted.is_empty() {
+            true => drop(self.floating.remove(user)),
+            false => drop(self.floating.insert(user.clone(), wanted)),
+        }
+        if !self.interceptions.of(user).is_empty()
+            && let Err(refusal) = self.lead(user)
+        {
+            tracing::warn!(%user, %refusal, "what a container sends from floating addresses is judged as before");
+        }
+        Ok(())
     }
 
     /// Takes note that no worker is in a user's network. It goes unless a module is installed.
@@ -252,7 +288,26 @@ impl Networks {
 
     /// Returns whether an address is a container's.
     pub fn has_address(&self, address: IpAddr) -> bool {
-        self.made.values().any(|made| made.network.addresses().contains(&address))
+        let floats = self.floating.values().any(|floating| floating.contains(&address));
+        floats || self.made.values().any(|made| made.network.addresses().contains(&address))
+    }
+
+    /// Returns the first of some addresses that leads elsewhere than to a user's container, and where.
+    fn taken(&self, user: &UserId, addresses: &[IpAddr]) -> Result<Option<(IpAddr, &'static str)>, Refusal> {
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let node = node_addresses()?;
+        let others = || self.floating.iter().filter(|(other, _)| *other != user).map(|(_, floating)| floating);
+        let whose = |address: &IpAddr| {
+            let elsewhere = [
+                (node.contains(address), "is the node's own"),
+                (self.addresses.has(*address), "is that of a container"),
+                (others().any(|floating| floating.contains(address)), "leads to another container"),
+            ];
+            elsewhere.into_iter().find(|(is, _)| *is).map(|(_, whose)| whose)
+        };
+        Ok(addresses.iter().find_map(|address| whose(address).map(|whose| (*address, whose))))
     }
 
     /// Keeps containers from the node's addresses as these are.
@@ -283,7 +338,9 @@ impl Networks {
     /// Returns a user's addresses, of which it may be the first time that they are wanted.
     fn choose(&mut self, user: &UserId) -> Result<Vec<IpAddr>, Refusal> {
         if self.addresses.of(user).is_empty() {
-            let addresses = self.addresses.choose(user, &node_addresses()?)?;
+            let floating = self.floating.values().flatten().copied();
+            let taken = node_addresses()?.into_iter().chain(floating).collect();
+            let addresses = self.addresses.choose(user, &taken)?;
             if let Err(error) = self.store.put_addresses(user, &addresses) {
                 tracing::error!(%error, %user, "a container may have other addresses after a restart");
             }

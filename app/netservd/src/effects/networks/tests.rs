@@ -104,6 +104,75 @@ fn a_user_for_whom_no_address_is_left_gets_no_network() {
     networks.end();
 }
 
+/// Goal: floating addresses come and go in one step, are nobody else's, outlive the container's network, and go with it.
+#[test]
+fn floating_addresses_lead_to_one_container_and_are_routes_of_a_number_of_their_own() {
+    let Some(_node) = Namespace::enter("floating_addresses_lead_to_one_container") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let [alice, bob] = users();
+    let mut networks = open(&dir);
+    let none = networks.float(&alice, floating(&["203.0.113.9"])).unwrap_err();
+    assert_eq!(none.kind, RefusalKind::NoNetwork);
+    networks.float(&alice, floating(&[])).unwrap();
+    let made = networks.make(&alice, &listen("tcp port 80")).unwrap().unwrap();
+    networks.float(&alice, floating(&["203.0.113.9", "2001:db8:9::9"])).unwrap();
+    let device = made.network.name().to_owned();
+    assert_eq!(floating_routes(), [format!("2001:db8:9::9 dev {device}"), format!("203.0.113.9 dev {device}")]);
+    assert!(networks.has_address("203.0.113.9".parse().unwrap()));
+
+    // Who else has an address is refused by its name, and nothing changes.
+    networks.make(&bob, &listen("tcp port 80")).unwrap();
+    assert!(Command::new("ip").args(["address", "add", "203.0.113.1/24", "dev", "lo"]).status().unwrap().success());
+    assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+    for (address, why) in [
+        ("203.0.113.9", "203.0.113.9 leads to another container"),
+        ("203.0.113.1", "203.0.113.1 is the node's own"),
+        (&made.addresses[0].to_string(), "is that of a container"),
+    ] {
+        let refusal = networks.float(&bob, floating(&[address])).unwrap_err();
+        assert!(refusal.kind == RefusalKind::AddressTaken && refusal.detail.contains(why), "{refusal}");
+    }
+    let blocked = ["route", "add", "203.0.113.7/32", "dev", "lo"];
+    assert!(Command::new("ip").args(blocked).status().unwrap().success());
+    let refusal = networks.float(&alice, floating(&["203.0.113.8", "203.0.113.7"])).unwrap_err();
+    assert!(refusal.detail.contains("lead packets for 203.0.113.7 to the container: File exists"), "{refusal}");
+    assert_eq!(floating_routes().len(), 2, "{:?}", floating_routes());
+    let routes = String::from_utf8(Command::new("ip").args(["route"]).output().unwrap().stdout).unwrap();
+    assert!(routes.contains("203.0.113.7 dev lo"), "the operator's route stays: {routes}");
+    let inside = made.network.floating();
+    assert_eq!(inside, floating(&["203.0.113.9", "2001:db8:9::9"]));
+
+    // One goes, the other stays; it is in the next network, too, and no other container gets it as its own.
+    networks.float(&alice, floating(&["203.0.113.9"])).unwrap();
+    assert_eq!(floating_routes().len(), 1);
+    networks.leave(&alice);
+    assert_eq!(floating_routes(), [] as [String; 0]);
+    networks.make(&alice, &listen("tcp port 80")).unwrap();
+    assert_eq!(floating_routes().len(), 1);
+    networks.float(&alice, floating(&[])).unwrap();
+    assert_eq!(floating_routes(), [] as [String; 0]);
+    networks.float(&alice, floating(&["203.0.113.9"])).unwrap();
+    networks.end();
+    assert_eq!(floating_routes(), [] as [String; 0]);
+}
+
+fn floating(texts: &[&str]) -> BTreeSet<IpAddr> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Returns the routes of floating addresses as `ip` shows them, up to the device.
+fn floating_routes() -> Vec<String> {
+    let shown = |version: &str| {
+        let output = Command::new("ip").args([version, "route", "show", "proto", "79"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = shown("-4") + &shown("-6");
+    let words = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = text.lines().map(words).collect();
+    lines.sort_unstable();
+    lines
+}
+
 fn users() -> [UserId; 2] {
     ["alice", "bob"].map(|name| name.parse().unwrap())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Properties that hold for any input.
 
+use netserv_model::floating::GivenUp;
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::off_path::{Beside, Off};
 use netserv_model::request::{
@@ -61,8 +62,12 @@ proptest! {
         let builder = if dry_run { builder.dry_run() } else { builder };
         let state = StateSource { url: "http://h/s".to_owned(), digest: Digest([5; 32]) };
         let state = (epoch > 1).then_some(state);
+        let floating: Vec<IpAddr> = match epoch > 2 && names.len() == 1 {
+            true => vec!["192.0.2.9".parse().unwrap(), "2001:db8::9".parse().unwrap()],
+            false => Vec::new(),
+        };
         let builder = if epoch > 0 { builder.epoch(epoch) } else { builder };
-        let builder = state.iter().fold(builder, |builder, state| builder.state(state));
+        let builder = state.iter().fold(builder, |builder, state| builder.state(state)).floating(&floating);
         let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
         let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
         let target = Target { scope: Scope::ALL[scope], nodes, require };
@@ -73,7 +78,7 @@ proptest! {
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
         let body = Body::from(Setup {
             module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
-            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state,
+            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state, floating,
         });
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());
@@ -172,6 +177,8 @@ fn report() -> impl Strategy<Value = NodeReport> {
             intercept: vec!["tcp dst 10.0.0.0/8 port 80".parse().unwrap()],
             chain: vec!["example.org/y@1.0.0".parse().unwrap()],
             addresses: vec!["192.0.2.7".parse().unwrap()],
+            floating: vec!["2001:db8::7".parse().unwrap()],
+            given_up: vec![GivenUp { address: "192.0.2.9".parse().unwrap(), epoch: 3 }],
             restarts: 1,
             last_failure: None,
             packets: PacketCounts::default(),
