@@ -19,11 +19,7 @@ use netserv_sdk::text::Writer;
 use netserv_sdk::{
     Counter, PACKET_BYTES_MAX, Packet, PacketModule, StartError, Verdict, netserv_module, property, random,
 };
-
-use crate::sip::Request;
-
-pub mod sip;
-mod via;
+use netserv_sip::Request;
 
 /// The module.
 pub struct KeepAlive {

@@ -2,7 +2,7 @@
 //! What the captures of the module's tests hold.
 #![allow(missing_docs, reason = "a test has no users")]
 
-use keep_alive::sip::Request;
+use netserv_sip::Request;
 use netserv_testing::{Timed, check_capture, in_turn, ip, udp};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much of SIP (RFC 3261) as keep-alives need.
+//! Requests, and responses to them.
 
 use std::net::SocketAddr;
 
 use netserv_sdk::text::{ByteSet, Writer, little_endian};
 
-use crate::via;
+use crate::via::{self, Transport};
 
 /// A request whose headers could be told apart, with those that matter here.
 #[derive(Debug)]
@@ -57,8 +57,53 @@ impl<'a> Request<'a> {
         self.method == b"OPTIONS" && !self.headers.requires && !has_tag(self.to) && names_no_user(self.uri)
     }
 
-    /// Writes the 200 response to the request, and returns the port that it goes to. `source` is where the request came
-    /// from; `secret` makes the To tag one that nobody can guess.
+    /// Returns the method.
+    pub fn method(&self) -> &'a [u8] {
+        self.method
+    }
+
+    /// Returns the request URI.
+    pub fn uri(&self) -> &'a [u8] {
+        self.uri
+    }
+
+    /// Returns the value of From.
+    pub fn from(&self) -> &'a [u8] {
+        self.from
+    }
+
+    /// Returns the value of To.
+    pub fn to(&self) -> &'a [u8] {
+        self.to
+    }
+
+    /// Returns the value of Call-ID.
+    pub fn call_id(&self) -> &'a [u8] {
+        self.call_id
+    }
+
+    /// Returns the value of CSeq.
+    pub fn cseq(&self) -> &'a [u8] {
+        self.cseq
+    }
+
+    /// Returns the value of the topmost Via header, which may hold several with commas between.
+    pub fn via(&self) -> &'a [u8] {
+        self.headers.via.unwrap_or_default()
+    }
+
+    /// Returns whether the request asks for extensions, which only the server can say no to.
+    pub fn requires(&self) -> bool {
+        self.headers.requires
+    }
+
+    /// Returns whether the request is of a dialog that there is.
+    pub fn is_in_dialog(&self) -> bool {
+        has_tag(self.to)
+    }
+
+    /// Writes the 200 response to a request that came over UDP, and returns the port that it goes to. `source` is where the request
+    /// came from; `secret` makes the To tag one that nobody can guess.
     ///
     /// Returns nothing if the topmost Via is damaged or asks for another transport or address.
     #[inline(always)]
@@ -69,8 +114,27 @@ impl<'a> Request<'a> {
         secret: u64,
         response: &mut Writer<'_>,
     ) -> Option<u16> {
-        response.put(b"SIP/2.0 200 OK\r\nVia: ");
-        let top = via::answer_first(self.headers.via?, source, response)?;
+        let answer = Answer { status: b"200 OK", more: b"" };
+        self.respond(&answer, (source, Transport::Udp), force_rport, || self.to_tag(secret), response)
+    }
+
+    /// Writes a response to the request, and returns the port that it goes to. The request came from that address by that transport;
+    /// `to_tag` gives the tag of To if the request has none.
+    ///
+    /// Returns nothing if the topmost Via is damaged or asks for another transport or address.
+    #[inline(always)]
+    pub fn respond<T: AsRef<[u8]>>(
+        &self,
+        answer: &Answer<'_>,
+        (source, transport): (SocketAddr, Transport),
+        force_rport: bool,
+        to_tag: impl FnOnce() -> T,
+        response: &mut Writer<'_>,
+    ) -> Option<u16> {
+        response.put(b"SIP/2.0 ");
+        response.put(answer.status);
+        response.put(b"\r\nVia: ");
+        let top = via::answer_first(self.headers.via?, source, transport, response)?;
         let port = if top.has_rport || force_rport { source.port() } else { top.port };
         for via in Some(top.others).filter(|others| !others.is_empty()).iter().chain(&self.headers.other_vias) {
             response.put(b"\r\nVia: ");
@@ -82,12 +146,13 @@ impl<'a> Request<'a> {
         response.put(self.to);
         if !has_tag(self.to) {
             response.put(b";tag=");
-            response.put(&self.to_tag(secret));
+            response.put(to_tag().as_ref());
         }
         response.put(b"\r\nCall-ID: ");
         response.put(self.call_id);
         response.put(b"\r\nCSeq: ");
         response.put(self.cseq);
+        response.put(answer.more);
         response.put(b"\r\nContent-Length: 0\r\n\r\n");
         if self.headers.go_on {
             put_on_one_line_each(response.written_mut());
@@ -116,6 +181,15 @@ impl<'a> Request<'a> {
         digits[8..].copy_from_slice(&hexadecimal(hash & 0xffff_ffff));
         digits
     }
+}
+
+/// What a response says beyond what it copies from its request.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Status code and reason.
+    pub status: &'a [u8],
+    /// Further header lines, each with a line end before it.
+    pub more: &'a [u8],
 }
 
 /// The headers that were found so far: whole values, without spaces around.
@@ -172,14 +246,14 @@ impl<'a> Headers<'a> {
     }
 }
 
-enum Header<'a> {
+pub(crate) enum Header<'a> {
     End,
     One { name: &'a [u8], value: &'a [u8], goes_on: bool, rest: &'a [u8] },
 }
 
 /// Splits the first header off, with the lines that it goes on in (RFC 3261 §7.3.1).
 #[inline]
-fn split_header(bytes: &[u8]) -> Option<Header<'_>> {
+pub(crate) fn split_header(bytes: &[u8]) -> Option<Header<'_>> {
     if bytes.starts_with(b"\r\n") {
         return Some(Header::End);
     }
@@ -202,7 +276,7 @@ fn split_header(bytes: &[u8]) -> Option<Header<'_>> {
 
 /// Splits at the first end of a line at `from` or after it. Nothing if there is none, or a stray CR, LF or NUL before.
 #[inline]
-fn split_line(bytes: &[u8], from: usize) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_line(bytes: &[u8], from: usize) -> Option<(&[u8], &[u8])> {
     let (line, rest) = bytes.split_at_checked(LINE_END.find(bytes, from))?;
     Some((line, rest.strip_prefix(b"\r\n")?))
 }
@@ -218,7 +292,7 @@ fn put_on_one_line_each(text: &mut [u8]) {
 }
 
 /// Returns whether a From or To value has a tag parameter, outside its display name and address.
-fn has_tag(value: &[u8]) -> bool {
+pub(crate) fn has_tag(value: &[u8]) -> bool {
     let (mut at, mut bracketed) = (0, false);
     loop {
         at = ADDRESS_PARTS.find(value, at);
@@ -316,7 +390,7 @@ const SEMICOLON: ByteSet = ByteSet::of(b";");
 const ADDRESS_PARTS: ByteSet = ByteSet::of(b"\"<>;");
 const QUOTED_STOPS: ByteSet = ByteSet::of(b"\"\\");
 /// Headers of a request; one with more is not looked at.
-const HEADERS_MAX: usize = 64;
+pub(crate) const HEADERS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -5,9 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_sdk::text::{ByteSet, Writer};
 
-use crate::sip::{is_text, quote_end};
+use crate::request::{is_text, quote_end};
 
-/// What the topmost Via of a request that came over UDP says.
+/// What a request came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams.
+    Udp,
+    /// A connection.
+    Tcp,
+}
+
+/// What the topmost Via of a request says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Top<'a> {
     /// The port that the sender listens on.
@@ -22,11 +31,20 @@ pub(crate) struct Top<'a> {
 ///
 /// Returns nothing if it is damaged or asks for another transport or address; what was written has no meaning then.
 #[inline(always)]
-pub(crate) fn answer_first<'a>(value: &'a [u8], source: SocketAddr, text: &mut Writer<'_>) -> Option<Top<'a>> {
+pub(crate) fn answer_first<'a>(
+    value: &'a [u8],
+    source: SocketAddr,
+    transport: Transport,
+    text: &mut Writer<'_>,
+) -> Option<Top<'a>> {
     let mut end = part_end(value, 0);
     let sent = value[..end].trim_ascii();
-    let (protocol, sent_by) = sent.split_at_checked(PROTOCOL.len())?;
-    if !is_text(protocol, PROTOCOL) || !sent_by.first()?.is_ascii_whitespace() {
+    let expected = match transport {
+        Transport::Udp => OVER_UDP,
+        Transport::Tcp => OVER_TCP,
+    };
+    let (protocol, sent_by) = sent.split_at_checked(expected.len())?;
+    if !is_text(protocol, expected) || !sent_by.first()?.is_ascii_whitespace() {
         return None;
     }
     let (host, port) = split_port(sent_by.trim_ascii())?;
@@ -135,7 +153,8 @@ fn split_port(sent_by: &[u8]) -> Option<(&[u8], u16)> {
     Some((host, port.filter(|_| !digits.is_empty())?))
 }
 
-const PROTOCOL: &[u8; 11] = b"SIP/2.0/UDP";
+const OVER_UDP: &[u8; 11] = b"SIP/2.0/UDP";
+const OVER_TCP: &[u8; 11] = b"SIP/2.0/TCP";
 const PART_STOPS: ByteSet = ByteSet::of(b";,\"");
 const EQUALS: ByteSet = ByteSet::of(b"=");
 const HOST: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._");
@@ -151,7 +170,7 @@ mod tests {
         let source = source.parse().unwrap();
         let mut room = [0; 200];
         let mut writer = Writer::new(&mut room);
-        let top = answer_first(value.as_bytes(), source, &mut writer)?;
+        let top = answer_first(value.as_bytes(), source, Transport::Udp, &mut writer)?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let port = if top.has_rport { source.port() } else { top.port };
         Some((text(writer.finish().unwrap()), port, text(top.others)))

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Overload control: how many requests the server may be sent, and whose (RFC 7339, RFC 7415).
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::limits::{DECIDED_MAX, DECIDED_MS, SOURCES_MAX, VALIDITY_MS, VALIDITY_MS_MAX, WINDOW_MS};
+
+/// What the server can take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// So many requests a second.
+    Rate(f64),
+    /// So much of what comes is too much, from 0 to 1.
+    Loss(f64),
+}
+
+/// What was said of the server, and until when it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// Nothing if it can take all.
+    pub limit: Option<Limit>,
+    /// Milliseconds from when it was said.
+    pub validity_ms: u64,
+}
+
+impl Feedback {
+    /// Returns what a text says: `rate=NUMBER` (a second) or `loss=PERCENT`, and `validity-ms=NUMBER`; or `off`.
+    pub fn parse(text: &str) -> Option<Feedback> {
+        let mut feedback = Feedback { limit: None, validity_ms: VALIDITY_MS };
+        if text.trim() == "off" {
+            return Some(feedback);
+        }
+        for word in text.split_ascii_whitespace() {
+            let (name, value) = word.split_once('=')?;
+            match name {
+                "rate" | "loss" if feedback.limit.is_some() => return None,
+                "rate" => {
+                    feedback.limit = Some(Limit::Rate(value.parse().ok().filter(|rate| (0.0..=1e6).contains(rate))?))
+                }
+                "loss" => feedback.limit = Some(loss(value)?),
+                "validity-ms" => feedback.validity_ms = value.parse::<u64>().ok()?.min(VALIDITY_MS_MAX),
+                _ => return None,
+            }
+        }
+        feedback.limit.map(|_| feedback)
+    }
+
+    /// Returns what the parameters `oc`, `oc-algo` and `oc-validity` of a Via say (RFC 7339 §4). A rate is said to one client, which
+    /// keeps to it by itself: it is nothing here.
+    pub fn of_via(oc: &str, algorithm: &str, validity: Option<&str>) -> Option<Feedback> {
+        if !algorithm.eq_ignore_ascii_case("loss") {
+            return None;
+        }
+        let validity_ms = validity.map_or(Some(VALIDITY_MS), |text| text.parse().ok())?.min(VALIDITY_MS_MAX);
+        // §4.3: a validity of 0 ends it.
+        Some(Feedback { limit: Some(loss(oc)?).filter(|_| validity_ms > 0), validity_ms })
+    }
+}
+
+fn loss(percent: &str) -> Option<Limit> {
+    let percent: f64 = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
+    Some(Limit::Loss(percent / 100.0))
+}
+
+/// Who says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// The module's user, by a control message.
+    User = 0,
+    /// The server, in a Via.
+    Server = 1,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on.
+    Admitted,
+    /// It is answered here.
+    Rejected,
+}
+
+/// Decides which requests go on, so that sources have equal shares of what the server can take, and none has less because another asks
+/// for more (max-min fairness).
+#[derive(Debug)]
+pub struct Control {
+    /// By [`Says`]: until when it counts, in milliseconds, and what.
+    feedback: [Option<(u64, Limit)>; 2],
+    sources: BTreeMap<IpAddr, Source>,
+    window_begun: u64,
+    /// What all sources together may still have sent on; below 0 it is a debt.
+    tokens: f64,
+    /// What each source gets in a window.
+    share: f64,
+    /// Requests in a window, in the long run.
+    demand: f64,
+    /// What the module's other part has of the same, and how much of the limit is this one's.
+    other_demand: f64,
+    decided: Decided,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Source {
+    /// Requests in this window.
+    count: f64,
+    /// Requests in a window, in the long run.
+    demand: f64,
+    credit: f64,
+}
+
+impl Control {
+    /// Builds one that admits everything until there is feedback. Nobody may know the secret.
+    pub fn new(secret: u64) -> Control {
+        Control {
+            feedback: [None; 2],
+            sources: BTreeMap::new(),
+            window_begun: 0,
+            tokens: 0.0,
+            share: 0.0,
+            demand: 0.0,
+            other_demand: 0.0,
+            decided: Decided { secret, young: HashMap::new(), old: HashMap::new(), begun: 0 },
+        }
+    }
+
+    /// Takes what somebody says of the server.
+    pub fn take(&mut self, says: Says, feedback: Feedback, now_ms: u64) {
+        self.roll(now_ms);
+        let was_limited = self.limit(now_ms).is_some();
+        let until = now_ms.saturating_add(feedback.validity_ms);
+        self.feedback[says as usize] = feedback.limit.map(|limit| (until, limit));
+        if !was_limited {
+            self.tokens = 0.0;
+        }
+        self.work_out(now_ms);
+        if !was_limited {
+            self.sources.values_mut().for_each(|source| source.credit = self.share.max(1.0));
+        }
+    }
+
+    /// Takes what the module's other part says of its demand.
+    pub fn other_demand(&mut self, message: &[u8]) {
+        if let Ok(bytes) = message.try_into() {
+            self.other_demand = f64::from(u32::from_le_bytes(bytes)) * WINDOW_S;
+        }
+    }
+
+    /// Returns what the other part is told: how many requests come in a second.
+    pub fn demand(&mut self, now_ms: u64) -> [u8; 4] {
+        self.roll(now_ms);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
+        let a_second = (self.demand / WINDOW_S).round() as u32;
+        a_second.to_le_bytes()
+    }
+
+    /// Decides on a request. `transaction` is the same whenever the request comes again, and so is what this returns.
+    pub fn decide(&mut self, source: IpAddr, transaction: &impl Hash, now_ms: u64) -> Fate {
+        self.roll(now_ms);
+        let key = self.decided.key(transaction);
+        if let Some(fate) = self.decided.get(key) {
+            return fate;
+        }
+        let fate = self.decide_first(place(source), now_ms);
+        self.decided.put(key, fate, now_ms);
+        fate
+    }
+
+    fn decide_first(&mut self, source: IpAddr, now_ms: u64) -> Fate {
+        let (limit, share) = (self.limit(now_ms), self.share);
+        let is_full = self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source);
+        let source = if is_full { OTHERS } else { source };
+        let new = Source { credit: share.max(1.0), ..Source::default() };
+        let known = self.sources.entry(source).or_insert(new);
+        known.count += 1.0;
+        let Some(limit) = limit else { return Fate::Admitted };
+        let capacity = self.capacity(limit);
+        let known = self.sources.get_mut(&source).expect("it was put there");
+        let fate = match known.credit >= 1.0 {
+            // Sources may be in debt together for a window, so that who asks for little finds something left.
+            true if self.tokens + capacity >= 1.0 => {
+                known.credit -= 1.0;
+                Fate::Admitted
+            }
+            // What nobody takes goes to who wants more.
+            false if self.tokens >= 1.0 => Fate::Admitted,
+            true | false => return Fate::Rejected,
+        };
+        self.tokens -= 1.0;
+        fate
+    }
+
+    /// Returns the stricter limit of those that count.
+    fn limit(&self, now_ms: u64) -> Option<Limit> {
+        let counts = |(until, limit): (u64, Limit)| (now_ms < until).then_some(limit);
+        let mut limits = self.feedback.iter().flatten().copied().filter_map(counts);
+        let first = limits.next()?;
+        Some(limits.fold(first, |a, b| if self.capacity(a) <= self.capacity(b) { a } else { b }))
+    }
+
+    /// Returns how many requests may go on in a window.
+    fn capacity(&self, limit: Limit) -> f64 {
+        match limit {
+            Limit::Rate(a_second) => {
+                let all = self.demand + self.other_demand;
+                // A part to which nothing comes keeps a little.
+                let part = if self.other_demand > 0.0 { (self.demand / all).max(0.05) } else { 1.0 };
+                a_second * WINDOW_S * part
+            }
+            Limit::Loss(loss) => (1.0 - loss) * self.demand,
+        }
+    }
+
+    /// Ends the windows that are over.
+    fn roll(&mut self, now_ms: u64) {
+        self.decided.roll(now_ms);
+        let windows = now_ms.saturating_sub(self.window_begun) / WINDOW_MS;
+        if windows == 0 {
+            return;
+        }
+        self.window_begun = now_ms - now_ms % WINDOW_MS;
+        // After so many nothing is left of what was.
+        for _ in 0..windows.min(50) {
+            self.demand = 0.0;
+            self.sources.retain(|_, source| {
+                source.demand += SMOOTHING * (source.count - source.demand);
+                source.count = 0.0;
+                self.demand += source.demand;
+                source.demand > FORGOTTEN
+            });
+            self.work_out(now_ms);
+            if let Some(limit) = self.limit(now_ms) {
+                let capacity = self.capacity(limit);
+                self.tokens = (self.tokens + capacity).min(capacity.max(1.0));
+                for source in self.sources.values_mut() {
+                    source.credit = (source.credit + self.share).min((2.0 * self.share).max(1.0));
+                }
+            }
+        }
+    }
+
+    /// Works out the share of each source: those that ask for less have what they ask for, the others the same.
+    fn work_out(&mut self, now_ms: u64) {
+        let Some(limit) = self.limit(now_ms) else { return };
+        let mut left = self.capacity(limit);
+        let mut demands: Vec<f64> = self.sources.values().map(|source| source.demand).collect();
+        demands.sort_by(f64::total_cmp);
+        let mut sources = demands.len();
+        self.share = left;
+        for demand in demands {
+            #[allow(clippy::cast_precision_loss, reason = "at most SOURCES_MAX")]
+            let share = left / sources as f64;
+            self.share = share;
+            if demand >= share {
+                break;
+            }
+            left -= demand;
+            sources -= 1;
+        }
+    }
+}
+
+/// How requests were decided that may come again.
+#[derive(Debug)]
+struct Decided {
+    secret: u64,
+    young: HashMap<u64, Fate>,
+    old: HashMap<u64, Fate>,
+    begun: u64,
+}
+
+impl Decided {
+    fn key(&self, transaction: &impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.secret.hash(&mut hasher);
+        transaction.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn get(&self, key: u64) -> Option<Fate> {
+        self.young.get(&key).or_else(|| self.old.get(&key)).copied()
+    }
+
+    fn put(&mut self, key: u64, fate: Fate, now_ms: u64) {
+        if self.young.len() >= DECIDED_MAX {
+            self.turn(now_ms);
+        }
+        self.young.insert(key, fate);
+    }
+
+    fn roll(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.begun) >= DECIDED_MS {
+            self.turn(now_ms);
+        }
+    }
+
+    fn turn(&mut self, now_ms: u64) {
+        self.begun = now_ms;
+        std::mem::swap(&mut self.young, &mut self.old);
+        self.young.clear();
+    }
+}
+
+/// Returns what stands for a source: its address, or its network of IPv6, of which a client has all addresses.
+fn place(source: IpAddr) -> IpAddr {
+    match source.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a constant that fits")]
+const WINDOW_S: f64 = WINDOW_MS as f64 / 1000.0;
+/// How much of the long run the last window is.
+const SMOOTHING: f64 = 0.3;
+/// What nobody asks for any more.
+const FORGOTTEN: f64 = 0.005;
+const OTHERS: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::*;
+
+const SECOND: u64 = 1000;
+
+/// Sends so many requests a second from each source for a while, and returns how many of each went on.
+fn offered(control: &mut Control, rates: &[f64], from_ms: u64, to_ms: u64, feedback: Option<Feedback>) -> Vec<f64> {
+    // They begin one after the other.
+    let mut due: Vec<f64> = (0..rates.len()).map(|number| number as f64 / rates.len() as f64).collect();
+    let mut admitted = vec![0.0; rates.len()];
+    for now in from_ms..to_ms {
+        if let Some(feedback) = feedback.filter(|_| now % 200 == 0) {
+            control.take(Says::User, feedback, now);
+        }
+        for (number, rate) in rates.iter().enumerate() {
+            due[number] += rate / 1000.0;
+            while due[number] >= 1.0 {
+                due[number] -= 1.0;
+                let source = IpAddr::from([192, 0, 2, u8::try_from(number).unwrap()]);
+                let fate = control.decide(source, &(number, now, due[number].to_bits()), now);
+                admitted[number] += f64::from(u8::from(fate == Fate::Admitted));
+            }
+        }
+    }
+    let seconds = (to_ms - from_ms) as f64 / 1000.0;
+    admitted.iter().map(|count| count / seconds).collect()
+}
+
+fn rate(a_second: f64) -> Option<Feedback> {
+    Some(Feedback { limit: Some(Limit::Rate(a_second)), validity_ms: 1000 })
+}
+
+#[test]
+fn without_feedback_all_go_on() {
+    let mut control = Control::new(1);
+    let got: f64 = offered(&mut control, &[2000.0, 10.0], 0, 2 * SECOND, None).iter().sum();
+    assert!(got >= 2008.0, "{got}");
+    let demand = u32::from_le_bytes(control.demand(2 * SECOND));
+    assert!((1980..=2040).contains(&demand), "{demand}");
+}
+
+#[test]
+fn a_rate_is_kept_and_who_asks_for_little_has_it() {
+    let mut control = Control::new(1);
+    let got = offered(&mut control, &[170.0, 1830.0], 0, 10 * SECOND, rate(180.0));
+    let all: f64 = got.iter().sum();
+    assert!((171.0..=189.0).contains(&all), "{got:?}");
+    assert!((got[0] - got[1]).abs() < 15.0, "the same for both: {got:?}");
+
+    // One that asks for less than its share beside one that asks for ten times as much.
+    let mut control = Control::new(1);
+    let got = offered(&mut control, &[60.0, 600.0], 0, 10 * SECOND, rate(180.0));
+    assert!(got[0] >= 57.0 && got[0] + got[1] <= 189.0 && got[1] > 100.0, "{got:?}");
+}
+
+#[test]
+fn many_sources_of_a_request_each_now_and_then_have_the_rate_together() {
+    let mut control = Control::new(1);
+    let got = offered(&mut control, &[2.0; 200], 0, 10 * SECOND, rate(100.0));
+    let all: f64 = got.iter().sum();
+    assert!((85.0..=120.0).contains(&all), "{all}");
+    assert!(got.iter().all(|rate| *rate > 0.0), "{got:?}");
+}
+
+#[test]
+fn a_loss_is_that_part_of_what_comes() {
+    let mut control = Control::new(1);
+    let feedback = Some(Feedback { limit: Some(Limit::Loss(0.75)), validity_ms: 1000 });
+    let got: f64 = offered(&mut control, &[400.0, 400.0], 0, 10 * SECOND, feedback).iter().sum();
+    assert!((180.0..=220.0).contains(&got), "{got}");
+}
+
+#[test]
+fn after_a_burst_all_go_on_again() {
+    let mut control = Control::new(1);
+    offered(&mut control, &[100.0, 1900.0], 0, 5 * SECOND, rate(180.0));
+    // What is said last counts for a second.
+    let got = offered(&mut control, &[100.0], 7 * SECOND, 9 * SECOND, None);
+    assert!(got[0] >= 99.0, "{got:?}");
+    let got = offered(&mut control, &[100.0], 9 * SECOND, 11 * SECOND, rate(180.0));
+    assert!(got[0] >= 98.0, "{got:?}");
+}
+
+#[test]
+fn a_request_that_comes_again_has_the_same_fate() {
+    let mut control = Control::new(1);
+    control.take(Says::User, Feedback { limit: Some(Limit::Rate(10.0)), validity_ms: 60_000 }, 0);
+    let source = IpAddr::from([192, 0, 2, 1]);
+    let fates: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, 0)).collect();
+    assert!(fates.contains(&Fate::Admitted) && fates.contains(&Fate::Rejected));
+    for now in [500, 4000, 31_000] {
+        let again: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, now)).collect();
+        assert_eq!(again, fates, "{now}");
+    }
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let mut control = Control::new(1);
+    control.take(Says::User, Feedback { limit: Some(Limit::Rate(1e6)), validity_ms: 60_000 }, 0);
+    for number in 0..200_000_u32 {
+        control.decide(IpAddr::from((0x0a00_0000 + number).to_be_bytes()), &number, 1);
+    }
+    assert!(control.sources.len() <= SOURCES_MAX + 1 && control.decided.young.len() <= DECIDED_MAX);
+    assert!(control.decided.old.len() <= DECIDED_MAX);
+    // Addresses of one network of IPv6 are one source.
+    let mut control = Control::new(1);
+    for number in 0..100_u16 {
+        control.decide(IpAddr::from([0x2001, 0xdb8, 0, 1, number, 0, 0, number]), &number, 1);
+    }
+    assert_eq!(control.sources.len(), 1);
+    // And all is forgotten.
+    control.decide(IpAddr::from([192, 0, 2, 1]), &1000, 100_000);
+    assert_eq!(control.sources.len(), 1);
+}
+
+#[test]
+fn two_parts_of_a_module_share_a_rate() {
+    let (mut packets, mut stream) = (Control::new(1), Control::new(2));
+    let mut all = 0.0;
+    for second in 0..10 {
+        let (from, to) = (second * SECOND, (second + 1) * SECOND);
+        packets.other_demand(&stream.demand(from));
+        stream.other_demand(&packets.demand(from));
+        let got = [
+            offered(&mut packets, &[900.0], from, to, rate(200.0))[0],
+            offered(&mut stream, &[300.0], from, to, rate(200.0))[0],
+        ];
+        if second >= 2 {
+            all += (got[0] + got[1]) / 8.0;
+            assert!(got[0] > got[1], "{got:?}");
+        }
+    }
+    assert!((180.0..=220.0).contains(&all), "{all}");
+}
+
+#[test]
+fn the_stricter_limit_counts() {
+    let mut control = Control::new(1);
+    let source = IpAddr::from([192, 0, 2, 1]);
+    (0..1000).for_each(|call| _ = control.decide(source, &call, 0));
+    control.take(Says::Server, Feedback { limit: Some(Limit::Loss(1.0)), validity_ms: 60_000 }, 200);
+    control.take(Says::User, Feedback { limit: Some(Limit::Rate(1000.0)), validity_ms: 60_000 }, 200);
+    assert_eq!(control.limit(300), Some(Limit::Loss(1.0)));
+    control.take(Says::Server, Feedback { limit: None, validity_ms: 0 }, 300);
+    assert_eq!(control.limit(300), Some(Limit::Rate(1000.0)));
+}
+
+#[test]
+fn feedback_is_understood() {
+    let told = |text: &str| Feedback::parse(text).map(|feedback| (feedback.limit, feedback.validity_ms));
+    assert_eq!(told("rate=170.5 validity-ms=2000"), Some((Some(Limit::Rate(170.5)), 2000)));
+    assert_eq!(told("loss=25"), Some((Some(Limit::Loss(0.25)), VALIDITY_MS)));
+    assert_eq!(told("off"), Some((None, VALIDITY_MS)));
+    assert_eq!(told("rate=1 validity-ms=999999999"), Some((Some(Limit::Rate(1.0)), VALIDITY_MS_MAX)));
+    for wrong in
+        ["", "rate", "rate=-1", "rate=nan", "rate=inf", "loss=101", "rate=1 loss=2", "rate=1 x=2", "validity-ms=3"]
+    {
+        assert_eq!(told(wrong), None, "{wrong}");
+    }
+    let via = Feedback::of_via;
+    assert_eq!(via("20", "loss", Some("1000")), Some(Feedback { limit: Some(Limit::Loss(0.2)), validity_ms: 1000 }));
+    assert_eq!(via("20", "loss", Some("0")), Some(Feedback { limit: None, validity_ms: 0 }));
+    assert_eq!(via("20", "loss", None).map(|feedback| feedback.validity_ms), Some(VALIDITY_MS));
+    assert_eq!((via("20", "rate", None), via("x", "loss", None), via("", "loss", None)), (None, None, None));
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of a SIP message, whichever part of the module it comes to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hmac::{Hmac, Mac as _};
+use netserv_sdk::text::Writer;
+use netserv_sip::message::{self, CSEQ, Head, VIA, address, list, parameter, tag};
+use netserv_sip::{Answer, Request, Transport};
+use sha2::Sha256;
+
+use crate::bindings::{Bindings, Confirmed};
+use crate::control::{Control, Fate, Feedback, Says};
+use crate::limits::ANSWER_PLACES;
+
+/// What the module's user chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether keep-alives by NOTIFY are answered.
+    pub notify: bool,
+    /// Whether OPTIONS to the server itself are answered.
+    pub options: bool,
+    /// Whether CRLFs are answered.
+    pub crlf: bool,
+    /// Whether STUN binding requests are answered.
+    pub stun: bool,
+    /// Whether refreshes of registrations are answered.
+    pub register: bool,
+    /// Whether requests are rejected when the server has too much to do.
+    pub overload: bool,
+    /// Whether answers go to where requests came from, also without `rport`.
+    pub force_rport: bool,
+    /// Seconds in the Retry-After of rejections; 0 leaves it out.
+    pub retry_after_s: u16,
+    /// Answers to one address in a second; what is beyond is dropped.
+    pub answers_per_second: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            notify: true,
+            options: true,
+            crlf: true,
+            stun: true,
+            register: true,
+            overload: true,
+            force_rport: false,
+            retry_after_s: 0,
+            answers_per_second: 10_000,
+        }
+    }
+}
+
+/// Why a message was answered or dropped: the names of the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// NOTIFY with `Event: keep-alive`.
+    Notify,
+    /// OPTIONS to the server.
+    Options,
+    /// CRLF.
+    Crlf,
+    /// STUN.
+    Stun,
+    /// A refresh of a registration.
+    Register,
+    /// Too much for the server.
+    Rejected,
+    /// The ACK to what was rejected.
+    Ack,
+    /// More answers than an address gets.
+    Limited,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 8] =
+        [Kind::Notify, Kind::Options, Kind::Crlf, Kind::Stun, Kind::Register, Kind::Rejected, Kind::Ack, Kind::Limited];
+
+    /// Returns the name of its counter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Notify => "notify",
+            Kind::Options => "options",
+            Kind::Crlf => "crlf",
+            Kind::Stun => "stun",
+            Kind::Register => "register",
+            Kind::Rejected => "rejected",
+            Kind::Ack => "ack",
+            Kind::Limited => "limited",
+        }
+    }
+}
+
+/// What becomes of a message from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes on.
+    Pass,
+    /// It goes no further.
+    Drop(Kind),
+    /// It goes no further, and what was written goes back, to this port over UDP.
+    Answer(Kind, u16),
+}
+
+/// Stands between clients and their server.
+#[derive(Debug)]
+pub struct Edge {
+    settings: Settings,
+    secret: [u8; 32],
+    bindings: Bindings,
+    /// Who may send what on.
+    pub control: Control,
+    answers: Answers,
+}
+
+impl Edge {
+    /// Builds one. Nobody may know the secret.
+    pub fn new(settings: Settings, secret: [u8; 32]) -> Edge {
+        let [a, b, c, d, e, f, g, h, ..] = secret;
+        let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let answers = Answers { counts: vec![0; ANSWER_PLACES], second: 0, secret: number };
+        Edge { settings, secret, bindings: Bindings::default(), control: Control::new(number), answers }
+    }
+
+    /// Returns what the module's user chose.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Decides on a message from a client to the server, which is whole.
+    pub fn request(
+        &mut self,
+        message: &[u8],
+        (source, transport): (SocketAddr, Transport),
+        now_ms: u64,
+        response: &mut Writer<'_>,
+    ) -> Decision {
+        let Some(request) = Request::parse(message) else { return Decision::Pass };
+        let from = (source, transport);
+        match request.method() {
+            b"ACK" if self.is_ours(&request) => Decision::Drop(Kind::Ack),
+            // What ends or goes on with something costs the server less than to be asked again.
+            b"ACK" | b"CANCEL" | b"PRACK" => Decision::Pass,
+            _ if request.is_in_dialog() && !request.is_keep_alive_notify() => Decision::Pass,
+            b"NOTIFY" if self.settings.notify && request.is_keep_alive_notify() => {
+                self.answer(Kind::Notify, &request, (message, from), (b"200 OK", b""), response)
+            }
+            b"OPTIONS" if self.settings.options && request.is_ping() => {
+                self.answer(Kind::Options, &request, (message, from), (b"200 OK", b""), response)
+            }
+            b"REGISTER" if self.settings.register && !request.requires() => {
+                let Some(head) = Head::parse(message) else { return Decision::Pass };
+                match self.bindings.register(&head, source, now_ms) {
+                    Some(Confirmed { contact, expires }) => {
+                        let more =
+                            [b"\r\nContact: <", &contact[..], b">;expires=", expires.to_string().as_bytes()].concat();
+                        self.answer(Kind::Register, &request, (message, from), (b"200 OK", &more), response)
+                    }
+                    None => self.regulate(&request, (message, from), now_ms, response),
+                }
+            }
+            _ => self.regulate(&request, (message, from), now_ms, response),
+        }
+    }
+
+    /// Looks at a message from the server to a client.
+    pub fn response(&mut self, message: &[u8], to: SocketAddr, now_ms: u64) {
+        if !message.starts_with(b"SIP/2.0 ") {
+            return;
+        }
+        let Some(head) = Head::parse(message) else { return };
+        if self.settings.overload
+            && let Some(feedback) = said_in_via(&head)
+        {
+            self.control.take(Says::Server, feedback, now_ms);
+        }
+        if self.settings.register
+            && head.only(CSEQ).and_then(message::cseq).is_some_and(|(_, method)| method == b"REGISTER")
+        {
+            let _ = self.bindings.answered(&head, to, now_ms);
+        }
+    }
+
+    /// Takes what the module's user says of the server. Returns whether it was understood.
+    pub fn told(&mut self, text: &[u8], now_ms: u64) -> bool {
+        let feedback = std::str::from_utf8(text).ok().and_then(Feedback::parse);
+        feedback.map(|feedback| self.control.take(Says::User, feedback, now_ms)).is_some()
+    }
+
+    /// Returns whether one more answer may go to an address.
+    pub fn may_answer(&mut self, to: IpAddr, now_ms: u64) -> bool {
+        self.answers.one_more(to, now_ms) <= self.settings.answers_per_second
+    }
+
+    /// Lets a request go on, or rejects it.
+    fn regulate(
+        &mut self,
+        request: &Request<'_>,
+        (message, from): (&[u8], (SocketAddr, Transport)),
+        now_ms: u64,
+        response: &mut Writer<'_>,
+    ) -> Decision {
+        if !self.settings.overload || is_emergency(request) {
+            return Decision::Pass;
+        }
+        let transaction = (request.call_id(), tag(request.from()), request.cseq(), branch(request));
+        match self.control.decide(from.0.ip(), &transaction, now_ms) {
+            Fate::Admitted => Decision::Pass,
+            Fate::Rejected => {
+                let more = match self.settings.retry_after_s {
+                    0 => String::new(),
+                    seconds => format!("\r\nRetry-After: {seconds}"),
+                };
+                let status = b"503 Service Unavailable";
+                match self.answer(Kind::Rejected, request, (message, from), (status, more.as_bytes()), response) {
+                    // It must not reach the server, though there is nothing to answer it by.
+                    Decision::Pass => Decision::Drop(Kind::Rejected),
+                    decision => decision,
+                }
+            }
+        }
+    }
+
+    /// Answers a request, unless that would be more than was sent.
+    fn answer(
+        &self,
+        kind: Kind,
+        request: &Request<'_>,
+        (message, from): (&[u8], (SocketAddr, Transport)),
+        (status, more): (&[u8], &[u8]),
+        response: &mut Writer<'_>,
+    ) -> Decision {
+        let answer = Answer { status, more };
+        let port = request.respond(&answer, from, self.settings.force_rport, || self.to_tag(request), response);
+        match port {
+            Some(port) if from.1 == Transport::Tcp || response.len() <= message.len() => Decision::Answer(kind, port),
+            _ => Decision::Pass,
+        }
+    }
+
+    /// Returns the tag that the To of a request's answer has: the same whenever the request, or its ACK, comes.
+    fn to_tag(&self, request: &Request<'_>) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("a key of any length will do");
+        let number = message::cseq(request.cseq()).map_or(0, |(number, _)| number);
+        for part in [request.call_id(), tag(request.from()).unwrap_or_default(), &number.to_be_bytes(), branch(request)]
+        {
+            mac.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
+            mac.update(part);
+        }
+        let bytes = mac.finalize().into_bytes();
+        bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns whether an ACK is to an answer of ours.
+    fn is_ours(&self, ack: &Request<'_>) -> bool {
+        tag(ack.to()).is_some_and(|tag| tag == self.to_tag(ack).as_bytes())
+    }
+}
+
+/// Returns the branch of the topmost Via, which is the same in a request, its CANCEL and its ACK (RFC 3261 §17.1.1.3).
+fn branch<'a>(request: &Request<'a>) -> &'a [u8] {
+    let top = list(request.via()).next().unwrap_or_default();
+    let parameters = top.iter().position(|byte| *byte == b';').map_or(&b""[..], |at| &top[at..]);
+    parameter(parameters, "branch").unwrap_or_default()
+}
+
+/// Returns whether a request is an emergency call (RFC 5031): to a service of `urn:service:sos`.
+fn is_emergency(request: &Request<'_>) -> bool {
+    let is_sos = |uri: &[u8]| {
+        let service = uri.get(..SOS.len()).filter(|start| start.eq_ignore_ascii_case(SOS));
+        service.is_some() && matches!(uri.get(SOS.len()), None | Some(b'.' | b';' | b'?'))
+    };
+    is_sos(request.uri()) || address(request.to()).is_some_and(|(uri, _)| is_sos(uri))
+}
+
+/// Returns what a response says of the server's load (RFC 7339 §4).
+fn said_in_via(head: &Head<'_>) -> Option<Feedback> {
+    let top = list(head.all(VIA).next()?).next()?;
+    let parameters = &top[top.iter().position(|byte| *byte == b';')?..];
+    let text = |name: &str| parameter(parameters, name).and_then(|value| std::str::from_utf8(value).ok());
+    Feedback::of_via(text("oc")?, text("oc-algo")?, text("oc-validity"))
+}
+
+/// How many answers went to addresses in this second. Addresses may share a place.
+#[derive(Debug)]
+struct Answers {
+    counts: Vec<u32>,
+    second: u64,
+    secret: u64,
+}
+
+impl Answers {
+    fn one_more(&mut self, to: IpAddr, now_ms: u64) -> u32 {
+        if now_ms / 1000 != self.second {
+            self.second = now_ms / 1000;
+            self.counts.fill(0);
+        }
+        let bits = match to {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            // Of IPv6 a client has all addresses of a network.
+            IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(0),
+        };
+        let mixed = (bits ^ self.secret).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = usize::try_from(mixed >> 40).unwrap_or(0) % self.counts.len();
+        self.counts[place] += 1;
+        self.counts[place]
+    }
+}
+
+const SOS: &[u8] = b"urn:service:sos";
+
+#[cfg(test)]
+mod tests;

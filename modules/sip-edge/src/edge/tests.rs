@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::*;
+
+const SERVER_ANSWERS: &str = "SIP/2.0 200 OK";
+
+fn phone() -> SocketAddr {
+    "192.0.2.9:40000".parse().unwrap()
+}
+
+fn request(method: &str, uri: &str, cseq: u32, more: &str) -> String {
+    format!(
+        "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.5:5060;branch=z9hG4bK{cseq};rport\r\n\
+         From: <sip:alice@example.com>;tag=42\r\nTo: <sip:bob@example.com>\r\nCall-ID: 1234@10.0.0.5\r\n\
+         CSeq: {cseq} {method}\r\nMax-Forwards: 70\r\nContact: <sip:alice@10.0.0.5:5060>\r\n{more}Content-Length: 0\r\n\r\n"
+    )
+}
+
+fn edge() -> Edge {
+    Edge::new(Settings::default(), [7; 32])
+}
+
+fn decided(edge: &mut Edge, message: &str, now_ms: u64) -> (Decision, String) {
+    let mut room = [0; 2000];
+    let mut response = Writer::new(&mut room);
+    let decision = edge.request(message.as_bytes(), (phone(), Transport::Udp), now_ms, &mut response);
+    let text = String::from_utf8(response.finish().unwrap().to_vec()).unwrap();
+    (decision, text)
+}
+
+fn overloaded() -> Edge {
+    let mut edge = edge();
+    assert!(edge.told(b"loss=100 validity-ms=60000", 0));
+    edge
+}
+
+fn invite(cseq: u32) -> String {
+    request("INVITE", "sip:bob@example.com", cseq, "")
+}
+
+#[test]
+fn keep_alives_are_answered() {
+    let mut edge = edge();
+    let ping = request("OPTIONS", "sip:example.com", 1, "");
+    assert_eq!(decided(&mut edge, &ping, 0).0, Decision::Answer(Kind::Options, 40000));
+    let notify = request("NOTIFY", "sip:example.com", 2, "Event: keep-alive\r\n");
+    let (decision, text) = decided(&mut edge, &notify, 0);
+    assert_eq!(decision, Decision::Answer(Kind::Notify, 40000));
+    assert!(text.starts_with(
+        "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 10.0.0.5:5060;branch=z9hG4bK2;received=192.0.2.9;rport=40000\r\n"
+    ));
+    let off = Settings { options: false, notify: false, ..Settings::default() };
+    let mut off = Edge::new(off, [7; 32]);
+    assert_eq!((decided(&mut off, &ping, 0).0, decided(&mut off, &notify, 0).0), (Decision::Pass, Decision::Pass));
+    assert_eq!(decided(&mut edge, &request("OPTIONS", "sip:bob@example.com", 3, ""), 0).0, Decision::Pass);
+}
+
+#[test]
+fn a_registration_that_goes_on_is_confirmed_here() {
+    let mut edge = edge();
+    let register = |cseq, more: &str| {
+        request("REGISTER", "sip:example.com", cseq, &format!("Expires: 60\r\nUser-Agent: phone 1.0\r\n{more}"))
+            .replace("sip:bob", "sip:alice")
+    };
+    assert_eq!(decided(&mut edge, &register(1, ""), 0).0, Decision::Pass);
+    let ok = register(1, "").replace("REGISTER sip:example.com SIP/2.0", SERVER_ANSWERS);
+    edge.response(ok.as_bytes(), phone(), 0);
+    let (decision, text) = decided(&mut edge, &register(2, ""), 20_000);
+    assert_eq!(decision, Decision::Answer(Kind::Register, 40000));
+    assert!(text.contains("\r\nCSeq: 2 REGISTER\r\nContact: <sip:alice@10.0.0.5:5060>;expires=40\r\n"), "{text}");
+    assert_eq!(decided(&mut edge, &register(3, "Authorization: Digest a=b\r\n"), 20_000).0, Decision::Pass);
+    // That one ended what was known: the next is the server's, too.
+    assert_eq!(decided(&mut edge, &register(4, ""), 20_000).0, Decision::Pass);
+}
+
+#[test]
+fn what_is_too_much_is_rejected_alike_each_time_and_its_ack_with_it() {
+    let mut edge = overloaded();
+    let (decision, text) = decided(&mut edge, &invite(1), 10);
+    assert_eq!(decision, Decision::Answer(Kind::Rejected, 40000));
+    assert!(text.starts_with("SIP/2.0 503 Service Unavailable\r\n") && !text.contains("Retry-After"), "{text}");
+    let (again, same) = decided(&mut edge, &invite(1), 600);
+    assert_eq!((again, &same), (decision, &text), "the same tag");
+
+    let tag = text.split("To: <sip:bob@example.com>;tag=").nth(1).unwrap().split("\r\n").next().unwrap();
+    let ack = |tag: &str, cseq| {
+        let plain = request("ACK", "sip:bob@example.com", cseq, "");
+        plain.replace("To: <sip:bob@example.com>", &format!("To: <sip:bob@example.com>;tag={tag}"))
+    };
+    assert_eq!(decided(&mut edge, &ack(tag, 1), 700).0, Decision::Drop(Kind::Ack));
+    assert_eq!(decided(&mut edge, &ack(tag, 2), 700).0, Decision::Pass, "of another request");
+    assert_eq!(decided(&mut edge, &ack("0123456789abcdef", 1), 700).0, Decision::Pass, "to the server's answer");
+    // Whoever has another secret has other tags.
+    let mut other = Edge::new(Settings { retry_after_s: 5, ..Settings::default() }, [8; 32]);
+    other.told(b"loss=100", 0);
+    let (_, text) = decided(&mut other, &invite(1), 10);
+    assert!(!text.contains(tag) && text.contains("\r\nRetry-After: 5\r\n"), "{text}");
+}
+
+#[test]
+fn what_the_server_needs_to_go_on_is_never_rejected() {
+    let mut edge = overloaded();
+    let in_dialog = |text: String| text.replace("To: <sip:bob@example.com>", "To: <sip:bob@example.com>;tag=9");
+    for text in [
+        in_dialog(invite(1)),
+        in_dialog(request("BYE", "sip:bob@example.com", 2, "")),
+        request("ACK", "sip:bob@example.com", 3, ""),
+        request("CANCEL", "sip:bob@example.com", 4, ""),
+        request("PRACK", "sip:bob@example.com", 5, ""),
+        request("INVITE", "urn:service:sos", 6, ""),
+        request("INVITE", "URN:service:SOS.fire", 7, ""),
+        invite(8).replace("To: <sip:bob@example.com>", "To: <urn:service:sos.police>"),
+    ] {
+        assert_eq!(decided(&mut edge, &text, 10).0, Decision::Pass, "{text}");
+    }
+    for text in [
+        request("INVITE", "urn:service:sosnot", 9, ""),
+        request("INVITE", "sip:urn:service:sos@x", 10, ""),
+        request("MESSAGE", "sip:bob@example.com", 11, ""),
+        request("REGISTER", "sip:example.com", 12, "Expires: 60\r\n"),
+        request("SUBSCRIBE", "sip:bob@example.com", 13, ""),
+    ] {
+        assert_eq!(decided(&mut edge, &text, 10).0, Decision::Answer(Kind::Rejected, 40000), "{text}");
+    }
+    let mut off = Edge::new(Settings { overload: false, ..Settings::default() }, [7; 32]);
+    off.told(b"loss=100", 0);
+    assert_eq!(decided(&mut off, &invite(1), 10).0, Decision::Pass);
+}
+
+#[test]
+fn the_server_says_it_in_its_vias() {
+    let mut edge = edge();
+    let response = |oc: &str| {
+        format!(
+            "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\"\r\nTo: x\r\nCSeq: 1 INVITE\r\n\r\n"
+        )
+    };
+    let rejects = |edge: &mut Edge, cseq, now| decided(edge, &invite(cseq), now).0 != Decision::Pass;
+    edge.response(response("x=y").as_bytes(), phone(), 0);
+    assert!(!rejects(&mut edge, 1, 10), "of another hop");
+    edge.response(response("oc=100;oc-algo=\"loss\";oc-validity=1000;oc-seq=1.1").as_bytes(), phone(), 0);
+    assert!(rejects(&mut edge, 2, 10) && !rejects(&mut edge, 3, 1001));
+    edge.response(response("oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 2000);
+    edge.response(response("oc=0;oc-algo=\"loss\";oc-validity=0").as_bytes(), phone(), 2000);
+    assert!(!rejects(&mut edge, 4, 2010));
+}
+
+#[test]
+fn answers_are_no_longer_than_requests_and_bounded_for_each_address() {
+    let mut edge = overloaded();
+    let short = "INVITE sip:b SIP/2.0\r\nv:SIP/2.0/UDP a;rport\r\nf:a\r\nt:b\r\ni:c\r\nCSeq:1 INVITE\r\n\r\n";
+    assert_eq!(decided(&mut edge, short, 10).0, Decision::Drop(Kind::Rejected));
+    let ping = short.replace("INVITE", "OPTIONS");
+    assert_eq!(decided(&mut edge, &ping, 10).0, Decision::Pass);
+    let few = Settings { answers_per_second: 3, ..Settings::default() };
+    let mut edge = Edge::new(few, [7; 32]);
+    let [v4, v6]: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+    for to in [v4, v6] {
+        let given = (0..10).filter(|_| edge.may_answer(to, 500)).count();
+        assert_eq!(given, 3);
+        assert!(edge.may_answer(to, 1000));
+    }
+    assert!(
+        !(0..9).all(|number| edge.may_answer(IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]), 1000)),
+        "a network"
+    );
+}
+
+/// RFC 4475 has messages that are valid and look otherwise, and others that are not; none may make it fail.
+#[test]
+fn torture_and_damage_are_decided() {
+    let mut edge = overloaded();
+    let wsinv = "INVITE sip:vivekg@chair-dnrc.example.com;unknownparam SIP/2.0\r\n\
+        TO :\r\n sip:vivekg@chair-dnrc.example.com ;   tag    = 1918181833n\r\n\
+        from   : \"J Rosenberg \\\\\\\"\"       <sip:jdrosen@example.com>\r\n  ;\r\n  tag = 98asjd8\r\n\
+        MaX-fOrWaRdS: 0068\r\nCall-ID: wsinv.ndaksdj@192.0.2.1\r\nContent-Length   : 150\r\ncseq: 0009\r\n  INVITE\r\n\
+        Via  : SIP  /   2.0\r\n /UDP\r\n    192.0.2.2;branch=390skdjuw\r\ns :\r\nNewFangledHeader:   newfangled value\r\n\r\n";
+    assert_eq!(decided(&mut edge, wsinv, 10).0, Decision::Pass, "in a dialog");
+    let messages = [wsinv.to_owned(), invite(1), request("REGISTER", "sip:a", 2, "Expires: 1\r\n")];
+    for message in &messages {
+        for at in 0..message.len() {
+            decided(&mut edge, &message[..at], 10);
+            for byte in *b"\0\r\n :;,<\"\\[" {
+                let mut damaged = message.clone().into_bytes();
+                damaged[at] = byte;
+                if let Ok(damaged) = String::from_utf8(damaged) {
+                    decided(&mut edge, &damaged, 10);
+                    edge.response(damaged.replace("INVITE sip", "SIP/2.0 200 sip").as_bytes(), phone(), 10);
+                }
+            }
+        }
+    }
+}

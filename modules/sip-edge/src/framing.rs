@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SIP over connections (RFC 3261 §18.3): where messages begin and end.
+
+use netserv_sip::message::Head;
+
+use crate::limits::HEAD_BYTES_MAX;
+
+/// Tells the messages of one direction of a connection apart.
+#[derive(Debug, Default)]
+pub struct Framing {
+    /// What came of a head that is not there as a whole.
+    held: Vec<u8>,
+    /// Bytes of a body that are still to come, and whether they go on.
+    body: Option<(usize, bool)>,
+    /// Nothing more is looked at.
+    is_lost: bool,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A double CRLF between messages.
+    Ping,
+    /// A single CRLF between messages.
+    Pong,
+    /// The head of a message. [`Framing::keep`] says whether its body goes on.
+    Head(&'a [u8]),
+    /// A part of a body, and whether it goes on.
+    Body(&'a [u8], bool),
+    /// What is no SIP: it goes on as it is.
+    Other(&'a [u8]),
+}
+
+impl Framing {
+    /// Gives each piece of the bytes that came to `take`, which says of a head whether its body goes on.
+    pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Piece<'_>) -> bool) {
+        let joined;
+        let mut rest = match self.held.is_empty() {
+            true => bytes,
+            false => {
+                joined = [&std::mem::take(&mut self.held)[..], bytes].concat();
+                &joined[..]
+            }
+        };
+        while !rest.is_empty() {
+            if self.is_lost {
+                take(Piece::Other(rest));
+                return;
+            }
+            if let Some((left, goes_on)) = self.body.take() {
+                let (part, after) = rest.split_at(left.min(rest.len()));
+                take(Piece::Body(part, goes_on));
+                self.body = (part.len() < left).then_some((left - part.len(), goes_on));
+                rest = after;
+                continue;
+            }
+            if rest.starts_with(b"\r") {
+                let (piece, length) = match rest {
+                    [b'\r', b'\n', b'\r', b'\n', ..] => (Piece::Ping, 4),
+                    [b'\r', b'\n', after, ..] if *after != b'\r' => (Piece::Pong, 2),
+                    // The other half of a ping may follow.
+                    _ if b"\r\n\r\n".starts_with(rest) => return self.held = rest.to_vec(),
+                    _ => {
+                        self.is_lost = true;
+                        continue;
+                    }
+                };
+                take(piece);
+                rest = &rest[length..];
+                continue;
+            }
+            let Some(length) = head_length(rest) else {
+                if rest.len() <= HEAD_BYTES_MAX {
+                    return self.held = rest.to_vec();
+                }
+                self.is_lost = true;
+                continue;
+            };
+            let head = Head::parse(&rest[..length]).filter(Head::is_sip);
+            let body = head.and_then(|head| head.body_length());
+            let Some(body) = body.filter(|_| length <= HEAD_BYTES_MAX) else {
+                // Where the next one begins nobody knows.
+                self.is_lost = true;
+                continue;
+            };
+            let goes_on = take(Piece::Head(&rest[..length]));
+            self.body = (body > 0).then_some((body, goes_on));
+            rest = &rest[length..];
+        }
+    }
+
+    /// Returns whether what came so far is whole messages, so that something may be put in.
+    pub fn is_between(&self) -> bool {
+        (self.held.is_empty() || self.held == b"\r\n") && self.body.is_none() && !self.is_lost
+    }
+
+    /// Returns whether what came is no SIP any more.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Returns what the next version of the module has to know.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (left, goes_on) = self.body.unwrap_or((0, true));
+        let flags = u8::from(self.is_lost) | u8::from(goes_on) << 1;
+        [&[flags][..], &u64::try_from(left).unwrap_or(u64::MAX).to_be_bytes(), &self.held].concat()
+    }
+
+    /// Reads what the version before had to say.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Framing> {
+        let (flags, rest) = bytes.split_first()?;
+        let (left, held) = rest.split_first_chunk()?;
+        let left = usize::try_from(u64::from_be_bytes(*left)).ok()?;
+        let body = (left > 0).then_some((left, flags & 2 != 0));
+        Some(Framing { held: held.to_vec(), body, is_lost: flags & 1 != 0 })
+    }
+
+    /// Returns what is held back, to be sent when no more comes.
+    pub fn take_held(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// Returns the length of the head with its empty line, if all of it is there.
+fn head_length(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: &str = "MESSAGE sip:a SIP/2.0\r\nl: 5\r\n\r\nhello";
+    const EMPTY: &str = "OPTIONS sip:a SIP/2.0\r\nl: 0\r\n\r\n";
+
+    /// Returns the pieces, those of bodies joined, as they come when so many bytes come at a time.
+    fn pieces(bytes: &[u8], at_a_time: usize) -> (Vec<String>, Framing) {
+        let mut framing = Framing::default();
+        let mut found: Vec<String> = Vec::new();
+        for part in bytes.chunks(at_a_time) {
+            framing.push(part, |piece| {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (kind, text) = match piece {
+                    Piece::Ping => ("ping", String::new()),
+                    Piece::Pong => ("pong", String::new()),
+                    Piece::Head(head) => ("head", text(head)),
+                    Piece::Body(body, true) => ("body", text(body)),
+                    Piece::Body(body, false) => ("gone", text(body)),
+                    Piece::Other(other) => ("other", text(other)),
+                };
+                match found.last_mut() {
+                    Some(last) if matches!(kind, "body" | "gone" | "other") && last.starts_with(kind) => {
+                        last.push_str(&text)
+                    }
+                    _ => found.push(format!("{kind} {text}")),
+                }
+                !text.starts_with("MESSAGE")
+            });
+        }
+        (found, framing)
+    }
+
+    #[test]
+    fn messages_are_told_apart_however_they_come() {
+        let stream = format!("{EMPTY}{REQUEST}\r\n\r\n{EMPTY}INFO sip:a SIP/2.0\r\nl: 2\r\n\r\nhi");
+        for at_a_time in [1000, 7, 3] {
+            let (found, framing) = pieces(stream.as_bytes(), at_a_time);
+            let heads: Vec<&str> = found.iter().map(|piece| piece.split(' ').next().unwrap()).collect();
+            assert_eq!(heads, ["head", "head", "gone", "ping", "head", "head", "body"], "{at_a_time}: {found:?}");
+            assert_eq!((&*found[2], &*found[6], framing.is_between()), ("gone hello", "body hi", true));
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_is_held_and_what_is_damaged_goes_on() {
+        let (found, mut framing) = pieces(&EMPTY.as_bytes()[..10], 100);
+        assert!(found.is_empty() && !framing.is_between());
+        assert_eq!(framing.take_held(), b"OPTIONS si");
+        for damaged in [
+            "OPTIONS sip:a SIP/2.0\r\nl: x\r\n\r\n",
+            "\x16\x03\x01 and what TLS begins with\r\n\r\n",
+            "\rx",
+            &format!("OPTIONS sip:a SIP/2.0\r\n{}", "x: y\r\n".repeat(HEAD_BYTES_MAX)),
+        ] {
+            for at_a_time in [1_000_000, 1000] {
+                let (found, framing) = pieces(damaged.as_bytes(), at_a_time);
+                assert_eq!(found, [format!("other {damaged}")]);
+                assert!(!framing.is_between());
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_version_goes_on_where_this_one_was() {
+        let stream = format!("{REQUEST}{EMPTY}");
+        for cut in 0..stream.len() {
+            let (before, framing) = pieces(&stream.as_bytes()[..cut], 1000);
+            let mut next = Framing::from_bytes(&framing.to_bytes()).unwrap();
+            let mut heads = before.iter().filter(|piece| piece.starts_with("head")).count();
+            next.push(&stream.as_bytes()[cut..], |piece| {
+                heads += usize::from(matches!(piece, Piece::Head(_)));
+                assert!(!matches!(piece, Piece::Other(_) | Piece::Body(_, true)), "{cut}");
+                false
+            });
+            assert_eq!(heads, 2, "{cut}");
+        }
+        assert!(Framing::from_bytes(b"").is_none() && Framing::from_bytes(&[0; 8]).is_none());
+    }
+
+    #[test]
+    fn line_ends_between_messages_are_pings_and_pongs() {
+        assert_eq!(pieces(b"\r\n\r\n\r\n", 100).0, ["ping "]);
+        assert_eq!(pieces(format!("\r\n{EMPTY}").as_bytes(), 100).0.len(), 2);
+        // A ping that comes in halves.
+        assert_eq!(pieces(b"\r\n\r\n", 3).0, ["ping "]);
+        assert_eq!(pieces(b"\r\n\r\n", 2).0, ["ping "]);
+        assert!(pieces(b"\r\n", 2).1.is_between() && !pieces(b"\r\n\r", 3).1.is_between());
+    }
+}

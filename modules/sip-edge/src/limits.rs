@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is bounded, and by how much.
+
+/// Bindings of registrations that are known.
+pub const BINDINGS_MAX: usize = 32_768;
+/// REGISTERs whose answers are waited for.
+pub const PENDING_MAX: usize = 16_384;
+/// How long an answer is waited for: a transaction's time (RFC 3261 §17.1.2.2, timer F).
+pub const PENDING_MS: u64 = 32_000;
+/// Bytes of a Contact that is known.
+pub const CONTACT_BYTES_MAX: usize = 512;
+
+/// Sources whose requests are told apart; those beyond share a place.
+pub const SOURCES_MAX: usize = 4096;
+/// Transactions of which it is known how they were decided, in each of two generations.
+pub const DECIDED_MAX: usize = 32_768;
+/// How long a generation lasts. The older one outlives a transaction (64 × T1).
+pub const DECIDED_MS: u64 = 32_000;
+/// How often shares are worked out anew.
+pub const WINDOW_MS: u64 = 100;
+/// How long feedback that does not say so is valid (RFC 7339 §4.3).
+pub const VALIDITY_MS: u64 = 500;
+/// How long feedback may be valid.
+pub const VALIDITY_MS_MAX: u64 = 60_000;
+
+/// Places in which answers to sources are counted.
+pub const ANSWER_PLACES: usize = 4096;
+
+/// Bytes of the head of a message on a connection; what has a longer one goes on unseen.
+pub const HEAD_BYTES_MAX: usize = 16_384;
+/// Connections that are followed; those beyond go on unseen.
+pub const CONNECTIONS_MAX: usize = 8192;
+/// Bytes of answers that wait until the server's message to the same client is over; with more, the server answers.
+pub const ANSWERS_BYTES_MAX: usize = 65_536;

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The server part: SIP over TCP, on connections that phones open to the server.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use netserv_sdk::text::Writer;
+use netserv_server_sdk::tcp::{self, Action, Connection, Decision as Taken, Flow, Side, TcpModule};
+use netserv_server_sdk::wasi::random::random::get_random_bytes;
+use netserv_server_sdk::{control, counters, messages, properties, tcp_module};
+use netserv_sip::Transport;
+
+use crate::edge::{Decision, Edge, Kind, Settings};
+use crate::framing::{Framing, Piece};
+use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX};
+
+/// The module.
+struct Stream {
+    edge: Edge,
+    phones: HashMap<Connection, Phone>,
+    begun: Instant,
+    told_demand: [u8; 4],
+}
+
+/// A phone's connection.
+struct Phone {
+    at: SocketAddr,
+    to_server: Framing,
+    to_client: Framing,
+    /// Answers of ours that wait until the server's message is over.
+    answers: Vec<u8>,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        let secret = get_random_bytes(32).try_into().unwrap_or([0; 32]);
+        let watched = [
+            tcp::watch(control::inbox::subscribe(), CONTROL),
+            tcp::watch(messages::subscribe(), DEMAND),
+            tcp::set_timer(0, DEMAND_EACH_MS, DEMAND_EACH_MS),
+        ];
+        if let Some(Err(error)) = watched.into_iter().find(Result::is_err) {
+            eprintln!("what the user says is not heard: {error:?}");
+        }
+        Stream {
+            edge: Edge::new(settings(), secret),
+            phones: HashMap::new(),
+            begun: Instant::now(),
+            told_demand: [0; 4],
+        }
+    }
+}
+
+impl TcpModule for Stream {
+    fn connect(&mut self, id: Connection, flow: &Flow) -> Taken {
+        match phone(flow) {
+            Some(phone) if self.phones.len() < CONNECTIONS_MAX => {
+                self.phones.insert(id, phone);
+                Taken::Accept
+            }
+            _ => Taken::Splice,
+        }
+    }
+
+    fn data(&mut self, id: Connection, source: Side, bytes: &[u8]) -> Action {
+        let now_ms = self.now_ms();
+        let Some(phone) = self.phones.get_mut(&id) else { return Action::Pass };
+        match source {
+            Side::Client => {
+                let mut on = Vec::with_capacity(bytes.len());
+                let mut client =
+                    Client { edge: &mut self.edge, at: phone.at, now_ms, on: &mut on, answers: &mut phone.answers };
+                let may_answer = !phone.to_client.is_lost();
+                phone.to_server.push(bytes, |piece| client.take(piece, may_answer));
+                if phone.to_client.is_between() && !phone.answers.is_empty() {
+                    // A client that reads nothing gets no answers.
+                    let _ = tcp::send(id, Side::Client, &phone.answers);
+                    phone.answers.clear();
+                }
+                if on == bytes { Action::Pass } else { Action::Replace(on) }
+            }
+            Side::Server => {
+                let (edge, at) = (&mut self.edge, phone.at);
+                phone.to_client.push(bytes, |piece| {
+                    if let Piece::Head(head) = piece {
+                        edge.response(head, at, now_ms);
+                    }
+                    true
+                });
+                if phone.answers.is_empty() || !phone.to_client.is_between() {
+                    return Action::Pass;
+                }
+                Action::Replace([bytes, &std::mem::take(&mut phone.answers)].concat())
+            }
+        }
+    }
+
+    fn end(&mut self, id: Connection, source: Side) {
+        let Some(phone) = self.phones.get_mut(&id).filter(|_| source == Side::Client) else { return };
+        let held = phone.to_server.take_held();
+        if !held.is_empty() {
+            let _ = tcp::send(id, Side::Server, &held);
+        }
+    }
+
+    fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
+        let phone = self.phones.get(&id)?;
+        let (to_server, to_client) = (phone.to_server.to_bytes(), phone.to_client.to_bytes());
+        let length = u32::try_from(to_server.len()).ok()?.to_be_bytes();
+        Some([&length[..], &to_server, &to_client].concat())
+    }
+
+    fn import(&mut self, id: Connection, flow: Option<&Flow>, state: &[u8]) -> bool {
+        let read = || {
+            let (length, rest) = state.split_first_chunk()?;
+            let (to_server, to_client) = rest.split_at_checked(u32::from_be_bytes(*length).try_into().ok()?)?;
+            let framing = (Framing::from_bytes(to_server)?, Framing::from_bytes(to_client)?);
+            Some(Phone { to_server: framing.0, to_client: framing.1, ..phone(flow?)? })
+        };
+        read().map(|phone| self.phones.insert(id, phone)).is_some()
+    }
+
+    fn closed(&mut self, id: Connection) {
+        self.phones.remove(&id);
+    }
+
+    fn timer(&mut self, _: u32) {
+        let now_ms = self.now_ms();
+        let demand = self.edge.control.demand(now_ms);
+        if demand != self.told_demand && messages::send(&demand).is_ok() {
+            self.told_demand = demand;
+        }
+    }
+
+    fn ready(&mut self, token: u32) {
+        let now_ms = self.now_ms();
+        if token == CONTROL {
+            while let Some(message) = control::inbox::receive() {
+                if message.topic != "overload" || !self.edge.told(&message.body, now_ms) {
+                    eprintln!("a message of topic {} was not understood", message.topic);
+                }
+            }
+            let _ = tcp::watch(control::inbox::subscribe(), CONTROL);
+        } else {
+            while let Some(message) = messages::receive() {
+                self.edge.control.other_demand(&message);
+            }
+            let _ = tcp::watch(messages::subscribe(), DEMAND);
+        }
+    }
+}
+
+impl Stream {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What comes from a client, and where it goes.
+struct Client<'a> {
+    edge: &'a mut Edge,
+    at: SocketAddr,
+    now_ms: u64,
+    /// To the server.
+    on: &'a mut Vec<u8>,
+    /// Back to the client.
+    answers: &'a mut Vec<u8>,
+}
+
+impl Client<'_> {
+    /// Takes a piece, and returns whether the body behind it goes on.
+    fn take(&mut self, piece: Piece<'_>, may_answer: bool) -> bool {
+        match piece {
+            Piece::Ping if self.edge.settings().crlf && self.may(may_answer) => {
+                self.answers.extend_from_slice(b"\r\n");
+                count(Kind::Crlf);
+            }
+            Piece::Ping => self.on.extend_from_slice(b"\r\n\r\n"),
+            Piece::Pong => self.on.extend_from_slice(b"\r\n"),
+            Piece::Body(_, false) => {}
+            Piece::Body(bytes, true) | Piece::Other(bytes) => self.on.extend_from_slice(bytes),
+            Piece::Head(head) => return self.message(head, may_answer),
+        }
+        true
+    }
+
+    fn message(&mut self, head: &[u8], may_answer: bool) -> bool {
+        let mut room = [0; HEAD_BYTES_MAX];
+        let mut response = Writer::new(&mut room);
+        let decision = match self.may(may_answer) {
+            true => self.edge.request(head, (self.at, Transport::Tcp), self.now_ms, &mut response),
+            false => Decision::Pass,
+        };
+        match (decision, response.finish()) {
+            (Decision::Answer(kind, _), Some(response)) => {
+                count(kind);
+                self.answers.extend_from_slice(response);
+                false
+            }
+            (Decision::Drop(kind) | Decision::Answer(kind @ Kind::Rejected, _), _) => {
+                count(kind);
+                false
+            }
+            (Decision::Answer(..) | Decision::Pass, _) => {
+                self.on.extend_from_slice(head);
+                true
+            }
+        }
+    }
+
+    /// Returns whether an answer can be given; else the server gives it.
+    fn may(&self, may_answer: bool) -> bool {
+        may_answer && self.answers.len() < ANSWERS_BYTES_MAX
+    }
+}
+
+fn count(kind: Kind) {
+    // A module without counters answers all the same.
+    let _ = counters::add(kind.name(), 1);
+}
+
+fn phone(flow: &Flow) -> Option<Phone> {
+    let at = SocketAddr::new(flow.client.ip.parse().ok()?, flow.client.port);
+    Some(Phone { at, to_server: Framing::default(), to_client: Framing::default(), answers: Vec::new() })
+}
+
+/// What the packet part does not understand it refuses to start with, so that nothing wrong comes here.
+fn settings() -> Settings {
+    let default = Settings::default();
+    let is_on = |key: &str, default: bool| properties::get(key).map_or(default, |value| value == "on");
+    Settings {
+        notify: is_on("notify", default.notify),
+        options: is_on("options", default.options),
+        crlf: is_on("crlf", default.crlf),
+        stun: false,
+        register: is_on("register", default.register),
+        overload: is_on("overload", default.overload),
+        force_rport: default.force_rport,
+        retry_after_s: properties::get("retry-after-s")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default.retry_after_s),
+        // Nobody can have answers of a connection sent to others.
+        answers_per_second: default.answers_per_second,
+    }
+}
+
+const CONTROL: u32 = 1;
+const DEMAND: u32 = 2;
+/// How often the module's other part is told how much comes.
+const DEMAND_EACH_MS: u64 = 200;
+
+tcp_module!(Stream);
