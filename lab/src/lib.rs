@@ -4,6 +4,7 @@
 pub mod api;
 pub mod bench;
 pub mod bird;
+pub mod callers;
 pub mod crowd;
 pub mod crowding;
 pub mod demo;
@@ -14,6 +15,8 @@ pub mod moving;
 pub mod nat;
 pub mod netns;
 pub mod node;
+pub mod phones;
+pub mod provider;
 pub mod relay;
 pub mod replay;
 pub mod scale;

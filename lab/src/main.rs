@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, exercises, nat, netns, replay, scale, world};
+use netserv_lab::{bench, callers, demo, exercises, nat, netns, phones, replay, scale, world};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -74,6 +74,12 @@ enum Command {
         #[arg(required = true, value_parser = nat::binding)]
         bindings: Vec<(IpAddr, IpAddr)>,
     },
+    /// Runs many SIP phones, and prints what became of them as JSON (used by labs).
+    #[command(hide = true)]
+    Phones(phones::Options),
+    /// Runs SIP callers that do not slow down, and prints what became of their calls as JSON (used by labs).
+    #[command(hide = true)]
+    Callers(callers::Options),
     /// Clears up a lab when its owner is gone (used by labs).
     #[command(hide = true)]
     Janitor {
@@ -114,6 +120,8 @@ fn run(command: Command) -> Result<()> {
             netserv_lab::relay::relay(impairment)
         }
         Command::GistNat { bindings } => nat::translate(&bindings.into_iter().collect()),
+        Command::Phones(options) => phones::run(&options),
+        Command::Callers(options) => callers::run(&options),
         Command::Janitor { id, dir } => netns::janitor(&id, &dir),
     }
 }

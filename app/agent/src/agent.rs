@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agent's loop: events to the placement, its changes to the table, its wishes to the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant as StdInstant};
+use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
 use netserv_model::api::{AgentDeployment, AgentStatus};
+use netserv_model::control::ControlMessage;
 use netserv_model::{Instant, ModuleName};
 use netserv_placement::{Change, DeploymentId, Health, Placement, RuleId, Ticket, Wish};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::config::Config;
+use crate::config::{Config, Deploy};
 use crate::errands;
 use crate::event::{Event, Observations};
+use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
 use crate::node::NodeClient;
@@ -25,6 +27,9 @@ pub struct Agent {
     placement: Placement,
     table: Table,
     gates: Gates,
+    feedbacks: Feedbacks,
+    /// Deployments that are just being told something.
+    telling: BTreeSet<DeploymentId>,
     /// What is to be removed for each deployment, also of rules that are gone.
     modules: BTreeMap<DeploymentId, (String, ModuleName)>,
     node: Arc<NodeClient>,
@@ -46,13 +51,28 @@ impl Agent {
         answers: mpsc::UnboundedSender<Event>,
         observations: Observations,
     ) -> Result<Agent> {
-        let rules = config.rules.iter().map(crate::config::Deploy::rule).collect();
+        let rules = config.rules.iter().map(Deploy::rule).collect();
         let kept = table.all()?;
         let modules = kept.iter().map(|(id, row)| (*id, (row.rule.clone(), row.module.clone()))).collect();
         let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
         let (placement, begun) = (Placement::new(rules), StdInstant::now());
         let gates = Gates::new(&config, &table.off()?);
-        let mut agent = Agent { config, placement, table, gates, modules, node, turns, answers, observations, begun };
+        let feedbacks = Feedbacks::new(&config);
+        let telling = BTreeSet::new();
+        let mut agent = Agent {
+            config,
+            placement,
+            table,
+            gates,
+            feedbacks,
+            telling,
+            modules,
+            node,
+            turns,
+            answers,
+            observations,
+            begun,
+        };
         for rule in (0..agent.config.rules.len()).map(RuleId) {
             agent.placement.gate(rule, agent.gates.is_open(rule));
         }
@@ -101,6 +121,10 @@ impl Agent {
                 }
             }
             Event::Read(metric, reading) => {
+                let edges = |rule: RuleId| self.placement.deployments().filter(|(_, one)| one.rule == rule).count();
+                for (rule, text) in self.feedbacks.note(metric, &reading, edges) {
+                    self.tell(rule, &text);
+                }
                 for rule in self.gates.note(metric, reading) {
                     let (name, open) = (&self.config.rules[rule.0].name, self.gates.is_open(rule));
                     tracing::info!(rule = name, open, "a rule by its metric");
@@ -115,8 +139,9 @@ impl Agent {
                     false => self.placement.stop(rule),
                 }
                 // Whoever asks may have gone.
-                let _ = reply.send(self.gates.rule(&self.config, rule));
+                let _ = reply.send(self.gates.rule(&self.config, &self.feedbacks, rule));
             }
+            Event::Told(deployment) => _ = self.telling.remove(&deployment),
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
@@ -170,6 +195,28 @@ impl Agent {
         });
     }
 
+    /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.
+    fn tell(&mut self, rule: RuleId, text: &str) {
+        let Some(Deploy { module, feedback: Some(feedback), .. }) = self.config.rules.get(rule.0) else { return };
+        let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
+        let own = self.placement.deployments().filter(|(_, one)| one.rule == rule && is_there(one.health));
+        for (id, deployment) in own.filter(|(id, _)| !self.telling.contains(id)).collect::<Vec<_>>() {
+            self.telling.insert(id);
+            let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
+            let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
+            let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
+            let (module, client) = (module.name.clone(), deployment.client);
+            tokio::spawn(async move {
+                let turn = turns.acquire().await;
+                errands::tell(&node, &module, &message, client).await;
+                drop(turn);
+                // An agent that ends wants no answers.
+                let _ = answers.send(Event::Told(id));
+            });
+        }
+    }
+
     fn removed(&self, wish: &Wish) -> Option<ModuleName> {
         match wish {
             Wish::Remove { deployment, .. } => self.modules.get(deployment).map(|(_, module)| module.clone()),
@@ -199,7 +246,7 @@ impl Agent {
             lost: counters.uncounted + self.observations.lost(),
             no_node: counters.no_node,
             failures: counters.failures,
-            rules: self.gates.rules(&self.config),
+            rules: self.gates.rules(&self.config, &self.feedbacks),
             metrics: self.gates.metrics(&self.config),
             deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
         }

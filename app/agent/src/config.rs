@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use hyper::Uri;
-use netserv_model::{Digest, Filter, ModuleRef, UserId, WantedFilter};
+use netserv_model::{Digest, Filter, ModuleRef, Topic, UserId, WantedFilter};
 use netserv_placement::limits::RULES_MAX;
 use netserv_placement::{Rule, RuleId};
 use serde::{Deserialize, Deserializer};
 
-use crate::limits::{LOGS_MAX, METRICS_MAX};
+use crate::limits::{LOGS_MAX, METRICS_MAX, QUEUES_MAX};
 use crate::pattern::Pattern;
 
 /// Everything that can be set.
@@ -47,15 +47,19 @@ pub struct Config {
     pub rules: Vec<Deploy>,
 }
 
-/// A socket that log lines come to, as syslog sends them: one line in each datagram.
+/// Where log lines come to, as syslog sends them: one line in each datagram.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Log {
     /// Its name in rules.
     pub name: String,
-    /// The socket's path.
-    pub socket: PathBuf,
-    /// The group, by name or number, whose processes may write to it beside the agent's user; nobody else may.
+    /// The path of a Unix socket,
+    #[serde(default)]
+    pub socket: Option<PathBuf>,
+    /// or a loopback address and port, to which every user of this machine may write.
+    #[serde(default)]
+    pub udp: Option<SocketAddr>,
+    /// The group, by name or number, whose processes may write to the Unix socket beside the agent's user; nobody else may.
     #[serde(default)]
     pub group: Option<String>,
     /// What lines look like: text with `{client}` and other fields.
@@ -68,9 +72,9 @@ pub struct Log {
 pub struct Metric {
     /// Its name in rules.
     pub name: String,
-    /// Seconds between two readings.
+    /// Seconds between two readings, 0.1 at least.
     #[serde(default = "every_s")]
-    pub every_s: u64,
+    pub every_s: f64,
     /// Whether it counts up, and how much in a second is what matters.
     #[serde(default)]
     pub rate: bool,
@@ -99,6 +103,12 @@ pub enum MetricSource {
         /// The statistic's group and name, as `core:rcv_requests`.
         statistic: String,
     },
+    /// Bytes that wait in UDP sockets of this machine.
+    UdpQueue {
+        /// Their addresses and ports.
+        #[serde(rename = "udp-queue")]
+        sockets: Vec<SocketAddr>,
+    },
 }
 
 /// A condition on a metric.
@@ -112,6 +122,25 @@ pub struct While {
     /// and until it is at this or below; half of `over` if it is not said.
     #[serde(default)]
     pub until: Option<f64>,
+}
+
+/// What the modules of a rule are told of the load of the server behind them, by control messages: `rate=NUMBER validity-ms=NUMBER`, the
+/// requests that each may let through in a second, and `off`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Feedback {
+    /// The messages' topic.
+    #[serde(default = "topic")]
+    pub topic: Topic,
+    /// The metric of what waits at the server. As often as it is read, modules are told.
+    pub backlog: String,
+    /// More than this is too much,
+    pub over: f64,
+    /// and this and less is little; a fifth of `over` if it is not said.
+    #[serde(default)]
+    pub until: Option<f64>,
+    /// The metric of what the server gets done in a second.
+    pub done: String,
 }
 
 /// A module, and when it is wanted near clients.
@@ -141,6 +170,9 @@ pub struct Deploy {
     /// The metric by which the rule is in force; without it, it always is.
     #[serde(default, rename = "while")]
     pub condition: Option<While>,
+    /// What its modules are told of the server's load.
+    #[serde(default)]
+    pub feedback: Option<Feedback>,
     /// The module, with its version.
     pub module: ModuleRef,
     /// Where nodes fetch its package.
@@ -192,7 +224,7 @@ impl Config {
             metric.check().with_context(|| format!("metric `{}`", metric.name))?;
         }
         for log in &config.logs {
-            ensure!(log.pattern.has("client"), "the pattern of log `{}` has no `{{client}}`", log.name);
+            log.check().with_context(|| format!("log `{}`", log.name))?;
         }
         for (index, rule) in config.rules.iter().enumerate() {
             rule.check(&config).with_context(|| format!("rule `{}`", rule.name))?;
@@ -208,9 +240,29 @@ impl Config {
     }
 }
 
-impl Metric {
+impl Log {
     fn check(&self) -> Result<()> {
-        ensure!((1..=3600).contains(&self.every_s), "`every-s` is {}, not 1 to 3600", self.every_s);
+        ensure!(self.pattern.has("client"), "the pattern has no `{{client}}`");
+        ensure!(self.socket.is_some() != self.udp.is_some(), "it needs `socket` or `udp`, one of them");
+        let is_local = self.udp.is_none_or(|address| address.ip().is_loopback());
+        ensure!(is_local, "`udp` is no loopback address: whoever reaches it says who clients are");
+        ensure!(self.udp.is_none() || self.group.is_none(), "`group` is for `socket`");
+        Ok(())
+    }
+}
+
+impl Metric {
+    /// Returns the time between two readings.
+    pub fn every(&self) -> Duration {
+        Duration::from_secs_f64(self.every_s)
+    }
+
+    fn check(&self) -> Result<()> {
+        ensure!((0.1..=3600.0).contains(&self.every_s), "`every-s` is {}, not 0.1 to 3600", self.every_s);
+        if let MetricSource::UdpQueue { sockets } = &self.source {
+            let is_right = (1..=QUEUES_MAX).contains(&sockets.len());
+            ensure!(is_right, "`udp-queue` has {} sockets, not 1 to {QUEUES_MAX}", sockets.len());
+        }
         if let MetricSource::Prometheus { url, .. } = &self.source {
             let plain = url.scheme_str() == Some("http") && url.host().is_some();
             ensure!(plain, "`prometheus` is `{url}`, which does not begin with http:// and a host");
@@ -229,6 +281,22 @@ impl While {
         let known = config.metrics.iter().any(|metric| metric.name == self.metric);
         ensure!(known, "there is no metric `{}`", self.metric);
         ensure!(self.until() <= self.over, "`until` is over `over`");
+        Ok(())
+    }
+}
+
+impl Feedback {
+    /// Returns what is little.
+    pub fn until(&self) -> f64 {
+        self.until.unwrap_or(self.over / 5.0)
+    }
+
+    fn check(&self, config: &Config) -> Result<()> {
+        for name in [&self.backlog, &self.done] {
+            let known = config.metrics.iter().any(|metric| metric.name == *name);
+            ensure!(known, "there is no metric `{name}`");
+        }
+        ensure!((0.0..=self.over).contains(&self.until()), "`until` is not between 0 and `over`");
         Ok(())
     }
 }
@@ -288,6 +356,9 @@ impl Deploy {
         if let Some(condition) = &self.condition {
             condition.check(config)?;
         }
+        if let Some(feedback) = &self.feedback {
+            feedback.check(config)?;
+        }
         for client in ["192.0.2.1", "2001:db8::1"] {
             let client = client.parse()?;
             self.filters_for(client)?;
@@ -313,8 +384,12 @@ fn uri<'de, D: Deserializer<'de>>(from: D) -> Result<Uri, D::Error> {
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-fn every_s() -> u64 {
-    5
+fn every_s() -> f64 {
+    5.0
+}
+
+fn topic() -> Topic {
+    "overload".parse().expect("a topic")
 }
 
 fn one() -> u32 {
@@ -370,6 +445,10 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (from, to, expected) in [
             ("{client} ", "{user} ", "has no `{client}`"),
+            ("socket = ", "group = \"www\"\nudp = \"127.0.0.1:1\"\n# ", "`group` is for `socket`"),
+            ("socket = ", "udp = \"127.0.0.1:1\"\nsocket = ", "one of them"),
+            ("socket = ", "udp = \"192.0.2.1:1\"\n# ", "no loopback address"),
+            ("socket = ", "# ", "one of them"),
             ("log = \"access\"", "log = \"error\"", "there is no log `error`"),
             ("status = \"200\"", "code = \"200\"", "`only` has `code`"),
             ("udp src", "udp sorc", "filter `udp sorc"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
+use netserv_model::control::ControlMessage;
 use netserv_model::request::{Ask, Outcome};
 use netserv_model::{ModuleName, SessionId};
 use netserv_placement::{Answer, Node};
@@ -35,6 +36,14 @@ pub async fn remove(node: &NodeClient, module: &ModuleName, client: IpAddr, sess
     match node.send(RequestBuilder::remove(module), client, session).await {
         Ok(_) => Answer::Removed,
         Err(error) => failed("REMOVE", client, &error),
+    }
+}
+
+/// Tells a module on the way to a client something.
+pub async fn tell(node: &NodeClient, module: &ModuleName, message: &ControlMessage, client: IpAddr) {
+    // Another one follows soon.
+    if let Err(error) = node.send(RequestBuilder::tell(module, message), client, None).await {
+        tracing::warn!(%client, "TELL toward a client fails: {error:#}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use netserv_model::api::{AgentRule, AgentStatus};
-use netserv_placement::{Answer, RuleId, Ticket};
+use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::metric::Reading;
@@ -32,6 +32,8 @@ pub enum Event {
     Switch(RuleId, bool, oneshot::Sender<AgentRule>),
     /// A wish was carried out.
     Answered(Ticket, Answer),
+    /// A deployment was told something, or could not be.
+    Told(DeploymentId),
     /// Somebody asks for the nearest node.
     Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
     /// Somebody asks how things are.

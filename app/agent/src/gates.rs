@@ -7,6 +7,7 @@ use netserv_model::api::{AgentMetric, AgentRule};
 use netserv_placement::RuleId;
 
 use crate::config::Config;
+use crate::feedback::Feedbacks;
 use crate::metric::{Reading, Threshold};
 
 /// The gates of all rules, in their order.
@@ -74,18 +75,18 @@ impl Gates {
     }
 
     /// Returns what people see of a rule of the configuration.
-    pub fn rule(&self, config: &Config, rule: RuleId) -> AgentRule {
+    pub fn rule(&self, config: &Config, feedbacks: &Feedbacks, rule: RuleId) -> AgentRule {
         let state = match (self.off.contains(&rule), self.is_open(rule)) {
             (true, _) => "off",
             (false, true) => "on",
             (false, false) => "waiting",
         };
-        AgentRule { name: config.rules[rule.0].name.clone(), state: state.to_owned() }
+        AgentRule { name: config.rules[rule.0].name.clone(), state: state.to_owned(), told: feedbacks.told(rule) }
     }
 
     /// Returns what people see of the rules.
-    pub fn rules(&self, config: &Config) -> Vec<AgentRule> {
-        (0..config.rules.len()).map(|place| self.rule(config, RuleId(place))).collect()
+    pub fn rules(&self, config: &Config, feedbacks: &Feedbacks) -> Vec<AgentRule> {
+        (0..config.rules.len()).map(|place| self.rule(config, feedbacks, RuleId(place))).collect()
     }
 
     /// Returns what people see of the metrics.
@@ -127,7 +128,8 @@ mod tests {
         assert!(gates.is_open(loaded));
         gates.switch(loaded, false);
         assert!(!gates.is_open(loaded) && gates.note(0, Ok(5.0)).is_empty() && gates.note(0, Ok(11.0)).is_empty());
-        let states: Vec<String> = gates.rules(&config).into_iter().map(|rule| rule.state).collect();
+        let states: Vec<String> =
+            gates.rules(&config, &Feedbacks::new(&config)).into_iter().map(|rule| rule.state).collect();
         assert_eq!(states, ["on", "off"]);
         gates.switch(loaded, true);
         assert!(gates.is_open(loaded));

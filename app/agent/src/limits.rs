@@ -31,3 +31,7 @@ pub const METRIC_TIME_MAX: Duration = Duration::from_secs(5);
 pub const METRIC_BYTES_MAX: usize = 64 * 1024;
 /// So many readings in a row that fail shut what is open by a metric.
 pub const METRIC_MISSES_MAX: u32 = 3;
+/// Sockets of one metric.
+pub const QUEUES_MAX: usize = 16;
+/// What modules are told of a server's load is valid for four readings, and at least so long.
+pub const FEEDBACK_VALID_MIN_MS: u64 = 1000;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Log lines that servers send as datagrams, as nginx does by `access_log syslog:server=unix:PATH`.
+//! Log lines that servers send as datagrams, as nginx does by `access_log syslog:server=unix:PATH`, and Kamailio by its module
+//! `log_custom`.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use netserv_placement::RuleId;
-use tokio::net::UnixDatagram;
+use tokio::net::{UdpSocket, UnixDatagram};
 
 use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
@@ -17,8 +19,29 @@ use crate::socket::make_way;
 
 /// One log, with the rules that its lines count for.
 pub struct LogReader {
-    socket: UnixDatagram,
+    socket: LogSocket,
     matcher: Matcher,
+}
+
+enum LogSocket {
+    Unix(UnixDatagram),
+    Udp(UdpSocket),
+}
+
+impl LogSocket {
+    async fn recv(&self, line: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            LogSocket::Unix(socket) => socket.recv(line).await,
+            LogSocket::Udp(socket) => socket.recv(line).await,
+        }
+    }
+
+    fn try_recv(&self, line: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            LogSocket::Unix(socket) => socket.try_recv(line),
+            LogSocket::Udp(socket) => socket.try_recv(line),
+        }
+    }
 }
 
 /// What lines mean.
@@ -35,7 +58,12 @@ impl LogReader {
     pub fn open(config: &Config, log: &Log) -> Result<LogReader> {
         let own = config.rules.iter().enumerate().filter(|(_, rule)| rule.log.as_ref() == Some(&log.name));
         let rules = own.map(|(place, rule)| (RuleId(place), rule.only.clone())).collect();
-        Ok(LogReader { socket: bind(log)?, matcher: Matcher { pattern: log.pattern.clone(), rules } })
+        let socket = match (&log.socket, log.udp) {
+            (Some(path), _) => LogSocket::Unix(bind(log, path)?),
+            (None, Some(address)) => LogSocket::Udp(bind_udp(address)?),
+            (None, None) => bail!("log `{}` has no socket", log.name),
+        };
+        Ok(LogReader { socket, matcher: Matcher { pattern: log.pattern.clone(), rules } })
     }
 
     /// Reads lines for ever, and tells of what they say in batches.
@@ -69,8 +97,13 @@ impl Matcher {
     }
 }
 
-fn bind(log: &Log) -> Result<UnixDatagram> {
-    let path = &log.socket;
+fn bind_udp(address: SocketAddr) -> Result<UdpSocket> {
+    let socket = std::net::UdpSocket::bind(address).with_context(|| format!("cannot bind {address}"))?;
+    socket.set_nonblocking(true)?;
+    Ok(UdpSocket::from_std(socket)?)
+}
+
+fn bind(log: &Log, path: &Path) -> Result<UnixDatagram> {
     make_way(path, || Ok(()))?;
     let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
     // Servers write their logs as users of their own.

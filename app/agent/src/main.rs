@@ -6,6 +6,7 @@ mod api;
 mod config;
 mod errands;
 mod event;
+mod feedback;
 mod gates;
 mod http;
 mod limits;

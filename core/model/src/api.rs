@@ -354,6 +354,9 @@ pub struct AgentRule {
     pub name: String,
     /// `on`, `waiting` for its metric, or switched `off`.
     pub state: String,
+    /// What its modules were told last of the server's load, if it holds them back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
 }
 
 /// One metric of an agent's, as it was read last.

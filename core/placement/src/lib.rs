@@ -14,12 +14,14 @@ mod deployment;
 pub mod limits;
 mod placement;
 mod region;
+mod regulator;
 mod rule;
 #[cfg(test)]
 mod tests;
 
 pub use deployment::{Deployment, DeploymentId, Health, Node};
 pub use placement::{Answer, Change, Counters, Placement, Ticket, Wish};
+pub use regulator::{Bounds, Regulator, Said};
 pub use rule::{Rule, RuleError};
 
 /// A rule, by its place among the rules.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use netserv_sip::message::{self, CALL_ID, CONTACT, CSEQ, EXPIRES, Head, TO, address, list, number, parameter};
 
-use crate::limits::{BINDINGS_MAX, CONTACT_BYTES_MAX, PENDING_MAX, PENDING_MS};
+use crate::limits::{BINDINGS_MAX, EACH_BYTES, KNOWN_BYTES_MAX, PENDING_MAX, PENDING_MS};
 
 /// What is known of registrations.
 #[derive(Debug, Default)]
@@ -14,6 +14,10 @@ pub struct Bindings {
     confirmed: HashMap<Phone, Binding>,
     /// REGISTERs that went on without credentials: until when an answer is waited for.
     pending: HashMap<(Phone, u32), u64>,
+    /// What both take.
+    bytes: usize,
+    /// When it was looked for what is over.
+    looked_ms: u64,
 }
 
 /// A phone as the server tells it from others: where it is, its Call-ID and the URI of its To.
@@ -52,12 +56,11 @@ impl Bindings {
             return Some(confirmed);
         }
         // Whatever it asks for, the server's answer says what is so afterwards.
-        self.confirmed.remove(&phone);
-        if self.pending.len() >= PENDING_MAX {
-            self.pending.retain(|_, until| *until > now_ms);
-        }
-        if !has_credentials(head) && self.pending.len() < PENDING_MAX {
-            self.pending.insert((phone, cseq), now_ms + PENDING_MS);
+        self.forget(&phone);
+        let cost = phone.cost();
+        if !has_credentials(head) && self.has_room(self.pending.len() < PENDING_MAX, cost, now_ms) {
+            let before = self.pending.insert((phone, cseq), now_ms + PENDING_MS);
+            self.bytes += if before.is_none() { cost } else { 0 };
         }
         None
     }
@@ -82,19 +85,47 @@ impl Bindings {
         let phone = Phone::of(head, to)?;
         let (cseq, _) = message::cseq(head.only(CSEQ)?)?;
         let asked = self.pending.remove(&(phone.clone(), cseq))?;
+        self.bytes -= phone.cost();
         let contact = only_contact(head)?;
         let (uri, parameters) = address(contact)?;
         let granted = parameter(parameters, "expires").or_else(|| head.only(EXPIRES)).and_then(number)?;
-        if head.status()? != 200 || asked < now_ms || granted == 0 || uri.len() > CONTACT_BYTES_MAX {
+        if head.status()? != 200 || asked < now_ms || granted == 0 {
             return None;
         }
-        if self.confirmed.len() >= BINDINGS_MAX {
-            self.confirmed.retain(|_, binding| binding.until_ms > now_ms);
+        self.forget(&phone);
+        let cost = phone.cost() + uri.len();
+        if !self.has_room(self.confirmed.len() < BINDINGS_MAX, cost, now_ms) {
+            return None;
         }
         let granted_ms = 1000 * u64::from(granted);
         let binding = Binding { contact: uri.into(), cseq, granted_ms, until_ms: now_ms + granted_ms };
-        (self.confirmed.len() < BINDINGS_MAX).then(|| self.confirmed.insert(phone, binding))?;
+        self.confirmed.insert(phone, binding);
+        self.bytes += cost;
         Some(())
+    }
+
+    fn forget(&mut self, phone: &Phone) {
+        if let Some(binding) = self.confirmed.remove(phone) {
+            self.bytes -= phone.cost() + binding.contact.len();
+        }
+    }
+
+    /// Returns whether one more may be known, after what is over has been forgotten if that helps.
+    fn has_room(&mut self, has_place: bool, cost: usize, now_ms: u64) -> bool {
+        if has_place && self.bytes + cost <= KNOWN_BYTES_MAX {
+            return true;
+        }
+        let before = (self.confirmed.len(), self.pending.len());
+        // Not for each that comes: a look at all of them costs more than one is worth.
+        if now_ms < self.looked_ms + LOOK_EACH_MS {
+            return false;
+        }
+        self.looked_ms = now_ms;
+        self.confirmed.retain(|_, binding| binding.until_ms > now_ms);
+        self.pending.retain(|_, until| *until > now_ms);
+        let confirmed = self.confirmed.iter().map(|(phone, binding)| phone.cost() + binding.contact.len());
+        self.bytes = confirmed.chain(self.pending.keys().map(|(phone, _)| phone.cost())).sum();
+        before != (self.confirmed.len(), self.pending.len()) && self.bytes + cost <= KNOWN_BYTES_MAX
     }
 
     /// Returns how many registrations are known.
@@ -107,6 +138,10 @@ impl Phone {
     fn of(head: &Head<'_>, at: SocketAddr) -> Option<Phone> {
         let (aor, _) = address(head.only(TO)?)?;
         Some(Phone { at, call_id: head.only(CALL_ID)?.into(), aor: aor.into() })
+    }
+
+    fn cost(&self) -> usize {
+        EACH_BYTES + self.call_id.len() + self.aor.len()
     }
 }
 
@@ -127,6 +162,9 @@ fn asked_expiry(head: &Head<'_>, contact: &[u8]) -> Option<u32> {
     let (_, parameters) = address(contact)?;
     parameter(parameters, "expires").or_else(|| head.only(EXPIRES)).and_then(number)
 }
+
+/// How often it is looked for what is over, if there is no room.
+const LOOK_EACH_MS: u64 = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -241,8 +279,19 @@ mod tests {
         asked(&mut bindings, BINDINGS_MAX + 10, 100_001);
         assert_eq!(bindings.count(), 1, "those that ran out made room");
         for number in 0..PENDING_MAX + 10 {
-            asks(&mut bindings, &register(1, CONTACT).replace("c1", &format!("p{number}")), 0);
+            asks(&mut bindings, &register(1, CONTACT).replace("c1", &format!("p{number}")), 100_001);
         }
         assert_eq!(bindings.pending.len(), PENDING_MAX);
+        // Long texts count for what they are.
+        let mut bindings = Bindings::default();
+        let long = "c".repeat(1000);
+        for number in 0..KNOWN_BYTES_MAX / 1000 {
+            let text = |text: String| text.replace("c1", &format!("{long}{number}"));
+            asks(&mut bindings, &text(register(1, CONTACT)), 0);
+            answers(&mut bindings, &text(ok(1, GRANTED)), 0);
+        }
+        assert!(bindings.bytes <= KNOWN_BYTES_MAX && bindings.count() < KNOWN_BYTES_MAX / 1000);
+        asks(&mut bindings, &register(1, CONTACT).replace("c1", &long), 100_001);
+        assert!(bindings.count() == 0 && bindings.bytes < 2000, "{}", bindings.bytes);
     }
 }

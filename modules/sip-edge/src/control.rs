@@ -155,15 +155,24 @@ impl Control {
         a_second.to_le_bytes()
     }
 
-    /// Decides on a request. `transaction` is the same whenever the request comes again, and so is what this returns.
+    /// Decides on a request. `transaction` is the same whenever the request comes again, and so is what this returns, unless it went on
+    /// when all did: what the server has too much of is also what comes again because it has too much.
     pub fn decide(&mut self, source: IpAddr, transaction: &impl Hash, now_ms: u64) -> Fate {
         self.roll(now_ms);
+        let is_limited = self.limit(now_ms).is_some();
         let key = self.decided.key(transaction);
-        if let Some(fate) = self.decided.get(key) {
-            return fate;
+        match self.decided.get(key) {
+            Some(Decision { fate: Fate::Admitted, was_limited: false }) if is_limited => {}
+            Some(Decision { fate, .. }) => {
+                if is_limited && fate == Fate::Admitted {
+                    self.tokens -= 1.0;
+                }
+                return fate;
+            }
+            None => {}
         }
         let fate = self.decide_first(place(source), now_ms);
-        self.decided.put(key, fate, now_ms);
+        self.decided.put(key, Decision { fate, was_limited: is_limited }, now_ms);
         fate
     }
 
@@ -261,12 +270,20 @@ impl Control {
     }
 }
 
+/// How a request was decided.
+#[derive(Clone, Copy, Debug)]
+struct Decision {
+    fate: Fate,
+    /// Whether not all went on then.
+    was_limited: bool,
+}
+
 /// How requests were decided that may come again.
 #[derive(Debug)]
 struct Decided {
     secret: u64,
-    young: HashMap<u64, Fate>,
-    old: HashMap<u64, Fate>,
+    young: HashMap<u64, Decision>,
+    old: HashMap<u64, Decision>,
     begun: u64,
 }
 
@@ -278,15 +295,15 @@ impl Decided {
         hasher.finish()
     }
 
-    fn get(&self, key: u64) -> Option<Fate> {
+    fn get(&self, key: u64) -> Option<Decision> {
         self.young.get(&key).or_else(|| self.old.get(&key)).copied()
     }
 
-    fn put(&mut self, key: u64, fate: Fate, now_ms: u64) {
+    fn put(&mut self, key: u64, decision: Decision, now_ms: u64) {
         if self.young.len() >= DECIDED_MAX {
             self.turn(now_ms);
         }
-        self.young.insert(key, fate);
+        self.young.insert(key, decision);
     }
 
     fn roll(&mut self, now_ms: u64) {

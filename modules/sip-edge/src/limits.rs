@@ -2,18 +2,20 @@
 //! What is bounded, and by how much.
 
 /// Bindings of registrations that are known.
-pub const BINDINGS_MAX: usize = 32_768;
+pub const BINDINGS_MAX: usize = 12_288;
 /// REGISTERs whose answers are waited for.
-pub const PENDING_MAX: usize = 16_384;
+pub const PENDING_MAX: usize = 4096;
+/// Bytes of both, with [`EACH_BYTES`] for each.
+pub const KNOWN_BYTES_MAX: usize = 4 << 20;
+/// What each takes beyond its texts.
+pub const EACH_BYTES: usize = 200;
 /// How long an answer is waited for: a transaction's time (RFC 3261 §17.1.2.2, timer F).
 pub const PENDING_MS: u64 = 32_000;
-/// Bytes of a Contact that is known.
-pub const CONTACT_BYTES_MAX: usize = 512;
 
 /// Sources whose requests are told apart; those beyond share a place.
 pub const SOURCES_MAX: usize = 4096;
 /// Transactions of which it is known how they were decided, in each of two generations.
-pub const DECIDED_MAX: usize = 32_768;
+pub const DECIDED_MAX: usize = 16_384;
 /// How long a generation lasts. The older one outlives a transaction (64 × T1).
 pub const DECIDED_MS: u64 = 32_000;
 /// How often shares are worked out anew.

@@ -3,9 +3,10 @@
 
 mod kamailio;
 mod prometheus;
+mod queue;
 mod threshold;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ pub type Reading = Result<f64, String>;
 /// Reads a metric for ever, and tells what it is. `place` is its place in the configuration.
 pub async fn watch(place: usize, metric: Metric, events: mpsc::Sender<Event>) {
     let mut last = None;
-    let every = Duration::from_secs(metric.every_s);
+    let every = metric.every();
     loop {
         let begun = Instant::now();
         let read = tokio::time::timeout(METRIC_TIME_MAX.min(every), read(&metric.source)).await;
@@ -44,6 +45,7 @@ async fn read(source: &MetricSource) -> Result<f64> {
     match source {
         MetricSource::Prometheus { url, query } => prometheus::read(url, query).await,
         MetricSource::Kamailio { socket, statistic } => kamailio::read(socket, statistic).await,
+        MetricSource::UdpQueue { sockets } => queue::read(sockets),
     }
 }
 
@@ -56,6 +58,8 @@ fn rate(last: &mut Option<(Instant, f64)>, now: Instant, count: f64) -> Option<R
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -118,8 +118,13 @@ impl Status {
             table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);
         }
         table.write(output);
-        for rule in status.rules.iter().filter(|rule| rule.state != "on") {
-            output.line(format!("rule {} is {}", rule.name, rule.state));
+        for rule in &status.rules {
+            if rule.state != "on" {
+                output.line(format!("rule {} is {}", rule.name, rule.state));
+            }
+            if let Some(told) = &rule.told {
+                output.line(format!("rule {} tells its modules: {told}", rule.name));
+            }
         }
         for metric in &status.metrics {
             let value = metric.value.map(|value| format!("{value}"));

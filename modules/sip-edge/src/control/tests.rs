@@ -96,6 +96,17 @@ fn a_request_that_comes_again_has_the_same_fate() {
 }
 
 #[test]
+fn what_went_on_when_all_did_is_decided_again() {
+    let mut control = Control::new(1);
+    let source = IpAddr::from([192, 0, 2, 1]);
+    assert!((0..500).all(|call| control.decide(source, &call, 0) == Fate::Admitted));
+    assert!((0..500).all(|call| control.decide(source, &call, 400) == Fate::Admitted));
+    control.take(Says::User, Feedback { limit: Some(Limit::Rate(100.0)), validity_ms: 60_000 }, 500);
+    let again = (0..500).filter(|call| control.decide(source, call, 510) == Fate::Admitted).count();
+    assert!(again <= 20, "{again}");
+}
+
+#[test]
 fn what_is_remembered_is_bounded() {
     let mut control = Control::new(1);
     control.take(Says::User, Feedback { limit: Some(Limit::Rate(1e6)), validity_ms: 60_000 }, 0);

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SIP callers that do not slow down: each source sends so many calls a second whatever becomes of them, and sends a request again that
+//! is not answered (RFC 3261 §17.1.1.2).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// Who calls.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// The SIP server.
+    #[arg(long)]
+    server: SocketAddr,
+    /// For how long calls begin.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// A source's address and its calls a second: `192.0.2.1=170`.
+    #[arg(required = true)]
+    sources: Vec<Source>,
+}
+
+/// A source of calls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Source {
+    /// Where they come from.
+    pub address: IpAddr,
+    /// Calls a second.
+    pub rate: f64,
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Source> {
+        let (address, rate) = text.split_once('=').context("write ADDRESS=RATE")?;
+        let rate: f64 = rate.parse()?;
+        anyhow::ensure!((0.0..=100_000.0).contains(&rate), "{rate} calls a second");
+        Ok(Source { address: address.parse()?, rate })
+    }
+}
+
+/// What became of the calls of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Calls that began, by the second.
+    pub began: Vec<u32>,
+    /// Those that the server answered, by the second in which they began.
+    pub answered: Vec<u32>,
+    /// Those that were answered with 503.
+    pub rejected: u32,
+    /// Those without an answer.
+    pub lost: u32,
+}
+
+/// Runs callers, and prints what became of each source's calls as JSON.
+///
+/// # Errors
+/// A source's address is not there.
+pub fn run(options: &Options) -> Result<()> {
+    let begun = Instant::now();
+    let callers: Vec<_> = options
+        .sources
+        .iter()
+        .map(|source| {
+            let (source, server, lasts) = (*source, options.server, Duration::from_secs(options.seconds));
+            std::thread::spawn(move || Caller::open(source, server, begun)?.run(lasts))
+        })
+        .collect();
+    let told =
+        callers.into_iter().map(|caller| caller.join().expect("a caller ends")).collect::<Result<Vec<Told>>>()?;
+    println!("{}", serde_json::to_string(&told)?);
+    Ok(())
+}
+
+struct Caller {
+    source: Source,
+    server: SocketAddr,
+    socket: UdpSocket,
+    begun: Instant,
+    calls: HashMap<u32, Call>,
+    /// When a request is sent again: the call's number, and how often it was sent.
+    again: BinaryHeap<Reverse<(Instant, u32, u32)>>,
+    told: Told,
+}
+
+/// A call without a final answer.
+struct Call {
+    second: usize,
+}
+
+impl Caller {
+    fn open(source: Source, server: SocketAddr, begun: Instant) -> Result<Caller> {
+        let socket =
+            UdpSocket::bind((source.address, 0)).with_context(|| format!("no socket at {}", source.address))?;
+        socket.connect(server)?;
+        Ok(Caller {
+            source,
+            server,
+            socket,
+            begun,
+            calls: HashMap::new(),
+            again: BinaryHeap::new(),
+            told: Told::default(),
+        })
+    }
+
+    fn run(mut self, lasts: Duration) -> Result<Told> {
+        let mut room = [0; 4096];
+        let mut number = 0_u32;
+        loop {
+            let now = Instant::now();
+            let since = now.duration_since(self.begun);
+            if since >= lasts + LAST_WAIT {
+                break;
+            }
+            if since < lasts && f64::from(number) < since.as_secs_f64() * self.source.rate {
+                number += 1;
+                self.call(number, now)?;
+                continue;
+            }
+            while let Some(Reverse((_, number, sent))) = self.again.peek().copied().filter(|again| again.0.0 <= now) {
+                self.again.pop();
+                if self.calls.contains_key(&number) {
+                    self.send(number, "INVITE", "");
+                    self.again_later(number, sent + 1, now);
+                }
+            }
+            // As soon as the next call is due, or an answer is there.
+            let next = Duration::from_secs_f64(1.0 / self.source.rate.max(1.0));
+            self.socket.set_read_timeout(Some(next.min(Duration::from_millis(10))))?;
+            if let Ok(length) = self.socket.recv(&mut room) {
+                self.answered(&room[..length]);
+            }
+        }
+        self.told.lost = u32::try_from(self.calls.len())?;
+        Ok(self.told)
+    }
+
+    fn call(&mut self, number: u32, now: Instant) -> Result<()> {
+        let second = usize::try_from(now.duration_since(self.begun).as_secs())?;
+        for counts in [&mut self.told.began, &mut self.told.answered] {
+            counts.resize(counts.len().max(second + 1), 0);
+        }
+        self.told.began[second] += 1;
+        self.calls.insert(number, Call { second });
+        self.send(number, "INVITE", "");
+        self.again_later(number, 1, now);
+        Ok(())
+    }
+
+    fn again_later(&mut self, number: u32, sent: u32, now: Instant) {
+        if sent < SENT_MAX {
+            self.again.push(Reverse((now + T1 * 2_u32.pow(sent - 1), number, sent)));
+        }
+    }
+
+    fn send(&self, number: u32, method: &str, to_tag: &str) {
+        let (from, server) = (self.source.address, self.server);
+        let at = self.socket.local_addr().map_or_else(|_| from.to_string(), |at| at.to_string());
+        let text = format!(
+            "{method} sip:bob@{server} SIP/2.0\r\nVia: SIP/2.0/UDP {at};branch=z9hG4bKc{number};rport\r\n\
+             From: <sip:alice@{server}>;tag={number}\r\nTo: <sip:bob@{server}>{to_tag}\r\nCall-ID: c{number}@{at}\r\n\
+             CSeq: 1 {method}\r\nMax-Forwards: 70\r\nContact: <sip:alice@{at}>\r\n\
+             User-Agent: a caller of the lab, which says who it is at length\r\nContent-Length: 0\r\n\r\n"
+        );
+        // What finds no way is not answered.
+        let _ = self.socket.send(text.as_bytes());
+    }
+
+    /// Takes an answer. Nothing of one that is not understood, or is to a call that is over.
+    fn answered(&mut self, message: &[u8]) -> Option<()> {
+        let text = std::str::from_utf8(message).ok()?;
+        let status: u16 = text.strip_prefix("SIP/2.0 ")?.get(..3)?.parse().ok()?;
+        let number: u32 =
+            text.lines().find_map(|line| line.strip_prefix("Call-ID: c"))?.split('@').next()?.parse().ok()?;
+        let to = text.lines().find_map(|line| line.strip_prefix("To: "))?;
+        if status < 200 {
+            return None;
+        }
+        let tag = to.split_once(";tag=").map(|(_, tag)| format!(";tag={tag}")).unwrap_or_default();
+        self.send(number, "ACK", &tag);
+        let call = self.calls.remove(&number)?;
+        match status {
+            503 => self.told.rejected += 1,
+            _ => self.told.answered[call.second] += 1,
+        }
+        Some(())
+    }
+}
+
+const T1: Duration = Duration::from_millis(500);
+/// A request is sent so often at most.
+const SENT_MAX: u32 = 4;
+/// How long the last calls are waited for.
+const LAST_WAIT: Duration = Duration::from_secs(4);

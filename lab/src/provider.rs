@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A SIP provider in a lab: Kamailio with the agent beside it, two nodes on the way, and phones behind them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use netserv_model::api::AgentStatus;
+
+use crate::callers;
+use crate::demo::FILES_ALLOWED;
+use crate::netns::{Lab, program, wait_until};
+use crate::node::{LabUser, workspace};
+use crate::phones::Told;
+use crate::topology::{Kind, Topology};
+
+/// `sender – n1 – r – n2 – receiver`: the provider at the one end, phones at the other.
+pub struct SipProvider {
+    /// The network.
+    pub lab: Lab,
+    /// Who the provider is for the nodes.
+    pub user: LabUser,
+}
+
+/// What phones a run has.
+#[derive(Clone, Copy, Debug)]
+pub struct Phones {
+    /// How many.
+    pub count: usize,
+    /// Milliseconds between two keep-alives of each.
+    pub every_ms: u64,
+    /// For how long they send some.
+    pub seconds: u64,
+    /// How: words with commas between, or nothing for all.
+    pub forms: &'static str,
+}
+
+/// Where Kamailio's log lines go.
+const LOG: &str = "127.0.0.1:5514";
+/// How long a program may take until it is there.
+const START_WAIT: Duration = Duration::from_secs(20);
+
+impl SipProvider {
+    /// Builds the network with the daemons of nodes and of the provider, without a SIP server and an agent. Nodes take their packets by
+    /// that driver, or by the one that they choose.
+    ///
+    /// # Errors
+    /// A daemon does not start.
+    pub fn up(driver: Option<&str>) -> Result<SipProvider> {
+        let mut lab = Lab::up(Topology::chain(&[
+            ("sender", Kind::Host),
+            ("n1", Kind::Node),
+            ("r", Kind::Router),
+            ("n2", Kind::Node),
+            ("receiver", Kind::Host),
+        ]))?;
+        if let Some(driver) = driver {
+            lab.use_driver(driver);
+        }
+        let mut user =
+            lab.user("voip", &[&format!("{}/32", lab.v4("sender")), &format!("{}/128", lab.v6("sender"))])?;
+        // Interception needs a network of the container's.
+        user.extra = "connect = [\"tcp port 9\"]\n".to_owned();
+        for (name, prefixes) in
+            [("n1", "\"10.99.1.0/29\", \"fd99:1::/125\""), ("n2", "\"10.99.2.0/29\", \"fd99:2::/125\"")]
+        {
+            let extra = format!("osgi.enabled = false\n{FILES_ALLOWED}[network]\nprefixes = [{prefixes}]\n");
+            lab.start_netservd(name, "node", std::slice::from_ref(&user), &extra)?;
+        }
+        lab.start_netservd("sender", "host", &[], "")?;
+        lab.serve_http("sender")?;
+        Ok(SipProvider { lab, user })
+    }
+
+    /// Starts Kamailio on the provider's machine; if it is slow, each call takes 5 ms of its only process.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_server(&mut self, slow: bool) -> Result<()> {
+        let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
+        let mut command = self.lab.command("sender", "/usr/sbin/kamailio");
+        command.arg("-f").arg(workspace().join("lab/voip/edge.cfg")).args(["-DD", "-m", "64", "-M", "8"]);
+        command.args([
+            "-A",
+            &format!("AGENT=\"{LOG}\""),
+            "-A",
+            &format!("RPC=\"{}\"", self.path("rpc.sock").display()),
+        ]);
+        if slow {
+            command.args(["-A", "SLOW=1"]);
+        }
+        for listen in
+            [format!("udp:{v4}:5060"), format!("udp:[{v6}]:5060"), format!("tcp:{v4}:5060"), format!("tcp:[{v6}]:5060")]
+        {
+            command.args(["-l", &listen]);
+        }
+        command.arg("-Y").arg(self.lab.dir()).arg("-P").arg(self.path("kamailio.pid"));
+        self.lab.start("sender", "kamailio", &mut command)?;
+        let up = wait_until(START_WAIT, || self.statistic("rcv_requests").is_ok());
+        ensure!(up, "kamailio does not start:\n{}", self.lab.log("sender", "kamailio"));
+        Ok(())
+    }
+
+    /// Returns a statistic of Kamailio's core, such as `rcv_requests_notify`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn statistic(&self, name: &str) -> Result<u64> {
+        let own = self.path("asks.sock");
+        let _ = std::fs::remove_file(&own);
+        let socket = UnixDatagram::bind(&own)?;
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let call =
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"stats.get_statistics\",\"params\":[\"{name}\"],\"id\":1}}");
+        socket.send_to(call.as_bytes(), self.path("rpc.sock"))?;
+        let mut answer = [0; 4096];
+        let length = socket.recv(&mut answer)?;
+        let text = String::from_utf8_lossy(&answer[..length]);
+        let number = text.split(" = ").nth(1).and_then(|rest| rest.split('"').next()?.trim().parse().ok());
+        number.with_context(|| format!("no statistic {name}: {text}"))
+    }
+
+    /// Starts the agent with the rule `sip`: the module sip-edge for whoever keeps alive or calls. `more` is what the rule has beyond.
+    ///
+    /// # Errors
+    /// The module is not built, or the agent does not start.
+    pub fn start_agent(&mut self, more: &str) -> Result<()> {
+        let package = self.lab.package("sip-edge", &self.user)?;
+        let url = self.lab.publish("sender", &package)?;
+        let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
+        let path = |name: &str| self.path(name);
+        let metric = |name: &str, more: &str| format!("[[metric]]\nname = {name:?}\nevery-s = 0.25\n{more}\n");
+        let text = format!(
+            "netservd = {:?}\nuser = {:?}\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
+             [[log]]\nname = \"kamailio\"\nudp = {LOG:?}\npattern = \"phone {{client}} {{does}}\"\n{}{}\
+             [[rule]]\nname = \"sip\"\nlog = \"kamailio\"\ncount = 3\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\ndigest = \"{}\"\n\
+             filters = [\"udp dst {v4}/32 port 5060\", \"udp src {v4}/32 sport 5060\", \"udp dst {v6}/128 port 5060\", \
+             \"udp src {v6}/128 sport 5060\"]\nintercept = [\"tcp dst {v4}/32 port 5060\", \"tcp dst {v6}/128 port 5060\"]\n\
+             lease-s = 10\nidle-s = 30\nproperties = {{ server = \"{v4} {v6}\" }}\n{more}",
+            self.lab.socket("sender"),
+            self.user.name,
+            self.user.key,
+            path("agent"),
+            path("agent.sock"),
+            metric("waits", &format!("udp-queue = [\"{v4}:5060\", \"[{v6}]:5060\"]")),
+            metric(
+                "calls",
+                &format!("rate = true\nkamailio = {:?}\nstatistic = \"core:rcv_requests_invite\"", path("rpc.sock"))
+            ),
+            package.module,
+            package.digest,
+        );
+        std::fs::write(path("agent.toml"), text)?;
+        let mut command = self.lab.command("sender", program("netserv-agent")?);
+        command.arg("--config").arg(path("agent.toml"));
+        self.lab.start("sender", "agent", &mut command)?;
+        let up = wait_until(START_WAIT, || self.agent().is_ok());
+        ensure!(up, "the agent does not start:\n{}", self.lab.log("sender", "agent"));
+        Ok(())
+    }
+
+    /// Returns how things are for the agent.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn agent(&self) -> Result<AgentStatus> {
+        let mut command = std::process::Command::new(program("netserv")?);
+        command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).args(["agent", "status", "-j"]);
+        let output = command.output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// Switches the rule.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub fn switch(&self, on: bool) -> Result<()> {
+        let mut command = std::process::Command::new(program("netserv")?);
+        command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).args([
+            "agent",
+            if on { "on" } else { "off" },
+            "sip",
+        ]);
+        ensure!(command.output()?.status.success(), "the agent does not switch");
+        Ok(())
+    }
+
+    /// Returns the server's address of a version of IP, with its port.
+    pub fn server(&self, v6: bool) -> SocketAddr {
+        let ip = if v6 { IpAddr::from(self.lab.v6("sender")) } else { self.lab.v4("sender").into() };
+        SocketAddr::new(ip, 5060)
+    }
+
+    /// Starts phones at the receiver.
+    ///
+    /// # Errors
+    /// The program is not there.
+    pub fn start_phones(&self, v6: bool, phones: Phones) -> Result<Child> {
+        let local = if v6 { IpAddr::from(self.lab.v6("receiver")) } else { self.lab.v4("receiver").into() };
+        let mut command = self.lab.command("receiver", program("netserv-lab")?);
+        command.args(["phones", "--server", &self.server(v6).to_string(), "--local", &local.to_string()]);
+        command.args(["--phones", &phones.count.to_string(), "--every-ms", &phones.every_ms.to_string()]);
+        command.args(["--seconds", &phones.seconds.to_string()]);
+        if !phones.forms.is_empty() {
+            command.args(["--forms", phones.forms]);
+        }
+        Ok(command.stdout(Stdio::piped()).spawn()?)
+    }
+
+    /// Runs phones at the receiver.
+    ///
+    /// # Errors
+    /// They cannot be run.
+    pub fn phones(&self, v6: bool, phones: Phones) -> Result<Told> {
+        told(self.start_phones(v6, phones)?)
+    }
+
+    /// Has callers at the receiver send so many calls a second each, from addresses of their own, for some seconds; returns what became
+    /// of them.
+    ///
+    /// # Errors
+    /// They cannot be run.
+    pub fn callers(&self, rates: &[u32], seconds: u64) -> Result<Vec<callers::Told>> {
+        let mut command = self.lab.command("receiver", program("netserv-lab")?);
+        command.args(["callers", "--server", &self.server(false).to_string(), "--seconds", &seconds.to_string()]);
+        let own = self.lab.v4("receiver").octets();
+        for (number, rate) in rates.iter().enumerate() {
+            let [a, b, c, d] = own;
+            let address = Ipv4Addr::from([a, b, c, d + 10 * u8::try_from(number)?]);
+            if number > 0 {
+                // It is there already if callers were before.
+                let add = format!(
+                    "ip addr add {address}/32 dev $(ip -o -4 addr show to {} | cut -d' ' -f2)",
+                    self.lab.v4("receiver")
+                );
+                self.lab.command("receiver", "bash").args(["-c", &add]).stderr(Stdio::null()).status()?;
+            }
+            command.arg(format!("{address}={rate}"));
+        }
+        let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
+        ensure!(output.status.success(), "the callers failed");
+        serde_json::from_slice(&output.stdout).context("the callers say nothing")
+    }
+
+    /// Returns the counters of the module on a node; nothing if it is not there.
+    pub fn counters(&self, node: &str) -> Option<BTreeMap<String, u64>> {
+        let modules = self.lab.modules(node).ok()?.modules;
+        let module = modules.into_iter().find(|status| status.module.name.as_str().ends_with("/sip-edge"))?;
+        Some(module.counters)
+    }
+
+    /// Returns one of them.
+    pub fn counter(&self, node: &str, name: &str) -> Option<u64> {
+        self.counters(node)?.get(name).copied()
+    }
+
+    /// Returns a file of the lab's.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.lab.dir().join(name)
+    }
+}
+
+/// Waits for phones.
+///
+/// # Errors
+/// They could not do what they were to.
+pub fn told(phones: Child) -> Result<Told> {
+    let output = phones.wait_with_output()?;
+    ensure!(output.status.success(), "the phones failed");
+    serde_json::from_slice(&output.stdout).context("the phones say nothing")
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SIP at the edge: nobody types SETUP, and an unmodified Kamailio sees no keep-alives and no more calls than it can take.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::Driver;
+use netserv_lab::netns::{is_root, wait_until};
+use netserv_lab::provider::{Phones, SipProvider, told};
+use netserv_skips::skipped;
+
+over_each_driver!(
+    keep_alives_are_answered_at_the_edge_once_phones_come,
+    a_server_with_too_many_calls_gets_those_that_it_can_take,
+);
+
+const LONG: Duration = Duration::from_secs(60);
+const FEW: Phones = Phones { count: 50, every_ms: 500, seconds: 3, forms: "" };
+
+/// Goal: from the first keep-alives on, the agent has the module brought to the nodes before the phones, which then answers all five forms
+/// of keep-alive, and Kamailio sees none; a switch restores the plain way. Method: phones of the lab, over both versions of IP.
+fn keep_alives_are_answered_at_the_edge_once_phones_come(driver: Driver) {
+    let Some(mut provider) = start("keep_alives_are_answered_at_the_edge_once_phones_come", driver, false) else {
+        return;
+    };
+    provider.start_agent("").unwrap();
+    let begun = Instant::now();
+    let phones = provider.start_phones(false, Phones { forms: "notify,options", seconds: 20, ..FEW }).unwrap();
+    let is_there = |provider: &SipProvider| ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
+    assert!(wait_until(LONG, || is_there(&provider)), "{}", provider.lab.log("sender", "agent"));
+    eprintln!("from the first phone to the module on both nodes: {:?}", begun.elapsed());
+    let _ = told(phones).unwrap();
+
+    for v6 in [false, true] {
+        let before = seen(&provider);
+        let told = provider.phones(v6, FEW).unwrap();
+        let after = seen(&provider);
+        assert!(told.registered == 50 && told.sent >= 200 && told.answered + 5 >= told.sent, "{told:?}");
+        eprintln!("IPv6: {v6}: {told:?}; at n2: {:?}", provider.counters("n2"));
+        assert_eq!((after.0 - before.0, after.1 - before.1), (0, 50), "keep-alives and first REGISTERs at Kamailio");
+    }
+    let status = provider.agent().unwrap();
+    assert_eq!(status.deployments.len(), 1, "one SETUP for all phones behind a node: {status:?}");
+
+    // Switched off, all is as before.
+    let begun = Instant::now();
+    provider.switch(false).unwrap();
+    assert!(
+        wait_until(LONG, || provider.counter("n1", "notify").is_none() && provider.counter("n2", "notify").is_none())
+    );
+    eprintln!("from the switch to the plain way: {:?}", begun.elapsed());
+    let before = seen(&provider);
+    let told = provider.phones(false, Phones { forms: "notify,options", ..FEW }).unwrap();
+    // What was sent last may not be answered yet.
+    let reached = seen(&provider).0 - before.0;
+    assert!(told.answered + 5 >= told.sent && reached + 5 >= told.sent as u64, "{told:?}, {reached} reached Kamailio");
+}
+
+/// Goal: a server that falls to a part of what it can do when too many call does what it can do, and one source that asks for little
+/// has it beside another one. Method: Kamailio, whose only process takes 5 ms for each call; the agent tells the edge what waits there.
+fn a_server_with_too_many_calls_gets_those_that_it_can_take(driver: Driver) {
+    let Some(mut provider) = start("a_server_with_too_many_calls_gets_those_that_it_can_take", driver, true) else {
+        return;
+    };
+    let plain = provider.callers(&[60, 740], 5).unwrap();
+    provider.start_agent("feedback = { backlog = \"waits\", over = 30000, until = 6000, done = \"calls\" }\n").unwrap();
+    provider.phones(false, Phones { forms: "notify", ..FEW }).unwrap();
+    assert!(
+        wait_until(LONG, || provider.counter("n2", "rejected").is_some()),
+        "{}",
+        provider.lab.log("sender", "agent")
+    );
+    let edge = provider.callers(&[60, 740], 10).unwrap();
+    let late = |counts: &[u32]| f64::from(counts.iter().skip(6).take(4).sum::<u32>()) / 4.0;
+    eprintln!("without: {plain:?}\nwith: {edge:?}\nat n2: {:?}", provider.counters("n2"));
+    let (polite, greedy) = (late(&edge[0].answered), late(&edge[1].answered));
+    eprintln!("{polite:.0} and {greedy:.0} calls a second of 60 and 740");
+    assert!(polite >= 54.0 && polite + greedy >= 110.0, "{edge:?}");
+    assert!(edge[1].rejected > 1000 && provider.counter("n2", "ack").unwrap() > 1000, "{edge:?}");
+}
+
+/// Returns the keep-alives that Kamailio has seen, and the REGISTERs.
+fn seen(provider: &SipProvider) -> (u64, u64) {
+    let statistic = |name: &str| provider.statistic(name).unwrap();
+    (statistic("rcv_requests_notify") + statistic("rcv_requests_options"), statistic("rcv_requests_register"))
+}
+
+/// Starts nodes, Kamailio and phones' machines; nothing without what it takes.
+fn start(test: &str, driver: Driver, slow: bool) -> Option<SipProvider> {
+    if !is_root() {
+        skipped(test, "not root, so no namespaces");
+        return None;
+    }
+    if !Path::new("/usr/sbin/kamailio").exists() {
+        skipped(test, "needs kamailio");
+        return None;
+    }
+    let mut provider = SipProvider::up(Some(driver.name())).unwrap();
+    provider.start_server(slow).unwrap();
+    Some(provider)
+}
