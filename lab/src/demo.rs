@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
+mod sip;
+
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -22,6 +24,25 @@ const GUARDED_PORT: u16 = 9999;
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Lets lab nodes fetch from the lab's own web server.
 pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
+
+/// What a demo shows, beyond modules that are installed by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum App {
+    /// Keep-alives and overload control before an unmodified Kamailio.
+    Sip,
+}
+
+/// Shows an application. Nobody types SETUP.
+///
+/// # Errors
+/// Something did not do what the demo shows; the error says what.
+pub fn run_app(app: App) -> Result<()> {
+    ensure!(is_root(), "not root: the demo makes network namespaces; run `sudo ./dev demo`");
+    clear_leftovers()?;
+    match app {
+        App::Sip => sip::run(),
+    }
+}
 
 /// Runs the demo with modules of a flavour; with `keep`, waits for Enter before it takes the network down.
 ///

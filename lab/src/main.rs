@@ -23,6 +23,9 @@ struct Arguments {
 enum Command {
     /// A small network: a signed SETUP, the PROBE table, keep-alives answered by a router.
     Demo {
+        /// Shows an application instead, which its provider's agent deploys.
+        #[arg(long, conflicts_with_all = ["flavour", "keep"])]
+        app: Option<demo::App>,
         /// Which flavour of the modules to run.
         #[arg(long, default_value_t = Flavour::Wasm)]
         flavour: Flavour,
@@ -102,7 +105,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Demo { flavour, keep } => demo::run(flavour, keep),
+        Command::Demo { app: Some(app), .. } => demo::run_app(app),
+        Command::Demo { app: None, flavour, keep } => demo::run(flavour, keep),
         Command::Check { exercise, dir } => exercises::check(exercise, &dir),
         Command::Bench(options) => bench::run(&options),
         Command::NullDriver(options) => bench::null_driver::run(&options),

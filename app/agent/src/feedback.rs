@@ -85,7 +85,7 @@ mod tests {
         assert!(note(1, Ok(200.0)).is_empty() && note(0, Ok(50_000.0)).is_empty());
         assert!((0..2).all(|_| note(0, Ok(50_001.0)).is_empty()));
         let told = note(0, Ok(50_001.0));
-        assert_eq!(told, [(RuleId(0), "rate=80.0 validity-ms=1000".to_owned())]);
+        assert_eq!(told, [(RuleId(0), "rate=50.0 validity-ms=1000".to_owned())]);
         assert!(note(0, Err("away".to_owned())).is_empty());
         let last = (0..200).flat_map(|_| note(0, Ok(0.0))).last();
         assert_eq!(last, Some((RuleId(0), "off".to_owned())));

@@ -37,7 +37,8 @@ impl Feedback {
             match name {
                 "rate" | "loss" if feedback.limit.is_some() => return None,
                 "rate" => {
-                    feedback.limit = Some(Limit::Rate(value.parse().ok().filter(|rate| (0.0..=1e6).contains(rate))?))
+                    let rate = value.parse().ok().filter(|rate| (0.0..=1e6).contains(rate))?;
+                    feedback.limit = Some(Limit::Rate(rate));
                 }
                 "loss" => feedback.limit = Some(loss(value)?),
                 "validity-ms" => feedback.validity_ms = value.parse::<u64>().ok()?.min(VALIDITY_MS_MAX),

@@ -217,7 +217,7 @@ impl Edge {
                 match self.answer(Kind::Rejected, request, (message, from), (status, more.as_bytes()), response) {
                     // It must not reach the server, though there is nothing to answer it by.
                     Decision::Pass => Decision::Drop(Kind::Rejected),
-                    decision => decision,
+                    decision @ (Decision::Drop(_) | Decision::Answer(..)) => decision,
                 }
             }
         }

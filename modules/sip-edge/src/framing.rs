@@ -150,7 +150,7 @@ mod tests {
                 };
                 match found.last_mut() {
                     Some(last) if matches!(kind, "body" | "gone" | "other") && last.starts_with(kind) => {
-                        last.push_str(&text)
+                        last.push_str(&text);
                     }
                     _ => found.push(format!("{kind} {text}")),
                 }

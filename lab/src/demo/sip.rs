@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `./dev demo --app sip`: an unmodified Kamailio whose agent brings sip-edge to the nodes before its phones. Nobody types SETUP.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::title;
+use crate::callers::Told as Calls;
+use crate::netns::wait_until;
+use crate::provider::{Phones, SipProvider, told};
+
+const PHONES: Phones = Phones { count: 100, every_ms: 500, seconds: 4, forms: "" };
+/// Calls a second of two sources.
+const CALLS: [u32; 2] = [60, 740];
+/// How long it may take until modules are compiled and there.
+const INSTALL_WAIT: Duration = Duration::from_secs(90);
+
+/// Shows it.
+///
+/// # Errors
+/// Something did not do what the demo shows.
+pub fn run() -> Result<()> {
+    let begun = Instant::now();
+    keep_alives()?;
+    overload()?;
+    println!("\n  the whole demo: {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn keep_alives() -> Result<()> {
+    title("A SIP provider: Kamailio and netserv-agent on one machine, two nodes on the way to its phones");
+    let mut provider = SipProvider::up(None)?;
+    provider.start_server(false)?;
+    provider.start_agent("")?;
+    println!(
+        "  sender {} ── n1 ── r (plain router) ── n2 ── receiver {}",
+        provider.server(false),
+        provider.lab.v4("receiver")
+    );
+
+    title("Phones come, and the agent brings the module to the nodes before them");
+    let first = Instant::now();
+    let phones = provider.start_phones(false, Phones { forms: "notify,options", seconds: 30, ..PHONES })?;
+    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
+    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", provider.lab.log("sender", "agent"));
+    println!(
+        "  from the first phone to the module on both nodes, compiled there: {:.1} s",
+        first.elapsed().as_secs_f64()
+    );
+    told(phones)?;
+    for deployment in provider.agent()?.deployments {
+        let nodes: Vec<String> = deployment.nodes.iter().map(ToString::to_string).collect();
+        println!("  netserv agent status: rule {} is {} at {}", deployment.rule, deployment.health, nodes.join(", "));
+    }
+
+    title("A hundred phones keep themselves reachable in five ways, each twice a second");
+    for v6 in [false, true] {
+        let before = provider.statistic("rcv_requests")?;
+        let told = provider.phones(v6, PHONES)?;
+        // Each phone registers once.
+        let reached = provider.statistic("rcv_requests")? - before - PHONES.count as u64;
+        let version = if v6 { "IPv6" } else { "IPv4" };
+        println!(
+            "  {version}: {} of {} keep-alives answered, 95 of 100 within {:.1} ms; {reached} reached Kamailio",
+            told.answered,
+            told.sent,
+            Duration::from_micros(told.p95_us).as_secs_f64() * 1000.0
+        );
+        ensure!(told.registered == PHONES.count && reached == 0, "{told:?}, {reached} reached Kamailio");
+        ensure!(told.answered + PHONES.count / 10 >= told.sent, "{told:?}");
+    }
+    println!("  counters at n2: {:?}", provider.counters("n2").unwrap_or_default());
+
+    title("The switch: netserv agent off sip");
+    let begun = Instant::now();
+    provider.switch(false)?;
+    let is_gone = || ["n1", "n2"].iter().all(|node| provider.counters(node).is_none());
+    ensure!(wait_until(INSTALL_WAIT, is_gone), "the module stays");
+    println!("  no node has the module any more after {:.0} ms", begun.elapsed().as_secs_f64() * 1000.0);
+    Ok(())
+}
+
+fn overload() -> Result<()> {
+    title("A Kamailio whose only process takes 5 ms for each call: 180 a second; 60 and 740 are sent");
+    let mut provider = SipProvider::up(None)?;
+    provider.start_server(true)?;
+    let plain = provider.callers(&CALLS, 6)?;
+    shown("without the module", &plain);
+    provider.start_agent("feedback = { backlog = \"waits\", over = 30000, until = 6000, done = \"calls\" }\n")?;
+    let phones = provider.start_phones(false, Phones { forms: "notify", seconds: 30, ..PHONES })?;
+    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "rejected").is_some());
+    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", provider.lab.log("sender", "agent"));
+    told(phones)?;
+    let edge = provider.callers(&CALLS, 12)?;
+    shown("with it, from the first second on", &edge);
+    let last = |calls: &Calls| calls.answered.iter().skip(8).sum::<u32>() / 4;
+    println!("  in the last four seconds: {} of 60 and {} of 740 a second", last(&edge[0]), last(&edge[1]));
+    println!("  503s by the nodes: {}; their ACKs ended there, too", edge[0].rejected + edge[1].rejected);
+    ensure!(
+        last(&edge[0]) >= 54 && last(&edge[0]) + last(&edge[1]) >= 110,
+        "the server does less than it could: {edge:?}"
+    );
+    Ok(())
+}
+
+fn shown(what: &str, told: &[Calls]) {
+    println!("  answered in each second {what}:");
+    for (calls, rate) in told.iter().zip(CALLS) {
+        println!("    the source of {rate:>3}: {:?}; without any answer: {}", calls.answered, calls.lost);
+    }
+}
