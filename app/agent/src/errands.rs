@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
-use netserv_model::request::{Ask, Outcome};
+use netserv_model::request::{Ask, ModuleStatus, Outcome};
 use netserv_model::{ModuleName, SessionId};
 use netserv_placement::{Answer, Node};
 use netserv_wire::nslp::RequestBuilder;
@@ -69,17 +69,28 @@ async fn installed(node: &NodeClient, rule: &Deploy, client: IpAddr, session: Op
     let asked = node.send(RequestBuilder::probe(&[Ask::Modules]), client, None).await.ok();
     let nodes = result.nodes.iter().filter(|report| runs(&report.outcome));
     let nodes = nodes.map(|report| {
-        let addresses = asked.as_ref().map(|asked| addresses(asked, report.node.as_str(), &rule.module.name));
-        Node { name: report.node.clone(), addresses: addresses.unwrap_or_default() }
+        let own = || asked.iter().flat_map(|asked| own(asked, report.node.as_str(), &rule.module.name));
+        Node {
+            name: report.node.clone(),
+            addresses: own().flat_map(|status| status.addresses.clone()).collect(),
+            activity: own().map(activity).sum(),
+        }
     });
     Ok(Answer::Done { session: result.session, nodes: nodes.collect() })
 }
 
-/// Returns where a module takes connections on a node.
-fn addresses(asked: &RequestResult, node: &str, module: &ModuleName) -> Vec<IpAddr> {
-    let reports = asked.nodes.iter().filter(|report| report.node.as_str() == node);
-    let statuses = reports.flat_map(|report| &report.modules).filter(|status| status.module.name == *module);
-    statuses.flat_map(|status| status.addresses.clone()).collect()
+/// Returns how a module is on a node.
+fn own<'a>(
+    asked: &'a RequestResult,
+    node: &'a str,
+    module: &'a ModuleName,
+) -> impl Iterator<Item = &'a ModuleStatus> + use<'a> {
+    let reports = asked.nodes.iter().filter(move |report| report.node.as_str() == node);
+    reports.flat_map(|report| &report.modules).filter(move |status| status.module.name == *module)
+}
+
+fn activity(status: &ModuleStatus) -> u64 {
+    status.packets.seen + status.server.map_or(0, |server| server.connections + server.requests)
 }
 
 fn failed(what: &str, client: IpAddr, error: &anyhow::Error) -> Answer {

@@ -14,8 +14,8 @@ struct Feedback {
     /// The places of the metrics.
     backlog: usize,
     done: usize,
-    /// What was read last of the second one.
-    last_done: f64,
+    /// What was read last of the second one; nothing if it cannot be read.
+    last_done: Option<f64>,
     regulator: Regulator,
     valid_ms: u64,
     /// What modules were told last, if it holds them back.
@@ -33,7 +33,7 @@ impl Feedbacks {
             // One that is lost or late is made good by the next ones.
             let every_ms = config.metrics[backlog].every().as_millis();
             let valid_ms = u64::try_from(4 * every_ms).unwrap_or(u64::MAX).max(FEEDBACK_VALID_MIN_MS);
-            Some(Feedback { backlog, done, last_done: 0.0, regulator: Regulator::new(bounds), valid_ms, told: None })
+            Some(Feedback { backlog, done, last_done: None, regulator: Regulator::new(bounds), valid_ms, told: None })
         };
         Feedbacks(config.rules.iter().map(of).collect())
     }
@@ -42,15 +42,16 @@ impl Feedbacks {
     pub fn note(&mut self, metric: usize, reading: &Reading, edges: impl Fn(RuleId) -> usize) -> Vec<(RuleId, String)> {
         let mut told = Vec::new();
         for (place, feedback) in self.0.iter_mut().enumerate() {
-            // What cannot be read is no news: what was told last ends by itself.
-            let (Some(feedback), Ok(value)) = (feedback, reading) else { continue };
+            let Some(feedback) = feedback else { continue };
             if metric == feedback.done {
-                feedback.last_done = *value;
+                feedback.last_done = reading.as_ref().ok().copied();
             }
+            // What cannot be read is no news: what was told last ends by itself.
+            let (Ok(backlog), Some(done)) = (reading, feedback.last_done) else { continue };
             if metric != feedback.backlog {
                 continue;
             }
-            feedback.told = match feedback.regulator.note(*value, feedback.last_done, edges(RuleId(place))) {
+            feedback.told = match feedback.regulator.note(*backlog, done, edges(RuleId(place))) {
                 Said::Nothing => continue,
                 Said::Rate(rate) => Some(format!("rate={rate:.1} validity-ms={}", feedback.valid_ms)),
                 Said::Off => None,

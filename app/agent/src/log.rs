@@ -73,11 +73,13 @@ impl LogReader {
             let Ok(length) = self.socket.recv(&mut line).await else { return };
             let mut batch = Vec::new();
             self.matcher.observe(&line[..length], &mut batch);
-            // What has come meanwhile goes along.
-            while batch.len() < BATCH_MAX
-                && let Ok(length) = self.socket.try_recv(&mut line)
-            {
+            // What has come meanwhile goes along; of lines that say nothing there may be any number.
+            for _ in 0..BATCH_MAX {
+                let Ok(length) = self.socket.try_recv(&mut line) else { break };
                 self.matcher.observe(&line[..length], &mut batch);
+                if batch.len() >= BATCH_MAX {
+                    break;
+                }
             }
             observations.send(batch);
         }

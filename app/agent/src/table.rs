@@ -69,7 +69,7 @@ impl Row {
             nodes: self
                 .nodes
                 .iter()
-                .map(|(name, addresses)| Node { name: name.clone(), addresses: addresses.clone() })
+                .map(|(name, addresses)| Node { name: name.clone(), addresses: addresses.clone(), activity: 0 })
                 .collect(),
             health,
             seen: now,

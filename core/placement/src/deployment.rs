@@ -18,6 +18,8 @@ pub struct Node {
     pub name: NodeId,
     /// Where the module answers there, if it takes connections; none if it only sees packets.
     pub addresses: Vec<IpAddr>,
+    /// How much the module has had to do there since it was loaded: packets, connections and requests.
+    pub activity: u64,
 }
 
 /// How a deployment is.

@@ -382,6 +382,11 @@ impl Placement {
         }
         // Those nearest to the clients count.
         nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
+        // Whom the module answers itself, the provider's server does not see any more.
+        let busy = |nodes: &[Node]| nodes.iter().map(|node| node.activity).sum::<u64>();
+        if busy(&nodes) > busy(&deployment.nodes) && !self.shut.contains(&deployment.rule) {
+            deployment.seen = now;
+        }
         (deployment.session, deployment.nodes) = (Some(session), nodes);
         (deployment.health, deployment.failures, deployment.lease_until) = (Health::Running, 0, now + lease);
         let look = (now + lease / 2).min(deployment.seen + idle);

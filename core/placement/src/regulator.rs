@@ -57,7 +57,8 @@ impl Regulator {
             self.overs = if backlog > self.bounds.over { self.overs + 1 } else { 0 };
             // What it gets done is known only after it had enough to do for a while.
             self.most = if self.overs > 0 { self.most.max(done) } else { 0.0 };
-            if self.overs < OVERS {
+            // Of a server that gets nothing done it is not known what it can do.
+            if self.overs < OVERS || self.most < RATE_MIN {
                 return Said::Nothing;
             }
             // Below what it can do, so that it gets done what waits.
@@ -180,9 +181,10 @@ mod tests {
         for wrong in [(f64::INFINITY, 1.0), (1.0, f64::NAN), (-1.0, 1.0), (1.0, -1.0)] {
             assert_eq!(regulator.note(wrong.0, wrong.1, 1), Said::Rate(rate));
         }
-        // A server that does nothing at all still gets a little, by which it is known when it is back.
-        let mut dead = Regulator::new(Bounds { over: 20.0, until: 4.0 });
-        let rates: Vec<Said> = (0..200).map(|_| dead.note(160.0, 0.0, 1)).collect();
+        // One that gets nothing done any more still gets a little, by which it is known when it is back.
+        let rates: Vec<Said> = (0..200).map(|_| regulator.note(160.0, 0.0, 1)).collect();
         assert_eq!(rates[199], Said::Rate(RATE_MIN));
+        let mut dead = Regulator::new(Bounds { over: 20.0, until: 4.0 });
+        assert!((0..200).all(|_| dead.note(160.0, 0.0, 1) == Said::Nothing));
     }
 }

@@ -437,7 +437,7 @@ fn way(nodes: &[&str]) -> Answer {
 }
 
 fn done(edge: &str) -> Answer {
-    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new() };
+    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), activity: 0 };
     Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)] }
 }
 

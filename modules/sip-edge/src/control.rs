@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::limits::{DECIDED_MAX, DECIDED_MS, SOURCES_MAX, VALIDITY_MS, VALIDITY_MS_MAX, WINDOW_MS};
+use crate::limits::{
+    DECIDED_MAX, DECIDED_MS, OTHER_DEMAND_MS, OTHER_PLACES, REPEATS_MAX, SOURCES_MAX, VALIDITY_MS, VALIDITY_MS_MAX,
+    WINDOW_MS,
+};
 
 /// What the server can take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,12 +96,14 @@ pub struct Control {
     window_begun: u64,
     /// What all sources together may still have sent on; below 0 it is a debt.
     tokens: f64,
-    /// What each source gets in a window.
+    /// What each source gets in a window, and all together.
     share: f64,
+    window: f64,
     /// Requests in a window, in the long run.
     demand: f64,
     /// What the module's other part has of the same, and how much of the limit is this one's.
     other_demand: f64,
+    other_told: u64,
     decided: Decided,
 }
 
@@ -120,8 +125,10 @@ impl Control {
             window_begun: 0,
             tokens: 0.0,
             share: 0.0,
+            window: 0.0,
             demand: 0.0,
             other_demand: 0.0,
+            other_told: 0,
             decided: Decided { secret, young: HashMap::new(), old: HashMap::new(), begun: 0 },
         }
     }
@@ -142,9 +149,10 @@ impl Control {
     }
 
     /// Takes what the module's other part says of its demand.
-    pub fn other_demand(&mut self, message: &[u8]) {
+    pub fn other_demand(&mut self, message: &[u8], now_ms: u64) {
         if let Ok(bytes) = message.try_into() {
             self.other_demand = f64::from(u32::from_le_bytes(bytes)) * WINDOW_S;
+            self.other_told = now_ms;
         }
     }
 
@@ -163,42 +171,52 @@ impl Control {
         let is_limited = self.limit(now_ms).is_some();
         let key = self.decided.key(transaction);
         match self.decided.get(key) {
-            Some(Decision { fate: Fate::Admitted, was_limited: false }) if is_limited => {}
-            Some(Decision { fate, .. }) => {
-                if is_limited && fate == Fate::Admitted {
-                    self.tokens -= 1.0;
+            Some(Decision { fate: Fate::Admitted, was_limited: false, .. }) if is_limited => {}
+            Some(Decision { fate: Fate::Admitted, repeats: REPEATS_MAX.., .. }) if is_limited => return Fate::Rejected,
+            Some(decision) => {
+                if is_limited && decision.fate == Fate::Admitted {
+                    self.pay();
+                    self.decided.put(key, Decision { repeats: decision.repeats + 1, ..decision }, now_ms);
                 }
-                return fate;
+                return decision.fate;
             }
             None => {}
         }
-        let fate = self.decide_first(place(source), now_ms);
-        self.decided.put(key, Decision { fate, was_limited: is_limited }, now_ms);
+        let fate = self.decide_first(place(source), key, now_ms);
+        self.decided.put(key, Decision { fate, was_limited: is_limited, repeats: 0 }, now_ms);
         fate
     }
 
-    fn decide_first(&mut self, source: IpAddr, now_ms: u64) -> Fate {
-        let (limit, share) = (self.limit(now_ms), self.share);
+    fn decide_first(&mut self, source: IpAddr, key: u64, now_ms: u64) -> Fate {
+        let limit = self.limit(now_ms);
         let is_full = self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source);
-        let source = if is_full { OTHERS } else { source };
-        let new = Source { credit: share.max(1.0), ..Source::default() };
-        let known = self.sources.entry(source).or_insert(new);
+        let source = if is_full { shared_place(key) } else { source };
+        let known = self.sources.entry(source).or_default();
         known.count += 1.0;
-        let Some(limit) = limit else { return Fate::Admitted };
-        let capacity = self.capacity(limit);
-        let known = self.sources.get_mut(&source).expect("it was put there");
-        let fate = match known.credit >= 1.0 {
-            // Sources may be in debt together for a window, so that who asks for little finds something left.
-            true if self.tokens + capacity >= 1.0 => {
-                known.credit -= 1.0;
-                Fate::Admitted
+        let capacity = match limit {
+            None => return Fate::Admitted,
+            // RFC 7339 §5.10.1, by the lower half of the key, which nobody can choose.
+            Some(Limit::Loss(loss)) => {
+                let drawn = f64::from(u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0)) / f64::from(u32::MAX);
+                return if drawn < loss || loss >= 1.0 { Fate::Rejected } else { Fate::Admitted };
             }
-            // What nobody takes goes to who wants more.
-            false if self.tokens >= 1.0 => Fate::Admitted,
-            true | false => return Fate::Rejected,
+            Some(limit @ Limit::Rate(_)) => self.capacity(limit),
         };
-        self.tokens -= 1.0;
-        fate
+        let known = self.sources.get_mut(&source).expect("it was put there");
+        match known.credit >= 1.0 {
+            // Sources may be in debt together for a window, so that who asks for little finds something left.
+            true if self.tokens + capacity >= 1.0 => known.credit -= 1.0,
+            // What nobody takes goes to who wants more.
+            false if self.tokens >= 1.0 => {}
+            true | false => return Fate::Rejected,
+        }
+        self.pay();
+        Fate::Admitted
+    }
+
+    /// Takes a token for what goes on. The debt is one of some windows at most, whatever comes again.
+    fn pay(&mut self) {
+        self.tokens = (self.tokens - 1.0).max(-DEBT_WINDOWS_MAX * self.window.max(1.0));
     }
 
     /// Returns the stricter limit of those that count.
@@ -230,6 +248,9 @@ impl Control {
             return;
         }
         self.window_begun = now_ms - now_ms % WINDOW_MS;
+        if now_ms.saturating_sub(self.other_told) > OTHER_DEMAND_MS {
+            self.other_demand = 0.0;
+        }
         // After so many nothing is left of what was.
         for _ in 0..windows.min(50) {
             self.demand = 0.0;
@@ -254,6 +275,7 @@ impl Control {
     fn work_out(&mut self, now_ms: u64) {
         let Some(limit) = self.limit(now_ms) else { return };
         let mut left = self.capacity(limit);
+        self.window = left;
         let mut demands: Vec<f64> = self.sources.values().map(|source| source.demand).collect();
         demands.sort_by(f64::total_cmp);
         let mut sources = demands.len();
@@ -277,6 +299,8 @@ struct Decision {
     fate: Fate,
     /// Whether not all went on then.
     was_limited: bool,
+    /// How often it came again while not all went on.
+    repeats: u8,
 }
 
 /// How requests were decided that may come again.
@@ -332,9 +356,15 @@ fn place(source: IpAddr) -> IpAddr {
 const WINDOW_S: f64 = WINDOW_MS as f64 / 1000.0;
 /// How much of the long run the last window is.
 const SMOOTHING: f64 = 0.3;
+/// Windows that it may take until what went on is paid for.
+const DEBT_WINDOWS_MAX: f64 = 3.0;
 /// What nobody asks for any more.
 const FORGOTTEN: f64 = 0.005;
-const OTHERS: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
+/// Returns a place for sources of which there are too many.
+fn shared_place(key: u64) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(u128::from(key % OTHER_PLACES)))
+}
 
 #[cfg(test)]
 mod tests;

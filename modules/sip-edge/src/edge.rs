@@ -9,7 +9,7 @@ use netserv_sip::message::{self, CSEQ, Head, VIA, address, list, parameter, tag}
 use netserv_sip::{Answer, Request, Transport};
 use sha2::Sha256;
 
-use crate::bindings::{Bindings, Confirmed};
+use crate::bindings::Bindings;
 use crate::control::{Control, Fate, Feedback, Says};
 use crate::limits::ANSWER_PLACES;
 
@@ -28,6 +28,8 @@ pub struct Settings {
     pub register: bool,
     /// Whether requests are rejected when the server has too much to do.
     pub overload: bool,
+    /// Whether the server says so itself in its Vias (RFC 7339). One that does not copies there what clients say.
+    pub oc: bool,
     /// Whether answers go to where requests came from, also without `rport`.
     pub force_rport: bool,
     /// Seconds in the Retry-After of rejections; 0 leaves it out.
@@ -45,6 +47,7 @@ impl Default for Settings {
             stun: true,
             register: true,
             overload: true,
+            oc: false,
             force_rport: false,
             retry_after_s: 0,
             answers_per_second: 10_000,
@@ -121,7 +124,7 @@ impl Edge {
         let [a, b, c, d, e, f, g, h, ..] = secret;
         let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let answers = Answers { counts: vec![0; ANSWER_PLACES], second: 0, secret: number };
-        Edge { settings, secret, bindings: Bindings::default(), control: Control::new(number), answers }
+        Edge { settings, secret, bindings: Bindings::new(number), control: Control::new(number), answers }
     }
 
     /// Returns what the module's user chose.
@@ -152,14 +155,20 @@ impl Edge {
             }
             b"REGISTER" if self.settings.register && !request.requires() => {
                 let Some(head) = Head::parse(message) else { return Decision::Pass };
-                match self.bindings.register(&head, source, now_ms) {
-                    Some(Confirmed { contact, expires }) => {
-                        let more =
-                            [b"\r\nContact: <", &contact[..], b">;expires=", expires.to_string().as_bytes()].concat();
-                        self.answer(Kind::Register, &request, (message, from), (b"200 OK", &more), response)
+                if let Some(refresh) = self.bindings.refresh(&head, source, now_ms) {
+                    let expires = refresh.expires.to_string();
+                    let more = [b"\r\nContact: <", &refresh.contact[..], b">;expires=", expires.as_bytes()].concat();
+                    let decision = self.answer(Kind::Register, &request, (message, from), (b"200 OK", &more), response);
+                    if decision != Decision::Pass {
+                        self.bindings.refreshed(&refresh);
+                        return decision;
                     }
-                    None => self.regulate(&request, (message, from), now_ms, response),
                 }
+                let decision = self.regulate(&request, (message, from), now_ms, response);
+                if decision == Decision::Pass {
+                    let _ = self.bindings.goes_on(&head, source, now_ms);
+                }
+                decision
             }
             _ => self.regulate(&request, (message, from), now_ms, response),
         }
@@ -172,6 +181,7 @@ impl Edge {
         }
         let Some(head) = Head::parse(message) else { return };
         if self.settings.overload
+            && self.settings.oc
             && let Some(feedback) = said_in_via(&head)
         {
             self.control.take(Says::Server, feedback, now_ms);
@@ -205,7 +215,7 @@ impl Edge {
         if !self.settings.overload || is_emergency(request) {
             return Decision::Pass;
         }
-        let transaction = (request.call_id(), tag(request.from()), request.cseq(), branch(request));
+        let transaction = (from.0, request.call_id(), tag(request.from()), request.cseq(), branch(request));
         match self.control.decide(from.0.ip(), &transaction, now_ms) {
             Fate::Admitted => Decision::Pass,
             Fate::Rejected => {

@@ -5,19 +5,23 @@
 pub const BINDINGS_MAX: usize = 12_288;
 /// REGISTERs whose answers are waited for.
 pub const PENDING_MAX: usize = 4096;
-/// Bytes of both, with [`EACH_BYTES`] for each.
-pub const KNOWN_BYTES_MAX: usize = 4 << 20;
-/// What each takes beyond its texts.
-pub const EACH_BYTES: usize = 200;
+/// Bytes of a Contact that is known.
+pub const CONTACT_BYTES_MAX: usize = 256;
 /// How long an answer is waited for: a transaction's time (RFC 3261 §17.1.2.2, timer F).
 pub const PENDING_MS: u64 = 32_000;
 
-/// Sources whose requests are told apart; those beyond share a place.
+/// Sources whose requests are told apart; those beyond share places.
 pub const SOURCES_MAX: usize = 4096;
 /// Transactions of which it is known how they were decided, in each of two generations.
 pub const DECIDED_MAX: usize = 16_384;
 /// How long a generation lasts. The older one outlives a transaction (64 × T1).
 pub const DECIDED_MS: u64 = 32_000;
+/// How often a request may come again that went on (RFC 3261 §17.1.1.2: seven times in all); what comes more often is rejected.
+pub const REPEATS_MAX: u8 = 7;
+/// Places that sources beyond [`SOURCES_MAX`] share.
+pub const OTHER_PLACES: u64 = 256;
+/// How long what the module's other part has to do counts after it was told last.
+pub const OTHER_DEMAND_MS: u64 = 1000;
 /// How often shares are worked out anew.
 pub const WINDOW_MS: u64 = 100;
 /// How long feedback that does not say so is valid (RFC 7339 §4.3).
@@ -32,5 +36,7 @@ pub const ANSWER_PLACES: usize = 4096;
 pub const HEAD_BYTES_MAX: usize = 16_384;
 /// Connections that are followed; those beyond go on unseen.
 pub const CONNECTIONS_MAX: usize = 8192;
+/// Bytes that are held of all connections together; with more, those that need some go on unseen.
+pub const HELD_BYTES_MAX: usize = 3 << 20;
 /// Bytes of answers that wait until the server's message to the same client is over; with more, the server answers.
-pub const ANSWERS_BYTES_MAX: usize = 65_536;
+pub const ANSWERS_BYTES_MAX: usize = 16_384;

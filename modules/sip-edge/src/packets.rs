@@ -86,14 +86,14 @@ impl PacketModule for SipEdge {
 
     fn timer(&mut self, _: u32) {
         let demand = self.edge.control.demand(millis(clock::monotonic()));
-        // A part that is away learns it the next time.
-        if demand != self.told_demand && messages::send(&demand).is_ok() {
-            self.told_demand = demand;
+        // Also when there is nothing new: what is not told any more does not count. A part that is away learns it the next time.
+        if demand != [0; 4] || self.told_demand != demand {
+            self.told_demand = if messages::send(&demand).is_ok() { demand } else { self.told_demand };
         }
     }
 
     fn message(&mut self, message: &[u8]) {
-        self.edge.control.other_demand(message);
+        self.edge.control.other_demand(message, millis(clock::monotonic()));
     }
 
     fn control(&mut self, message: &control::Message<'_>) {
@@ -159,6 +159,7 @@ fn settings() -> Result<Settings, StartError> {
         stun: property::switch_or("stun", default.stun)?,
         register: property::switch_or("register", default.register)?,
         overload: property::switch_or("overload", default.overload)?,
+        oc: property::switch_or("oc", default.oc)?,
         force_rport: property::switch_or("force-rport", default.force_rport)?,
         retry_after_s: property::parse_or("retry-after-s", default.retry_after_s)?,
         answers_per_second: property::parse_or("answers-per-second", default.answers_per_second)?,

@@ -13,12 +13,14 @@ use netserv_sip::Transport;
 
 use crate::edge::{Decision, Edge, Kind, Settings};
 use crate::framing::{Framing, Piece};
-use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX};
+use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HELD_BYTES_MAX};
 
 /// The module.
 struct Stream {
     edge: Edge,
     phones: HashMap<Connection, Phone>,
+    /// Bytes that are held of all of them.
+    held: usize,
     begun: Instant,
     told_demand: [u8; 4],
 }
@@ -30,6 +32,12 @@ struct Phone {
     to_client: Framing,
     /// Answers of ours that wait until the server's message is over.
     answers: Vec<u8>,
+}
+
+impl Phone {
+    fn held(&self) -> usize {
+        self.to_server.held() + self.to_client.held() + self.answers.len()
+    }
 }
 
 impl Default for Stream {
@@ -46,6 +54,7 @@ impl Default for Stream {
         Stream {
             edge: Edge::new(settings(), secret),
             phones: HashMap::new(),
+            held: 0,
             begun: Instant::now(),
             told_demand: [0; 4],
         }
@@ -66,13 +75,18 @@ impl TcpModule for Stream {
     fn data(&mut self, id: Connection, source: Side, bytes: &[u8]) -> Action {
         let now_ms = self.now_ms();
         let Some(phone) = self.phones.get_mut(&id) else { return Action::Pass };
-        match source {
+        let held = self.held - phone.held();
+        let has_room = held + phone.held() <= HELD_BYTES_MAX;
+        let action = match source {
             Side::Client => {
                 let mut on = Vec::with_capacity(bytes.len());
                 let mut client =
                     Client { edge: &mut self.edge, at: phone.at, now_ms, on: &mut on, answers: &mut phone.answers };
                 let may_answer = !phone.to_client.is_lost();
                 phone.to_server.push(bytes, |piece| client.take(piece, may_answer));
+                if !has_room {
+                    on.extend_from_slice(&phone.to_server.give_up());
+                }
                 if phone.to_client.is_between() && !phone.answers.is_empty() {
                     // A client that reads nothing gets no answers.
                     let _ = tcp::send(id, Side::Client, &phone.answers);
@@ -88,48 +102,73 @@ impl TcpModule for Stream {
                     }
                     true
                 });
-                if phone.answers.is_empty() || !phone.to_client.is_between() {
-                    return Action::Pass;
+                if !has_room {
+                    // Its bytes go on as they come.
+                    phone.to_client.give_up();
                 }
-                Action::Replace([bytes, &std::mem::take(&mut phone.answers)].concat())
+                if phone.answers.is_empty() {
+                    Action::Pass
+                } else if phone.to_client.is_lost() {
+                    // Nobody would answer what is answered already.
+                    Action::Close
+                } else if phone.to_client.is_between() {
+                    Action::Replace([bytes, &std::mem::take(&mut phone.answers)].concat())
+                } else {
+                    Action::Pass
+                }
             }
-        }
+        };
+        self.held = held + phone.held();
+        action
     }
 
     fn end(&mut self, id: Connection, source: Side) {
-        let Some(phone) = self.phones.get_mut(&id).filter(|_| source == Side::Client) else { return };
-        let held = phone.to_server.take_held();
-        if !held.is_empty() {
-            let _ = tcp::send(id, Side::Server, &held);
+        let Some(phone) = self.phones.get_mut(&id) else { return };
+        self.held -= phone.held();
+        let (to, rest) = match source {
+            Side::Client => (Side::Server, phone.to_server.give_up()),
+            Side::Server => (Side::Client, std::mem::take(&mut phone.answers)),
+        };
+        if !rest.is_empty() {
+            let _ = tcp::send(id, to, &rest);
         }
+        self.held += phone.held();
     }
 
     fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
         let phone = self.phones.get(&id)?;
         let (to_server, to_client) = (phone.to_server.to_bytes(), phone.to_client.to_bytes());
-        let length = u32::try_from(to_server.len()).ok()?.to_be_bytes();
-        Some([&length[..], &to_server, &to_client].concat())
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_be_bytes);
+        let lengths = [length(&to_server)?, length(&to_client)?].concat();
+        Some([&lengths[..], &to_server, &to_client, &phone.answers].concat())
     }
 
     fn import(&mut self, id: Connection, flow: Option<&Flow>, state: &[u8]) -> bool {
         let read = || {
-            let (length, rest) = state.split_first_chunk()?;
-            let (to_server, to_client) = rest.split_at_checked(u32::from_be_bytes(*length).try_into().ok()?)?;
+            let (first, rest) = state.split_first_chunk()?;
+            let (second, rest) = rest.split_first_chunk()?;
+            let (to_server, rest) = rest.split_at_checked(u32::from_be_bytes(*first).try_into().ok()?)?;
+            let (to_client, answers) = rest.split_at_checked(u32::from_be_bytes(*second).try_into().ok()?)?;
             let framing = (Framing::from_bytes(to_server)?, Framing::from_bytes(to_client)?);
-            Some(Phone { to_server: framing.0, to_client: framing.1, ..phone(flow?)? })
+            Some(Phone { to_server: framing.0, to_client: framing.1, answers: answers.to_vec(), ..phone(flow?)? })
         };
-        read().map(|phone| self.phones.insert(id, phone)).is_some()
+        let Some(phone) = read() else { return false };
+        self.held += phone.held();
+        self.phones.insert(id, phone);
+        true
     }
 
     fn closed(&mut self, id: Connection) {
-        self.phones.remove(&id);
+        if let Some(phone) = self.phones.remove(&id) {
+            self.held -= phone.held();
+        }
     }
 
     fn timer(&mut self, _: u32) {
         let now_ms = self.now_ms();
         let demand = self.edge.control.demand(now_ms);
-        if demand != self.told_demand && messages::send(&demand).is_ok() {
-            self.told_demand = demand;
+        if demand != [0; 4] || self.told_demand != demand {
+            self.told_demand = if messages::send(&demand).is_ok() { demand } else { self.told_demand };
         }
     }
 
@@ -144,7 +183,7 @@ impl TcpModule for Stream {
             let _ = tcp::watch(control::inbox::subscribe(), CONTROL);
         } else {
             while let Some(message) = messages::receive() {
-                self.edge.control.other_demand(&message);
+                self.edge.control.other_demand(&message, now_ms);
             }
             let _ = tcp::watch(messages::subscribe(), DEMAND);
         }
@@ -236,6 +275,7 @@ fn settings() -> Settings {
         stun: false,
         register: is_on("register", default.register),
         overload: is_on("overload", default.overload),
+        oc: is_on("oc", default.oc),
         force_rport: default.force_rport,
         retry_after_s: properties::get("retry-after-s")
             .and_then(|text| text.parse().ok())

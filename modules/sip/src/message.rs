@@ -18,6 +18,13 @@ pub struct Head<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Name(pub &'static str, pub &'static str);
 
+impl Name {
+    /// Returns whether a header has this name.
+    pub fn is(self, given: &[u8]) -> bool {
+        [self.0, self.1].iter().any(|name| given.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
 /// Call-ID.
 pub const CALL_ID: Name = Name("call-id", "i");
 /// Contact.
@@ -65,8 +72,7 @@ impl<'a> Head<'a> {
 
     /// Returns the values of the headers of a name.
     pub fn all(&self, name: Name) -> impl Iterator<Item = &'a [u8]> + use<'a, '_> {
-        let is_it = move |given: &[u8]| [name.0, name.1].iter().any(|name| given.eq_ignore_ascii_case(name.as_bytes()));
-        self.headers.iter().filter(move |(given, _)| is_it(given)).map(|(_, value)| *value)
+        self.headers.iter().filter(move |(given, _)| name.is(given)).map(|(_, value)| *value)
     }
 
     /// Returns the value of the only header of a name; nothing if there are several.

@@ -21,7 +21,7 @@ struct Answer {
     error: Option<serde_json::Value>,
 }
 
-/// Asks for a statistic, such as `core:rcv_requests`.
+/// Asks for a statistic, such as `core:rcv_requests`, or the sum of some with `+` between.
 ///
 /// # Errors
 /// Kamailio is away, or has no such statistic.
@@ -33,9 +33,10 @@ pub async fn read(socket: &Path, statistic: &str) -> Result<f64> {
     own.set_nonblocking(true)?;
     let own = UnixDatagram::from_std(own)?;
     let id = u64::from(name[0]) << 8 | u64::from(name[1]);
-    // It wants the name without its group, and answers with it.
-    let bare = statistic.split_once(':').map_or(statistic, |(_, name)| name);
-    let call = serde_json::json!({ "jsonrpc": "2.0", "method": "stats.get_statistics", "params": [bare], "id": id });
+    // It wants names without their groups, and answers with them.
+    let bare = |name: &str| name.split_once(':').map_or(name, |(_, name)| name).to_owned();
+    let names: Vec<String> = statistic.split('+').map(bare).collect();
+    let call = serde_json::json!({ "jsonrpc": "2.0", "method": "stats.get_statistics", "params": names, "id": id });
     let sent = own.send_to(call.to_string().as_bytes(), socket).await;
     sent.with_context(|| format!("cannot reach Kamailio at {}", socket.display()))?;
     let mut answer = vec![0; METRIC_BYTES_MAX];
@@ -51,9 +52,13 @@ fn value(answer: &[u8], id: u64, statistic: &str) -> Result<f64> {
     }
     // Each is a line such as `core:rcv_requests = 17`.
     let lines = answer.result.unwrap_or_default();
-    let number = lines.iter().find_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == statistic));
-    let (_, number) = number.with_context(|| format!("Kamailio has no statistic `{statistic}`"))?;
-    number.trim().parse().with_context(|| format!("`{statistic}` of Kamailio is no number"))
+    let mut sum = 0.0;
+    for wanted in statistic.split('+') {
+        let number = lines.iter().find_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == wanted));
+        let (_, number) = number.with_context(|| format!("Kamailio has no statistic `{wanted}`"))?;
+        sum += number.trim().parse::<f64>().with_context(|| format!("`{wanted}` of Kamailio is no number"))?;
+    }
+    Ok(sum)
 }
 
 #[cfg(test)]
@@ -65,6 +70,7 @@ mod tests {
         let value = |answer: &str| value(answer.as_bytes(), 7, "core:rcv_requests");
         let two = r#"{"jsonrpc":"2.0","result":["core:fwd_requests = 1","core:rcv_requests = 17"],"id":7}"#;
         assert_eq!(value(two).unwrap(), 17.0);
+        assert_eq!(super::value(two.as_bytes(), 7, "core:rcv_requests+core:fwd_requests").unwrap(), 18.0);
         let error = |answer: &str| format!("{:#}", value(answer).unwrap_err());
         assert!(error(&two.replace("rcv", "xyz")).contains("no statistic"));
         assert!(error(&two.replace("17", "many")).contains("no number"));

@@ -87,12 +87,37 @@ fn a_request_that_comes_again_has_the_same_fate() {
     let mut control = Control::new(1);
     control.take(Says::User, Feedback { limit: Some(Limit::Rate(10.0)), validity_ms: 60_000 }, 0);
     let source = IpAddr::from([192, 0, 2, 1]);
-    let fates: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, 0)).collect();
+    let fates: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, 2000)).collect();
     assert!(fates.contains(&Fate::Admitted) && fates.contains(&Fate::Rejected));
-    for now in [500, 4000, 31_000] {
+    for now in [2500, 4000, 31_000] {
         let again: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, now)).collect();
         assert_eq!(again, fates, "{now}");
     }
+}
+
+#[test]
+fn what_comes_again_and_again_locks_nobody_out() {
+    let mut control = Control::new(1);
+    let [greedy, polite] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+    let mut admitted = 0;
+    for now in 0..20_000 {
+        if now % 200 == 0 {
+            control.take(Says::User, rate(50.0).unwrap(), now);
+        }
+        // One call, a thousand times a second; and ten calls a second.
+        admitted += u32::from(control.decide(greedy, &"again", now) == Fate::Admitted);
+        if now % 100 == 0 && now >= 5000 {
+            assert!(now < 6000 || control.decide(polite, &now, now) == Fate::Admitted, "{now}");
+        }
+    }
+    assert!(admitted <= 1 + u32::from(REPEATS_MAX), "{admitted}");
+}
+
+#[test]
+fn no_loss_is_no_limit() {
+    let mut control = Control::new(1);
+    control.take(Says::User, Feedback { limit: Some(Limit::Loss(0.0)), validity_ms: 60_000 }, 0);
+    assert!((0..1000).all(|call| control.decide(IpAddr::from([192, 0, 2, 1]), &call, 5000) == Fate::Admitted));
 }
 
 #[test]
@@ -113,7 +138,7 @@ fn what_is_remembered_is_bounded() {
     for number in 0..200_000_u32 {
         control.decide(IpAddr::from((0x0a00_0000 + number).to_be_bytes()), &number, 1);
     }
-    assert!(control.sources.len() <= SOURCES_MAX + 1 && control.decided.young.len() <= DECIDED_MAX);
+    assert!(control.sources.len() <= SOURCES_MAX + OTHER_PLACES as usize && control.decided.young.len() <= DECIDED_MAX);
     assert!(control.decided.old.len() <= DECIDED_MAX);
     // Addresses of one network of IPv6 are one source.
     let mut control = Control::new(1);
@@ -132,8 +157,8 @@ fn two_parts_of_a_module_share_a_rate() {
     let mut all = 0.0;
     for second in 0..10 {
         let (from, to) = (second * SECOND, (second + 1) * SECOND);
-        packets.other_demand(&stream.demand(from));
-        stream.other_demand(&packets.demand(from));
+        packets.other_demand(&stream.demand(from), to);
+        stream.other_demand(&packets.demand(from), to);
         let got = [
             offered(&mut packets, &[900.0], from, to, rate(200.0))[0],
             offered(&mut stream, &[300.0], from, to, rate(200.0))[0],

@@ -129,7 +129,7 @@ fn what_the_server_needs_to_go_on_is_never_rejected() {
 
 #[test]
 fn the_server_says_it_in_its_vias() {
-    let mut edge = edge();
+    let mut edge = Edge::new(Settings { oc: true, ..Settings::default() }, [7; 32]);
     let response = |oc: &str| {
         format!(
             "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\"\r\nTo: x\r\nCSeq: 1 INVITE\r\n\r\n"
@@ -143,6 +143,10 @@ fn the_server_says_it_in_its_vias() {
     edge.response(response("oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 2000);
     edge.response(response("oc=0;oc-algo=\"loss\";oc-validity=0").as_bytes(), phone(), 2000);
     assert!(!rejects(&mut edge, 4, 2010));
+    // One that does not know of it copies what any client says.
+    let mut plain = self::edge();
+    plain.response(response("oc=100;oc-algo=\"loss\";oc-validity=1000").as_bytes(), phone(), 3000);
+    assert!(!rejects(&mut plain, 5, 3010));
 }
 
 #[test]
