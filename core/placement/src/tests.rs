@@ -81,6 +81,37 @@ impl Agent {
     }
 }
 
+/// What a module answers itself, the provider's server does not see.
+#[test]
+fn a_module_stays_while_it_has_something_to_do_and_its_rule_is_in_force() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    let mut activity = 1;
+    let mut lives = |agent: &mut Agent, grows: u64| {
+        for _ in 0..1000 {
+            agent.sleep(1);
+            for wish in agent.wishes() {
+                match wish {
+                    Wish::Setup { .. } => {
+                        activity += grows;
+                        agent.answer(&wish, busy("edge", activity));
+                    }
+                    Wish::Remove { .. } => return false,
+                    Wish::Probe { .. } => panic!("nobody is seen"),
+                }
+            }
+        }
+        true
+    };
+    assert!(lives(&mut agent, 1), "it is used");
+    assert!(!lives(&mut agent, 0), "it is not used any more");
+
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.placement.gate(RULE, false);
+    assert!(!lives(&mut agent, 1), "its rule waits");
+}
+
 #[test]
 fn a_region_with_enough_clients_gets_the_module() {
     let mut agent = Agent::new(vec![rule()]);
@@ -437,7 +468,11 @@ fn way(nodes: &[&str]) -> Answer {
 }
 
 fn done(edge: &str) -> Answer {
-    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), activity: 0 };
+    busy(edge, 0)
+}
+
+fn busy(edge: &str, activity: u64) -> Answer {
+    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), activity };
     Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)] }
 }
 

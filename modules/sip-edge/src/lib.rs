@@ -6,11 +6,13 @@
 //! - `notify`: NOTIFY with `Event: keep-alive`; `options`: OPTIONS outside a dialog whose request URI names no user;
 //! - `crlf`: a double CRLF with a single one (RFC 5626 §3.5.1, over TCP §4.4.1); `stun`: a binding request (§4.4.2, RFC 8489);
 //! - `register`: a REGISTER that only goes on with a registration that the server has confirmed here, with more than half of its time
-//!   left: same source, Call-ID, To, Contact. One with credentials is never answered, and whoever is unknown gets the server's answer.
+//!   left: same source, and alike but for CSeq and Via. One with credentials is never answered, and whoever is unknown gets the
+//!   server's answer.
 //!
 //! `overload`: while the module's user says so by a control message of the topic `overload` (`rate=170 validity-ms=2000`,
-//! `loss=40`, `off`), or the server in its Vias (`oc`, RFC 7339), sources have equal shares of what it can take, and the rest is
-//! rejected with 503. ACK, CANCEL, PRACK, what belongs to a dialog, and emergency calls (`urn:service:sos`) always go on.
+//! `loss=40`, `off`), or the server in its Vias (RFC 7339; only if the property `oc` is `on`), sources have equal shares of what
+//! it can take, and the rest is rejected with 503. ACK, CANCEL, PRACK, what belongs to a dialog, and emergency calls
+//! (`urn:service:sos`) always go on.
 //!
 //! Everything else passes untouched, whatever is wrong with it. The property `server` has the server's addresses, and the filters name
 //! them: `udp dst 192.0.2.7 port 5060`, and `udp src 192.0.2.7 sport 5060` by which the module learns what the server confirms.

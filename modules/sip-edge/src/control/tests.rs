@@ -138,7 +138,10 @@ fn what_is_remembered_is_bounded() {
     for number in 0..200_000_u32 {
         control.decide(IpAddr::from((0x0a00_0000 + number).to_be_bytes()), &number, 1);
     }
-    assert!(control.sources.len() <= SOURCES_MAX + OTHER_PLACES as usize && control.decided.young.len() <= DECIDED_MAX);
+    assert!(
+        control.sources.len() <= SOURCES_MAX + usize::try_from(OTHER_PLACES).unwrap()
+            && control.decided.young.len() <= DECIDED_MAX
+    );
     assert!(control.decided.old.len() <= DECIDED_MAX);
     // Addresses of one network of IPv6 are one source.
     let mut control = Control::new(1);
