@@ -42,8 +42,13 @@ pub async fn remove(node: &NodeClient, module: &ModuleName, client: IpAddr, sess
 /// Tells a module on the way to a client something.
 pub async fn tell(node: &NodeClient, module: &ModuleName, message: &ControlMessage, client: IpAddr) {
     // Another one follows soon.
-    if let Err(error) = node.send(RequestBuilder::tell(module, message), client, None).await {
-        tracing::warn!(%client, "TELL toward a client fails: {error:#}");
+    match node.send(RequestBuilder::tell(module, message), client, None).await {
+        Ok(result) => {
+            for report in result.nodes.iter().filter(|report| matches!(report.outcome, Outcome::Refused(_))) {
+                tracing::warn!(%client, node = %report.node, "TELL: {}", report.outcome);
+            }
+        }
+        Err(error) => tracing::warn!(%client, "TELL toward a client fails: {error:#}"),
     }
 }
 

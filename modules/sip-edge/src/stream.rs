@@ -23,6 +23,8 @@ struct Stream {
     held: usize,
     begun: Instant,
     told_demand: [u8; 4],
+    /// The number of the user's last message; that of before this began says nothing of now.
+    told_seq: u64,
 }
 
 /// A phone's connection.
@@ -43,13 +45,9 @@ impl Phone {
 impl Default for Stream {
     fn default() -> Stream {
         let secret = get_random_bytes(32).try_into().unwrap_or([0; 32]);
-        let watched = [
-            tcp::watch(control::inbox::subscribe(), CONTROL),
-            tcp::watch(messages::subscribe(), DEMAND),
-            tcp::set_timer(0, DEMAND_EACH_MS, DEMAND_EACH_MS),
-        ];
+        let watched = [tcp::watch(messages::subscribe(), DEMAND), tcp::set_timer(0, DEMAND_EACH_MS, DEMAND_EACH_MS)];
         if let Some(Err(error)) = watched.into_iter().find(Result::is_err) {
-            eprintln!("what the user says is not heard: {error:?}");
+            eprintln!("the other part is not heard: {error:?}");
         }
         Stream {
             edge: Edge::new(settings(), secret),
@@ -57,6 +55,7 @@ impl Default for Stream {
             held: 0,
             begun: Instant::now(),
             told_demand: [0; 4],
+            told_seq: control::last(TOPIC).map_or(0, |message| message.seq),
         }
     }
 }
@@ -166,6 +165,13 @@ impl TcpModule for Stream {
 
     fn timer(&mut self, _: u32) {
         let now_ms = self.now_ms();
+        // Not by the inbox, which would be full before the first connection, with which this begins.
+        if let Some(message) = control::last(TOPIC).filter(|message| message.seq > self.told_seq) {
+            self.told_seq = message.seq;
+            if !self.edge.told(&message.body, now_ms) {
+                eprintln!("a message of topic {TOPIC} was not understood");
+            }
+        }
         let demand = self.edge.control.demand(now_ms);
         if demand != [0; 4] || self.told_demand != demand {
             self.told_demand = if messages::send(&demand).is_ok() { demand } else { self.told_demand };
@@ -174,14 +180,7 @@ impl TcpModule for Stream {
 
     fn ready(&mut self, token: u32) {
         let now_ms = self.now_ms();
-        if token == CONTROL {
-            while let Some(message) = control::inbox::receive() {
-                if message.topic != "overload" || !self.edge.told(&message.body, now_ms) {
-                    eprintln!("a message of topic {} was not understood", message.topic);
-                }
-            }
-            let _ = tcp::watch(control::inbox::subscribe(), CONTROL);
-        } else {
+        if token == DEMAND {
             while let Some(message) = messages::receive() {
                 self.edge.control.other_demand(&message, now_ms);
             }
@@ -285,8 +284,9 @@ fn settings() -> Settings {
     }
 }
 
-const CONTROL: u32 = 1;
-const DEMAND: u32 = 2;
+/// What the user's messages about overload have as their topic.
+const TOPIC: &str = "overload";
+const DEMAND: u32 = 1;
 /// How often the module's other part is told how much comes.
 const DEMAND_EACH_MS: u64 = 200;
 
