@@ -6,6 +6,7 @@ mod common;
 
 use std::process::Command;
 
+use common::store::{StateStore, outcome_of};
 use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle};
 use netserv_lab::netns::program;
 use netserv_lab::node::{LabPackage, workspace};
@@ -18,7 +19,7 @@ const MONITOR: &str = "example.org/net-monitor";
 /// epoch. What is no state of the module, of another digest, or older than what a node knows changes nothing anywhere.
 #[test]
 fn a_module_moves_with_its_state() {
-    let Some(mut net) = net_with_store("a_module_moves_with_its_state", "") else { return };
+    let Some((mut net, store)) = net_with_store("a_module_moves_with_its_state", "") else { return };
     let sender = net.lab.v4("sender");
     let (package, url) = net.publish("net-monitor");
     let filter = format!("udp dst {sender}/32");
@@ -39,15 +40,14 @@ fn a_module_moves_with_its_state() {
     for _ in 0..5 {
         ask_udp(&net.lab, "receiver", sender.into(), 7777, "poke");
     }
-    let store = |name: &str| format!("http://{sender}:{PORT}/{name}");
     let to = net.lab.v4("receiver").to_string();
     let export = |node: &str, url: &str| {
         let result = net.request(&["state", "export", MONITOR, "--url", url, "--to", &to, "--node", node]);
         outcome_of(&result, node)
     };
     assert_eq!(kind(&export("n1", &format!("http://{sender}:1/s"))), Some(RefusalKind::BadUrl));
-    assert_eq!(kind(&export("n2", &store("s"))), Some(RefusalKind::NotInstalled));
-    let Outcome::Exported { digest, bytes } = export("n1", &store("s1")) else { panic!("no state") };
+    assert_eq!(kind(&export("n2", &store.url("s"))), Some(RefusalKind::NotInstalled));
+    let Outcome::Exported { digest, bytes } = export("n1", &store.url("s1")) else { panic!("no state") };
     // It says its counts when it is asked, and goes on.
     assert!(counted("n1") > 0);
     let shown = show(&net, "s1");
@@ -57,10 +57,10 @@ fn a_module_moves_with_its_state() {
     let begin = |node: &str, epoch: &str, state: &StateSource| {
         set_up(node, &["--epoch", epoch, "--state", &state.url, "--state-digest", &state.digest.to_string()])
     };
-    let state = StateSource { url: store("s1"), digest };
+    let state = StateSource { url: store.url("s1"), digest };
     let other = StateSource { digest: netserv_model::Digest([1; 32]), ..state.clone() };
     assert_eq!(kind(&begin("n2", "2", &other)), Some(RefusalKind::DigestMismatch));
-    let gone = StateSource { url: store("none"), digest };
+    let gone = StateSource { url: store.url("none"), digest };
     assert_eq!(kind(&begin("n2", "2", &gone)), Some(RefusalKind::FetchFailed));
     let (keeper, keeper_url) = net.publish("keep-alive");
     let wrong = ["--node", "n2", "--epoch", "1", "--state", &state.url, "--state-digest", &digest.to_string()];
@@ -94,7 +94,7 @@ fn a_module_moves_with_its_state() {
 #[test]
 fn a_bundle_moves_with_its_state() {
     let flavours = "flavours = [\"osgi\", \"wasm\"]\n";
-    let Some(net) = net_with_store("a_bundle_moves_with_its_state", flavours) else { return };
+    let Some((net, store)) = net_with_store("a_bundle_moves_with_its_state", flavours) else { return };
     let sender = net.lab.v4("sender");
     let filter = format!("udp dst {sender}/32 port 7777");
     let publish = |flavour| {
@@ -108,7 +108,7 @@ fn a_bundle_moves_with_its_state() {
     };
     let to = net.lab.v4("receiver").to_string();
     let export = |module: &str, node: &str, name: &str| {
-        let url = format!("http://{sender}:{PORT}/{name}");
+        let url = store.url(name);
         outcome_of(&net.request(&["state", "export", module, "--url", &url, "--to", &to, "--node", node]), node)
     };
     let counted = |node: &str| {
@@ -128,7 +128,7 @@ fn a_bundle_moves_with_its_state() {
     assert_eq!((shown["parts"]["packet"].as_u64(), shown["entries"].as_u64()), (Some(8), Some(1)), "{shown}");
 
     let from = |name: &str, epoch: &str| {
-        let (url, digest) = (format!("http://{sender}:{PORT}/{name}"), digest.to_string());
+        let (url, digest) = (store.url(name), digest.to_string());
         ["--epoch", epoch, "--state", &url, "--state-digest", &digest].map(str::to_owned)
     };
     let begin = |module: &(LabPackage, String), node: &str, name: &str, epoch: &str| {
@@ -169,44 +169,16 @@ fn a_bundle_moves_with_its_state() {
     assert_eq!(counted("n2"), 3);
 }
 
-const PORT: u16 = 8085;
-
 /// A network whose nodes write states to a store on the sender.
-fn net_with_store(test: &str, extra: &str) -> Option<Net> {
+fn net_with_store(test: &str, extra: &str) -> Option<(Net, StateStore)> {
     let mut net = net_with(test, Driver::Nfqueue, "", &[])?;
-    let sender = net.lab.v4("sender");
-    let config = format!("{extra}[fetch]\nschemes = [\"http\"]\nput-hosts = [\"{sender}:{PORT}\"]\n");
+    let config = format!("{extra}{}", StateStore::config(&net.lab, "sender"));
     for node in ["n1", "n2"] {
         net.lab.stop(node, "netservd").unwrap();
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &config).unwrap();
     }
-    keep_what_is_put(&mut net);
-    Some(net)
-}
-
-/// Serves a folder on the sender, into which PUT writes.
-fn keep_what_is_put(net: &mut Net) {
-    let folder = net.lab.dir().join("states");
-    std::fs::create_dir(&folder).unwrap();
-    let script = format!(
-        "import http.server, os\n\
-         class Store(http.server.SimpleHTTPRequestHandler):\n\
-         \x20   def do_PUT(self):\n\
-         \x20       data = self.rfile.read(int(self.headers['Content-Length']))\n\
-         \x20       open(self.translate_path(self.path), 'wb').write(data)\n\
-         \x20       self.send_response(201); self.end_headers()\n\
-         os.chdir('{}')\n\
-         http.server.ThreadingHTTPServer(('', {PORT}), Store).serve_forever()\n",
-        folder.display()
-    );
-    let mut command = net.lab.command("sender", "python3");
-    command.args(["-c", &script]);
-    net.lab.start("sender", "states", &mut command).unwrap();
-    let listens = || {
-        let check = ["-z", "-w", "1", "127.0.0.1", &PORT.to_string()];
-        net.lab.command("sender", "nc").args(check).status().unwrap().success()
-    };
-    eventually("the store listens", listens);
+    let store = StateStore::open(&mut net.lab, "sender");
+    Some((net, store))
 }
 
 /// Returns what `netserv state show` says of a state in the store.
@@ -215,11 +187,6 @@ fn show(net: &Net, name: &str) -> serde_json::Value {
     let output = command.args(["-j", "state", "show"]).arg(net.lab.dir().join("states").join(name)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn outcome_of(result: &netserv_model::api::RequestResult, node: &str) -> Outcome {
-    let report = result.nodes.iter().find(|report| report.node.as_str() == node);
-    report.unwrap_or_else(|| panic!("{node} says nothing: {result:?}")).outcome.clone()
 }
 
 fn kind(outcome: &Outcome) -> Option<RefusalKind> {

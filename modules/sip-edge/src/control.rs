@@ -104,6 +104,8 @@ pub struct Control {
     /// What the module's other part has of the same, and how much of the limit is this one's.
     other_demand: f64,
     other_told: u64,
+    /// What that part was told last.
+    told: [u8; 4],
     decided: Decided,
 }
 
@@ -129,6 +131,7 @@ impl Control {
             demand: 0.0,
             other_demand: 0.0,
             other_told: 0,
+            told: [0; 4],
             decided: Decided { secret, young: HashMap::new(), old: HashMap::new(), begun: 0 },
         }
     }
@@ -156,8 +159,16 @@ impl Control {
         }
     }
 
-    /// Returns what the other part is told: how many requests come in a second.
-    pub fn demand(&mut self, now_ms: u64) -> [u8; 4] {
+    /// Returns what the other part is to be told now and then. What is not told any more does not count there, so there is something
+    /// also when nothing is new, but not when there is nothing.
+    pub fn news(&mut self, now_ms: u64) -> Option<[u8; 4]> {
+        let demand = self.demand(now_ms);
+        let before = std::mem::replace(&mut self.told, demand);
+        (demand != [0; 4] || before != demand).then_some(demand)
+    }
+
+    /// Returns how many requests come in a second.
+    fn demand(&mut self, now_ms: u64) -> [u8; 4] {
         self.roll(now_ms);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
         let a_second = (self.demand / WINDOW_S).round() as u32;

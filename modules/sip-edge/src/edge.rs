@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
 use netserv_sdk::text::Writer;
-use netserv_sip::message::{self, CSEQ, Head, VIA, address, list, parameter, tag};
+use netserv_sip::message::{self, CSEQ, Head, VIA, address, parameter, tag, top_parameters};
 use netserv_sip::{Answer, Request, Transport};
 use sha2::Sha256;
 
@@ -271,9 +271,7 @@ impl Edge {
 
 /// Returns the branch of the topmost Via, which is the same in a request, its CANCEL and its ACK (RFC 3261 §17.1.1.3).
 fn branch<'a>(request: &Request<'a>) -> &'a [u8] {
-    let top = list(request.via()).next().unwrap_or_default();
-    let parameters = top.iter().position(|byte| *byte == b';').map_or(&b""[..], |at| &top[at..]);
-    parameter(parameters, "branch").unwrap_or_default()
+    top_parameters(request.via()).and_then(|parameters| parameter(parameters, "branch")).unwrap_or_default()
 }
 
 /// Returns whether a request is an emergency call (RFC 5031): to a service of `urn:service:sos`.
@@ -287,8 +285,7 @@ fn is_emergency(request: &Request<'_>) -> bool {
 
 /// Returns what a response says of the server's load (RFC 7339 §4).
 fn said_in_via(head: &Head<'_>) -> Option<Feedback> {
-    let top = list(head.all(VIA).next()?).next()?;
-    let parameters = &top[top.iter().position(|byte| *byte == b';')?..];
+    let parameters = top_parameters(head.all(VIA).next()?)?;
     let text = |name: &str| parameter(parameters, name).and_then(|value| std::str::from_utf8(value).ok());
     Feedback::of_via(text("oc")?, text("oc-algo")?, text("oc-validity"))
 }

@@ -25,8 +25,6 @@ pub struct SipEdge {
     counters: [Counter; Kind::ALL.len()],
     /// When the packet came that is looked at.
     now_ms: u64,
-    /// What the server part was told last.
-    told_demand: [u8; 4],
 }
 
 impl PacketModule for SipEdge {
@@ -45,7 +43,6 @@ impl PacketModule for SipEdge {
             room: Box::new([0; PACKET_BYTES_MAX]),
             counters: counters.try_into().map_err(|_| "a counter for each kind")?,
             now_ms: 0,
-            told_demand: [0; 4],
         })
     }
 
@@ -85,10 +82,9 @@ impl PacketModule for SipEdge {
     }
 
     fn timer(&mut self, _: u32) {
-        let demand = self.edge.control.demand(millis(clock::monotonic()));
-        // Also when there is nothing new: what is not told any more does not count. A part that is away learns it the next time.
-        if demand != [0; 4] || self.told_demand != demand {
-            self.told_demand = if messages::send(&demand).is_ok() { demand } else { self.told_demand };
+        if let Some(news) = self.edge.control.news(millis(clock::monotonic())) {
+            // A part that is away learns it the next time.
+            let _ = messages::send(&news);
         }
     }
 

@@ -22,7 +22,6 @@ struct Stream {
     /// Bytes that are held of all of them.
     held: usize,
     begun: Instant,
-    told_demand: [u8; 4],
     /// The number of the user's last message; that of before this began says nothing of now.
     told_seq: u64,
 }
@@ -54,7 +53,6 @@ impl Default for Stream {
             phones: HashMap::new(),
             held: 0,
             begun: Instant::now(),
-            told_demand: [0; 4],
             told_seq: control::last(TOPIC).map_or(0, |message| message.seq),
         }
     }
@@ -172,9 +170,9 @@ impl TcpModule for Stream {
                 eprintln!("a message of topic {TOPIC} was not understood");
             }
         }
-        let demand = self.edge.control.demand(now_ms);
-        if demand != [0; 4] || self.told_demand != demand {
-            self.told_demand = if messages::send(&demand).is_ok() { demand } else { self.told_demand };
+        if let Some(news) = self.edge.control.news(now_ms) {
+            // A part that is away learns it the next time.
+            let _ = messages::send(&news);
         }
     }
 

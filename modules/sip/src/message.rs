@@ -135,6 +135,12 @@ pub fn address(value: &[u8]) -> Option<(&[u8], &[u8])> {
     (!uri.is_empty()).then(|| (uri, value[at..].trim_ascii()))
 }
 
+/// Returns the parameters of the topmost Via of a header that may hold several; nothing if it has none.
+pub fn top_parameters(via: &[u8]) -> Option<&[u8]> {
+    let top = list(via).next()?;
+    top.iter().position(|byte| *byte == b';').map(|at| &top[at..])
+}
+
 /// Returns a parameter's value without quotes, of parameters with a semicolon before each; empty if it has none.
 pub fn parameter<'a>(parameters: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     let mut rest = parameters;
