@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Headers on their way to the origin and back.
+
+use std::time::Duration;
+
+use crate::date;
+use crate::fields::{Fields, Request, has, is_of_connection, is_one_of};
+use crate::policy::Policy;
+
+/// Returns the headers of a request whose response is not stored.
+#[must_use]
+pub fn request(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
+    let on = |name: &str| !is_of_connection(name, request.headers) && !name.eq_ignore_ascii_case("host");
+    let mut headers: Vec<_> = request.headers.iter().filter(|(name, _)| on(name)).cloned().collect();
+    headers.push(via(policy));
+    headers
+}
+
+/// Returns the headers of a request whose response is to be stored for others: without conditions and ranges, and without fields
+/// that make some servers answer for another place than the key says.
+#[must_use]
+pub fn fill(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
+    let mut headers = self::request(request, policy);
+    headers.retain(|(name, _)| !is_one_of(name, &OF_ONE_CLIENT));
+    if let Some(name) = &policy.surrogate {
+        let capability = format!("{name}=\"Surrogate/1.0\"");
+        headers.push(("surrogate-capability".to_owned(), capability.into_bytes()));
+    }
+    headers
+}
+
+/// Returns the headers of a response that is passed on.
+#[must_use]
+pub fn response(headers: &Fields, policy: &Policy, received: Duration) -> Vec<(String, Vec<u8>)> {
+    let kept = headers.iter().filter(|(name, _)| !is_of_connection(name, headers));
+    with_own(kept.cloned().collect(), headers, policy, received)
+}
+
+/// Adds what a proxy has to add to a response, and takes out what was said to it.
+pub(crate) fn with_own(
+    mut kept: Vec<(String, Vec<u8>)>,
+    all: &Fields,
+    policy: &Policy,
+    received: Duration,
+) -> Vec<(String, Vec<u8>)> {
+    if policy.surrogate.is_some() {
+        kept.retain(|(name, _)| !name.eq_ignore_ascii_case("surrogate-control"));
+    }
+    if !has(all, "date") {
+        kept.push(("date".to_owned(), date::format(received).into_bytes()));
+    }
+    kept.push(via(policy));
+    kept
+}
+
+/// Returns what the cache adds to each message.
+pub(crate) fn via(policy: &Policy) -> (String, Vec<u8>) {
+    ("via".to_owned(), format!("1.1 {}", policy.name).into_bytes())
+}
+
+/// What one client wants, and what is not in the key although some servers read it.
+const OF_ONE_CLIENT: [&str; 13] = [
+    "if-none-match",
+    "if-modified-since",
+    "if-range",
+    "range",
+    "x-forwarded-host",
+    "x-forwarded-scheme",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-host",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-http-method-override",
+    "forwarded",
+];

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that are stored.
+
+use std::time::Duration;
+
+use crate::fields::values;
+use crate::vary;
+
+/// A response that is stored, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The status code.
+    pub status: u16,
+    /// The headers, as they go to clients.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// When it came, since 1970.
+    pub received: Duration,
+    /// How old it was then.
+    pub age: Duration,
+    /// The age at which it is stale.
+    pub lifetime: Duration,
+    /// Seconds for which it is served stale while it is validated.
+    pub stale_while_revalidate: u64,
+    /// Seconds for which it is served stale when the origin fails.
+    pub stale_if_error: u64,
+    /// Whether it is not served stale unless the two above say so.
+    pub forbids_stale: bool,
+    /// Whether it is validated before each use.
+    pub validates_always: bool,
+}
+
+impl Stored {
+    /// Returns how old it is.
+    #[must_use]
+    pub fn age_at(&self, now: Duration) -> Duration {
+        self.age + now.saturating_sub(self.received)
+    }
+
+    /// Returns for how many seconds it is fresh; negative if it is stale.
+    #[must_use]
+    pub fn ttl_at(&self, now: Duration) -> i64 {
+        let (age, lifetime) = (self.age_at(now).as_secs(), self.lifetime.as_secs());
+        i64::try_from(lifetime).unwrap_or(i64::MAX).saturating_sub(i64::try_from(age).unwrap_or(i64::MAX))
+    }
+
+    /// Returns for how long it answers by itself: what the cache block takes for its age.
+    #[must_use]
+    pub fn fresh_for(&self, now: Duration) -> Duration {
+        if self.validates_always { Duration::ZERO } else { self.lifetime.saturating_sub(self.age_at(now)) }
+    }
+
+    /// Returns the headers that ask the origin whether it is the same as ever; none if it cannot be asked.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<(String, Vec<u8>)> {
+        if !(200..300).contains(&self.status) {
+            return Vec::new();
+        }
+        let of = |validator, condition: &str| {
+            values(&self.headers, validator).next().map(|value| (condition.to_owned(), value.to_vec()))
+        };
+        [of("etag", "if-none-match"), of("last-modified", "if-modified-since")].into_iter().flatten().collect()
+    }
+
+    /// Returns the names of the headers that select among its variants.
+    #[must_use]
+    pub fn vary(&self) -> Vec<String> {
+        vary::names(&self.headers).unwrap_or_default()
+    }
+
+    /// Returns whether it will ever be used.
+    pub(crate) fn is_of_use(&self) -> bool {
+        let for_while = Duration::from_secs(self.stale_while_revalidate.max(self.stale_if_error));
+        let can_be_validated = !self.conditions().is_empty();
+        can_be_validated || !self.validates_always && self.age < self.lifetime + for_while
+    }
+}

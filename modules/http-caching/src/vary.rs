@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Variants: responses that differ by headers of the request (RFC 9111 §4.1).
+
+use crate::fields::{Fields, Request, has, is_one_of, members, split, values};
+use crate::limits::{KEY_BYTES_MAX, VARY_NAMES_MAX};
+
+/// Returns the names that select among the variants of a response, in order; nothing if none can be selected.
+pub fn names(response: &Fields) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for member in members(response, "vary") {
+        if member == b"*" {
+            return None;
+        }
+        names.push(String::from_utf8_lossy(member).to_ascii_lowercase());
+    }
+    names.sort();
+    names.dedup();
+    (names.len() <= VARY_NAMES_MAX).then_some(names)
+}
+
+/// Returns the key of the variant that a request selects: the key and, on lines of their own, what the request says. All variants
+/// of a key begin with it and a line's end, and with nothing else. Nothing if it would be too long.
+#[must_use]
+pub fn variant_key(key: &str, names: &[String], request: &Request<'_>) -> Option<String> {
+    let mut variant = key.to_owned();
+    for name in names {
+        variant.push('\n');
+        variant.push_str(name);
+        // A field that is missing is not one that is empty.
+        if has(request.headers, name) {
+            variant.push(':');
+            variant.push_str(&normal(request.headers, name));
+        }
+        if variant.len() > KEY_BYTES_MAX {
+            return None;
+        }
+    }
+    Some(variant)
+}
+
+/// Returns a field's value so that values that mean the same are the same.
+fn normal(fields: &Fields, name: &str) -> String {
+    if is_one_of(name, &PREFERENCES) {
+        let mut wishes: Vec<String> = members(fields, name).map(wish).collect();
+        wishes.sort();
+        wishes.dedup();
+        return wishes.join(",");
+    }
+    // Lines of a field are members of one list. What is not text is written as bytes, so that no two are alike.
+    let all: Vec<String> = values(fields, name).flat_map(|value| split(value, b',')).map(escaped).collect();
+    all.join(",")
+}
+
+/// Returns a preference in lower case, without blanks, and without a weight of 1.
+fn wish(member: &[u8]) -> String {
+    let pieces = split(member, b';').map(|piece| escaped(piece).to_ascii_lowercase());
+    let pieces = pieces.filter(|piece| !matches!(&**piece, "q=1" | "q=1.0" | "q=1.00" | "q=1.000"));
+    pieces.collect::<Vec<String>>().join(";")
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'%' | 0..=0x1f | 0x7f..=0xff => text.push_str(&format!("%{byte:02x}")),
+            b' '..=b'~' => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+/// Lists of preferences, whose order says nothing.
+const PREFERENCES: [&str; 4] = ["accept", "accept-charset", "accept-encoding", "accept-language"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(lines: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
+        lines.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect()
+    }
+
+    fn variant(names: &[&str], lines: &[(&str, &str)]) -> String {
+        let headers = fields(lines);
+        let request = Request { method: "GET", scheme: "http", authority: "a", path: "/", headers: &headers };
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        variant_key("a/", &names, &request).unwrap_or_default()
+    }
+
+    #[test]
+    fn names_are_gathered_from_all_lines() {
+        assert_eq!(names(&fields(&[("Vary", "Foo, bar"), ("vary", "BAR,")])), Some(vec!["bar".into(), "foo".into()]));
+        assert_eq!(names(&[]), Some(Vec::new()));
+        for star in ["*", "*, *", ", *", "*, Foo", "Foo, *"] {
+            assert_eq!(names(&fields(&[("Vary", star)])), None, "{star}");
+        }
+        let many: Vec<String> = (0..=VARY_NAMES_MAX).map(|at| format!("x{at}")).collect();
+        assert_eq!(names(&fields(&[("Vary", &many.join(","))])), None);
+        assert!(names(&fields(&[("Vary", &many[1..].join(","))])).is_some());
+    }
+
+    #[test]
+    fn what_means_the_same_selects_the_same() {
+        let languages = |text| variant(&["accept-language"], &[("Accept-Language", text)]);
+        for same in ["en, de", "de, en", " eN ,   De", "en;q=1.0, de; q=1"] {
+            assert_eq!(languages(same), "a/\naccept-language:de,en", "{same}");
+        }
+        assert_ne!(languages("en;q=0.5, de"), languages("en, de"));
+        let foo = |lines: &[(&str, &str)]| variant(&["foo"], lines);
+        assert_eq!(foo(&[("Foo", "1"), ("Foo", "2")]), foo(&[("foo", " 1, 2 ")]));
+        assert_ne!(foo(&[("Foo", "2, 1")]), foo(&[("Foo", "1, 2")]));
+        assert_ne!(foo(&[("Foo", "\"1, 2\"")]), foo(&[("Foo", "\"1,2\"")]));
+        assert_ne!(foo(&[("Foo", "")]), foo(&[]));
+        assert_ne!(foo(&[("Foo", "A")]), foo(&[("Foo", "a")]));
+    }
+
+    #[test]
+    fn no_value_can_be_another_variant() {
+        // Neither the end of a line nor what stands for one gets from a value into the key.
+        assert_eq!(variant(&["a", "b"], &[("A", "1\nb:2")]), "a/\na:1%0ab:2\nb");
+        assert_ne!(variant(&["a"], &[("A", "%0a")]), variant(&["a"], &[("A", "\n")]));
+        assert_eq!(variant(&["a"], &[("A", &"x".repeat(KEY_BYTES_MAX))]), "");
+    }
+}
