@@ -36,6 +36,8 @@ pub struct MediaBlock {
     pub live_jobs_per_user: u32,
     /// Seconds that such a job may take.
     pub live_time_s: u64,
+    /// Seconds for which such a job may do nothing.
+    pub live_idle_s: u64,
     /// The most processor time of such a job, in thousandths of a processor.
     pub live_cpu_permille: u32,
 }
@@ -64,6 +66,7 @@ impl Default for MediaBlock {
             live_jobs: 2,
             live_jobs_per_user: 1,
             live_time_s: 43_200,
+            live_idle_s: 60,
             live_cpu_permille: 500,
         }
     }
@@ -139,6 +142,8 @@ impl MediaBlock {
         ensure!(self.live_jobs_per_user > 0, "blocks.media.live-jobs-per-user must not be 0");
         let live_s = self.live_time_s;
         ensure!((1..=604_800).contains(&live_s), "blocks.media.live-time-s is {live_s}, but must be 1 to 604800");
+        let idle_s = self.live_idle_s;
+        ensure!((1..=86_400).contains(&idle_s), "blocks.media.live-idle-s is {idle_s}, but must be 1 to 86400");
         ensure!(self.live_cpu_permille >= 10, "blocks.media.live-cpu-permille must be 10 or more");
         Ok(())
     }
@@ -170,6 +175,7 @@ mod tests {
             (|block| block.cpu_permille = 0, "cpu-permille"),
             (|block| block.live_jobs = 257, "live-jobs"),
             (|block| block.live_jobs_per_user = 0, "live-jobs-per-user"),
+            (|block| block.live_idle_s = 0, "live-idle-s"),
             (|block| block.live_time_s = 0, "live-time-s"),
             (|block| block.live_cpu_permille = 9, "live-cpu-permille"),
         ] {

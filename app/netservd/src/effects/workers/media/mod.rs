@@ -45,8 +45,36 @@ struct Started {
     since: Instant,
     /// How long it may take.
     time: Duration,
-    /// Why it is to end, unless it ends by itself before.
-    fate: Option<MediaOutcome>,
+    /// How long it may do nothing.
+    idle: Option<Duration>,
+    /// Its processor time when that was last seen to grow, and when it was.
+    worked: (Duration, Instant),
+    /// Why it is to end, unless it ends by itself before, and what its module is told.
+    fate: Option<(MediaOutcome, String)>,
+}
+
+impl Started {
+    /// Kills a job.
+    fn end(&mut self, outcome: MediaOutcome, words: String) {
+        self.fate.get_or_insert((outcome, words));
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+
+    /// Returns what is said of a job that has been there for too long, or does nothing for too long.
+    fn overstayed(&mut self, now: Instant) -> Option<String> {
+        let process = self.process.as_mut()?;
+        if now.duration_since(self.since) >= self.time {
+            return Some(format!("it took longer than {} s", self.time.as_secs()));
+        }
+        let idle = self.idle?;
+        let cpu_time = process.cpu_time();
+        if cpu_time > self.worked.0 {
+            self.worked = (cpu_time, now);
+        }
+        (now.duration_since(self.worked.1) >= idle).then(|| format!("it did nothing for {} s", idle.as_secs()))
+    }
 }
 
 impl Media {
@@ -93,13 +121,13 @@ impl Workers {
     pub(super) fn cancel_media(&mut self, worker: &WorkerId, job: u64) {
         let Some(running) = self.workers.get(worker) else { return };
         let key = JobKey { worker: worker.clone(), generation: running.generation, job };
-        self.end_media(&key, MediaOutcome::Cancelled);
+        self.cancel(&key);
     }
 
     /// Ends the jobs of a worker, or only those of one of its modules.
     pub(super) fn cancel_media_of(&mut self, worker: &WorkerId, slot: Option<ModuleSlot>) {
         for key in self.media.turns.of(worker, slot) {
-            self.end_media(&key, MediaOutcome::Cancelled);
+            self.cancel(&key);
         }
     }
 
@@ -128,7 +156,10 @@ impl Workers {
         while let Some(Wanted { key, task, .. }) = self.media.turns.next(&self.media.block.clone()) {
             let limits = self.media.block.limits(task.live());
             let time = Duration::from_secs(self.media.block.seconds(task.live().is_some()));
-            self.media.started.insert(key.clone(), Started { process: None, since: Instant::now(), time, fate: None });
+            let idle = task.live().map(|_| Duration::from_secs(self.media.block.live_idle_s));
+            let since = Instant::now();
+            let started = Started { process: None, since, time, idle, worked: (Duration::ZERO, since), fate: None };
+            self.media.started.insert(key.clone(), started);
             let launch = Job::Media(Box::new(MediaLaunch { key: key.clone(), task, limits }));
             if self.parts.launches.send(launch).is_err() {
                 let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts jobs; restart netservd");
@@ -139,7 +170,8 @@ impl Workers {
 
     fn media_started(&mut self, key: JobKey, result: Result<MediaJob, Refusal>) {
         let Some(started) = self.media.started.get_mut(&key) else { return };
-        let job = match (result, started.fate) {
+        let fate = started.fate.as_ref().map(|(outcome, _)| *outcome);
+        let job = match (result, fate) {
             (Ok(job), None) => job,
             // Dropping a job ends it.
             (_, Some(outcome)) => return self.settle_media(&key, outcome, String::new()),
@@ -159,6 +191,7 @@ impl Workers {
         }
         started.process = Some(job.process);
         started.since = Instant::now();
+        started.worked.1 = started.since;
         tokio::spawn(watch(watched, key, self.parts.events.clone()));
     }
 
@@ -166,25 +199,21 @@ impl Workers {
         let Some(started) = self.media.started.get_mut(key) else { return };
         let Some(exit) = started.process.as_mut().and_then(|process| process.exit().cloned()) else { return };
         let (outcome, detail) = media_outcome(&exit);
-        match started.fate {
+        match started.fate.take() {
             // It may have done its work in the last moment.
-            Some(fate) if outcome != MediaOutcome::Done => {
-                let time = started.time;
-                self.settle_media(key, fate, words(fate, time));
-            }
+            Some((fate, words)) if outcome != MediaOutcome::Done => self.settle_media(key, fate, words),
             Some(_) | None => self.settle_media(key, outcome, detail),
         }
     }
 
-    /// Ends a job, whether it runs or waits.
-    fn end_media(&mut self, key: &JobKey, outcome: MediaOutcome) {
+    /// Ends a job that nobody wants, whether it runs or waits.
+    fn cancel(&mut self, key: &JobKey) {
+        let words = "nobody wanted it any more".to_owned();
         if self.media.turns.give_up(key) {
-            return self.tell_media_ended(key, outcome, words(outcome, Duration::ZERO));
+            return self.tell_media_ended(key, MediaOutcome::Cancelled, words);
         }
-        let Some(started) = self.media.started.get_mut(key) else { return };
-        started.fate.get_or_insert(outcome);
-        if let Some(process) = &started.process {
-            process.kill();
+        if let Some(started) = self.media.started.get_mut(key) {
+            started.end(MediaOutcome::Cancelled, words);
         }
     }
 
@@ -212,11 +241,10 @@ impl Workers {
             self.media.turns.give_up(&key);
             self.tell_media_ended(&key, MediaOutcome::Busy, "it waited for its turn too long".to_owned());
         }
-        let is_overdue =
-            |started: &Started| started.process.is_some() && now.duration_since(started.since) >= started.time;
-        let overdue = self.media.started.iter().filter(|(_, started)| is_overdue(started));
-        for key in overdue.map(|(key, _)| key.clone()).collect::<Vec<JobKey>>() {
-            self.end_media(&key, MediaOutcome::Time);
+        for started in self.media.started.values_mut() {
+            if let Some(words) = started.overstayed(now) {
+                started.end(MediaOutcome::Time, words);
+            }
         }
     }
 
@@ -232,21 +260,6 @@ impl Workers {
             // The control loop may have ended.
             let _ = events.send(WorkerEvent::Media(MediaEvent::Tick)).await;
         });
-    }
-}
-
-/// Returns what is said of a job that was ended.
-fn words(fate: MediaOutcome, time: Duration) -> String {
-    match fate {
-        MediaOutcome::Time => format!("it took longer than {} s", time.as_secs()),
-        MediaOutcome::Cancelled => "nobody wanted it any more".to_owned(),
-        MediaOutcome::Done
-        | MediaOutcome::Failed
-        | MediaOutcome::Memory
-        | MediaOutcome::Input
-        | MediaOutcome::Busy
-        | MediaOutcome::Unavailable
-        | MediaOutcome::Invalid => String::new(),
     }
 }
 

@@ -118,6 +118,29 @@ async fn a_live_job_has_its_own_time_and_share_of_the_processor() {
 }
 
 #[tokio::test]
+async fn a_live_job_that_does_nothing_gives_up_its_place() {
+    let Some(mut rig) = rig(1) else { return };
+    let container = rig.start("alice").await;
+    let live = Some(MediaLive { cpu_permille: 300, keep_times: true });
+    let (part, outputs) = (MediaPart { live, ..MediaPart::default() }, vec![MediaSettings::new(MediaFormat::Ogg)]);
+    let task = MediaTask::Transcode { source: MediaSource::Ogg, part, outputs };
+    rig.workers.media =
+        super::super::media::Media::new(&Config::parse("[blocks.media]\nlive-idle-s = 1\n").unwrap().blocks);
+    rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job: 1, task }).await;
+    let Job::Media(launch) = rig.launches.try_recv().unwrap() else { panic!("a job is to be started") };
+    let mut running = run(&mut rig, launch.key.clone());
+    container.receive().unwrap();
+    rig.workers.media_changed(MediaEvent::Tick);
+    assert!(rig.workers.media_counts().ended.is_empty());
+    // It has no process, and so takes no processor time.
+    tokio::time::sleep(Duration::from_millis(1001)).await;
+    rig.workers.media_changed(MediaEvent::Tick);
+    running.report_code(255).unwrap();
+    rig.workers.media_changed(MediaEvent::Ended(launch.key));
+    assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Time, "it did nothing for 1 s")));
+}
+
+#[tokio::test]
 async fn a_node_that_offers_none_says_so() {
     let mut rig = Rig::new();
     rig.workers.media = super::super::media::Media::new(&Config::parse("[blocks]\nenabled = []\n").unwrap().blocks);
