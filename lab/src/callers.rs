@@ -12,15 +12,23 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::phones::user;
+
 /// Who calls.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// The SIP server.
-    #[arg(long)]
-    server: SocketAddr,
+    /// The SIP server, by an address of each version of IP that there are sources of.
+    #[arg(long, required = true)]
+    server: Vec<SocketAddr>,
     /// For how long calls begin.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// How many of the lab's phones are called in turn, instead of one user that there is not.
+    #[arg(long, default_value_t = 0)]
+    phones: u32,
+    /// The number of the first one's user.
+    #[arg(long, default_value_t = 0)]
+    first: u32,
     /// A source's address and its calls a second: `192.0.2.1=170`.
     #[arg(required = true)]
     sources: Vec<Source>,
@@ -51,8 +59,10 @@ impl FromStr for Source {
 pub struct Told {
     /// Calls that began, by the second.
     pub began: Vec<u32>,
-    /// Those that the server answered, by the second in which they began.
+    /// Those that the server, or who was called, answered, by the second in which they began.
     pub answered: Vec<u32>,
+    /// Those that were taken: answered with 200.
+    pub taken: u32,
     /// Those that were answered with 503.
     pub rejected: u32,
     /// Those without an answer.
@@ -69,8 +79,8 @@ pub fn run(options: &Options) -> Result<()> {
         .sources
         .iter()
         .map(|source| {
-            let (source, server, lasts) = (*source, options.server, Duration::from_secs(options.seconds));
-            std::thread::spawn(move || Caller::open(source, server, begun)?.run(lasts))
+            let (source, options) = (*source, options.clone());
+            std::thread::spawn(move || Caller::open(source, &options, begun)?.run(Duration::from_secs(options.seconds)))
         })
         .collect();
     let told =
@@ -82,6 +92,9 @@ pub fn run(options: &Options) -> Result<()> {
 struct Caller {
     source: Source,
     server: SocketAddr,
+    /// The users who are called in turn, and the first of them.
+    phones: u32,
+    first: u32,
     socket: UdpSocket,
     begun: Instant,
     calls: HashMap<u32, Call>,
@@ -96,13 +109,17 @@ struct Call {
 }
 
 impl Caller {
-    fn open(source: Source, server: SocketAddr, begun: Instant) -> Result<Caller> {
+    fn open(source: Source, options: &Options, begun: Instant) -> Result<Caller> {
         let socket =
             UdpSocket::bind((source.address, 0)).with_context(|| format!("no socket at {}", source.address))?;
+        let server = options.server.iter().find(|server| server.is_ipv4() == source.address.is_ipv4());
+        let server = *server.context("the server has no address of this version of IP")?;
         socket.connect(server)?;
         Ok(Caller {
             source,
             server,
+            phones: options.phones,
+            first: options.first,
             socket,
             begun,
             calls: HashMap::new(),
@@ -163,10 +180,14 @@ impl Caller {
 
     fn send(&self, number: u32, method: &str, to_tag: &str) {
         let (from, server) = (self.source.address, self.server);
+        let called = match self.phones {
+            0 => "bob".to_owned(),
+            phones => user(self.first as usize + (number as usize - 1) % phones as usize),
+        };
         let at = self.socket.local_addr().map_or_else(|_| from.to_string(), |at| at.to_string());
         let text = format!(
-            "{method} sip:bob@{server} SIP/2.0\r\nVia: SIP/2.0/UDP {at};branch=z9hG4bKc{number};rport\r\n\
-             From: <sip:alice@{server}>;tag={number}\r\nTo: <sip:bob@{server}>{to_tag}\r\nCall-ID: c{number}@{at}\r\n\
+            "{method} sip:{called}@{server} SIP/2.0\r\nVia: SIP/2.0/UDP {at};branch=z9hG4bKc{number};rport\r\n\
+             From: <sip:alice@{server}>;tag={number}\r\nTo: <sip:{called}@{server}>{to_tag}\r\nCall-ID: c{number}@{at}\r\n\
              CSeq: 1 {method}\r\nMax-Forwards: 70\r\nContact: <sip:alice@{at}>\r\n\
              User-Agent: a caller of the lab, which says who it is at length\r\nContent-Length: 0\r\n\r\n"
         );
@@ -187,9 +208,11 @@ impl Caller {
         let tag = to.split_once(";tag=").map(|(_, tag)| format!(";tag={tag}")).unwrap_or_default();
         self.send(number, "ACK", &tag);
         let call = self.calls.remove(&number)?;
-        match status {
-            503 => self.told.rejected += 1,
-            _ => self.told.answered[call.second] += 1,
+        if status == 503 {
+            self.told.rejected += 1;
+        } else {
+            self.told.taken += u32::from(status == 200);
+            self.told.answered[call.second] += 1;
         }
         Some(())
     }

@@ -46,11 +46,11 @@ enum Command {
     /// Passes every packet that a filter matches by a driver alone (used by the bench).
     #[command(hide = true)]
     NullDriver(bench::null_driver::NullDriver),
-    /// Builds a network and holds it until Enter is pressed: hosts at both ends, and between them `n` (a node) or `r`
-    /// (a plain router) in the order given, for instance `n r n`.
+    /// Builds a network and holds it until Enter is pressed: hosts at both ends, and between them `n` (a node), `r`
+    /// (a plain router), or as the first or last one `t` (a NAT), in the order given, for instance `n r n t`.
     Up {
         /// What lies between the two hosts.
-        #[arg(required = true, value_parser = ["n", "r"])]
+        #[arg(required = true, value_parser = ["n", "r", "t"])]
         middle: Vec<String>,
     },
     /// Clears up labs whose owner is gone.
@@ -133,7 +133,11 @@ fn run(command: Command) -> Result<()> {
 fn up(middle: &[String]) -> Result<()> {
     let mut names = vec![("h1".to_owned(), Kind::Host)];
     for (number, kind) in middle.iter().enumerate() {
-        let kind_of = if kind == "n" { Kind::Node } else { Kind::Router };
+        let kind_of = match kind.as_str() {
+            "n" => Kind::Node,
+            "t" => Kind::Nat,
+            _ => Kind::Router,
+        };
         names.push((format!("{kind}{}", number + 1), kind_of));
     }
     names.push(("h2".to_owned(), Kind::Host));
@@ -144,7 +148,7 @@ fn up(middle: &[String]) -> Result<()> {
         match kind {
             Kind::Node => lab.start_netservd(name, "node", std::slice::from_ref(&user), demo::FILES_ALLOWED)?,
             Kind::Host => lab.start_netservd(name, "host", &[], "")?,
-            Kind::Router => {}
+            Kind::Router | Kind::Nat => {}
         }
         println!("{name}: nsenter --net=/run/netns/{} sh    {}    {}", lab.namespace(name), lab.v4(name), lab.v6(name));
     }

@@ -19,6 +19,8 @@ use crate::topology::{Impairment, Interface, Kind, Topology};
 /// How long a process may take to end when asked, before it is killed. A node gives requests that are under way five
 /// seconds.
 const END_WAIT: Duration = Duration::from_secs(8);
+/// How long a NAT remembers a flow of UDP in which nothing comes. At homes it is 30 s and more.
+pub const NAT_MEMORY: Duration = Duration::from_secs(5);
 
 /// A running lab. Dropping it ends its processes and removes its namespaces and files.
 pub struct Lab {
@@ -239,10 +241,26 @@ impl Lab {
         for index in 0..self.topology.links.len() {
             self.link(index)?;
         }
-        for (machine, _) in &names {
+        for (machine, kind) in &names {
             for route in self.topology.routes_of(machine) {
                 self.run(machine, "ip", &["route", "add", &route.prefix, "via", &route.via.to_string()])?;
             }
+            if *kind == Kind::Nat {
+                self.hide_hosts(machine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a machine translate what its hosts send, as a home's router does.
+    fn hide_hosts(&self, nat: &str) -> Result<()> {
+        for outside in self.topology.outside_of(nat) {
+            for tables in ["iptables", "ip6tables"] {
+                self.run(nat, tables, &["-t", "nat", "-A", "POSTROUTING", "-o", &outside.name, "-j", "MASQUERADE"])?;
+            }
+        }
+        for which in ["udp_timeout", "udp_timeout_stream"] {
+            self.sysctl(nat, &format!("netfilter/nf_conntrack_{which}"), &NAT_MEMORY.as_secs().to_string())?;
         }
         Ok(())
     }
@@ -271,7 +289,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Puts a namespace with a relay process between two machines: a link that delays and loses.
+    /// Puts a namespace with a relay process between two machines: a link that delays, loses, or carries less than it could.
     fn impaired_link(&mut self, index: usize, a: &Interface, b: &Interface, impairment: Impairment) -> Result<()> {
         let wire = format!("wire{index}");
         let wire_namespace = self.namespace(&wire);

@@ -5,8 +5,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -26,12 +27,18 @@ pub struct Options {
     /// How many there are.
     #[arg(long, default_value_t = 100)]
     phones: usize,
+    /// The number of the first one's user.
+    #[arg(long, default_value_t = 0)]
+    first: usize,
     /// Milliseconds between two keep-alives of a phone.
     #[arg(long, default_value_t = 4000)]
     every_ms: u64,
     /// For how long they send some.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// By TCP, with a connection each.
+    #[arg(long)]
+    tcp: bool,
     /// How they do it, in turn.
     #[arg(long, value_delimiter = ',', default_value = "notify,options,crlf,stun,register")]
     forms: Vec<Form>,
@@ -50,6 +57,15 @@ enum Form {
     Stun,
     /// A REGISTER that goes on with what there is.
     Register,
+    /// It does not.
+    Silent,
+}
+
+/// What a phone sends on.
+enum Wire {
+    Udp(UdpSocket),
+    /// A connection, and what came of a message that is not whole.
+    Tcp(TcpStream, Vec<u8>),
 }
 
 /// What became of it.
@@ -93,7 +109,9 @@ struct Phones<'a> {
 }
 
 struct Phone {
-    socket: UdpSocket,
+    /// Whose it is.
+    number: usize,
+    wire: Wire,
     at: SocketAddr,
     form: Form,
     cseq: u32,
@@ -110,14 +128,21 @@ impl<'a> Phones<'a> {
         let mut due = BinaryHeap::new();
         let begun = Instant::now();
         for number in 0..options.phones {
-            let socket = UdpSocket::bind((options.local, 0)).context("no socket for one more phone")?;
-            socket.connect(options.server)?;
-            socket.set_nonblocking(true)?;
-            epoll::add(&poll, &socket, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
+            let wire = Wire::open(options).context("no socket for one more phone")?;
+            epoll::add(&poll, wire.fd(), epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
             let form = options.forms[number % options.forms.len()];
-            let at = socket.local_addr()?;
-            phones.push(Phone { socket, at, form, cseq: 0, waits: None, is_registered: false, was_called: false });
-            // All of them within one period, and a second at most for their first REGISTERs.
+            let at = wire.address()?;
+            phones.push(Phone {
+                number: options.first + number,
+                wire,
+                at,
+                form,
+                cseq: 0,
+                waits: None,
+                is_registered: false,
+                was_called: false,
+            });
+            // All of them within one period, which is a second here at least.
             let share = options.every_ms.max(1000) * number as u64 / options.phones as u64;
             due.push(Reverse((begun + Duration::from_millis(share), number)));
         }
@@ -143,7 +168,7 @@ impl<'a> Phones<'a> {
             events.clear();
             epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&wait))?;
             for event in &events {
-                self.receive(usize::try_from(event.data.u64())?)?;
+                self.receive(usize::try_from(event.data.u64())?);
             }
         }
         self.told.registered = self.phones.iter().filter(|phone| phone.is_registered).count();
@@ -162,30 +187,29 @@ impl<'a> Phones<'a> {
         phone.cseq += 1;
         let message = match phone.form {
             // First of all the server gets to know it.
-            _ if !phone.is_registered => phone.request(number, "REGISTER", self.options.server),
-            Form::Notify => phone.request(number, "NOTIFY", self.options.server),
-            Form::Options => phone.request(number, "OPTIONS", self.options.server),
-            Form::Register => phone.request(number, "REGISTER", self.options.server),
+            _ if !phone.is_registered => phone.request("REGISTER", self.options.server),
+            Form::Notify => phone.request("NOTIFY", self.options.server),
+            Form::Options => phone.request("OPTIONS", self.options.server),
+            Form::Register => phone.request("REGISTER", self.options.server),
+            Form::Silent => return Ok(()),
             Form::Crlf => b"\r\n\r\n".to_vec(),
-            Form::Stun => [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &phone.transaction(number)].concat(),
+            Form::Stun => [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &phone.transaction()].concat(),
         };
         if phone.is_registered {
             self.told.sent += 1;
             phone.waits = Some(Instant::now());
         }
         // What finds no way is not answered.
-        let _ = phone.socket.send(&message);
+        phone.wire.send(&message);
         Ok(())
     }
 
-    fn receive(&mut self, number: usize) -> Result<()> {
-        let mut room = [0; 4096];
+    fn receive(&mut self, number: usize) {
         let phone = &mut self.phones[number];
-        while let Ok(length) = phone.socket.recv(&mut room) {
-            let message = &room[..length];
-            if let Some(answer) = phone.call(message) {
-                let _ = phone.socket.send(&answer);
-            } else if phone.is_answer(message, number) {
+        while let Some(message) = phone.wire.receive() {
+            if let Some(answer) = phone.call(&message) {
+                phone.wire.send(&answer);
+            } else if phone.is_answer(&message) {
                 if !phone.is_registered {
                     phone.is_registered = true;
                 } else if let Some(took) = phone.waits.take().map(|sent| sent.elapsed())
@@ -196,22 +220,99 @@ impl<'a> Phones<'a> {
                 }
             }
         }
-        Ok(())
     }
 }
 
+impl Wire {
+    fn open(options: &Options) -> Result<Wire> {
+        if options.tcp {
+            // The machine of the phones has one address of each version of IP.
+            let stream = TcpStream::connect(options.server)?;
+            stream.set_nonblocking(true)?;
+            return Ok(Wire::Tcp(stream, Vec::new()));
+        }
+        let socket = UdpSocket::bind((options.local, 0))?;
+        socket.connect(options.server)?;
+        socket.set_nonblocking(true)?;
+        Ok(Wire::Udp(socket))
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Wire::Udp(socket) => socket.as_fd(),
+            Wire::Tcp(stream, _) => stream.as_fd(),
+        }
+    }
+
+    fn address(&self) -> Result<SocketAddr> {
+        Ok(match self {
+            Wire::Udp(socket) => socket.local_addr()?,
+            Wire::Tcp(stream, _) => stream.local_addr()?,
+        })
+    }
+
+    fn protocol(&self) -> &'static str {
+        match self {
+            Wire::Udp(_) => "UDP",
+            Wire::Tcp(..) => "TCP",
+        }
+    }
+
+    /// Returns what an address of it has in a URI.
+    fn parameter(&self) -> &'static str {
+        match self {
+            Wire::Udp(_) => "",
+            Wire::Tcp(..) => ";transport=tcp",
+        }
+    }
+
+    /// Sends a message. What finds no way is not answered.
+    fn send(&mut self, message: &[u8]) {
+        let _ = match self {
+            Wire::Udp(socket) => socket.send(message).map(drop),
+            Wire::Tcp(stream, _) => stream.write_all(message),
+        };
+    }
+
+    /// Returns a message that has come whole.
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut room = [0; 4096];
+        match self {
+            Wire::Udp(socket) => socket.recv(&mut room).ok().map(|length| room[..length].to_vec()),
+            Wire::Tcp(stream, come) => loop {
+                if let Some(length) = whole(come) {
+                    return Some(come.drain(..length).collect());
+                }
+                match stream.read(&mut room) {
+                    Ok(length) if length > 0 => come.extend_from_slice(&room[..length]),
+                    Ok(_) | Err(_) => return None,
+                }
+            },
+        }
+    }
+}
+
+/// Returns the length of the first message of a stream, if all of it is there. The lab's messages have no bodies.
+fn whole(come: &[u8]) -> Option<usize> {
+    if come.starts_with(b"\r\n") {
+        return Some(2);
+    }
+    come.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+}
+
 impl Phone {
-    fn request(&self, number: usize, method: &str, server: SocketAddr) -> Vec<u8> {
-        let (at, cseq, name) = (self.at, self.cseq, user(number));
+    fn request(&self, method: &str, server: SocketAddr) -> Vec<u8> {
+        let (at, cseq, number, name) = (self.at, self.cseq, self.number, user(self.number));
         let more = match method {
             "NOTIFY" => "Event: keep-alive\r\n".to_owned(),
-            "REGISTER" => format!("Contact: <sip:{name}@{at}>\r\nExpires: 600\r\n"),
+            "REGISTER" => format!("Contact: <sip:{name}@{at}{}>\r\nExpires: 600\r\n", self.wire.parameter()),
             _ => String::new(),
         };
+        let protocol = self.wire.protocol();
         let host = server.ip();
         let host = if host.is_ipv6() { format!("[{host}]") } else { host.to_string() };
         format!(
-            "{method} sip:{host} SIP/2.0\r\nVia: SIP/2.0/UDP {at};branch=z9hG4bK{number}x{cseq};rport\r\n\
+            "{method} sip:{host} SIP/2.0\r\nVia: SIP/2.0/{protocol} {at};branch=z9hG4bK{number}x{cseq};rport\r\n\
              From: <sip:{name}@{host}>;tag={number}\r\nTo: <sip:{name}@{host}>\r\nCall-ID: {number}@{at}\r\n\
              CSeq: {cseq} {method}\r\nMax-Forwards: 70\r\nUser-Agent: a phone of the lab, which says who it is at length\r\n\
              {more}Content-Length: 0\r\n\r\n"
@@ -219,21 +320,21 @@ impl Phone {
         .into_bytes()
     }
 
-    fn transaction(&self, number: usize) -> [u8; 12] {
+    fn transaction(&self) -> [u8; 12] {
         let mut id = [0; 12];
-        id[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        id[..8].copy_from_slice(&(self.number as u64).to_be_bytes());
         id[8..].copy_from_slice(&self.cseq.to_be_bytes());
         id
     }
 
     /// Returns whether this answers what was sent last.
-    fn is_answer(&self, message: &[u8], number: usize) -> bool {
+    fn is_answer(&self, message: &[u8]) -> bool {
         match self.form {
             Form::Crlf if self.is_registered => message == b"\r\n",
             Form::Stun if self.is_registered => {
-                message.starts_with(&[1, 1]) && message.get(8..20) == Some(&self.transaction(number)[..])
+                message.starts_with(&[1, 1]) && message.get(8..20) == Some(&self.transaction()[..])
             }
-            Form::Notify | Form::Options | Form::Register | Form::Crlf | Form::Stun => {
+            Form::Notify | Form::Options | Form::Register | Form::Silent | Form::Crlf | Form::Stun => {
                 let text = String::from_utf8_lossy(message);
                 text.starts_with("SIP/2.0 200 ") && text.contains(&format!("\r\nCSeq: {} ", self.cseq))
             }
@@ -256,7 +357,11 @@ impl Phone {
         }
         let to = copied("To:").next()?;
         let tag = if to.contains(";tag=") { "" } else { ";tag=phone" };
-        answer.push_str(&format!("{to}{tag}\r\nContact: <sip:phone@{}>\r\nContent-Length: 0\r\n\r\n", self.at));
+        answer.push_str(&format!(
+            "{to}{tag}\r\nContact: <sip:phone@{}{}>\r\nContent-Length: 0\r\n\r\n",
+            self.at,
+            self.wire.parameter()
+        ));
         Some(answer.into_bytes())
     }
 }

@@ -16,9 +16,9 @@ use crate::demo::FILES_ALLOWED;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabUser, workspace};
 use crate::phones::Told;
-use crate::topology::{Kind, Topology};
+use crate::topology::{Impairment, Kind, Link, Machine, Topology};
 
-/// `sender – n1 – r – n2 – receiver`: the provider at the one end, phones at the other.
+/// `sender – n1 – r – n2 – home – receiver`: the provider at the one end, phones at the other, and a host `caller` at r.
 pub struct SipProvider {
     /// The network.
     pub lab: Lab,
@@ -31,12 +31,16 @@ pub struct SipProvider {
 pub struct Phones {
     /// How many.
     pub count: usize,
+    /// The number of the first one's user.
+    pub first: usize,
     /// Milliseconds between two keep-alives of each.
     pub every_ms: u64,
     /// For how long they send some.
     pub seconds: u64,
     /// How: words with commas between, or nothing for all.
     pub forms: &'static str,
+    /// Whether by TCP.
+    pub tcp: bool,
 }
 
 /// Where Kamailio's log lines go.
@@ -45,19 +49,23 @@ const LOG: &str = "127.0.0.1:5514";
 const START_WAIT: Duration = Duration::from_secs(20);
 
 impl SipProvider {
-    /// Builds the network with the daemons of nodes and of the provider, without a SIP server and an agent. Nodes take their packets by
-    /// that driver, or by the one that they choose.
+    /// Builds the network with the daemons of nodes and of the provider, without a SIP server and an agent. Phones are behind a router or
+    /// a NAT. Nodes take their packets by that driver, or by the one that they choose.
     ///
     /// # Errors
     /// A daemon does not start.
-    pub fn up(driver: Option<&str>) -> Result<SipProvider> {
-        let mut lab = Lab::up(Topology::chain(&[
+    pub fn up(driver: Option<&str>, home: Kind) -> Result<SipProvider> {
+        let mut topology = Topology::chain(&[
             ("sender", Kind::Host),
             ("n1", Kind::Node),
             ("r", Kind::Router),
             ("n2", Kind::Node),
+            ("home", home),
             ("receiver", Kind::Host),
-        ]))?;
+        ]);
+        topology.machines.push(Machine { name: "caller".to_owned(), kind: Kind::Host });
+        topology.links.push(Link { a: "caller".to_owned(), b: "r".to_owned(), impairment: Impairment::default() });
+        let mut lab = Lab::up(topology)?;
         if let Some(driver) = driver {
             lab.use_driver(driver);
         }
@@ -204,8 +212,18 @@ impl SipProvider {
         let local = if v6 { IpAddr::from(self.lab.v6("receiver")) } else { self.lab.v4("receiver").into() };
         let mut command = self.lab.command("receiver", program("netserv-lab")?);
         command.args(["phones", "--server", &self.server(v6).to_string(), "--local", &local.to_string()]);
-        command.args(["--phones", &phones.count.to_string(), "--every-ms", &phones.every_ms.to_string()]);
+        command.args([
+            "--phones",
+            &phones.count.to_string(),
+            "--first",
+            &phones.first.to_string(),
+            "--every-ms",
+            &phones.every_ms.to_string(),
+        ]);
         command.args(["--seconds", &phones.seconds.to_string()]);
+        if phones.tcp {
+            command.arg("--tcp");
+        }
         if !phones.forms.is_empty() {
             command.args(["--forms", phones.forms]);
         }
@@ -220,19 +238,22 @@ impl SipProvider {
         told(self.start_phones(v6, phones)?)
     }
 
-    /// Has callers at the receiver send so many calls a second each, from addresses of their own, for some seconds; returns what became
-    /// of them.
+    /// Has callers at the receiver send so many calls a second each, over IPv6 or IPv4, for some seconds; returns what became of them.
+    /// Those over IPv4 have addresses of their own, of those over IPv6 there can be one.
     ///
     /// # Errors
     /// They cannot be run.
-    pub fn callers(&self, rates: &[u32], seconds: u64) -> Result<Vec<callers::Told>> {
+    pub fn callers(&self, rates: &[(bool, u32)], seconds: u64) -> Result<Vec<callers::Told>> {
         let mut command = self.lab.command("receiver", program("netserv-lab")?);
-        command.args(["callers", "--server", &self.server(false).to_string(), "--seconds", &seconds.to_string()]);
-        let own = self.lab.v4("receiver").octets();
-        for (number, rate) in rates.iter().enumerate() {
-            let [a, b, c, d] = own;
+        command.arg("callers");
+        for v6 in [false, true] {
+            command.args(["--server", &self.server(v6).to_string()]);
+        }
+        command.args(["--seconds", &seconds.to_string()]);
+        for (number, (v6, rate)) in rates.iter().enumerate() {
+            let [a, b, c, d] = self.lab.v4("receiver").octets();
             let address = Ipv4Addr::from([a, b, c, d + 10 * u8::try_from(number)?]);
-            if number > 0 {
+            if number > 0 && !v6 {
                 // It is there already if callers were before.
                 let add = format!(
                     "ip addr add {address}/32 dev $(ip -o -4 addr show to {} | cut -d' ' -f2)",
@@ -240,11 +261,28 @@ impl SipProvider {
                 );
                 self.lab.command("receiver", "bash").args(["-c", &add]).stderr(Stdio::null()).status()?;
             }
-            command.arg(format!("{address}={rate}"));
+            let source = if *v6 { IpAddr::from(self.lab.v6("receiver")) } else { address.into() };
+            command.arg(format!("{source}={rate}"));
         }
         let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
         ensure!(output.status.success(), "the callers failed");
         serde_json::from_slice(&output.stdout).context("the callers say nothing")
+    }
+
+    /// Has the host outside call each of these phones once, so many a second; returns how many took their call.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn call_phones(&self, v6: bool, phones: Phones, rate: usize) -> Result<usize> {
+        let local = if v6 { IpAddr::from(self.lab.v6("caller")) } else { self.lab.v4("caller").into() };
+        let mut command = self.lab.command("caller", program("netserv-lab")?);
+        command.args(["callers", "--server", &self.server(v6).to_string()]);
+        command.args(["--phones", &phones.count.to_string(), "--first", &phones.first.to_string()]);
+        command.args(["--seconds", &phones.count.div_ceil(rate).to_string(), &format!("{local}={rate}")]);
+        let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
+        ensure!(output.status.success(), "the caller failed");
+        let told: Vec<callers::Told> = serde_json::from_slice(&output.stdout)?;
+        Ok(told.iter().map(|told| told.taken).sum::<u32>() as usize)
     }
 
     /// Returns the counters of the module on a node; nothing if it is not there.

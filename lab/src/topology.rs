@@ -39,6 +39,8 @@ pub enum Kind {
     Router,
     /// Forwards packets and runs `netservd`.
     Node,
+    /// Hides the hosts that it has links to behind its address on the other links, and forgets flows of UDP soon.
+    Nat,
 }
 
 /// A link between two machines.
@@ -53,6 +55,12 @@ pub struct Link {
     pub impairment: Impairment,
 }
 
+impl Link {
+    fn ends(&self) -> [&str; 2] {
+        [&self.a, &self.b]
+    }
+}
+
 /// What a link does to packets in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Impairment {
@@ -62,6 +70,9 @@ pub struct Impairment {
     pub jitter: Duration,
     /// How many of 10,000 packets are lost.
     pub loss_per_10000: u32,
+    /// How much it carries, in thousands of bits a second; 0 is all there is.
+    #[serde(default)]
+    pub kbit_per_s: u32,
     /// What the losses and the jitter are drawn from.
     pub seed: u64,
 }
@@ -69,7 +80,7 @@ pub struct Impairment {
 impl Impairment {
     /// Returns whether the link does anything to packets.
     pub fn is_some(&self) -> bool {
-        !self.delay.is_zero() || !self.jitter.is_zero() || self.loss_per_10000 > 0
+        !self.delay.is_zero() || !self.jitter.is_zero() || self.loss_per_10000 > 0 || self.kbit_per_s > 0
     }
 }
 
@@ -151,13 +162,30 @@ impl Topology {
         both.flat_map(|(a, b)| [a, b]).filter(|interface| interface.machine == machine).collect()
     }
 
-    /// Returns a machine's routes to every prefix that it has no interface in, by the fewest links.
+    /// Returns the NAT that hides a link.
+    fn hider(&self, index: usize) -> Option<&str> {
+        let [a, b] = self.links[index].ends();
+        let is = |name: &str, kind| self.machines.iter().any(|machine| machine.name == name && machine.kind == kind);
+        [(a, b), (b, a)].into_iter().find(|(nat, host)| is(nat, Kind::Nat) && is(host, Kind::Host)).map(|(nat, _)| nat)
+    }
+
+    /// Returns the interfaces of a machine by which it reaches what it does not hide.
+    pub fn outside_of(&self, nat: &str) -> Vec<Interface> {
+        let seen = (0..self.links.len()).filter(|index| self.hider(*index) != Some(nat));
+        let ends = seen.map(|index| self.interfaces(index)).flat_map(|(a, b)| [a, b]);
+        ends.filter(|interface| interface.machine == nat).collect()
+    }
+
+    /// Returns a machine's routes to every prefix that it has no interface in and that no NAT hides from it, by the fewest links.
     pub fn routes_of(&self, machine: &str) -> Vec<Route> {
         let next_hops = self.next_hops(machine);
+        let own = (0..self.links.len()).filter(|index| self.links[*index].ends().contains(&machine));
+        let hiders: Vec<_> = own.map(|index| self.hider(index)).collect();
         let mut routes = Vec::new();
         for index in 0..self.links.len() {
             let (a, b) = self.interfaces(index);
-            if a.machine == machine || b.machine == machine {
+            let hides = |nat: &str| !hiders.contains(&Some(nat));
+            if a.machine == machine || b.machine == machine || self.hider(index).is_some_and(hides) {
                 continue;
             }
             let nearer = [&a, &b].into_iter().filter_map(|end| next_hops.get(&end.machine)).min_by_key(|hop| hop.0);
@@ -210,6 +238,22 @@ mod tests {
             topology.routes_of("r").into_iter().map(|route| (route.prefix, route.via.to_string())).collect();
         assert_eq!(back[0], ("10.1.0.0/24".to_owned(), "10.2.0.1".to_owned()));
         assert_eq!(topology.interfaces_of("n1").len(), 2);
+    }
+
+    #[test]
+    fn nobody_outside_has_a_route_to_what_a_nat_hides() {
+        let mut topology =
+            Topology::chain(&[("h1", Kind::Host), ("r", Kind::Router), ("nat", Kind::Nat), ("h2", Kind::Host)]);
+        topology.machines.push(Machine { name: "h3".to_owned(), kind: Kind::Host });
+        topology.links.push(Link { a: "h3".to_owned(), b: "nat".to_owned(), impairment: Impairment::default() });
+        topology.check().unwrap();
+        let prefixes = |machine| topology.routes_of(machine).into_iter().map(|route| route.prefix).collect::<Vec<_>>();
+        assert_eq!(prefixes("h1"), ["10.2.0.0/24", "fd00:2::/64"]);
+        assert_eq!(prefixes("r"), [""; 0]);
+        assert_eq!(prefixes("nat"), ["10.1.0.0/24", "fd00:1::/64"]);
+        assert_eq!(prefixes("h2").len(), 6);
+        let outside: Vec<_> = topology.outside_of("nat").into_iter().map(|interface| interface.name).collect();
+        assert_eq!(outside, ["to-r"]);
     }
 
     #[test]

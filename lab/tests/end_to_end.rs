@@ -270,7 +270,7 @@ fn requests_arrive_over_links_that_lose_and_delay(driver: Driver) {
     let mut topology = Topology::chain(&chain);
     for (seed, link) in (1_u64..).zip(&mut topology.links) {
         let (delay, jitter) = (Duration::from_millis(5), Duration::from_millis(3));
-        link.impairment = Impairment { delay, jitter, loss_per_10000: 500, seed };
+        link.impairment = Impairment { delay, jitter, loss_per_10000: 500, kbit_per_s: 0, seed };
     }
     let mut lab = Lab::up(topology).unwrap();
     lab.use_driver(driver.name());

@@ -111,7 +111,7 @@ fn none_of_three_hundred_stacks_is_called_whole_that_is_not() {
         let mut topology = Topology::chain(&chain);
         for (number, link) in (0_u64..).zip(&mut topology.links) {
             let (delay, jitter) = (Duration::from_millis(3), Duration::from_millis(2));
-            link.impairment = Impairment { delay, jitter, loss_per_10000, seed: 10 * seed + number };
+            link.impairment = Impairment { delay, jitter, loss_per_10000, kbit_per_s: 0, seed: 10 * seed + number };
         }
         let mut lab = Lab::up(topology).unwrap();
         let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))]).unwrap();

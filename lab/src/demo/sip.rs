@@ -7,12 +7,13 @@ use anyhow::{Result, ensure};
 
 use super::title;
 use crate::callers::Told as Calls;
-use crate::netns::wait_until;
+use crate::netns::{NAT_MEMORY, wait_until};
 use crate::provider::{Phones, SipProvider, told};
+use crate::topology::Kind;
 
-const PHONES: Phones = Phones { count: 100, every_ms: 500, seconds: 4, forms: "" };
+const PHONES: Phones = Phones { count: 100, first: 0, every_ms: 500, seconds: 4, forms: "", tcp: false };
 /// Calls a second of two sources.
-const CALLS: [u32; 2] = [60, 740];
+const CALLS: [(bool, u32); 2] = [(false, 60), (false, 740)];
 /// How long it may take until modules are compiled and there.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
 
@@ -30,11 +31,11 @@ pub fn run() -> Result<()> {
 
 fn keep_alives() -> Result<()> {
     title("A SIP provider: Kamailio and netserv-agent on one machine, two nodes on the way to its phones");
-    let mut provider = SipProvider::up(None)?;
+    let mut provider = SipProvider::up(None, Kind::Nat)?;
     provider.start_server(false)?;
     provider.start_agent("")?;
     println!(
-        "  sender {} ── n1 ── r (plain router) ── n2 ── receiver {}",
+        "  sender {} ── n1 ── r (plain router) ── n2 ── home (NAT) ── phones {}",
         provider.server(false),
         provider.lab.v4("receiver")
     );
@@ -72,6 +73,15 @@ fn keep_alives() -> Result<()> {
     }
     println!("  counters at n2: {:?}", provider.counters("n2").unwrap_or_default());
 
+    title("Its NAT forgets a phone that is silent for five seconds; a hundred that are not are called from outside");
+    let kept = Phones { every_ms: 3000, seconds: 12, ..PHONES };
+    let phones = provider.start_phones(false, kept)?;
+    std::thread::sleep(NAT_MEMORY + Duration::from_secs(3));
+    let taken = provider.call_phones(false, kept, 50)?;
+    told(phones)?;
+    println!("  {taken} of {} take their call", kept.count);
+    ensure!(taken == kept.count, "{taken} take their call");
+
     title("The switch: netserv agent off sip");
     let begun = Instant::now();
     provider.switch(false)?;
@@ -83,7 +93,7 @@ fn keep_alives() -> Result<()> {
 
 fn overload() -> Result<()> {
     title("A Kamailio whose only process takes 5 ms for each call: 180 a second; 60 and 740 are sent");
-    let mut provider = SipProvider::up(None)?;
+    let mut provider = SipProvider::up(None, Kind::Router)?;
     provider.start_server(true)?;
     let plain = provider.callers(&CALLS, 6)?;
     shown("without the module", &plain);
@@ -106,7 +116,7 @@ fn overload() -> Result<()> {
 
 fn shown(what: &str, told: &[Calls]) {
     println!("  answered in each second {what}:");
-    for (calls, rate) in told.iter().zip(CALLS) {
+    for (calls, (_, rate)) in told.iter().zip(CALLS) {
         println!("    the source of {rate:>3}: {:?}; without any answer: {}", calls.answered, calls.lost);
     }
 }
