@@ -259,6 +259,7 @@ impl Lab {
              http {{ access_log {dir}/{machine}-access.txt; client_body_temp_path {dir}/nginx-body;\n\
              proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
              uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
+             types {{ text/html html; text/plain txt; image/png png; application/octet-stream bin; }}\n\
              server {{ listen 80; listen [::]:80; root {dir}/www; dav_methods PUT; }} }}\n"
         );
         let path = self.dir().join(format!("{machine}-nginx.conf"));

@@ -2,6 +2,8 @@
 //! Modules that answer HTTP requests.
 
 use crate::bindings::imports::netserv::cache1_1_0::entries::Reader;
+use crate::bindings::imports::netserv::compress1_0_0::codec::Compressor;
+use crate::bindings::imports::netserv::compress1_1_0::streams::coded;
 pub use crate::bindings::imports::netserv::http1_0_0::hand_over::Bounds;
 use crate::bindings::imports::netserv::http1_0_0::hand_over::hand_over;
 pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitError};
@@ -140,6 +142,18 @@ impl Response {
         let begin = move |out, head| {
             let Fetched { stream, _body, .. } = fetched;
             if let Err(error) = hand_over(out, head, stream, bounds) {
+                eprintln!("an answer was not handed over: {error:?}");
+            }
+        };
+        Response { status, headers: Vec::new(), body: Body::HandedOver(Box::new(begin)) }
+    }
+
+    /// Returns an answer whose body is that of another server, compressed by the node on its way, as with [`Response::stream`]. Who asks
+    /// has to take this encoding; `content-encoding` and the like are the module's to say.
+    pub fn coded(status: u16, fetched: Fetched, coder: Compressor, bounds: Bounds) -> Response {
+        let begin = move |out, head| {
+            let Fetched { stream, _body, .. } = fetched;
+            if let Err(error) = hand_over(out, head, coded(coder, stream), bounds) {
                 eprintln!("an answer was not handed over: {error:?}");
             }
         };

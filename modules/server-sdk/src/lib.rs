@@ -52,9 +52,10 @@ pub mod control {
 
 #[doc(inline)]
 pub use bindings::imports::netserv::{
-    compress::codec as compress, connection::flow as connection, crypto::crypto, hash::digest as hash, kv::store as kv,
-    log::log, media1_0_0::media, media1_1_0::jobs, messages::exchange as messages, metrics::counters,
-    node::info as node, properties::properties, search::search, sip::parser as sip,
+    compress1_0_0::codec as compress, compress1_1_0::streams::coded, connection::flow as connection, crypto::crypto,
+    hash::digest as hash, kv::store as kv, log::log, media1_0_0::media, media1_1_0::jobs,
+    messages::exchange as messages, metrics::counters, node::info as node, properties::properties, search::search,
+    sip::parser as sip,
 };
 #[doc(inline)]
 pub use bindings::imports::{netserv::cache1_1_0::entries as cache, wasi};

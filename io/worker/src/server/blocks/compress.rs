@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:compress/codec`.
+//! `netserv:compress/codec`, and with it `streams`.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
+use super::coded;
 use super::state::ComputeState;
 use crate::compute::compress::{self, CodeError, Compressor, Decompressor};
 use crate::limits;
@@ -20,16 +21,17 @@ mod bindings {
     });
 }
 
-use bindings::netserv::compress::codec::{self as wit, Encoding, Error};
+use bindings::netserv::compress1_0_0::codec::{self as wit, Encoding, Error};
 
 type Bytes = wasmtime::Result<Result<Vec<u8>, Error>>;
 
-/// Adds the interface to a linker.
+/// Adds the interface to a linker, and that of streams.
 ///
 /// # Errors
 /// It is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
-    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    coded::add_to_linker(linker)
 }
 
 impl wit::Host for ServerState {

@@ -6,6 +6,7 @@
 
 mod cache;
 mod channel;
+mod coded;
 mod compress;
 mod connection;
 mod control;

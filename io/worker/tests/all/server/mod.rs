@@ -7,6 +7,7 @@ mod bad_input;
 mod cache;
 mod carried;
 mod channel;
+mod compressed;
 mod crowd;
 mod egress;
 mod forward;
@@ -65,6 +66,7 @@ const BLOCKS: &[&str] = &[
     "kv",
     "udp",
     "cache",
+    "compress",
     "control",
     "state",
     "metrics",
@@ -347,6 +349,8 @@ pub fn component(name: &str) -> PathBuf {
                 "cache-tests",
                 "-p",
                 "edge-cache",
+                "-p",
+                "http-compressor",
             ])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")

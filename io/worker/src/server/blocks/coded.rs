@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv:compress/streams`: streams that are compressed while they are read.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::p2::{DynInputStream, InputStream, Pollable, StreamError, StreamResult};
+
+use crate::compute::compress::{CodeError, Compressor};
+use crate::limits::{CODED_FLUSH_AFTER, CODED_PIECE_BYTES, CODED_TRIES_MAX};
+use crate::server::state::ServerState;
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-coded; world host { import netserv:compress/streams@1.1.0; }",
+        with: {
+            "netserv:compress/codec.compressor": crate::compute::compress::Compressor,
+            "wasi:io": wasmtime_wasi::p2::bindings::io,
+        },
+        imports: { default: trappable },
+        require_store_data_send: true,
+    });
+
+    pub(super) use netserv::compress1_1_0::streams as wit;
+}
+
+use bindings::wit;
+
+/// Adds the interface to a linker.
+///
+/// # Errors
+/// It is there already.
+pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
+    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+}
+
+impl wit::Host for ServerState {
+    fn coded(
+        &mut self,
+        coder: Resource<Compressor>,
+        source: Resource<DynInputStream>,
+    ) -> wasmtime::Result<Resource<DynInputStream>> {
+        let source = self.table.delete(source)?;
+        let coder = self.table.delete(coder)?;
+        let stream: DynInputStream = Box::new(Coded::new(coder, source));
+        Ok(self.table.push(stream)?)
+    }
+}
+
+/// A stream that gives what another one does, compressed.
+struct Coded {
+    /// Nothing once it has finished.
+    coder: Option<Compressor>,
+    source: DynInputStream,
+    /// What is compressed and was not read yet.
+    coded: Bytes,
+    /// Since when something may be in the coder that its reader has not got.
+    held: Option<Instant>,
+}
+
+impl Coded {
+    fn new(coder: Compressor, source: DynInputStream) -> Coded {
+        Coded { coder: Some(coder), source, coded: Bytes::new(), held: None }
+    }
+
+    /// Has the coder take the next piece of the source, or learn that there is none. Returns whether there may be more at once.
+    fn step(&mut self) -> StreamResult<bool> {
+        let coder = self.coder.as_mut().ok_or(StreamError::Closed)?;
+        let coded = match self.source.read(CODED_PIECE_BYTES) {
+            Ok(bytes) if bytes.is_empty() => match self.held {
+                Some(since) if since.elapsed() >= CODED_FLUSH_AFTER => {
+                    self.held = None;
+                    coder.flush()
+                }
+                Some(_) | None => return Ok(false),
+            },
+            Ok(bytes) => {
+                self.held.get_or_insert_with(Instant::now);
+                coder.write(&bytes)
+            }
+            Err(StreamError::Closed) => {
+                self.held = None;
+                let rest = coder.finish();
+                self.coder = None;
+                rest
+            }
+            Err(error) => {
+                self.coder = None;
+                return Err(error);
+            }
+        };
+        match coded {
+            Ok(bytes) => self.coded = bytes.into(),
+            // Its module had it finish before.
+            Err(CodeError::Finished) => self.coder = None,
+            Err(error) => {
+                self.coder = None;
+                return Err(StreamError::LastOperationFailed(wasmtime::Error::new(error)));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns how long the source may stay silent before what is held goes on.
+    fn patience(&self) -> Option<Duration> {
+        self.held.map(|since| CODED_FLUSH_AFTER.saturating_sub(since.elapsed()))
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl InputStream for Coded {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        for _ in 0..CODED_TRIES_MAX {
+            if !self.coded.is_empty() || !self.step()? {
+                break;
+            }
+        }
+        Ok(self.coded.split_to(size.min(self.coded.len())))
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Coded {
+    async fn ready(&mut self) {
+        if !self.coded.is_empty() || self.coder.is_none() {
+            return;
+        }
+        match self.patience() {
+            Some(patience) => {
+                // Either way there is something to do.
+                let _ = tokio::time::timeout(patience, self.source.ready()).await;
+            }
+            None => self.source.ready().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::compute::compress::{Decompressor, Encoding};
+    use crate::limits;
+    use crate::server::module::CoderMemory;
+
+    /// Goal: what goes in comes out again, whatever pieces it comes in, and in small reads.
+    #[tokio::test]
+    async fn what_a_source_gives_comes_out_compressed() {
+        let text: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
+        for encoding in Encoding::ALL {
+            for size in [1 << 20, 700] {
+                let pieces = text.chunks(50_000).map(Bytes::copy_from_slice).collect();
+                let mut stream = coded(encoding, Source { pieces, end: Some(StreamError::Closed) });
+                let (coded, end) = all(&mut stream, size).await;
+                assert!(matches!(end, StreamError::Closed) && coded.len() < text.len() / 2);
+                assert!(decoded(encoding, &coded) == text, "{encoding:?}");
+            }
+        }
+    }
+
+    /// Goal: what came before a silence can be read then, though the stream goes on.
+    #[tokio::test]
+    async fn what_came_before_a_silence_goes_on() {
+        for encoding in Encoding::ALL {
+            let mut stream = coded(encoding, Source { pieces: [Bytes::from_static(b"data: 1\n\n")].into(), end: None });
+            let begun = Instant::now();
+            let mut got = Vec::new();
+            loop {
+                got.extend(stream.read(1000).unwrap());
+                if started(encoding, &got) == b"data: 1\n\n" {
+                    break;
+                }
+                let waited = tokio::time::timeout(Duration::from_secs(5), stream.ready()).await;
+                assert!(waited.is_ok(), "{encoding:?}: {got:?}");
+            }
+            assert!(begun.elapsed() >= CODED_FLUSH_AFTER);
+            assert!(tokio::time::timeout(4 * CODED_FLUSH_AFTER, stream.ready()).await.is_err(), "it flushes once");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_that_fails_fails_its_reader() {
+        let broken = StreamError::LastOperationFailed(wasmtime::format_err!("x"));
+        let pieces = [Bytes::from_static(b"begun")].into();
+        let mut stream = coded(Encoding::Gzip, Source { pieces, end: Some(broken) });
+        assert!(matches!(all(&mut stream, 100).await.1, StreamError::LastOperationFailed(_)));
+        assert!(matches!(stream.read(1), Err(StreamError::Closed)), "once");
+    }
+
+    /// Goal: one call costs bounded work, also of a coder that gives nothing for a long time.
+    #[test]
+    fn one_read_takes_so_much_of_its_source_at_most() {
+        struct Endless(Arc<AtomicUsize>);
+        #[wasmtime_wasi::async_trait]
+        impl Pollable for Endless {
+            async fn ready(&mut self) {}
+        }
+        #[wasmtime_wasi::async_trait]
+        impl InputStream for Endless {
+            fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+                self.0.fetch_add(size, Ordering::Relaxed);
+                Ok(Bytes::from(vec![0; size]))
+            }
+        }
+        let taken = Arc::new(AtomicUsize::new(0));
+        let coder = Compressor::open(Encoding::Gzip, 4, &CoderMemory::of(u64::MAX).0).unwrap();
+        let mut stream = Coded::new(coder, Box::new(Endless(Arc::clone(&taken))));
+        // The head of the stream, and then nothing for long.
+        while stream.read(1000).unwrap().is_empty() {}
+        let mut most = 0;
+        for _ in 0..20 {
+            let before = taken.load(Ordering::Relaxed);
+            let _ = stream.read(usize::MAX).unwrap();
+            most = most.max(taken.load(Ordering::Relaxed) - before);
+        }
+        assert_eq!(most, CODED_TRIES_MAX * CODED_PIECE_BYTES);
+    }
+
+    #[test]
+    fn a_coder_that_has_finished_makes_an_empty_stream_and_its_memory_is_given_back() {
+        let memory = CoderMemory::of(64 << 20);
+        let left = memory.0.left();
+        let mut coder = Compressor::open(Encoding::Gzip, 1, &memory.0).unwrap();
+        coder.finish().unwrap();
+        let mut stream = Coded::new(coder, Box::new(Source { pieces: [Bytes::from_static(b"x")].into(), end: None }));
+        assert_eq!(memory.0.left(), left - limits::GZIP_ENCODER_BYTES);
+        assert!(matches!(stream.read(1), Err(StreamError::Closed)));
+        assert_eq!(memory.0.left(), left);
+    }
+
+    fn coded(encoding: Encoding, source: Source) -> Coded {
+        let coder = Compressor::open(encoding, 4, &CoderMemory::of(u64::MAX).0).unwrap();
+        Coded::new(coder, Box::new(source))
+    }
+
+    async fn all(stream: &mut Coded, size: usize) -> (Vec<u8>, StreamError) {
+        let mut got = Vec::new();
+        loop {
+            match stream.read(size) {
+                Ok(bytes) => got.extend(bytes),
+                Err(error) => return (got, error),
+            }
+            stream.ready().await;
+        }
+    }
+
+    fn decoded(encoding: Encoding, bytes: &[u8]) -> Vec<u8> {
+        let mut coder = Decompressor::open(encoding, u64::MAX, &CoderMemory::of(u64::MAX).0).unwrap();
+        let mut text = Vec::new();
+        for piece in bytes.chunks(limits::DECOMPRESS_INPUT_BYTES_MAX) {
+            coder.write(piece).unwrap();
+            while let Some(read) = Some(coder.read(usize::MAX).unwrap()).filter(|read| !read.is_empty()) {
+                text.extend(read);
+            }
+        }
+        coder.finish().unwrap();
+        text
+    }
+
+    /// Returns what can be decompressed of the beginning of a stream.
+    fn started(encoding: Encoding, bytes: &[u8]) -> Vec<u8> {
+        let mut coder = Decompressor::open(encoding, u64::MAX, &CoderMemory::of(u64::MAX).0).unwrap();
+        if bytes.is_empty() || coder.write(bytes).is_err() {
+            return Vec::new();
+        }
+        coder.read(usize::MAX).unwrap_or_default()
+    }
+
+    /// A source that gives these pieces, and then ends, or is silent.
+    struct Source {
+        pieces: VecDeque<Bytes>,
+        end: Option<StreamError>,
+    }
+
+    #[wasmtime_wasi::async_trait]
+    impl Pollable for Source {
+        async fn ready(&mut self) {
+            if self.pieces.is_empty() && self.end.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    #[wasmtime_wasi::async_trait]
+    impl InputStream for Source {
+        fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+            match self.pieces.front_mut() {
+                Some(first) => {
+                    let piece = first.split_to(size.min(first.len()));
+                    if first.is_empty() {
+                        self.pieces.pop_front();
+                    }
+                    Ok(piece)
+                }
+                None => self.end.take().map_or(Ok(Bytes::new()), Err),
+            }
+        }
+    }
+}
