@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
+mod compressor;
 mod sip;
 
 use std::io::Write;
@@ -30,6 +31,8 @@ pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
 pub enum App {
     /// Keep-alives and overload control before an unmodified Kamailio.
     Sip,
+    /// AMnet's HTTP compressor before an unmodified nginx.
+    Compressor,
 }
 
 /// Shows an application. Nobody types SETUP.
@@ -41,6 +44,7 @@ pub fn run_app(app: App) -> Result<()> {
     clear_leftovers()?;
     match app {
         App::Sip => sip::run(),
+        App::Compressor => compressor::run(),
     }
 }
 

@@ -24,4 +24,5 @@ pub mod serving;
 mod sys;
 pub mod topology;
 pub mod voip;
+pub mod website;
 pub mod world;

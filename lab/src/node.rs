@@ -250,13 +250,22 @@ impl Lab {
     /// # Errors
     /// nginx is missing or does not start.
     pub fn serve_http(&mut self, machine: &str) -> Result<()> {
+        let log = self.dir().join(format!("{machine}-access.txt")).display().to_string();
+        self.serve_http_with_log(machine, &log)
+    }
+
+    /// The same, with what nginx's `access_log` is.
+    ///
+    /// # Errors
+    /// As of [`Lab::serve_http`].
+    pub fn serve_http_with_log(&mut self, machine: &str, log: &str) -> Result<()> {
         let root = self.dir().join("www");
         std::fs::create_dir_all(&root)?;
         let dir = self.dir().display().to_string();
         let config = format!(
             "daemon off; user root; worker_processes 1; pid {dir}/{machine}-nginx.pid; error_log stderr notice;\n\
              events {{ worker_connections 256; }}\n\
-             http {{ access_log {dir}/{machine}-access.txt; client_body_temp_path {dir}/nginx-body;\n\
+             http {{ access_log {log}; client_body_temp_path {dir}/nginx-body;\n\
              proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
              uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
              types {{ text/html html; text/plain txt; image/png png; application/octet-stream bin; }}\n\

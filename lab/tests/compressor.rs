@@ -13,6 +13,7 @@ use common::{Driver, Serving, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, host_port, is_root};
 use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::website::{noise, page};
 use netserv_skips::skipped;
 
 over_each_driver!(pages_come_compressed_and_the_same,);
@@ -205,52 +206,6 @@ impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
-}
-
-/// Returns a page that is like one of the web: words and tags, which come again and again and not in order.
-fn page(length: usize) -> Vec<u8> {
-    const WORDS: [&str; 16] = [
-        "<p>",
-        "</p>\n",
-        "<a href=\"/",
-        "\">",
-        "</a> ",
-        "network ",
-        "router ",
-        "module ",
-        "and ",
-        "the ",
-        "of ",
-        "signal ",
-        "class=\"item\" ",
-        "<div ",
-        ">",
-        "packet ",
-    ];
-    let mut text = b"<!doctype html>\n".to_vec();
-    for byte in noise(length) {
-        text.extend_from_slice(WORDS[usize::from(byte & 15)].as_bytes());
-        if byte > 240 {
-            text.extend_from_slice(byte.to_string().as_bytes());
-        }
-        if text.len() >= length {
-            break;
-        }
-    }
-    text.truncate(length);
-    text
-}
-
-/// Returns bytes without a pattern, the same each time.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[0]
-    };
-    std::iter::repeat_with(next).take(length).collect()
 }
 
 fn median(values: &mut [f64]) -> f64 {
