@@ -10,6 +10,7 @@ use std::process::Command;
 
 use netserv_lab::bench::goals::Goal;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
 const ORDER: [&str; 16] = [
@@ -250,7 +251,7 @@ fn sources_have_a_licence_line_and_no_trailing_blanks() {
     let mut checked = 0;
     for path in tracked() {
         let source = ["rs", "c", "h", "java", "js", "css", "html"].contains(&extension(&path));
-        if !source || path.starts_with("fuzz/corpus") {
+        if !source || path.starts_with("fuzz/corpus") || is_of_others(&path) {
             continue;
         }
         checked += 1;
@@ -265,6 +266,29 @@ fn sources_have_a_licence_line_and_no_trailing_blanks() {
     }
     assert!(checked > 50, "only {checked} sources found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What others made lies in folders of its own, as it came, with its licence.
+#[test]
+fn files_of_others_are_as_they_came() {
+    let mut folders: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for path in tracked().into_iter().filter(|path| is_of_others(path)) {
+        folders.entry(path.parent().unwrap().to_owned()).or_default().push(path);
+    }
+    assert!(!folders.is_empty());
+    for (folder, files) in folders {
+        assert!(files.contains(&folder.join("LICENSE")), "{} has no licence", folder.display());
+        let said = std::fs::read_to_string(root().join(&folder).join("README.md")).unwrap();
+        for file in files.iter().filter(|file| !file.ends_with("README.md")) {
+            let digest = Sha256::digest(std::fs::read(root().join(file)).unwrap());
+            let name = file.file_name().unwrap().to_string_lossy();
+            assert!(said.contains(&format!("| {name} | {digest:x} |")), "{} is another file", file.display());
+        }
+    }
+}
+
+fn is_of_others(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "third-party")
 }
 
 #[test]
