@@ -37,6 +37,7 @@ pub mod bindings;
 pub mod channel;
 pub mod http;
 pub mod mpegts;
+pub mod page;
 pub mod resident;
 pub mod state;
 pub mod tcp;
