@@ -20,14 +20,16 @@ final class Counts {
     private final long[] sourceLows = new long[PLACES];
     private final long[] destinationHighs = new long[PLACES];
     private final long[] destinationLows = new long[PLACES];
-    private final long[] counts = new long[PLACES];
+    private final long[] estimates = new long[PLACES];
+    private final long[] packets = new long[PLACES];
+    private final long[] bytes = new long[PLACES];
     private int size;
 
     /** What takes the counts. */
     @FunctionalInterface
     interface Sink {
         /** Takes one, with a name such as {@code 10.1.0.2 10.2.0.1 61}. */
-        void take(String name, long count);
+        void take(String name, Sum sum);
     }
 
     /** Returns the part of a key that is not the addresses. */
@@ -40,13 +42,16 @@ final class Counts {
         return size;
     }
 
-    /** Adds to the count of a key. Returns false, and does nothing, if that is new and there are too many keys. */
-    boolean add(int kind, long sourceHigh, long sourceLow, long destinationHigh, long destinationLow, long count) {
+    /** Adds to the counts of a key. Returns false, and does nothing, if that is new and there are too many keys. */
+    boolean add(int kind, long sourceHigh, long sourceLow, long destinationHigh, long destinationLow, long estimate,
+            long packetCount, long byteCount) {
         int at = hash(kind, sourceHigh, sourceLow, destinationHigh, destinationLow);
         while (kinds[at] != 0) {
             if (kinds[at] == kind && sourceLows[at] == sourceLow && destinationLows[at] == destinationLow
                     && sourceHighs[at] == sourceHigh && destinationHighs[at] == destinationHigh) {
-                counts[at] += count;
+                estimates[at] += estimate;
+                packets[at] += packetCount;
+                bytes[at] += byteCount;
                 return true;
             }
             at = at + 1 & PLACES - 1;
@@ -60,7 +65,9 @@ final class Counts {
         sourceLows[at] = sourceLow;
         destinationHighs[at] = destinationHigh;
         destinationLows[at] = destinationLow;
-        counts[at] = count;
+        estimates[at] = estimate;
+        packets[at] = packetCount;
+        bytes[at] = byteCount;
         return true;
     }
 
@@ -78,7 +85,7 @@ final class Counts {
         }
         Arrays.sort(places, this::compare);
         for (int at : places) {
-            sink.take(name(at), counts[at]);
+            sink.take(name(at), new Sum(estimates[at], packets[at], bytes[at]));
         }
         Arrays.fill(kinds, 0);
         size = 0;

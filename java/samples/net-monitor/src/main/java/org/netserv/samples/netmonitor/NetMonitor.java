@@ -4,6 +4,7 @@ package org.netserv.samples.netmonitor;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import org.netserv.block.BlockException;
 import org.netserv.block.Control;
 import org.netserv.block.Counter;
@@ -17,14 +18,19 @@ import org.netserv.packet.PacketView;
 /**
  * Counts packets by source address, destination address and time to live, as the NetMonitor of the 2011 paper does.
  *
- * <p>The counts are kept in kv state under keys such as {@code 10.1.0.2 10.2.0.1 61}, so that they outlive an upgrade
- * of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
+ * <p>The counts are kept in kv state under keys such as {@code 10.1.0.2 10.2.0.1 61} ({@link Sum}), beside an entry of
+ * totals, so that they outlive an upgrade of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
  * looks at one packet in a hundred and counts it as a hundred; {@code netserv tell … --topic sample 100} changes that
  * while it runs, and 0 switches it off until another number comes. Topic {@code where} has it say on which node it
  * runs. Its counts and its number go along when it moves to another node, also to one where it is WebAssembly.
  */
 final class NetMonitor implements PacketProcessor, State.Carrier {
     private static final Duration FLUSH_PERIOD = Duration.ofSeconds(1);
+    /** The key of the totals: packets seen, counted, bytes of these, without IP, without room, bytes of these; the sample. */
+    private static final byte[] TOTALS = "total".getBytes(StandardCharsets.US_ASCII);
+    private static final int TOTALS_NUMBERS = 7;
+    /** The entry is always as long, so that it has room where nothing else has: numbers of 20 digits, spaces between. */
+    private static final int TOTALS_BYTES = TOTALS_NUMBERS * 20 + TOTALS_NUMBERS - 1;
 
     private final ModuleContext module;
     /** One packet in how many is looked at; none for 0. */
@@ -38,7 +44,16 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
     private final Counts counts = new Counts();
     private final IpView ip = new IpView();
     private long untilSample;
+
+    /** What was counted of all packets and is not in the totals yet. */
     private long seen;
+    private long counted;
+    private long countedBytes;
+    private long notIp;
+    private long noRoom;
+    private long noRoomBytes;
+    /** Packets that the counter has. */
+    private long shown;
 
     /** The key of the last packet: packets come in runs. */
     private boolean hasLast;
@@ -47,7 +62,8 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
     private long lastSourceLow;
     private long lastDestinationHigh;
     private long lastDestinationLow;
-    private long lastCount;
+    private long lastPackets;
+    private long lastBytes;
 
     /**
      * Gets ready.
@@ -72,6 +88,8 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
             untilSample = sample;
             if (ip.parse(packet)) {
                 count();
+            } else {
+                notIp++;
             }
         }
     }
@@ -116,10 +134,13 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
 
     /** Puts what was counted into the kv state and the counters. Is called once a second, and in the end. */
     void flush() {
-        packets.add(seen);
-        seen = 0;
+        packets.add(seen - shown);
+        shown = seen;
         putLastAway();
+        // Before the counts, too, so that these leave it its room.
+        flushTotals();
         flushCounts();
+        flushTotals();
     }
 
     private void lookAtOneIn(long number) {
@@ -133,7 +154,8 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
         if (hasLast && lastKind == kind && lastSourceLow == ip.sourceLow()
                 && lastDestinationLow == ip.destinationLow() && lastSourceHigh == ip.sourceHigh()
                 && lastDestinationHigh == ip.destinationHigh()) {
-            lastCount += sample;
+            lastPackets++;
+            lastBytes += ip.endOffset();
             return;
         }
         putLastAway();
@@ -143,7 +165,8 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
         lastSourceLow = ip.sourceLow();
         lastDestinationHigh = ip.destinationHigh();
         lastDestinationLow = ip.destinationLow();
-        lastCount = sample;
+        lastPackets = 1;
+        lastBytes = ip.endOffset();
     }
 
     private void putLastAway() {
@@ -158,40 +181,71 @@ final class NetMonitor implements PacketProcessor, State.Carrier {
     }
 
     private boolean tryPutLastAway() {
-        return counts.add(
-                lastKind, lastSourceHigh, lastSourceLow, lastDestinationHigh, lastDestinationLow, lastCount);
+        return counts.add(lastKind, lastSourceHigh, lastSourceLow, lastDestinationHigh, lastDestinationLow,
+                lastPackets * sample, lastPackets, lastBytes);
     }
 
     private void flushCounts() {
-        counts.drain((name, count) -> {
+        counts.drain((name, since) -> {
             byte[] key = name.getBytes(StandardCharsets.US_ASCII);
-            Long before = keptCount(key);
-            long kept = (before == null ? 0 : before) + count;
+            Sum before = kept(key);
+            Sum sum = before == null ? since : before.plus(since);
             try {
-                module.kv().set(key, Long.toUnsignedString(kept).getBytes(StandardCharsets.US_ASCII));
+                module.kv().set(key, sum.toString().getBytes(StandardCharsets.US_ASCII));
             } catch (BlockException e) {
-                notKept.add(count);
+                notKept.add(since.estimate());
+                noRoom += since.packets();
+                noRoomBytes += since.bytes();
                 return;
             }
-            show(name, kept);
+            counted += since.packets();
+            countedBytes += since.bytes();
+            show(name, sum.estimate());
         });
+    }
+
+    private void flushTotals() {
+        long[] totals = {seen, counted, countedBytes, notIp, noRoom, noRoomBytes, sample};
+        if (Arrays.stream(totals, 0, TOTALS_NUMBERS - 1).allMatch(number -> number == 0)) {
+            return;
+        }
+        byte[] value = module.kv().get(TOTALS);
+        long[] before = value == null ? null : Numbers.parseAll(value);
+        if (before != null && before.length == TOTALS_NUMBERS) {
+            Arrays.setAll(totals, at -> at < TOTALS_NUMBERS - 1 ? before[at] + totals[at] : sample);
+        }
+        byte[] padded = new byte[TOTALS_BYTES];
+        Arrays.fill(padded, (byte) ' ');
+        byte[] text = Numbers.text(totals).getBytes(StandardCharsets.US_ASCII);
+        System.arraycopy(text, 0, padded, 0, text.length);
+        try {
+            module.kv().set(TOTALS, padded);
+        } catch (BlockException e) {
+            return;
+        }
+        seen = 0;
+        shown = 0;
+        counted = 0;
+        countedBytes = 0;
+        notIp = 0;
+        noRoom = 0;
+        noRoomBytes = 0;
     }
 
     private void showKeptCounts() {
         byte[] key = module.kv().next(new byte[0]);
         for (; key != null; key = module.kv().next(key)) {
             String name = Numbers.utf8(key);
-            Long count = keptCount(key);
-            if (name != null && count != null) {
-                show(name, count);
+            Sum sum = kept(key);
+            if (name != null && sum != null) {
+                show(name, sum.estimate());
             }
         }
     }
 
-    private Long keptCount(byte[] key) {
+    private Sum kept(byte[] key) {
         byte[] value = module.kv().get(key);
-        String text = value == null ? null : Numbers.utf8(value);
-        return text == null ? null : Numbers.parse(text);
+        return value == null ? null : Sum.parse(value);
     }
 
     /** Shows a count as a counter. What has no counter any more, or too long a name for one, is in the kv state. */

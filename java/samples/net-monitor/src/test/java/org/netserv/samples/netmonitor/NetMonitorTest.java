@@ -36,7 +36,9 @@ class NetMonitorTest {
         assertEquals(3, node.counter("10.1.0.1 10.2.0.1 61"));
         assertEquals(1, node.counter("10.1.0.2 10.2.0.1 61"));
         assertEquals(1, node.counter("10.1.0.1 10.2.0.1 60"));
-        assertEquals("3", kept("10.1.0.1 10.2.0.1 61"));
+        assertEquals("3 3 87", kept("10.1.0.1 10.2.0.1 61"));
+        assertEquals("5 5 145 0 0 0 1", kept("total").stripTrailing());
+        assertEquals(146, kept("total").length());
     }
 
     @Test
@@ -52,6 +54,17 @@ class NetMonitorTest {
         old.flush();
         young.flush();
         assertEquals(3, node.counter("10.1.0.1 10.2.0.1 61"));
+    }
+
+    @Test
+    void countsOfVersionsWithoutBytesGoOn() throws Exception {
+        node.kv().set("10.1.0.1 10.2.0.1 61".getBytes(StandardCharsets.UTF_8), "40".getBytes(StandardCharsets.UTF_8));
+        NetMonitor module = new NetMonitor(node);
+        assertEquals(40, node.counter("10.1.0.1 10.2.0.1 61"));
+        node.process(module, packet(1, 61));
+        module.flush();
+        assertEquals("41 41 29", kept("10.1.0.1 10.2.0.1 61"));
+        assertEquals(41, node.counter("10.1.0.1 10.2.0.1 61"));
     }
 
     @Test
@@ -116,7 +129,8 @@ class NetMonitorTest {
         byte[] state = node.exportState();
         // What modules/net-monitor says, too.
         assertArrayEquals(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, state);
-        assertEquals("258", kept("10.1.0.1 10.2.0.1 61"));
+        assertEquals("258 1 29", kept("10.1.0.1 10.2.0.1 61"));
+        assertEquals("258 1 29 0 0 0 258", kept("total").stripTrailing());
         FakeNode other = new FakeNode(Map.of());
         NetMonitor moved = new NetMonitor(other);
         other.beginWith(state);
@@ -135,7 +149,7 @@ class NetMonitorTest {
         }
         assertEquals(Counts.KEYS_MAX, node.kv().size());
         module.flush();
-        assertEquals(Counts.KEYS_MAX + 2, node.kv().size());
+        assertEquals(Counts.KEYS_MAX + 3, node.kv().size());
     }
 
     @Test
@@ -145,7 +159,8 @@ class NetMonitorTest {
         damaged[0] = 0x45;
         assertArrayEquals(damaged, node.process(module, damaged));
         module.flush();
-        assertEquals(0, node.kv().size());
+        assertEquals(1, node.kv().size());
+        assertEquals("1 0 0 1 0 0 1", kept("total").stripTrailing());
         assertEquals(1, node.counter("packets"));
     }
 
@@ -154,11 +169,11 @@ class NetMonitorTest {
         Counts counts = new Counts();
         long[][] keys = {{0, -1, 9}, {0, 1, 7}, {0, 1, 200}, {-1, 0, 1}, {1, 0, 1}, {0, 1, 8}};
         for (long[] key : keys) {
-            assertTrue(counts.add(Counts.kind(true, (int) key[2]), key[0], key[1], 0, 0, 1));
-            assertTrue(counts.add(Counts.kind(false, (int) key[2]), 0, key[1] & 0xffff_ffffL, 0, 0, 1));
+            assertTrue(counts.add(Counts.kind(true, (int) key[2]), key[0], key[1], 0, 0, 1, 1, 20));
+            assertTrue(counts.add(Counts.kind(false, (int) key[2]), 0, key[1] & 0xffff_ffffL, 0, 0, 1, 1, 20));
         }
         List<String> names = new ArrayList<>();
-        counts.drain((name, count) -> names.add(name + (count == 1 ? "" : " twice")));
+        counts.drain((name, sum) -> names.add(name + (sum.equals(new Sum(1, 1, 20)) ? "" : " twice")));
         assertEquals(List.of("0.0.0.0 0.0.0.0 1 twice", "0.0.0.1 0.0.0.0 7", "0.0.0.1 0.0.0.0 8",
                 "0.0.0.1 0.0.0.0 200", "255.255.255.255 0.0.0.0 9", "::1 :: 7", "::1 :: 8", "::1 :: 200",
                 "::ffff:ffff:ffff:ffff :: 9", "0:0:0:1:: :: 1", "ffff:ffff:ffff:ffff:: :: 1"), names);
