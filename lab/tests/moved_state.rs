@@ -125,7 +125,7 @@ fn a_bundle_moves_with_its_state() {
     let Outcome::Exported { digest, .. } = export(MONITOR, "n1", "s1") else { panic!("no state") };
     assert_eq!(counted("n1"), 3);
     let shown = show(&net, "s1");
-    assert_eq!((shown["parts"]["packet"].as_u64(), shown["entries"].as_u64()), (Some(8), Some(1)), "{shown}");
+    assert_eq!((shown["parts"]["packet"].as_u64(), shown["entries"].as_u64()), (Some(8), Some(2)), "{shown}");
 
     let from = |name: &str, epoch: &str| {
         let (url, digest) = (store.url(name), digest.to_string());

@@ -2,6 +2,7 @@
 //! The network that most end-to-end tests use.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod browser;
 mod serving;
 pub mod store;
 

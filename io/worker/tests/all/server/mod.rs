@@ -17,6 +17,7 @@ mod hits;
 mod http;
 mod intercepted;
 mod joined;
+mod pages;
 mod parts;
 mod program;
 mod resident;
@@ -345,6 +346,8 @@ pub fn component(name: &str) -> PathBuf {
                 "token",
                 "-p",
                 "live-page",
+                "-p",
+                "net-monitor-live",
                 "-p",
                 "cache-tests",
                 "-p",
