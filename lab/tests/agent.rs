@@ -117,6 +117,67 @@ fn rubbish_is_refused_and_counts_for_nothing() {
     assert!(wait_until(LONG, comes), "{}", provider.log());
 }
 
+/// Goal: the configuration is read again while the agent runs: what is wrong changes nothing and is told, a rule that asks nodes for
+/// something else has its modules set up anew without a gap, one that is the same is not touched, and one that is gone has nothing left.
+/// Method: two rules over nginx' log, `netserv agent reload` and SIGHUP, and what the nodes say.
+#[test]
+fn rules_are_read_again_while_the_agent_runs() {
+    let Some(provider) = Provider::start("rules_are_read_again_while_the_agent_runs") else { return };
+    provider.visits(3);
+    assert!(wait_until(LONG, || provider.installed() == [1, 1]), "{}", provider.log());
+    let first = provider.config();
+    let filters = |provider: &Provider| provider.lab.modules("n2").unwrap().modules[0].filters[0].to_string();
+    assert!(filters(&provider).ends_with("port 80"), "{}", filters(&provider));
+
+    std::fs::write(provider.path("agent.toml"), first.replace("count = 3", "count = 0")).unwrap();
+    let mut reload = std::process::Command::new(program("netserv").unwrap());
+    reload.env("NETSERV_AGENT_SOCKET", provider.path("agent.sock")).args(["agent", "reload"]);
+    let output = reload.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(4) && said.contains("`count` is 0"), "{output:?}");
+
+    let begun = Instant::now();
+    std::fs::write(provider.path("agent.toml"), first.replace(" port 80\"", " port 81\"")).unwrap();
+    let (told, code) = provider.agent(&["reload"]);
+    assert!(code == Some(0) && told.contains("edge  renewed"), "{told}");
+    let renewed = || {
+        assert_eq!(provider.installed(), [1, 1], "there is a gap");
+        filters(&provider).ends_with("port 81")
+    };
+    assert!(wait_until(LONG, renewed), "{}", provider.log());
+    eprintln!("from the reload to the new filter on the last node: {:?}", begun.elapsed());
+    assert_eq!((provider.setups(), provider.fresh_installations()), (1, 2), "another SETUP of the same session");
+
+    // A second rule beside it, by SIGHUP, with the same log: what it counts is its own matter.
+    let renewed = provider.config();
+    let second = &renewed[renewed.find("[[rule]]").unwrap()..];
+    let second = second.replace("\"edge\"", "\"second\"").replace("net-monitor@", "echo@");
+    let echo = provider.lab.package("echo", &provider.user).unwrap();
+    let url = provider.lab.publish("sender", &echo).unwrap();
+    let lines = second.lines().map(|line| match line.split(' ').next() {
+        Some("url") => format!("url = {url:?}\n"),
+        Some("digest") => format!("digest = \"{}\"\n", echo.digest),
+        Some(_) | None => format!("{line}\n"),
+    });
+    std::fs::write(provider.path("agent.toml"), format!("{renewed}{}", lines.collect::<String>())).unwrap();
+    provider.hang_up();
+    let is_known = || provider.ask("/v1/status").contains("\"name\":\"second\"");
+    assert!(wait_until(LONG, is_known), "{}", provider.log());
+    let comes = || {
+        provider.visits(3);
+        provider.installed() == [2, 2]
+    };
+    assert!(wait_until(LONG, comes), "{}", provider.log());
+    // Gone: its module goes, and the other one stays.
+    std::fs::write(provider.path("agent.toml"), &renewed).unwrap();
+    provider.hang_up();
+    assert!(wait_until(LONG, || provider.installed() == [1, 1]), "{}", provider.log());
+    let left = provider.lab.modules("n2").unwrap().modules.remove(0);
+    assert!(left.module.name.as_str().ends_with("/net-monitor"), "{left:?}");
+    assert!(provider.agent(&["reload"]).0.contains("edge  same"));
+    assert_eq!(provider.nearest("receiver"), "n2");
+}
+
 /// Goal: a rule is in force while Kamailio has much to do, and a switch ends it at once, also over a restart of the agent.
 /// Method: Kamailio as Debian has it, asked by JSON-RPC; OPTIONS from sipp's place, by hand.
 #[test]
@@ -219,6 +280,7 @@ const LEASE: Duration = Duration::from_secs(10);
 /// A provider with a web server and an agent, two nodes, and clients behind them.
 struct Provider {
     lab: Lab,
+    user: LabUser,
 }
 
 impl Provider {
@@ -254,15 +316,15 @@ impl Provider {
         lab.start_netservd("sender", "host", &[], "").unwrap();
         let package = lab.package("net-monitor", &user).unwrap();
         let url = lab.publish("sender", &package).unwrap();
-        let mut provider = Provider { lab };
+        let mut provider = Provider { lab, user };
         let more = more(&provider.lab);
-        provider.write_config(&user, &url, &package.digest.to_string(), &more);
+        provider.write_config(&url, &package.digest.to_string(), &more);
         provider.start_agent();
         provider.start_nginx();
         Some(provider)
     }
 
-    fn write_config(&self, user: &LabUser, url: &str, digest: &str, [metric, condition]: &[String; 2]) {
+    fn write_config(&self, url: &str, digest: &str, [metric, condition]: &[String; 2]) {
         let path = |name: &str| self.path(name);
         let text = format!(
             "netservd = {:?}\nuser = \"janedoe\"\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
@@ -271,7 +333,7 @@ impl Provider {
              url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\nidle-s = 15\n\
              {condition}",
             self.lab.socket("sender"),
-            user.key,
+            self.user.key,
             path("agent"),
             path("agent.sock"),
             path("access.sock"),
@@ -279,6 +341,16 @@ impl Provider {
             LEASE.as_secs(),
         );
         std::fs::write(path("agent.toml"), text).unwrap();
+    }
+
+    fn config(&self) -> String {
+        std::fs::read_to_string(self.path("agent.toml")).unwrap()
+    }
+
+    /// Sends SIGHUP to the agent.
+    fn hang_up(&self) {
+        let pid = self.lab.pid("sender", "agent").unwrap().to_string();
+        assert!(std::process::Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
     }
 
     fn start_agent(&mut self) {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agent's loop: events to the placement, its changes to the table, its wishes to the node.
 
+mod reload;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
-use netserv_model::api::{AgentDeployment, AgentStatus};
+use netserv_model::api::{AgentDeployment, AgentRule, AgentStatus};
 use netserv_model::control::ControlMessage;
 use netserv_model::{Instant, ModuleName};
-use netserv_placement::{Change, DeploymentId, Health, Placement, RuleId, Ticket, Wish};
-use tokio::sync::{Semaphore, mpsc};
+use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId, Ticket, Wish};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
 use crate::errands;
@@ -19,11 +22,17 @@ use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
 use crate::node::NodeClient;
+use crate::sensors::Sensors;
 use crate::table::{Row, Table};
 
 /// The agent at work. One per process.
 pub struct Agent {
+    /// The file that the configuration is read from.
+    path: PathBuf,
     config: Arc<Config>,
+    /// Tells of other configurations.
+    configs: watch::Sender<Arc<Config>>,
+    sensors: Sensors,
     placement: Placement,
     table: Table,
     gates: Gates,
@@ -40,27 +49,32 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Returns an agent that goes on with what its table has. What came of its wishes comes by `answers`.
+    /// Returns an agent that goes on with what its table has. What came of its wishes comes by `answers`, and what configuration it has
+    /// is told by `configs`.
     ///
     /// # Errors
     /// The table cannot be read.
     pub fn new(
-        config: Arc<Config>,
+        (path, configs): (PathBuf, watch::Sender<Arc<Config>>),
+        sensors: Sensors,
         table: Table,
         node: NodeClient,
         answers: mpsc::UnboundedSender<Event>,
         observations: Observations,
     ) -> Result<Agent> {
-        let rules = config.rules.iter().map(Deploy::rule).collect();
+        let config = Arc::clone(&configs.borrow());
         let kept = table.all()?;
         let modules = kept.iter().map(|(id, row)| (*id, (row.rule.clone(), row.module.clone()))).collect();
         let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
-        let (placement, begun) = (Placement::new(rules), StdInstant::now());
+        let (placement, begun) = (Placement::new(config.rules.iter().map(numbered)), StdInstant::now());
         let gates = Gates::new(&config, &table.off()?);
         let feedbacks = Feedbacks::new(&config);
         let telling = BTreeSet::new();
         let mut agent = Agent {
+            path,
             config,
+            configs,
+            sensors,
             placement,
             table,
             gates,
@@ -73,9 +87,7 @@ impl Agent {
             observations,
             begun,
         };
-        for rule in (0..agent.config.rules.len()).map(RuleId) {
-            agent.placement.gate(rule, agent.gates.is_open(rule));
-        }
+        agent.set_gates();
         let now = agent.now();
         let kept: Vec<_> = kept.iter().map(|(id, row)| (*id, row.deployment(&agent.config, now))).collect();
         agent.placement.restore(now, kept);
@@ -121,25 +133,24 @@ impl Agent {
                 }
             }
             Event::Read(metric, reading) => {
-                let edges = |rule: RuleId| self.placement.deployments().filter(|(_, one)| one.rule == rule).count();
+                let edges = |rule: RuleId| self.placement.deployments_of(rule).count();
                 for (rule, text) in self.feedbacks.note(metric, &reading, edges) {
                     self.tell(rule, &text);
                 }
                 for rule in self.gates.note(metric, reading) {
-                    let (name, open) = (&self.config.rules[rule.0].name, self.gates.is_open(rule));
+                    let (name, open) = (self.name(rule), self.gates.is_open(rule));
                     tracing::info!(rule = name, open, "a rule by its metric");
                     self.placement.gate(rule, open);
                 }
             }
-            Event::Switch(rule, on, reply) => {
-                self.table.switch(&self.config.rules[rule.0].name, on)?;
-                self.gates.switch(rule, on);
-                match on {
-                    true => self.placement.gate(rule, self.gates.is_open(rule)),
-                    false => self.placement.stop(rule),
+            Event::Switch(rule, on, reply) => self.switch(&rule, on, reply)?,
+            Event::Reload(reply) => {
+                let reloaded = self.reload().map_err(|error| format!("{error:#}"));
+                if let Err(why) = &reloaded {
+                    tracing::error!("the configuration stays as it was: {why}");
                 }
                 // Whoever asks may have gone.
-                let _ = reply.send(self.gates.rule(&self.config, &self.feedbacks, rule));
+                let _ = reply.map(|reply| reply.send(reloaded));
             }
             Event::Told(deployment) => _ = self.telling.remove(&deployment),
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
@@ -150,12 +161,37 @@ impl Agent {
         Ok(())
     }
 
+    fn switch(&mut self, rule: &str, on: bool, reply: oneshot::Sender<AgentRule>) -> Result<()> {
+        // It may have gone since it was named.
+        let Some(rule) = self.config.rules.iter().find(|one| one.name == rule) else { return Ok(()) };
+        self.table.switch(&rule.name, on)?;
+        self.gates.switch(rule.id, on);
+        match on {
+            true => self.placement.gate(rule.id, self.gates.is_open(rule.id)),
+            false => self.placement.stop(rule.id),
+        }
+        // Whoever asks may have gone.
+        let _ = reply.send(self.gates.rule(rule, &self.feedbacks));
+        Ok(())
+    }
+
+    fn set_gates(&mut self) {
+        for rule in &self.config.rules {
+            self.placement.gate(rule.id, self.gates.is_open(rule.id));
+        }
+    }
+
+    /// Returns a rule's name; nothing if it is gone.
+    fn name(&self, rule: RuleId) -> &str {
+        self.config.get(rule).map_or("", |rule| &rule.name)
+    }
+
     /// Keeps what changed, then carries out what is wished.
     fn settle(&mut self) -> Result<()> {
         while let Some(change) = self.placement.poll_change() {
             match change {
                 Change::Put(id, deployment) => {
-                    if let Some(rule) = self.config.rules.get(deployment.rule.0) {
+                    if let Some(rule) = self.config.get(deployment.rule) {
                         self.modules.insert(id, (rule.name.clone(), rule.module.name.clone()));
                     }
                     if let Some((rule, module)) = self.modules.get(&id) {
@@ -181,7 +217,7 @@ impl Agent {
             let turn = turns.acquire().await;
             let (ticket, answer) = match wish {
                 Wish::Probe { ticket, client, .. } => (ticket, errands::probe(&node, client).await),
-                Wish::Setup { ticket, rule, client, session, .. } => match config.rules.get(rule.0) {
+                Wish::Setup { ticket, rule, client, session, .. } => match config.get(rule) {
                     Some(rule) => (ticket, errands::setup(&node, rule, client, session).await),
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
@@ -197,9 +233,9 @@ impl Agent {
 
     /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
-        let Some(Deploy { module, feedback: Some(feedback), .. }) = self.config.rules.get(rule.0) else { return };
+        let Some(Deploy { module, feedback: Some(feedback), .. }) = self.config.get(rule) else { return };
         let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
-        let own = self.placement.deployments().filter(|(_, one)| one.rule == rule && is_there(one.health));
+        let own = self.placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
         for (id, deployment) in own.filter(|(id, _)| !self.telling.contains(id)).collect::<Vec<_>>() {
             self.telling.insert(id);
             let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -227,9 +263,8 @@ impl Agent {
     fn status(&self) -> AgentStatus {
         let now = self.now();
         let counters = self.placement.counters();
-        let name = |rule: RuleId| self.config.rules.get(rule.0).map(|rule| rule.name.clone()).unwrap_or_default();
         let deployed = |deployment: &netserv_placement::Deployment| AgentDeployment {
-            rule: name(deployment.rule),
+            rule: self.name(deployment.rule).to_owned(),
             nodes: deployment.nodes.iter().map(|node| node.name.clone()).collect(),
             health: match deployment.health {
                 Health::New => "new",
@@ -255,6 +290,10 @@ impl Agent {
     fn now(&self) -> Instant {
         Instant::default() + self.begun.elapsed()
     }
+}
+
+fn numbered(rule: &Deploy) -> (RuleId, Rule) {
+    (rule.id, rule.rule())
 }
 
 /// How long the loop sleeps when nothing is due.

@@ -13,12 +13,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use netserv_model::api::{AgentNearest, ApiError};
-use netserv_placement::{Node, RuleId};
+use netserv_placement::Node;
 use serde::Deserialize;
 use tokio::net::UnixListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::config::Config;
+use crate::config::{Config, Deploy};
 use crate::event::{Event, Observation, Observations};
 use crate::limits::{BATCH_MAX, CALL_BYTES_MAX};
 use crate::socket::make_way;
@@ -26,8 +26,8 @@ use crate::socket::make_way;
 /// What calls need.
 #[derive(Clone)]
 pub struct Api {
-    /// The rules.
-    pub config: Arc<Config>,
+    /// The rules, as they are at present.
+    pub config: watch::Receiver<Arc<Config>>,
     /// The way to the loop for questions.
     pub events: mpsc::Sender<Event>,
     /// The way to the loop for observations.
@@ -65,6 +65,7 @@ pub fn router(api: Api) -> Router {
     let observations = post(observe).layer(body);
     nearest_only(api.clone())
         .route("/v1/status", get(status).with_state(api.clone()))
+        .route("/v1/reload", post(reload).with_state(api.clone()))
         .route("/v1/rules/{rule}/{switch}", post(switch).with_state(api.clone()))
         .merge(Router::new().route("/v1/observations", observations).with_state(api))
 }
@@ -93,9 +94,10 @@ async fn observe(State(api): State<Api>, Json(posted): Json<PostObservations>) -
     if posted.observations.len() > BATCH_MAX {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, &format!("more than {BATCH_MAX} observations in a call"));
     }
+    let config = Arc::clone(&api.config.borrow());
     let mut batch = Vec::new();
     for Observed { rule, client, count } in posted.observations {
-        let Some(rule) = api.config.rule(&rule) else {
+        let Some(rule) = config.rule(&rule) else {
             return refuse(StatusCode::NOT_FOUND, &format!("there is no rule `{rule}`"));
         };
         batch.push(Observation { rule, client, count });
@@ -108,9 +110,9 @@ async fn observe(State(api): State<Api>, Json(posted): Json<PostObservations>) -
 
 /// Answers 200 in any case, since nginx takes a 404 of `auth_request` for an error: without a node the header is empty.
 async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Response {
-    let names =
-        |rule: &&crate::config::Deploy| rule.name == wanted.module || rule.module.name.as_str() == wanted.module;
-    let Some(rule) = api.config.rules.iter().position(|rule| names(&rule)).map(RuleId) else {
+    let names = |rule: &&Deploy| rule.name == wanted.module || rule.module.name.as_str() == wanted.module;
+    let rule = api.config.borrow().rules.iter().find(names).map(|rule| rule.id);
+    let Some(rule) = rule else {
         return refuse(StatusCode::NOT_FOUND, "no rule has this name or module");
     };
     let (reply, answer) = oneshot::channel();
@@ -143,9 +145,9 @@ async fn status(State(api): State<Api>) -> Response {
 
 /// `POST /v1/rules/RULE/off` removes what a rule has deployed, and nothing more is by it until `on`.
 async fn switch(State(api): State<Api>, Path((rule, switch)): Path<(String, String)>) -> Response {
-    let Some(rule) = api.config.rule(&rule) else {
+    if api.config.borrow().rule(&rule).is_none() {
         return refuse(StatusCode::NOT_FOUND, &format!("there is no rule `{rule}`"));
-    };
+    }
     let on = match switch.as_str() {
         "on" => true,
         "off" => false,
@@ -155,6 +157,17 @@ async fn switch(State(api): State<Api>, Path((rule, switch)): Path<(String, Stri
     let asked = api.events.send(Event::Switch(rule, on, reply)).await;
     match (asked, answer.await) {
         (Ok(()), Ok(state)) => Json(state).into_response(),
+        (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
+    }
+}
+
+/// `POST /v1/reload` has the configuration file read again. If it cannot be taken, all stays as it was, and the answer says why.
+async fn reload(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    let asked = api.events.send(Event::Reload(Some(reply))).await;
+    match (asked, answer.await) {
+        (Ok(()), Ok(Ok(reloaded))) => Json(reloaded).into_response(),
+        (Ok(()), Ok(Err(why))) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why),
         (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
     }
 }

@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::api::{AgentRule, AgentStatus};
+use netserv_model::api::{AgentReload, AgentRule, AgentStatus};
 use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::MetricId;
 use crate::metric::Reading;
 
 /// A client was seen so often.
@@ -26,10 +27,12 @@ pub struct Observation {
 pub enum Event {
     /// Clients were seen.
     Seen(Vec<Observation>),
-    /// A metric was read, told by its place.
-    Read(usize, Reading),
-    /// A rule is to stop at once, or to go on.
-    Switch(RuleId, bool, oneshot::Sender<AgentRule>),
+    /// A metric was read.
+    Read(MetricId, Reading),
+    /// A rule, by its name, is to stop at once, or to go on; nothing is answered if there is none.
+    Switch(String, bool, oneshot::Sender<AgentRule>),
+    /// The configuration is to be read again; who asks is told what came of it.
+    Reload(Option<oneshot::Sender<Result<AgentReload, String>>>),
     /// A wish was carried out.
     Answered(Ticket, Answer),
     /// A deployment was told something, or could not be.

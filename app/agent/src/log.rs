@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use netserv_placement::RuleId;
@@ -19,16 +20,36 @@ use crate::socket::make_way;
 
 /// One log, with the rules that its lines count for.
 pub struct LogReader {
-    socket: LogSocket,
+    socket: Arc<LogSocket>,
     matcher: Matcher,
 }
 
-enum LogSocket {
+/// A socket that lines come to.
+pub enum LogSocket {
+    /// One with a file.
     Unix(UnixDatagram),
+    /// One of a loopback address.
     Udp(UdpSocket),
 }
 
 impl LogSocket {
+    /// Makes a log's socket, in place of one that is there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(log: &Log) -> Result<LogSocket> {
+        match (&log.socket, log.udp) {
+            (Some(path), _) => {
+                make_way(path, || Ok(()))?;
+                let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
+                permit(log)?;
+                Ok(LogSocket::Unix(socket))
+            }
+            (None, Some(address)) => Ok(LogSocket::Udp(bind_udp(address)?)),
+            (None, None) => bail!("log `{}` has no socket", log.name),
+        }
+    }
+
     async fn recv(&self, line: &mut [u8]) -> std::io::Result<usize> {
         match self {
             LogSocket::Unix(socket) => socket.recv(line).await,
@@ -51,19 +72,11 @@ struct Matcher {
 }
 
 impl LogReader {
-    /// Makes a log's socket, in place of one that is there.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn open(config: &Config, log: &Log) -> Result<LogReader> {
-        let own = config.rules.iter().enumerate().filter(|(_, rule)| rule.log.as_ref() == Some(&log.name));
-        let rules = own.map(|(place, rule)| (RuleId(place), rule.only.clone())).collect();
-        let socket = match (&log.socket, log.udp) {
-            (Some(path), _) => LogSocket::Unix(bind(log, path)?),
-            (None, Some(address)) => LogSocket::Udp(bind_udp(address)?),
-            (None, None) => bail!("log `{}` has no socket", log.name),
-        };
-        Ok(LogReader { socket, matcher: Matcher { pattern: log.pattern.clone(), rules } })
+    /// Returns one for the rules of a configuration.
+    pub fn new(config: &Config, log: &Log, socket: Arc<LogSocket>) -> LogReader {
+        let own = config.rules.iter().filter(|rule| rule.log.as_ref() == Some(&log.name));
+        let rules = own.map(|rule| (rule.id, rule.only.clone())).collect();
+        LogReader { socket, matcher: Matcher { pattern: log.pattern.clone(), rules } }
     }
 
     /// Reads lines for ever, and tells of what they say in batches.
@@ -105,22 +118,29 @@ fn bind_udp(address: SocketAddr) -> Result<UdpSocket> {
     Ok(UdpSocket::from_std(socket)?)
 }
 
-fn bind(log: &Log, path: &Path) -> Result<UnixDatagram> {
-    make_way(path, || Ok(()))?;
-    let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
+/// Lets those write to a log's socket who may.
+///
+/// # Errors
+/// There is no such group.
+pub fn permit(log: &Log) -> Result<()> {
+    let Some(path) = &log.socket else { return Ok(()) };
     // Servers write their logs as users of their own.
     let mode = match &log.group {
         Some(group) => {
-            let number = group_number(group, &std::fs::read_to_string("/etc/group").unwrap_or_default());
-            let number = number.with_context(|| format!("log `{}`: there is no group `{group}`", log.name))?;
-            std::os::unix::fs::chown(path, None, Some(number))
-                .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))?;
+            give(path, group).with_context(|| format!("log `{}`", log.name))?;
             0o620
         }
         None => 0o600,
     };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    Ok(socket)
+    Ok(())
+}
+
+fn give(path: &Path, group: &str) -> Result<()> {
+    let number = group_number(group, &std::fs::read_to_string("/etc/group").unwrap_or_default());
+    let number = number.with_context(|| format!("there is no group `{group}`"))?;
+    std::os::unix::fs::chown(path, None, Some(number))
+        .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))
 }
 
 /// Returns the number of a group, by a text as `/etc/group` has it (group(5)).

@@ -14,27 +14,29 @@ mod log;
 mod metric;
 mod node;
 mod pattern;
+mod sensors;
 mod socket;
 mod table;
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{channel, unbounded_channel};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{Sender, channel, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::agent::Agent;
 use crate::api::Api;
 use crate::config::Config;
-use crate::event::Observations;
+use crate::event::{Event, Observations};
 use crate::limits::{BATCHES_MAX, CALLS_MAX};
-use crate::log::LogReader;
 use crate::node::NodeClient;
+use crate::sensors::Sensors;
 use crate::table::Table;
 
 /// Deploys modules near the clients of this machine's servers, by rules over what the servers log
@@ -63,28 +65,26 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    let config = Arc::new(Config::read(&arguments.config)?);
+    let config = Config::read(&arguments.config)?;
     let node = NodeClient::new(&config.netservd, &config.user, &config.key)?;
     if arguments.check {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(config, node))
+    runtime.block_on(serve(&arguments.config, Arc::new(config), node))
 }
 
-async fn serve(config: Arc<Config>, node: NodeClient) -> Result<()> {
+async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()> {
+    // First, so that no second agent takes anything of the one that is there.
+    let listener = api::bind(&config.socket)?;
     let table = Table::open(&config.state_dir)?;
     let (events, inbox) = channel(BATCHES_MAX + CALLS_MAX);
     let (answers, answered) = unbounded_channel();
     let observations = Observations::new(events.clone());
-    for log in &config.logs {
-        tokio::spawn(LogReader::open(&config, log)?.run(observations.clone()));
-    }
-    for (place, metric) in config.metrics.iter().enumerate() {
-        tokio::spawn(metric::watch(place, metric.clone(), events.clone()));
-    }
-    let api = Api { config: Arc::clone(&config), events, observations: observations.clone() };
-    let listener = api::bind(&config.socket)?;
+    let (configs, current) = watch::channel(Arc::clone(&config));
+    let sensors = Sensors::open(&config, events.clone(), observations.clone())?;
+    tokio::spawn(reload_at_hangups(signal(SignalKind::hangup())?, events.clone()));
+    let api = Api { config: current, events, observations: observations.clone() };
     let served = axum::serve(listener, api::router(api.clone()));
     tokio::spawn(async move { served.await });
     if let Some(address) = config.nearest {
@@ -92,7 +92,7 @@ async fn serve(config: Arc<Config>, node: NodeClient) -> Result<()> {
         let served = axum::serve(listener, api::nearest_only(api));
         tokio::spawn(async move { served.await });
     }
-    let agent = Agent::new(Arc::clone(&config), table, node, answers, observations)?;
+    let agent = Agent::new((path.to_owned(), configs), sensors, table, node, answers, observations)?;
     let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tracing::info!(rules = config.rules.len(), logs = config.logs.len(), socket = %config.socket.display(), "ready");
     tokio::select! {
@@ -101,4 +101,9 @@ async fn serve(config: Arc<Config>, node: NodeClient) -> Result<()> {
         _ = end.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     }
+}
+
+/// Has the configuration read again at each SIGHUP. An agent that ends takes no word of it.
+async fn reload_at_hangups(mut hangups: Signal, events: Sender<Event>) {
+    while hangups.recv().await.is_some() && events.send(Event::Reload(None)).await.is_ok() {}
 }

@@ -10,7 +10,7 @@ use netserv_placement::{Deployment, DeploymentId, Health, Node, RuleId};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::{Config, Deploy};
 
 /// The database. One per agent.
 pub struct Table {
@@ -56,14 +56,15 @@ impl Row {
     /// Returns the deployment, of which it is not known when its lease ends. One of a rule that is not there, or whose rule has
     /// another module, is of no rule.
     pub fn deployment(&self, config: &Config, now: Instant) -> Deployment {
-        let rule = config.rule(&self.rule).filter(|rule| config.rules[rule.0].module.name == self.module);
+        let own = |rule: &&Deploy| rule.name == self.rule && rule.module.name == self.module;
+        let rule = config.rules.iter().find(own).map(|rule| rule.id);
         let health = match (self.is_leaving, self.is_new) {
             (true, _) => Health::Leaving,
             (false, true) => Health::New,
             (false, false) => Health::Ailing,
         };
         Deployment {
-            rule: rule.unwrap_or(RuleId(usize::MAX)),
+            rule: rule.unwrap_or(RuleId(u32::MAX)),
             client: self.client,
             session: self.session,
             nodes: self
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(table.off().unwrap(), ["a"]);
         let config = Config::parse("user = \"janedoe\"\nkey = \"k\"\n").unwrap();
         let deployment = row.deployment(&config, Instant::default());
-        assert_eq!((deployment.rule, deployment.health), (RuleId(usize::MAX), Health::Leaving));
+        assert_eq!((deployment.rule, deployment.health), (RuleId(u32::MAX), Health::Leaving));
         assert_eq!(Row::of(&deployment, "edge", &row.module), row);
     }
 }

@@ -383,6 +383,22 @@ pub struct AgentDeployment {
     pub seen_s: u64,
 }
 
+/// `POST /v1/reload` of an agent: what became of its rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentReload {
+    /// The rules that there are, and those that are gone.
+    pub rules: Vec<AgentRuleChange>,
+}
+
+/// What became of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRuleChange {
+    /// Its name.
+    pub name: String,
+    /// `same`, `changed`, `renewed` if its modules are set up anew, `new` or `gone`.
+    pub change: String,
+}
+
 /// `GET /v1/nearest` of an agent: the node that is nearest to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentNearest {

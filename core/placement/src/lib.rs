@@ -24,6 +24,6 @@ pub use placement::{Answer, Change, Counters, Placement, Ticket, Wish};
 pub use regulator::{Bounds, Regulator, Said};
 pub use rule::{Rule, RuleError};
 
-/// A rule, by its place among the rules.
+/// A rule; no other one has or had its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleId(pub usize);
+pub struct RuleId(pub u32);

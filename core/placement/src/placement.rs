@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decides what is deployed where.
 
+mod reload;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -104,7 +106,7 @@ pub struct Counters {
 /// Decides what is deployed where. One per agent.
 #[derive(Debug)]
 pub struct Placement {
-    rules: Vec<Rule>,
+    rules: BTreeMap<RuleId, Rule>,
     /// Rules whose gates are shut.
     shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
@@ -113,6 +115,8 @@ pub struct Placement {
     /// When a deployment is looked at next.
     next_look: BTreeMap<DeploymentId, Instant>,
     asked: BTreeMap<Ticket, Asked>,
+    /// Deployments whose SETUP under way says what their rule said before; another one follows it.
+    again: BTreeSet<DeploymentId>,
     wishes: VecDeque<Wish>,
     changes: VecDeque<Change>,
     next_number: u64,
@@ -136,16 +140,16 @@ enum Asked {
 
 impl Placement {
     /// Returns one that knows nothing yet. Rules beyond [`RULES_MAX`] are left out.
-    pub fn new(mut rules: Vec<Rule>) -> Placement {
-        rules.truncate(RULES_MAX);
+    pub fn new(rules: impl IntoIterator<Item = (RuleId, Rule)>) -> Placement {
         Placement {
-            rules,
+            rules: rules.into_iter().take(RULES_MAX).collect(),
             shut: BTreeSet::new(),
             regions: BTreeMap::new(),
             deployments: BTreeMap::new(),
             due: BTreeSet::new(),
             next_look: BTreeMap::new(),
             asked: BTreeMap::new(),
+            again: BTreeSet::new(),
             wishes: VecDeque::new(),
             changes: VecDeque::new(),
             next_number: 0,
@@ -159,9 +163,9 @@ impl Placement {
     pub fn restore(&mut self, now: Instant, kept: impl IntoIterator<Item = (DeploymentId, Deployment)>) {
         for (id, deployment) in kept.into_iter().take(DEPLOYMENTS_MAX) {
             self.next_number = self.next_number.max(id.0 + 1);
-            let stays = deployment.health != Health::Leaving && self.rules.get(deployment.rule.0).is_some();
+            let stays = deployment.health != Health::Leaving && self.rules.contains_key(&deployment.rule);
             let health = if deployment.health == Health::New { Health::New } else { Health::Ailing };
-            let lease = self.rules.get(deployment.rule.0).map(|rule| rule.lease).unwrap_or_default();
+            let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
             self.deployments.insert(id, Deployment { health, seen: now, lease_until: now + lease, ..deployment });
             if stays {
                 self.setup(id);
@@ -190,7 +194,7 @@ impl Placement {
     /// Takes note that a client was seen `count` times.
     pub fn observe(&mut self, now: Instant, rule: RuleId, client: IpAddr, count: u32) {
         self.counters.observations += u64::from(count);
-        let Some(known) = self.rules.get(rule.0).filter(|_| !self.shut.contains(&rule)) else { return };
+        let Some(known) = self.rules.get(&rule).filter(|_| !self.shut.contains(&rule)) else { return };
         let (key, enough) = ((rule, known.region(client)), (known.count, known.window));
         if !self.regions.contains_key(&key) {
             if self.regions.len() >= REGIONS_MAX {
@@ -279,7 +283,7 @@ impl Placement {
 
     /// Returns the node with a rule's module that is nearest to a client.
     pub fn nearest(&self, rule: RuleId, client: IpAddr) -> Option<&Node> {
-        let region = self.regions.get(&(rule, self.rules.get(rule.0)?.region(client)))?;
+        let region = self.regions.get(&(rule, self.rules.get(&rule)?.region(client)))?;
         match region.stage {
             Stage::Served(id, _) => self.deployments.get(&id)?.nearest(),
             Stage::Counting | Stage::Asking | Stage::Resting(_) => None,
@@ -350,7 +354,7 @@ impl Placement {
     }
 
     fn deploy(&mut self, now: Instant, rule: RuleId, client: IpAddr, edge: NodeId) -> Option<DeploymentId> {
-        let most = self.rules.get(rule.0)?.deployments_max;
+        let most = self.rules.get(&rule)?.deployments_max;
         let own = self.deployments.values().filter(|deployment| deployment.rule == rule).count();
         if own >= most || self.deployments.len() >= DEPLOYMENTS_MAX {
             return None;
@@ -375,7 +379,7 @@ impl Placement {
 
     fn deployed(&mut self, now: Instant, id: DeploymentId, session: SessionId, mut nodes: Vec<Node>) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
-        let Some(rule) = self.rules.get(deployment.rule.0) else { return };
+        let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (lease, idle) = (rule.lease, rule.idle);
         if let Some(last) = nodes.last() {
             deployment.edge = last.name.clone();
@@ -391,10 +395,15 @@ impl Placement {
         (deployment.health, deployment.failures, deployment.lease_until) = (Health::Running, 0, now + lease);
         let look = (now + lease / 2).min(deployment.seen + idle);
         self.put(id, deployment);
-        self.look_later(id, look);
+        match self.again.remove(&id) {
+            true => self.setup(id),
+            false => self.look_later(id, look),
+        }
     }
 
     fn not_deployed(&mut self, now: Instant, id: DeploymentId) {
+        // The next try says what its rule says then.
+        self.again.remove(&id);
         let Some(deployment) = self.deployments.get_mut(&id) else { return };
         let again = now + wait_after(deployment.failures);
         if deployment.health == Health::New || again >= deployment.lease_until {
@@ -411,7 +420,7 @@ impl Placement {
     fn look_at(&mut self, now: Instant, id: DeploymentId) {
         self.next_look.remove(&id);
         let Some(deployment) = self.deployments.get(&id).filter(|one| one.health != Health::Leaving) else { return };
-        let Some(rule) = self.rules.get(deployment.rule.0) else { return };
+        let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - rule.lease / 2);
         if idle_at <= now {
             self.remove(id);
@@ -434,9 +443,13 @@ impl Placement {
         self.put(id, deployment);
         self.let_go(id);
         // One that overtakes a SETUP removes nothing.
-        if !self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) if *other == id)) {
+        if !self.is_being_set_up(id) {
             self.send_remove(id);
         }
+    }
+
+    fn is_being_set_up(&self, id: DeploymentId) -> bool {
+        self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) if *other == id))
     }
 
     fn is_leaving(&self, id: DeploymentId) -> bool {
@@ -452,9 +465,8 @@ impl Placement {
     /// Forgets a deployment, and returns the regions that it served.
     fn forget(&mut self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
         let served = self.let_go(id);
-        if let Some(at) = self.next_look.remove(&id) {
-            self.due.remove(&(at, Due::Deployment(id)));
-        }
+        self.look_no_more(id);
+        self.again.remove(&id);
         if self.deployments.remove(&id).is_some() {
             self.changes.push_back(Change::Forget(id));
         }
@@ -479,7 +491,7 @@ impl Placement {
     }
 
     fn forget_region_if_unseen(&mut self, now: Instant, key: (RuleId, IpNet)) {
-        let Some((region, rule)) = self.regions.get(&key).zip(self.rules.get(key.0.0)) else { return };
+        let Some((region, rule)) = self.regions.get(&key).zip(self.rules.get(&key.0)) else { return };
         let until = match region.stage {
             // It stays so long as it is left alone.
             Stage::Resting(until) => until.max(region.seen + forget_after(rule)),
@@ -500,10 +512,15 @@ impl Placement {
     }
 
     fn look_later(&mut self, id: DeploymentId, at: Instant) {
-        if let Some(before) = self.next_look.insert(id, at) {
-            self.due.remove(&(before, Due::Deployment(id)));
-        }
+        self.look_no_more(id);
+        self.next_look.insert(id, at);
         self.due.insert((at, Due::Deployment(id)));
+    }
+
+    fn look_no_more(&mut self, id: DeploymentId) {
+        if let Some(at) = self.next_look.remove(&id) {
+            self.due.remove(&(at, Due::Deployment(id)));
+        }
     }
 
     fn ticket(&mut self, asked: Asked) -> Ticket {

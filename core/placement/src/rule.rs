@@ -65,6 +65,11 @@ impl Rule {
         known.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// Returns whether clients of one region here are of one region there.
+    pub(crate) fn has_regions_of(&self, other: &Rule) -> bool {
+        (self.region_v4_bits, self.region_v6_bits) == (other.region_v4_bits, other.region_v6_bits)
+    }
+
     /// Returns the region that a client is in.
     pub fn region(&self, client: IpAddr) -> IpNet {
         let client = client.to_canonical();

@@ -24,7 +24,7 @@ struct Agent {
 impl Agent {
     fn new(rules: Vec<Rule>) -> Agent {
         Agent {
-            placement: Placement::new(rules),
+            placement: Placement::new(numbered(rules)),
             now: Instant::default() + Duration::from_secs(1000),
             kept: BTreeMap::new(),
         }
@@ -79,6 +79,10 @@ impl Agent {
     fn nearest(&self, client: &str) -> Option<String> {
         self.placement.nearest(RULE, client.parse().unwrap()).map(|node| node.name.to_string())
     }
+}
+
+fn numbered(rules: Vec<Rule>) -> impl Iterator<Item = (RuleId, Rule)> {
+    (0..).map(RuleId).zip(rules)
 }
 
 /// What a module answers itself, the provider's server does not see.
@@ -331,7 +335,7 @@ fn bounds_are_kept() {
     (0..REGIONS_MAX + 5).for_each(|number| agent.placement.observe(agent.now, RULE, address(number), 3));
     assert_eq!((agent.placement.regions(), agent.placement.counters().uncounted), (REGIONS_MAX, 15));
     assert_eq!(agent.wishes().len(), ASKED_MAX);
-    assert_eq!(Placement::new(vec![rule(); RULES_MAX + 1]).rules(), RULES_MAX);
+    assert_eq!(Placement::new(numbered(vec![rule(); RULES_MAX + 1])).rules(), RULES_MAX);
     agent.placement.answered(agent.now, Ticket(u64::MAX), Answer::Removed);
     agent.placement.observe(agent.now, RuleId(9), address(0), 1);
     assert_eq!(agent.placement.counters().stray, 1);
@@ -372,6 +376,91 @@ fn a_restarted_agent_goes_on_with_what_it_deployed() {
     assert!(without.kept.is_empty());
 }
 
+/// Goal: deployments of a rule that stays are not touched, those of one that says something else are set up anew in their sessions, and
+/// those of one that is gone are removed. Method: three rules with a deployment each.
+#[test]
+fn after_a_reload_only_what_changed_is_touched() {
+    let mut agent = Agent::new(vec![rule(), rule(), rule()]);
+    let clients = ["192.0.2.1", "198.51.100.1", "203.0.113.1"];
+    for (rule, client) in (0..).map(RuleId).zip(clients) {
+        agent.placement.observe(agent.now, rule, client.parse().unwrap(), 3);
+        for answer in [way(&["n1", "edge"]), done("edge")] {
+            let wish = agent.wish();
+            agent.answer(&wish, answer);
+        }
+    }
+    agent.sleep(10);
+    let before = agent.kept.clone();
+    agent.placement.reload(agent.now, numbered(vec![rule(), rule()]), &BTreeSet::from([RuleId(1)]));
+    let wishes = agent.wishes();
+    let [Wish::Setup { rule: RuleId(1), session: Some(_), .. }, Wish::Remove { rule: RuleId(2), .. }] = &wishes[..] else {
+        panic!("{wishes:?}")
+    };
+    assert_eq!(agent.kept[&DeploymentId(1)], before[&DeploymentId(1)], "the first rule's is as it was");
+    assert_eq!(agent.nearest("192.0.2.1"), Some("edge".to_owned()));
+    agent.answer(&wishes[0], done("edge"));
+    agent.answer(&wishes[1], Answer::Removed);
+    assert!(agent.wishes().is_empty());
+    let nearest = |rule, client: &str| agent.placement.nearest(RuleId(rule), client.parse().unwrap()).is_some();
+    assert!(nearest(1, clients[1]) && !nearest(2, clients[2]));
+    assert_eq!(agent.placement.deployments_of(RuleId(2)).count(), 0);
+    agent.placement.observe(agent.now, RuleId(2), clients[2].parse().unwrap(), 100);
+    assert!(agent.wishes().is_empty());
+}
+
+/// Goal: a SETUP that was under way with what the rule said before is followed by one with what it says. Method: reload between a SETUP
+/// and its answer, at first, at a refresh, and when it fails.
+#[test]
+fn a_reload_amid_a_setup_is_followed_by_another_one() {
+    let renewed = BTreeSet::from([RULE]);
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["edge"]));
+    let first = agent.wish();
+    for _ in 0..3 {
+        agent.placement.reload(agent.now, numbered(vec![rule()]), &renewed);
+    }
+    assert!(agent.wishes().is_empty(), "one request at a time");
+    agent.answer(&first, done("edge"));
+    let second = agent.wish();
+    assert!(matches!(second, Wish::Setup { session: Some(_), .. }), "{second:?}");
+    agent.placement.reload(agent.now, numbered(vec![rule()]), &renewed);
+    agent.answer(&second, Answer::Failed);
+    assert!(agent.wishes().is_empty(), "it is tried again as every refresh that fails");
+    agent.sleep(5);
+    let third = agent.wish();
+    agent.placement.reload(agent.now, Vec::new(), &BTreeSet::new());
+    assert!(agent.wishes().is_empty(), "a REMOVE does not overtake it");
+    agent.answer(&third, done("edge"));
+    let gone = agent.wish();
+    assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
+    agent.answer(&gone, Answer::Removed);
+    assert!(agent.wishes().is_empty() && agent.kept.is_empty() && agent.placement.regions() == 0);
+}
+
+#[test]
+fn bounds_of_a_reloaded_rule_hold_for_what_is_deployed() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.sleep(20);
+    // Shorter regions: its client is counted anew, and finds the deployment.
+    agent.placement.reload(agent.now, numbered(vec![Rule { region_v4_bits: 16, ..rule() }]), &BTreeSet::new());
+    assert!(agent.placement.regions() == 0 && agent.nearest("192.0.2.1").is_none());
+    agent.see("192.0.2.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["edge"]));
+    assert!(agent.wishes().is_empty());
+    assert_eq!(agent.nearest("192.0.9.9"), Some("edge".to_owned()));
+    // A shorter idle time, which is over.
+    agent.sleep(8);
+    let idle = Rule { region_v4_bits: 16, idle: Duration::from_secs(5), ..rule() };
+    agent.placement.reload(agent.now, numbered(vec![idle]), &BTreeSet::new());
+    agent.sleep(0);
+    let gone = agent.wish();
+    assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     See { region: u8, count: u32 },
@@ -379,6 +468,7 @@ enum Step {
     Sleep(u64),
     Gate(bool),
     Stop,
+    Reload { bits: u8, is_renewed: bool },
     Restart,
 }
 
@@ -389,6 +479,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_u64..40).prop_map(Step::Sleep),
         1 => any::<bool>().prop_map(Step::Gate),
         1 => Just(Step::Stop),
+        1 => (23_u8..26, any::<bool>()).prop_map(|(bits, is_renewed)| Step::Reload { bits, is_renewed }),
         1 => Just(Step::Restart),
     ]
 }
@@ -425,6 +516,12 @@ proptest! {
                     agent.placement.stop(RULE);
                     let stays = agent.placement.deployments().any(|(_, one)| one.health != Health::Leaving);
                     assert!(!stays, "something stays");
+                }
+                // 25 bits stand for no rule.
+                Step::Reload { bits, is_renewed } => {
+                    let rules = (bits < 25).then(|| (RULE, Rule { region_v4_bits: bits, ..rule() }));
+                    let renewed = is_renewed.then_some(RULE).into_iter().collect();
+                    agent.placement.reload(agent.now, rules, &renewed);
                 }
                 Step::Restart => {
                     let (now, kept) = (agent.now, agent.kept.clone());

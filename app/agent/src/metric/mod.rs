@@ -19,8 +19,8 @@ pub use threshold::Threshold;
 /// What was read of a metric; the text says why nothing was.
 pub type Reading = Result<f64, String>;
 
-/// Reads a metric for ever, and tells what it is. `place` is its place in the configuration.
-pub async fn watch(place: usize, metric: Metric, events: mpsc::Sender<Event>) {
+/// Reads a metric for ever, and tells what it is.
+pub async fn watch(metric: Metric, events: mpsc::Sender<Event>) {
     let mut last = None;
     let every = metric.every();
     loop {
@@ -33,7 +33,7 @@ pub async fn watch(place: usize, metric: Metric, events: mpsc::Sender<Event>) {
             Err(error) => Some(Err(format!("{error:#}"))),
         };
         if let Some(reading) = reading
-            && events.send(Event::Read(place, reading)).await.is_err()
+            && events.send(Event::Read(metric.id, reading)).await.is_err()
         {
             return;
         }

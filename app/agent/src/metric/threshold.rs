@@ -19,6 +19,11 @@ impl Threshold {
         Threshold { over, until, is_open: false, misses: 0 }
     }
 
+    /// Returns whether it has the bounds of another one.
+    pub fn has_bounds_of(&self, other: &Threshold) -> bool {
+        (self.over, self.until) == (other.over, other.until)
+    }
+
     /// Returns whether it is open.
     pub fn is_open(&self) -> bool {
         self.is_open

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{AgentNearest, AgentRule, AgentStatus};
+use netserv_model::api::{AgentNearest, AgentReload, AgentRule, AgentStatus};
 
 use crate::client::{Client, LOCAL_CALL_TIME_MAX};
 use crate::exit::{Exit, Failure};
@@ -20,6 +20,7 @@ pub enum Agent {
     Nearest(Nearest),
     Off(Off),
     On(On),
+    Reload(Reload),
 }
 
 /// Show what the agent has deployed, and what it counted
@@ -66,6 +67,16 @@ pub struct On {
     way: Way,
 }
 
+/// Have the agent read its configuration file again, and show what became of its rules
+///
+/// What is deployed by a rule that is the same is not touched. Modules of a rule that asks nodes for something else are set up anew, without
+/// a gap; those of a rule that is gone are removed. If the file is wrong, all stays as it was.
+#[derive(Args)]
+pub struct Reload {
+    #[command(flatten)]
+    way: Way,
+}
+
 #[derive(Args)]
 struct Way {
     /// The Unix socket of netserv-agent
@@ -85,6 +96,7 @@ impl Agent {
             Agent::Nearest(nearest) => nearest.run(output).await,
             Agent::Off(Off { rule, way }) => way.switch(&rule, "off", output).await,
             Agent::On(On { rule, way }) => way.switch(&rule, "on", output).await,
+            Agent::Reload(reload) => reload.run(output).await,
         }
     }
 }
@@ -135,6 +147,23 @@ impl Status {
         let regions = count(u64::try_from(regions).unwrap_or(u64::MAX), "region");
         output.line(format!("{regions}, {}, {lost} lost", count(observations, "observation")));
         output.line(format!("{} without a node, {}", count(no_node, "way"), count(failures, "failure")));
+        Ok(Exit::Done)
+    }
+}
+
+impl Reload {
+    async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let client = Client::of_agent(&self.way.agent_socket);
+        let reloaded: AgentReload = client.post("/v1/reload", &(), LOCAL_CALL_TIME_MAX).await?;
+        if output.is_json() {
+            output.json(&reloaded)?;
+            return Ok(Exit::Done);
+        }
+        let mut table = Table::new(&["RULE", "CHANGE"]);
+        for rule in &reloaded.rules {
+            table.row([plain(&rule.name), plain(&rule.change)]);
+        }
+        table.write(output);
         Ok(Exit::Done)
     }
 }

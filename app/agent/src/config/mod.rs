@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The agent's configuration file.
+
+mod log;
+mod metric;
+mod rule;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use netserv_model::UserId;
+use netserv_placement::RuleId;
+use netserv_placement::limits::RULES_MAX;
+use serde::Deserialize;
+
+pub use self::log::Log;
+pub use self::metric::{Metric, MetricId, MetricSource};
+pub use self::rule::{Deploy, Feedback};
+use crate::limits::{LOGS_MAX, METRICS_MAX};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// The socket of this machine's `netservd`, which may have the role `host`.
+    #[serde(default = "netservd_socket")]
+    pub netservd: PathBuf,
+    /// The user that signs.
+    pub user: UserId,
+    /// The user's key, as `netserv key new` makes it.
+    pub key: PathBuf,
+    /// Where it is kept what is deployed.
+    #[serde(default = "state_dir")]
+    pub state_dir: PathBuf,
+    /// The socket of the agent's own API, for its owner and group.
+    #[serde(default = "api_socket")]
+    pub socket: PathBuf,
+    /// A loopback address and port at which `/v1/nearest` answers as well, for servers that ask over TCP.
+    #[serde(default)]
+    pub nearest: Option<SocketAddr>,
+    /// Where log lines come from.
+    #[serde(default, rename = "log")]
+    pub logs: Vec<Log>,
+    /// Numbers that rules look at.
+    #[serde(default, rename = "metric")]
+    pub metrics: Vec<Metric>,
+    /// What is deployed when.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Deploy>,
+    /// The next numbers of a rule and of a metric.
+    #[serde(skip)]
+    next: (u32, u32),
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// Names the key that is wrong.
+    pub fn read(path: &Path) -> Result<Config> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Config::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Parses and checks the text of a file.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(text: &str) -> Result<Config> {
+        let mut config: Config = toml::from_str(text)?;
+        ensure!(config.logs.len() <= LOGS_MAX, "{} logs, at most {LOGS_MAX}", config.logs.len());
+        ensure!(config.rules.len() <= RULES_MAX, "{} rules, at most {RULES_MAX}", config.rules.len());
+        let loopback = config.nearest.is_none_or(|address| address.ip().is_loopback());
+        ensure!(loopback, "`nearest` is no loopback address: whoever reaches it learns where clients are served");
+        ensure!(config.metrics.len() <= METRICS_MAX, "{} metrics, at most {METRICS_MAX}", config.metrics.len());
+        for metric in &config.metrics {
+            metric.check().with_context(|| format!("metric `{}`", metric.name))?;
+        }
+        for log in &config.logs {
+            log.check().with_context(|| format!("log `{}`", log.name))?;
+        }
+        for rule in &config.rules {
+            rule.check(&config.logs, &config.metrics).with_context(|| format!("rule `{}`", rule.name))?;
+        }
+        check_names("rules", config.rules.iter().map(|rule| &rule.name))?;
+        check_names("metrics", config.metrics.iter().map(|metric| &metric.name))?;
+        check_names("logs", config.logs.iter().map(|log| &log.name))?;
+        for (index, log) in config.logs.iter().enumerate() {
+            let other = config.logs[..index].iter().find(|other| other.has_socket_of(log));
+            ensure!(other.is_none(), "log `{}` has the socket of another one", log.name);
+        }
+        config.number(&[], &[]);
+        Ok(config)
+    }
+
+    /// Returns the rule of a name.
+    pub fn rule(&self, name: &str) -> Option<RuleId> {
+        self.rules.iter().find(|rule| rule.name == name).map(|rule| rule.id)
+    }
+
+    /// Returns a rule, unless it is gone.
+    pub fn get(&self, rule: RuleId) -> Option<&Deploy> {
+        self.rules.iter().find(|one| one.id == rule)
+    }
+
+    /// Returns the metric of a name.
+    pub fn metric(&self, name: &str) -> Option<MetricId> {
+        self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.id)
+    }
+
+    /// Takes the place of another configuration: rules of the same name and module have the numbers that they had there, and so have
+    /// metrics that are the same in all.
+    ///
+    /// # Errors
+    /// Something is another one that needs a restart.
+    pub fn follow(&mut self, before: &Config) -> Result<()> {
+        for (key, is_same) in [
+            ("user", self.user == before.user),
+            ("state-dir", self.state_dir == before.state_dir),
+            ("socket", self.socket == before.socket),
+            ("nearest", self.nearest == before.nearest),
+        ] {
+            ensure!(is_same, "`{key}` is another one, which needs a restart");
+        }
+        self.next = before.next;
+        self.number(&before.rules, &before.metrics);
+        Ok(())
+    }
+
+    fn number(&mut self, rules: &[Deploy], metrics: &[Metric]) {
+        for rule in &mut self.rules {
+            let is_it = |other: &&Deploy| other.name == rule.name && other.module.name == rule.module.name;
+            rule.id = rules.iter().find(is_it).map_or(RuleId(self.next.0), |other| other.id);
+            self.next.0 += u32::from(rule.id.0 == self.next.0);
+        }
+        for metric in &mut self.metrics {
+            let is_it = |other: &&Metric| **other == Metric { id: other.id, ..metric.clone() };
+            metric.id = metrics.iter().find(is_it).map_or(MetricId(self.next.1), |other| other.id);
+            self.next.1 += u32::from(metric.id.0 == self.next.1);
+        }
+    }
+}
+
+fn check_names<'n>(what: &str, names: impl Iterator<Item = &'n String>) -> Result<()> {
+    let mut known = BTreeSet::new();
+    for name in names {
+        ensure!(known.insert(name), "two {what} are called `{name}`");
+    }
+    Ok(())
+}
+
+fn netservd_socket() -> PathBuf {
+    "/run/netserv/netservd.sock".into()
+}
+
+fn state_dir() -> PathBuf {
+    "/var/lib/netserv-agent".into()
+}
+
+fn api_socket() -> PathBuf {
+    "/run/netserv/agent.sock".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "user = \"janedoe\"\nkey = \"/etc/key.pem\"\n\
+        [[log]]\nname = \"access\"\nsocket = \"/run/a.sock\"\npattern = \"nginx: {client} {status} \"\n\
+        [[rule]]\nname = \"edge\"\nlog = \"access\"\nmodule = \"example.org/m@1.0.0\"\nurl = \"http://192.0.2.9/m.nsm\"\n\
+        digest = \"sha256:0000000000000000000000000000000000000000000000000000000000000000\"\n\
+        filters = [\"udp src {region} port 53\"]\nonly = { status = \"200\" }\nproperties = { first = \"{client}\" }\n";
+
+    #[test]
+    fn a_rule_is_filled_with_its_first_client() {
+        let config = Config::parse(TEXT).unwrap();
+        assert_eq!(config.rule("edge"), Some(RuleId(0)));
+        let rule = &config.rules[0];
+        let filter = |client: &str| rule.filters_for(client.parse().unwrap()).unwrap()[0].to_string();
+        assert_eq!(filter("198.51.100.7"), "udp src 198.51.100.0/24 port 53");
+        assert_eq!(filter("2001:db8:1:2::7"), "udp src 2001:db8:1::/56 port 53");
+        assert_eq!(rule.fill("{client}!", "::ffff:198.51.100.7".parse().unwrap()), "198.51.100.7!");
+    }
+
+    /// Goal: what goes on keeps its number, and nothing gets that of another. Method: configurations that take each other's place.
+    #[test]
+    fn numbers_are_those_of_what_goes_on() {
+        let metric = |name: &str, over: &str| {
+            format!("[[metric]]\nname = \"{name}\"\nkamailio = \"/k\"\nstatistic = \"{over}\"\n")
+        };
+        let (head, rule) = TEXT.split_once("[[rule]]").unwrap();
+        let text = |metrics: &str, rules: &[&str]| {
+            let rules: String = rules.iter().map(|name| format!("[[rule]]{}", rule.replace("edge", name))).collect();
+            format!("{head}{metrics}{rules}")
+        };
+        let numbers = |config: &Config| {
+            let rules: Vec<u32> = config.rules.iter().map(|rule| rule.id.0).collect();
+            (rules, config.metrics.iter().map(|metric| metric.id.0).collect::<Vec<u32>>())
+        };
+        let first = Config::parse(&text(&metric("a", "x"), &["one", "two"])).unwrap();
+        assert_eq!(numbers(&first), (vec![0, 1], vec![0]));
+        let mut second = Config::parse(&text(&[metric("a", "y"), metric("b", "x")].concat(), &["two", "new"])).unwrap();
+        second.follow(&first).unwrap();
+        assert_eq!(numbers(&second), (vec![1, 2], vec![1, 2]));
+        assert!(second.get(RuleId(0)).is_none() && second.get(RuleId(1)).is_some_and(|rule| rule.name == "two"));
+        let mut third = Config::parse(&text(&metric("b", "x"), &["one", "two"]).replace("org/m@", "org/other@")).unwrap();
+        third.follow(&second).unwrap();
+        assert_eq!(numbers(&third), (vec![3, 4], vec![2]), "another module is another rule");
+        let mut other = Config::parse(&TEXT.replace("user", "socket = \"/x\"\nuser")).unwrap();
+        assert!(other.follow(&first).unwrap_err().to_string().contains("`socket` is another one"));
+    }
+
+    #[test]
+    fn what_nodes_are_asked_for_is_told_from_the_rest() {
+        let rule = |from: &str, to: &str| Config::parse(&TEXT.replacen(from, to, 1)).unwrap().rules.remove(0);
+        let first = rule("", "");
+        for (from, to) in [("{client}\"", "x\""), ("@1.0.0", "@1.0.1"), ("port 53", "port 54"), ("[[rule]]", "[[rule]]\nregion-v4 = 25")]
+        {
+            let other = rule(from, to);
+            assert!(!other.asks_the_same(&first) && !other.is_same(&first), "{to}");
+        }
+        let other = rule("[[rule]]", "[[rule]]\ncount = 7\nidle-s = 8");
+        assert!(other.asks_the_same(&first) && !other.is_same(&first));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (from, to, expected) in [
+            ("{client} ", "{user} ", "has no `{client}`"),
+            ("socket = ", "group = \"www\"\nudp = \"127.0.0.1:1\"\n# ", "`group` is for `socket`"),
+            ("socket = ", "udp = \"127.0.0.1:1\"\nsocket = ", "one of them"),
+            ("socket = ", "udp = \"192.0.2.1:1\"\n# ", "no loopback address"),
+            ("socket = ", "# ", "one of them"),
+            ("log = \"access\"", "log = \"error\"", "there is no log `error`"),
+            ("status = \"200\"", "code = \"200\"", "`only` has `code`"),
+            ("udp src", "udp sorc", "filter `udp sorc"),
+            ("name = \"edge\"", "name = \"edge\"\ncount = 0", "`count` is 0"),
+            ("name = \"edge\"", "name = \"edge\"\nlease-s = 9", "`lease` is below 10 s"),
+            ("user", "user-name", "unknown field"),
+            ("[[rule]]", "[[metric]]\nname = \"load\"\nkamailio = \"/k\"\n[[rule]]", "metric"),
+            ("[[rule]]", "[[metric]]\nname = \"load\"\nprometheus = \"https://p\"\nquery = \"1\"\n[[rule]]", "http://"),
+            ("name = \"edge\"", "name = \"edge\"\nwhile = { metric = \"load\", over = 1 }", "no metric `load`"),
+            ("key = ", "nearest = \"192.0.2.1:80\"\nkey = ", "no loopback address"),
+        ] {
+            let error = format!("{:#}", Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err());
+            assert!(error.contains(expected), "{error} has no {expected}");
+        }
+        let (head, rule) = TEXT.split_once("[[rule]]").unwrap();
+        let twice = format!("{head}[[rule]]{rule}[[rule]]{rule}");
+        assert!(Config::parse(&twice).unwrap_err().to_string().contains("two rules"));
+        let log = &head[head.find("[[log]]").unwrap()..];
+        let second = log.replacen("access", "second", 1);
+        let error = |more: &str| Config::parse(&format!("{TEXT}{more}")).unwrap_err().to_string();
+        assert!(error(log).contains("two logs are called `access`"));
+        assert!(error(&second).contains("the socket of another one"));
+        let many = format!(
+            "{head}{}",
+            (0..=RULES_MAX).map(|n| format!("[[rule]]{}", rule.replace("edge", &format!("e{n}")))).collect::<String>()
+        );
+        assert!(Config::parse(&many).unwrap_err().to_string().contains("at most 64"));
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the agent looks at: logs and metrics, opened and closed as the configuration has them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, Log, MetricId};
+use crate::event::{Event, Observations};
+use crate::log::{LogReader, LogSocket, permit};
+use crate::metric;
+
+/// What is looked at. One per agent.
+pub struct Sensors {
+    observations: Observations,
+    events: mpsc::Sender<Event>,
+    logs: Vec<OpenLog>,
+    metrics: BTreeMap<MetricId, Task>,
+}
+
+struct OpenLog {
+    log: Log,
+    socket: Arc<LogSocket>,
+    /// Ends with the log.
+    _reader: Task,
+}
+
+/// A task that ends when it is dropped.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Sensors {
+    /// Returns those of a configuration, which tell what they see.
+    ///
+    /// # Errors
+    /// A socket cannot be made.
+    pub fn open(config: &Config, events: mpsc::Sender<Event>, observations: Observations) -> Result<Sensors> {
+        let mut sensors = Sensors { observations, events, logs: Vec::new(), metrics: BTreeMap::new() };
+        sensors.follow(config)?;
+        Ok(sensors)
+    }
+
+    /// Looks at what another configuration has. What is in both goes on without a loss.
+    ///
+    /// # Errors
+    /// A socket cannot be made; all stays as it was.
+    pub fn follow(&mut self, config: &Config) -> Result<()> {
+        let sockets = self.sockets(config)?;
+        for gone in self.logs.drain(..).filter(|open| !config.logs.iter().any(|log| log.has_socket_of(&open.log))) {
+            close(&gone.log);
+        }
+        for (log, socket) in config.logs.iter().zip(sockets) {
+            let reader = LogReader::new(config, log, Arc::clone(&socket));
+            let reader = Task(tokio::spawn(reader.run(self.observations.clone())));
+            self.logs.push(OpenLog { log: log.clone(), socket, _reader: reader });
+        }
+        self.metrics.retain(|id, _| config.metrics.iter().any(|metric| metric.id == *id));
+        for metric in &config.metrics {
+            let watch = || Task(tokio::spawn(metric::watch(metric.clone(), self.events.clone())));
+            self.metrics.entry(metric.id).or_insert_with(watch);
+        }
+        Ok(())
+    }
+
+    /// Returns the sockets of all logs of a configuration, those that are open already and new ones.
+    fn sockets(&self, config: &Config) -> Result<Vec<Arc<LogSocket>>> {
+        let (mut sockets, mut made) = (Vec::new(), Vec::new());
+        for log in &config.logs {
+            let socket = match self.logs.iter().find(|open| open.log.has_socket_of(log)) {
+                Some(open) => permit(log).map(|()| Arc::clone(&open.socket)),
+                None => LogSocket::open(log).map(Arc::new).inspect(|_| made.push(log)),
+            };
+            match socket {
+                Ok(socket) => sockets.push(socket),
+                Err(error) => {
+                    made.into_iter().for_each(close);
+                    // The group may be another one already.
+                    self.logs.iter().for_each(|open| drop(permit(&open.log)));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(sockets)
+    }
+}
+
+/// Takes a log's socket out of its folder, so that who writes to it knows that nobody reads.
+fn close(log: &Log) {
+    if let Some(path) = &log.socket {
+        // It may be gone already.
+        let _ = std::fs::remove_file(path);
+    }
+}

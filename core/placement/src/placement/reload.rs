@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Other rules in place of those that are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use netserv_model::Instant;
+
+use super::Placement;
+use crate::deployment::{DeploymentId, Health};
+use crate::limits::RULES_MAX;
+use crate::rule::Rule;
+use crate::{Deployment, RuleId};
+
+impl Placement {
+    /// Takes other rules in place of those that are there; those of the same number go on.
+    ///
+    /// Deployments of rules that go on stay. Those of the rules in `renewed`, whose requests say something else from here on, are
+    /// set up at once: a node replaces what it has without a gap. Deployments of rules that are gone are removed.
+    pub fn reload(
+        &mut self,
+        now: Instant,
+        rules: impl IntoIterator<Item = (RuleId, Rule)>,
+        renewed: &BTreeSet<RuleId>,
+    ) {
+        let rules: BTreeMap<RuleId, Rule> = rules.into_iter().take(RULES_MAX).collect();
+        let before = std::mem::replace(&mut self.rules, rules);
+        let counts_on = |id: &RuleId| before.get(id).zip(self.rules.get(id)).is_some_and(|(a, b)| a.has_regions_of(b));
+        let counts_on: BTreeSet<RuleId> = before.keys().copied().filter(counts_on).collect();
+        self.regions.retain(|(rule, _), _| counts_on.contains(rule));
+        self.shut.retain(|rule| self.rules.contains_key(rule));
+        for (id, rule) in self.deployments.iter().map(|(id, one)| (*id, one.rule)).collect::<Vec<_>>() {
+            let Some(deployment) = self.deployments.get_mut(&id).filter(|one| one.health != Health::Leaving) else {
+                continue;
+            };
+            if !self.rules.contains_key(&rule) {
+                self.remove(id);
+                continue;
+            }
+            if !counts_on.contains(&rule) {
+                // Its clients are counted anew, and have the idle time for it.
+                deployment.seen = now;
+            }
+            if renewed.contains(&rule) {
+                self.set_up_again(id);
+            } else if before.get(&rule) != self.rules.get(&rule) && self.next_look.contains_key(&id) {
+                self.look_later(id, now);
+            }
+        }
+    }
+
+    /// Sends a SETUP for a deployment, after the one that is under way.
+    fn set_up_again(&mut self, id: DeploymentId) {
+        if self.is_being_set_up(id) {
+            self.again.insert(id);
+        } else {
+            self.look_no_more(id);
+            self.setup(id);
+        }
+    }
+
+    /// Returns the deployments of a rule.
+    pub fn deployments_of(&self, rule: RuleId) -> impl Iterator<Item = (DeploymentId, &Deployment)> {
+        self.deployments().filter(move |(_, one)| one.rule == rule)
+    }
+}
