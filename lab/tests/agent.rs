@@ -117,6 +117,50 @@ fn rubbish_is_refused_and_counts_for_nothing() {
     assert!(wait_until(LONG, comes), "{}", provider.log());
 }
 
+/// Goal: a program that knows nothing of us opens flows, and the module comes onto the nodes on the way to their other end, stays while
+/// a flow lasts, and goes after it (AMnet's control application). Method: curl and nc to the server of another machine, IPv4 and IPv6.
+#[test]
+fn a_module_follows_flows_of_programs_that_know_nothing_of_it() {
+    let test = "a_module_follows_flows_of_programs_that_know_nothing_of_it";
+    let more = |_: &Lab| {
+        let flows = "[[flows]]\nname = \"out\"\nprotocol = \"tcp\"\nremote-port = 8000\nevery-s = 0.2\n".to_owned();
+        [flows, "flows = \"out\"\n".to_owned()]
+    };
+    let Some(mut provider) = Provider::start_with(test, &more) else { return };
+    let mut server = provider.lab.command("receiver", "python3");
+    server.args(["-m", "http.server", "8000", "--bind", "::"]).current_dir(provider.path("www"));
+    provider.lab.start("receiver", "server", &mut server).unwrap();
+    let out = |v6: bool| {
+        let server: IpAddr = if v6 { provider.lab.v6("receiver").into() } else { provider.lab.v4("receiver").into() };
+        let url = format!("http://{}/index.html", host_port(server, 8000));
+        provider.lab.command("sender", "curl").args(["-sS", "--max-time", "20", &url]).output().unwrap().status.success()
+    };
+    assert!(wait_until(LONG, || out(false)), "{}", provider.lab.log("receiver", "server"));
+    // One has come; it takes three.
+    assert_eq!(provider.installed(), [0, 0]);
+    let begun = Instant::now();
+    assert!(out(false) && out(false));
+    assert!(wait_until(LONG, || provider.installed() == [1, 1]), "{}", provider.log());
+    eprintln!("from the third flow to the module on both nodes: {:?}", begun.elapsed());
+    (0..3).for_each(|_| assert!(out(true)));
+    assert!(wait_until(LONG, || provider.nearest_v6("receiver") == "n2"), "{}", provider.log());
+    assert_eq!(provider.setups(), 1, "both versions of IP lead over the same nodes");
+    assert!(provider.agent(&["status"]).0.contains("flows out: "), "{}", provider.agent(&["status"]).0);
+
+    // A flow that goes on keeps it, though the module sees nothing and no new flow comes.
+    let to = provider.lab.v4("receiver").to_string();
+    let mut long = provider.lab.command("sender", "nc");
+    long.arg("-d").args([&to, "8000"]);
+    provider.lab.start("sender", "long", &mut long).unwrap();
+    let until = Instant::now() + Duration::from_secs(25);
+    while Instant::now() < until {
+        assert_eq!(provider.installed(), [1, 1], "it went in the middle of a flow:\n{}", provider.log());
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    provider.lab.kill("sender", "long").unwrap();
+    assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+}
+
 /// Goal: the configuration is read again while the agent runs: what is wrong changes nothing and is told, a rule that asks nodes for
 /// something else has its modules set up anew without a gap, one that is the same is not touched, and one that is gone has nothing left.
 /// Method: two rules over nginx' log, `netserv agent reload` and SIGHUP, and what the nodes say.

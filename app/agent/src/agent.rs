@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
-use netserv_model::api::{AgentDeployment, AgentRule, AgentStatus};
+use netserv_model::api::{AgentDeployment, AgentFlows, AgentRule, AgentStatus};
 use netserv_model::control::ControlMessage;
 use netserv_model::{Instant, ModuleName};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId, Ticket, Wish};
@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
 use crate::errands;
-use crate::event::{Event, Observations};
+use crate::event::{Event, FlowCount, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
@@ -37,6 +37,8 @@ pub struct Agent {
     table: Table,
     gates: Gates,
     feedbacks: Feedbacks,
+    /// How many flows there were when they were looked at last, by their name.
+    flows: BTreeMap<String, FlowCount>,
     /// Deployments that are just being told something.
     telling: BTreeSet<DeploymentId>,
     /// What is to be removed for each deployment, also of rules that are gone.
@@ -79,6 +81,7 @@ impl Agent {
             table,
             gates,
             feedbacks,
+            flows: BTreeMap::new(),
             telling,
             modules,
             node,
@@ -141,6 +144,14 @@ impl Agent {
                     let (name, open) = (self.name(rule), self.gates.is_open(rule));
                     tracing::info!(rule = name, open, "a rule by its metric");
                     self.placement.gate(rule, open);
+                }
+            }
+            Event::Flows(name, count) => {
+                let before = self.flows.insert(name.clone(), count.clone());
+                if let Err(why) = count
+                    && before.is_none_or(|before| before.is_ok())
+                {
+                    tracing::warn!(flows = name, "not all flows are seen: {why}");
                 }
             }
             Event::Switch(rule, on, reply) => self.switch(&rule, on, reply)?,
@@ -283,7 +294,17 @@ impl Agent {
             failures: counters.failures,
             rules: self.gates.rules(&self.config, &self.feedbacks),
             metrics: self.gates.metrics(&self.config),
+            flows: self.config.flows.iter().map(|flows| self.flows_told(&flows.name)).collect(),
             deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
+        }
+    }
+
+    fn flows_told(&self, name: &str) -> AgentFlows {
+        let told = self.flows.get(name);
+        AgentFlows {
+            name: name.to_owned(),
+            count: told.and_then(|told| told.clone().ok()),
+            error: told.and_then(|told| told.clone().err()),
         }
     }
 

@@ -12,6 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::MetricId;
 use crate::metric::Reading;
 
+/// How many flows there are; the text says why they cannot be listed.
+pub type FlowCount = Result<usize, String>;
+
 /// A client was seen so often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
@@ -29,6 +32,8 @@ pub enum Event {
     Seen(Vec<Observation>),
     /// A metric was read.
     Read(MetricId, Reading),
+    /// Flows were looked at, told by their name.
+    Flows(String, FlowCount),
     /// A rule, by its name, is to stop at once, or to go on; nothing is answered if there is none.
     Switch(String, bool, oneshot::Sender<AgentRule>),
     /// The configuration is to be read again; who asks is told what came of it.

@@ -21,6 +21,14 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Log sources.
 pub const LOGS_MAX: usize = 16;
+/// Flows that are looked at, by their port.
+pub const FLOWS_MAX: usize = 16;
+/// Flows of one of these that are known; further ones are not looked at.
+pub const FLOWS_KNOWN_MAX: usize = 65_536;
+/// A flow that goes on counts again after this time,
+pub const FLOW_COUNTS_AGAIN: Duration = Duration::from_secs(60);
+/// and its client counts as seen so often.
+pub const FLOW_SEEN_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of a key file.
 pub const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
 /// Metrics.

@@ -7,6 +7,7 @@ mod config;
 mod errands;
 mod event;
 mod feedback;
+mod flows;
 mod gates;
 mod http;
 mod limits;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the agent looks at: logs and metrics, opened and closed as the configuration has them.
+//! What the agent looks at: logs, flows and metrics, opened and closed as the configuration has them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
+use netserv_placement::RuleId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, Log, MetricId};
+use crate::config::{Config, Flows, Log, MetricId};
 use crate::event::{Event, Observations};
+use crate::flows;
 use crate::log::{LogReader, LogSocket, permit};
 use crate::metric;
 
@@ -18,6 +20,8 @@ pub struct Sensors {
     observations: Observations,
     events: mpsc::Sender<Event>,
     logs: Vec<OpenLog>,
+    /// Flows, with the rules that they count for.
+    flows: Vec<(Flows, Vec<RuleId>, Task)>,
     metrics: BTreeMap<MetricId, Task>,
 }
 
@@ -43,7 +47,7 @@ impl Sensors {
     /// # Errors
     /// A socket cannot be made.
     pub fn open(config: &Config, events: mpsc::Sender<Event>, observations: Observations) -> Result<Sensors> {
-        let mut sensors = Sensors { observations, events, logs: Vec::new(), metrics: BTreeMap::new() };
+        let mut sensors = Sensors { observations, events, logs: Vec::new(), flows: Vec::new(), metrics: BTreeMap::new() };
         sensors.follow(config)?;
         Ok(sensors)
     }
@@ -62,12 +66,29 @@ impl Sensors {
             let reader = Task(tokio::spawn(reader.run(self.observations.clone())));
             self.logs.push(OpenLog { log: log.clone(), socket, _reader: reader });
         }
+        self.follow_flows(config);
         self.metrics.retain(|id, _| config.metrics.iter().any(|metric| metric.id == *id));
         for metric in &config.metrics {
             let watch = || Task(tokio::spawn(metric::watch(metric.clone(), self.events.clone())));
             self.metrics.entry(metric.id).or_insert_with(watch);
         }
         Ok(())
+    }
+
+    /// Looks on at flows that count for the same rules. Others are looked at anew: those that are there count, too.
+    fn follow_flows(&mut self, config: &Config) {
+        let mut before = std::mem::take(&mut self.flows);
+        for flows in &config.flows {
+            let own = config.rules.iter().filter(|rule| rule.flows.as_ref() == Some(&flows.name));
+            let rules: Vec<RuleId> = own.map(|rule| rule.id).collect();
+            if let Some(place) = before.iter().position(|(old, by, _)| (old, by) == (flows, &rules)) {
+                self.flows.push(before.swap_remove(place));
+                continue;
+            }
+            let (events, observations) = (self.events.clone(), self.observations.clone());
+            let watch = tokio::spawn(flows::watch(flows.clone(), rules.clone(), events, observations));
+            self.flows.push((flows.clone(), rules, Task(watch)));
+        }
     }
 
     /// Returns the sockets of all logs of a configuration, those that are open already and new ones.

@@ -343,6 +343,9 @@ pub struct AgentStatus {
     pub rules: Vec<AgentRule>,
     /// What rules look at.
     pub metrics: Vec<AgentMetric>,
+    /// Flows of the agent's machine that rules count.
+    #[serde(default)]
+    pub flows: Vec<AgentFlows>,
     /// What is deployed.
     pub deployments: Vec<AgentDeployment>,
 }
@@ -367,6 +370,17 @@ pub struct AgentMetric {
     /// What it was, if it could be read and is finite.
     pub value: Option<f64>,
     /// Why it could not be read.
+    pub error: Option<String>,
+}
+
+/// Some flows of an agent's machine, as they were looked at last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentFlows {
+    /// Their name.
+    pub name: String,
+    /// How many there are, if they could be listed.
+    pub count: Option<usize>,
+    /// Why they are not known, or not all.
     pub error: Option<String>,
 }
 

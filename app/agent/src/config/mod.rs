@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agent's configuration file.
 
+mod flows;
 mod log;
 mod metric;
 mod rule;
@@ -15,10 +16,11 @@ use netserv_placement::RuleId;
 use netserv_placement::limits::RULES_MAX;
 use serde::Deserialize;
 
+pub use self::flows::{FlowPort, FlowProtocol, Flows};
 pub use self::log::Log;
 pub use self::metric::{Metric, MetricId, MetricSource};
 pub use self::rule::{Deploy, Feedback};
-use crate::limits::{LOGS_MAX, METRICS_MAX};
+use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Config {
     /// Where log lines come from.
     #[serde(default, rename = "log")]
     pub logs: Vec<Log>,
+    /// Flows of programs of this machine.
+    #[serde(default)]
+    pub flows: Vec<Flows>,
     /// Numbers that rules look at.
     #[serde(default, rename = "metric")]
     pub metrics: Vec<Metric>,
@@ -71,6 +76,7 @@ impl Config {
     pub fn parse(text: &str) -> Result<Config> {
         let mut config: Config = toml::from_str(text)?;
         ensure!(config.logs.len() <= LOGS_MAX, "{} logs, at most {LOGS_MAX}", config.logs.len());
+        ensure!(config.flows.len() <= FLOWS_MAX, "{} `[[flows]]`, at most {FLOWS_MAX}", config.flows.len());
         ensure!(config.rules.len() <= RULES_MAX, "{} rules, at most {RULES_MAX}", config.rules.len());
         let loopback = config.nearest.is_none_or(|address| address.ip().is_loopback());
         ensure!(loopback, "`nearest` is no loopback address: whoever reaches it learns where clients are served");
@@ -81,11 +87,17 @@ impl Config {
         for log in &config.logs {
             log.check().with_context(|| format!("log `{}`", log.name))?;
         }
+        for flows in &config.flows {
+            flows.check().with_context(|| format!("flows `{}`", flows.name))?;
+        }
         for rule in &config.rules {
+            let flows = rule.flows.iter().find(|name| !config.flows.iter().any(|flows| flows.name == **name));
+            ensure!(flows.is_none(), "rule `{}`: there are no flows `{}`", rule.name, flows.map_or("", |x| x));
             rule.check(&config.logs, &config.metrics).with_context(|| format!("rule `{}`", rule.name))?;
         }
         check_names("rules", config.rules.iter().map(|rule| &rule.name))?;
         check_names("metrics", config.metrics.iter().map(|metric| &metric.name))?;
+        check_names("flows", config.flows.iter().map(|flows| &flows.name))?;
         check_names("logs", config.logs.iter().map(|log| &log.name))?;
         for (index, log) in config.logs.iter().enumerate() {
             let other = config.logs[..index].iter().find(|other| other.has_socket_of(log));
@@ -233,6 +245,11 @@ mod tests {
             ("socket = ", "udp = \"127.0.0.1:1\"\nsocket = ", "one of them"),
             ("socket = ", "udp = \"192.0.2.1:1\"\n# ", "no loopback address"),
             ("socket = ", "# ", "one of them"),
+            ("log = \"access\"", "flows = \"web\"\nlog = \"access\"", "there are no flows `web`"),
+            ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\n[[rule]]", "one of them"),
+            ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\nlocal-port = 0\n[[rule]]", "from 1 on"),
+            ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"sctp\"\nlocal-port = 1\n[[rule]]", "unknown variant"),
+            ("name = \"edge\"", "name = \"edge\"\nflows = \"x\"\nidle-s = 9", "flows"),
             ("log = \"access\"", "log = \"error\"", "there is no log `error`"),
             ("status = \"200\"", "code = \"200\"", "`only` has `code`"),
             ("udp src", "udp sorc", "filter `udp sorc"),

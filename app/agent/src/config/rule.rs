@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::log::Log;
 use super::metric::Metric;
+use crate::limits::FLOW_SEEN_EVERY;
 
 /// A condition on a metric.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -57,6 +58,9 @@ pub struct Deploy {
     /// The log whose lines count; without it, only observations of the API do.
     #[serde(default)]
     pub log: Option<String>,
+    /// The flows of this machine that count, by the other end of each.
+    #[serde(default)]
+    pub flows: Option<String>,
     /// Fields that a line must have with these values.
     #[serde(default)]
     pub only: BTreeMap<String, String>,
@@ -207,6 +211,9 @@ impl Deploy {
     /// Says what is wrong.
     pub fn check(&self, logs: &[Log], metrics: &[Metric]) -> Result<()> {
         self.rule().check()?;
+        // Clients of flows that go on are seen now and then.
+        let is_long = self.flows.is_none() || Duration::from_secs(self.idle_s) >= 2 * FLOW_SEEN_EVERY;
+        ensure!(is_long, "`idle-s` is below {} s, which is too short for `flows`", 2 * FLOW_SEEN_EVERY.as_secs());
         if let Some(name) = &self.log {
             let log = logs.iter().find(|log| log.name == *name);
             let log = log.with_context(|| format!("there is no log `{name}`"))?;

@@ -143,6 +143,10 @@ impl Status {
             let told = value.or_else(|| metric.error.clone()).unwrap_or_else(|| "not read yet".to_owned());
             output.line(format!("metric {}: {told}", metric.name));
         }
+        for flows in &status.flows {
+            let told = flows.count.map(|count| count.to_string()).or_else(|| flows.error.clone());
+            output.line(format!("flows {}: {}", flows.name, told.unwrap_or_else(|| "not looked at yet".to_owned())));
+        }
         let AgentStatus { regions, observations, lost, no_node, failures, .. } = status;
         let regions = count(u64::try_from(regions).unwrap_or(u64::MAX), "region");
         output.line(format!("{regions}, {}, {lost} lost", count(observations, "observation")));
