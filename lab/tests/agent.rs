@@ -277,21 +277,29 @@ fn a_rule_goes_by_the_load_of_kamailio_and_by_its_switch() {
     assert!(wait_until(LONG, gone), "{}", provider.log());
 }
 
-/// Goal: a rule is in force while a query of Prometheus is over its bound. Method: Prometheus as Debian has it, which reads
-/// its own counters.
+/// Goal: a rule is in force while a query of Prometheus is over its bound, which is asked by TLS with a password. Method: Prometheus as
+/// Debian has it, which reads its own counters.
 #[test]
 fn a_rule_goes_by_a_query_of_prometheus() {
     let test = "a_rule_goes_by_a_query_of_prometheus";
     if !Path::new("/usr/bin/prometheus").exists() {
         return skipped(test, "needs prometheus");
     }
-    let metric = |_: &Lab| {
+    let metric = |lab: &Lab| {
         let query = "sum(prometheus_http_requests_total{handler='/-/ready'})";
-        format!("prometheus = \"http://127.0.0.1:9090\"\nquery = \"{query}\"\n")
+        let (ca, password) = (vectors().join("authority.pem"), lab.dir().join("password"));
+        std::fs::write(&password, "wrong\n").unwrap();
+        format!(
+            "prometheus = \"https://10.0.0.1:9090\"\nquery = \"{query}\"\nca = {ca:?}\nuser = \"agent\"\npassword-file = {password:?}\n"
+        )
     };
     let Some(mut provider) = Provider::start_by(test, &metric, "over = 20") else { return };
+    // The address that the certificate names.
+    provider.lab.run("sender", "ip", &["addr", "add", "10.0.0.1/32", "dev", "lo"]).unwrap();
     provider.start_prometheus();
     let value = |provider: &Provider| provider.agent(&["status"]).0;
+    assert!(wait_until(LONG, || value(&provider).contains("does not let the agent ask")), "{}", value(&provider));
+    std::fs::write(provider.path("password"), "secret\n").unwrap();
     assert!(
         wait_until(LONG, || value(&provider).contains("metric load: 0") || value(&provider).contains("metric load: 1")),
         "{}",
@@ -300,7 +308,7 @@ fn a_rule_goes_by_a_query_of_prometheus() {
     provider.visits(5);
     assert_eq!(provider.installed(), [0, 0]);
     for _ in 0..30 {
-        let ready = ["-sS", "--max-time", "20", "http://127.0.0.1:9090/-/ready"];
+        let ready = ["-sSk", "--max-time", "20", "-u", "agent:secret", "https://10.0.0.1:9090/-/ready"];
         assert!(provider.lab.command("sender", "curl").args(ready).output().unwrap().status.success());
     }
     let comes = || {
@@ -316,7 +324,11 @@ fn a_rule_goes_by_a_query_of_prometheus() {
         provider.installed() == [0, 0]
     };
     assert!(wait_until(LONG, gone), "{}\n{}", value(&provider), provider.log());
-    assert!(value(&provider).contains("cannot reach http://127.0.0.1:9090/"), "{}", value(&provider));
+    assert!(value(&provider).contains("cannot reach https://10.0.0.1:9090/"), "{}", value(&provider));
+}
+
+fn vectors() -> std::path::PathBuf {
+    netserv_lab::node::workspace().join("vectors/certificates")
 }
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -443,12 +455,24 @@ impl Provider {
     }
 
     fn start_prometheus(&mut self) {
-        let text = "global: { scrape_interval: 1s }\nscrape_configs:\n- job_name: own\n  static_configs: [{ targets: ['127.0.0.1:9090'] }]\n";
+        let text = "global: { scrape_interval: 1s }\nscrape_configs:\n- job_name: own\n  scheme: https\n  \
+                    basic_auth: { username: agent, password: secret }\n  tls_config: { insecure_skip_verify: true }\n  \
+                    static_configs: [{ targets: ['10.0.0.1:9090'] }]\n";
         std::fs::write(self.path("prometheus.yml"), text).unwrap();
         let mut command = self.lab.command("sender", "/usr/bin/prometheus");
         command.arg(format!("--config.file={}", self.path("prometheus.yml").display()));
         command.arg(format!("--storage.tsdb.path={}", self.path("prometheus").display()));
-        command.arg("--web.listen-address=127.0.0.1:9090");
+        command.arg("--web.listen-address=10.0.0.1:9090");
+        let file = |end: &str| vectors().join(format!("address.{end}"));
+        // The password is `secret`, by bcrypt.
+        let web = format!(
+            "tls_server_config: {{ cert_file: {:?}, key_file: {:?} }}\nbasic_auth_users: {{ agent: '{}' }}\n",
+            file("pem"),
+            file("key"),
+            "$2b$04$mv7YmvrnOTb0585D.IY85O3BbMKTOFjETbglYAhdgcF1WKMAksLzC",
+        );
+        std::fs::write(self.path("web.yml"), web).unwrap();
+        command.arg(format!("--web.config.file={}", self.path("web.yml").display()));
         self.lab.start("sender", "prometheus", &mut command).unwrap();
     }
 

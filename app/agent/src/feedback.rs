@@ -33,7 +33,7 @@ impl Feedbacks {
             let (backlog, done) = (waits.id, config.metric(&feedback.done)?);
             let bounds = Bounds { over: feedback.over, until: feedback.until() };
             // One that is lost or late is made good by the next ones.
-            let every_ms = waits.every().as_millis();
+            let every_ms = waits.every.as_millis();
             let valid_ms = u64::try_from(4 * every_ms).unwrap_or(u64::MAX).max(FEEDBACK_VALID_MIN_MS);
             let regulator = Regulator::new(bounds);
             Some((rule.id, Feedback { backlog, done, bounds, last_done: None, regulator, valid_ms, told: None }))

@@ -37,6 +37,10 @@ pub const METRICS_MAX: usize = 64;
 pub const METRIC_TIME_MAX: Duration = Duration::from_secs(5);
 /// Bytes of its answer.
 pub const METRIC_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a file with authorities.
+pub const AUTHORITIES_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of a file with a token or a password.
+pub const SECRET_BYTES_MAX: u64 = 16 * 1024;
 /// So many readings in a row that fail shut what is open by a metric.
 pub const METRIC_MISSES_MAX: u32 = 3;
 /// Sockets of one metric.

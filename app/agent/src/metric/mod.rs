@@ -5,7 +5,10 @@ mod kamailio;
 mod prometheus;
 mod queue;
 mod threshold;
+mod tls;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -22,10 +25,11 @@ pub type Reading = Result<f64, String>;
 /// Reads a metric for ever, and tells what it is.
 pub async fn watch(metric: Metric, events: mpsc::Sender<Event>) {
     let mut last = None;
-    let every = metric.every();
+    let every = metric.every;
+    let mut source = Source::new(metric.source);
     loop {
         let begun = Instant::now();
-        let read = tokio::time::timeout(METRIC_TIME_MAX.min(every), read(&metric.source)).await;
+        let read = tokio::time::timeout(METRIC_TIME_MAX.min(every), source.read()).await;
         let read = read.unwrap_or_else(|_| Err(anyhow::anyhow!("it does not answer in time")));
         let reading = match read {
             Ok(count) if metric.rate => rate(&mut last, begun, count),
@@ -41,11 +45,28 @@ pub async fn watch(metric: Metric, events: mpsc::Sender<Event>) {
     }
 }
 
-async fn read(source: &MetricSource) -> Result<f64> {
-    match source {
-        MetricSource::Prometheus { url, query } => prometheus::read(url, query).await,
-        MetricSource::Kamailio { socket, statistic } => kamailio::read(socket, statistic).await,
-        MetricSource::UdpQueue { sockets } => queue::read(sockets),
+/// What is asked.
+enum Source {
+    Prometheus(prometheus::Client),
+    Kamailio { socket: PathBuf, statistic: String },
+    UdpQueue { sockets: Vec<SocketAddr> },
+}
+
+impl Source {
+    fn new(source: MetricSource) -> Source {
+        match source {
+            MetricSource::Prometheus(prometheus) => Source::Prometheus(prometheus::Client::new(prometheus)),
+            MetricSource::Kamailio { socket, statistic } => Source::Kamailio { socket, statistic },
+            MetricSource::UdpQueue { sockets } => Source::UdpQueue { sockets },
+        }
+    }
+
+    async fn read(&mut self) -> Result<f64> {
+        match self {
+            Source::Prometheus(client) => client.read().await,
+            Source::Kamailio { socket, statistic } => kamailio::read(socket, statistic).await,
+            Source::UdpQueue { sockets } => queue::read(sockets),
+        }
     }
 }
 

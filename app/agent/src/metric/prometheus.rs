@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instant queries of Prometheus' HTTP API, version 1.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
 use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http_body_util::Full;
+use hyper::Request;
 use hyper::body::Bytes;
-use hyper::{Request, Uri};
+use hyper::header::HeaderValue;
 use serde::Deserialize;
 use tokio::net::TcpStream;
+use tokio_rustls::rustls::ClientConfig;
 
+use super::tls;
+use crate::config::{Credentials, Prometheus};
 use crate::http::exchange;
-use crate::limits::METRIC_BYTES_MAX;
+use crate::limits::{METRIC_BYTES_MAX, SECRET_BYTES_MAX};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -34,22 +45,82 @@ struct Series {
 /// When, and the number as text.
 type Sample = (f64, String);
 
-/// Asks for the value of a query.
-///
-/// # Errors
-/// Prometheus is away, does not understand it, or has several values for it.
-pub async fn read(url: &Uri, query: &str) -> Result<f64> {
-    let (host, port) = (url.host().context("the address has no host")?, url.port_u16().unwrap_or(80));
-    let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
-    let stream = stream.with_context(|| format!("cannot reach {url}"))?;
-    let body = form_urlencoded::Serializer::new(String::new()).append_pair("query", query).finish();
+/// One that is asked again and again.
+pub struct Client {
+    config: Prometheus,
+    /// Whom to believe, once it is read.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Client {
+    /// Returns one that asks as it is configured.
+    pub fn new(config: Prometheus) -> Client {
+        Client { config, tls: None }
+    }
+
+    /// Asks for the value of the query.
+    ///
+    /// # Errors
+    /// Prometheus is away, is not who it should be, does not understand the query, or has several values for it.
+    pub async fn read(&mut self) -> Result<f64> {
+        let url = self.config.url.clone();
+        let is_secure = url.scheme_str() == Some("https");
+        let host = url.host().context("the address has no host")?.trim_matches(['[', ']']);
+        let port = url.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let stream = TcpStream::connect((host, port)).await;
+        let stream = stream.with_context(|| format!("cannot reach {url}"))?;
+        let request = request(&self.config)?;
+        let (status, body) = if is_secure {
+            let stream = tls::secure(stream, host, self.authorities()?).await.with_context(|| url.to_string())?;
+            exchange(stream, request, METRIC_BYTES_MAX).await?
+        } else {
+            exchange(stream, request, METRIC_BYTES_MAX).await?
+        };
+        ensure!(![401, 403].contains(&status.as_u16()), "{url} does not let the agent ask: it answers {status}");
+        value(&body).with_context(|| format!("the answer with status {status}"))
+    }
+
+    fn authorities(&mut self) -> Result<Arc<ClientConfig>> {
+        let config = match &self.tls {
+            Some(config) => Arc::clone(config),
+            None => Arc::new(tls::client(self.config.ca.as_deref())?),
+        };
+        Ok(Arc::clone(self.tls.insert(config)))
+    }
+}
+
+fn request(config: &Prometheus) -> Result<Request<Full<Bytes>>> {
+    let url = &config.url;
+    let body = form_urlencoded::Serializer::new(String::new()).append_pair("query", &config.query).finish();
     let path = format!("{}/api/v1/query", url.path().trim_end_matches('/'));
-    let request = Request::post(path)
-        .header("host", url.authority().map_or(host, |authority| authority.as_str()))
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(Full::new(Bytes::from(body)))?;
-    let (status, body) = exchange(stream, request, METRIC_BYTES_MAX).await?;
-    value(&body).with_context(|| format!("the answer with status {status}"))
+    let mut request = Request::post(path)
+        .header("host", url.authority().map_or("", |authority| authority.as_str()))
+        .header("content-type", "application/x-www-form-urlencoded");
+    if let Some(credentials) = &config.credentials {
+        request = request.header("authorization", authorization(credentials)?);
+    }
+    Ok(request.body(Full::new(Bytes::from(body)))?)
+}
+
+/// Returns the header's value (RFC 6750 §2.1, RFC 7617 §2).
+fn authorization(credentials: &Credentials) -> Result<HeaderValue> {
+    let text = match credentials {
+        Credentials::Bearer(token) => format!("Bearer {}", secret(token)?),
+        Credentials::Basic(user, password) => {
+            format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{}", secret(password)?)))
+        }
+    };
+    let mut value = HeaderValue::try_from(text).context("what it is shown has bytes that a header cannot have")?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Reads a secret, without the end of the line.
+fn secret(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    let file = File::open(path).and_then(|file| file.take(SECRET_BYTES_MAX).read_to_string(&mut text));
+    file.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn value(body: &[u8]) -> Result<f64> {
@@ -101,5 +172,18 @@ mod tests {
         for body in [&b""[..], b"{}", b"[1]", b"<html>", b"\xff"] {
             assert!(value(body).is_err());
         }
+    }
+    #[test]
+    fn what_it_is_shown_is_read_from_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        let shown = |credentials: &Credentials| authorization(credentials).map(|value| value.to_str().unwrap().to_owned());
+        let bearer = Credentials::Bearer(path.clone());
+        assert!(shown(&bearer).unwrap_err().to_string().contains("cannot read"));
+        std::fs::write(&path, "secret\n").unwrap();
+        assert_eq!(shown(&bearer).unwrap(), "Bearer secret");
+        assert_eq!(shown(&Credentials::Basic("agent".to_owned(), path.clone())).unwrap(), "Basic YWdlbnQ6c2VjcmV0");
+        std::fs::write(&path, "a\nb").unwrap();
+        assert!(shown(&bearer).unwrap_err().to_string().contains("cannot have"));
     }
 }
