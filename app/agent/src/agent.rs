@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
 use crate::errands;
-use crate::event::{Event, FlowCount, Observations};
+use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
@@ -108,19 +108,26 @@ impl Agent {
     pub async fn run(
         mut self,
         mut events: mpsc::Receiver<Event>,
+        mut seen: mpsc::Receiver<Vec<Observation>>,
         mut answers: mpsc::UnboundedReceiver<Event>,
     ) -> Result<()> {
         loop {
+            // First, since there may always be something else to do.
+            self.placement.handle_timeout(self.now());
             self.settle()?;
             let due = self.placement.poll_timeout().map(|due| due.since(self.now()));
+            // Who asks waits for one batch of observations at most.
             let event = tokio::select! {
                 biased;
                 answer = answers.recv() => answer,
                 event = events.recv() => event,
-                () = tokio::time::sleep(due.unwrap_or(LOOK_EVERY)) => {
-                    self.placement.handle_timeout(self.now());
+                batch = seen.recv() => {
+                    let Some(batch) = batch else { return Ok(()) };
+                    let now = self.now();
+                    batch.iter().for_each(|one| self.placement.observe(now, one.rule, one.client, one.count));
                     continue;
                 }
+                () = tokio::time::sleep(due.unwrap_or(LOOK_EVERY)) => continue,
             };
             let Some(event) = event else { return Ok(()) };
             self.handle(event)?;
@@ -130,11 +137,6 @@ impl Agent {
     fn handle(&mut self, event: Event) -> Result<()> {
         let now = self.now();
         match event {
-            Event::Seen(batch) => {
-                for one in batch {
-                    self.placement.observe(now, one.rule, one.client, one.count);
-                }
-            }
             Event::Read(metric, reading) => {
                 let edges = |rule: RuleId| self.placement.deployments_of(rule).count();
                 for (rule, text) in self.feedbacks.note(metric, &reading, edges) {

@@ -28,8 +28,6 @@ pub struct Observation {
 
 /// What the loop is told.
 pub enum Event {
-    /// Clients were seen.
-    Seen(Vec<Observation>),
     /// A metric was read.
     Read(MetricId, Reading),
     /// Flows were looked at, told by their name.
@@ -51,20 +49,20 @@ pub enum Event {
 /// The way for observations, which never waits: those that find too many before them are lost, and counted.
 #[derive(Clone)]
 pub struct Observations {
-    sender: mpsc::Sender<Event>,
+    sender: mpsc::Sender<Vec<Observation>>,
     lost: Arc<AtomicU64>,
 }
 
 impl Observations {
     /// Returns a way that ends at `sender`.
-    pub fn new(sender: mpsc::Sender<Event>) -> Observations {
+    pub fn new(sender: mpsc::Sender<Vec<Observation>>) -> Observations {
         Observations { sender, lost: Arc::default() }
     }
 
     /// Tells of a batch; returns whether it goes through.
     pub fn send(&self, batch: Vec<Observation>) -> bool {
         let count = batch.len() as u64;
-        let sent = batch.is_empty() || self.sender.try_send(Event::Seen(batch)).is_ok();
+        let sent = batch.is_empty() || self.sender.try_send(batch).is_ok();
         if !sent {
             self.lost.fetch_add(count, Ordering::Relaxed);
         }

@@ -95,6 +95,8 @@ impl LogReader {
                 }
             }
             observations.send(batch);
+            // Whoever waits for the agent goes first, however many lines come.
+            tokio::task::yield_now().await;
         }
     }
 }

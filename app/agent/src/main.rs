@@ -79,9 +79,10 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     // First, so that no second agent takes anything of the one that is there.
     let listener = api::bind(&config.socket)?;
     let table = Table::open(&config.state_dir)?;
-    let (events, inbox) = channel(BATCHES_MAX + CALLS_MAX);
+    let (events, inbox) = channel(CALLS_MAX);
+    let (batches, seen) = channel(BATCHES_MAX);
     let (answers, answered) = unbounded_channel();
-    let observations = Observations::new(events.clone());
+    let observations = Observations::new(batches);
     let (configs, current) = watch::channel(Arc::clone(&config));
     let sensors = Sensors::open(&config, events.clone(), observations.clone())?;
     tokio::spawn(reload_at_hangups(signal(SignalKind::hangup())?, events.clone()));
@@ -97,7 +98,7 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tracing::info!(rules = config.rules.len(), logs = config.logs.len(), socket = %config.socket.display(), "ready");
     tokio::select! {
-        ended = agent.run(inbox, answered) => ended,
+        ended = agent.run(inbox, seen, answered) => ended,
         // What is deployed stays until its lease ends, or the agent comes back.
         _ = end.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),

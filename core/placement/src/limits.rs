@@ -11,6 +11,12 @@ pub const REGIONS_MAX: usize = if cfg!(test) { 1000 } else { 1_000_000 };
 pub const DEPLOYMENTS_MAX: usize = 10_000;
 /// Nodes that are kept of one path.
 pub const NODES_MAX: usize = 64;
+/// Regions that are looked at in one go, whether they are to be forgotten.
+pub const SWEEP_STEP: usize = if cfg!(test) { 100 } else { 2048 };
+/// How long it is until the next ones are,
+pub const SWEEP_EVERY: Duration = Duration::from_millis(50);
+/// and until all of them are looked at anew.
+pub const SWEEP_REST: Duration = Duration::from_secs(10);
 /// Requests that wait for their answer.
 pub const ASKED_MAX: usize = 256;
 /// How long the way to a region counts as known.

@@ -2,6 +2,7 @@
 //! Decides what is deployed where.
 
 mod reload;
+mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -11,8 +12,8 @@ use netserv_model::{Instant, NodeId, SessionId};
 
 use crate::RuleId;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
-use crate::limits::{ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, WAY_TIME};
-use crate::region::{Region, Stage, wait_after};
+use crate::limits::{ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, SWEEP_REST, WAY_TIME};
+use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
 
 /// Names a wish, by which it is answered.
@@ -110,6 +111,9 @@ pub struct Placement {
     /// Rules whose gates are shut.
     shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
+    /// The region that a sweep has come to.
+    swept: Option<(RuleId, IpNet)>,
+    is_swept: bool,
     deployments: BTreeMap<DeploymentId, Deployment>,
     due: BTreeSet<(Instant, Due)>,
     /// When a deployment is looked at next.
@@ -125,8 +129,8 @@ pub struct Placement {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// A region may be forgotten.
-    Region(RuleId, IpNet),
+    /// Regions may be forgotten.
+    Sweep,
     /// A deployment is to be refreshed, or removed.
     Deployment(DeploymentId),
 }
@@ -145,6 +149,8 @@ impl Placement {
             rules: rules.into_iter().take(RULES_MAX).collect(),
             shut: BTreeSet::new(),
             regions: BTreeMap::new(),
+            swept: None,
+            is_swept: false,
             deployments: BTreeMap::new(),
             due: BTreeSet::new(),
             next_look: BTreeMap::new(),
@@ -201,21 +207,27 @@ impl Placement {
                 self.counters.uncounted += u64::from(count);
                 return;
             }
-            self.due.insert((now + forget_after(known), Due::Region(key.0, key.1)));
+            if !std::mem::replace(&mut self.is_swept, true) {
+                self.due.insert((now + SWEEP_REST, Due::Sweep));
+            }
         }
         let region = self.regions.entry(key).or_insert_with(|| Region::new(now, client));
         let is_wanted = region.count(now, client, count, enough);
+        let is_there = |id: &DeploymentId| self.deployments.get(id).is_some_and(|one| one.health != Health::Leaving);
+        if matches!(region.stage, Stage::Served(id, _) if !is_there(&id)) {
+            region.stage = Stage::Counting;
+        }
         match region.stage {
             Stage::Asking => {}
             Stage::Counting if is_wanted => self.ask(key, client),
             Stage::Counting => {}
-            Stage::Resting(until) if is_wanted && until <= now => self.ask(key, client),
+            Stage::Resting(until) if is_wanted && until.instant() <= now => self.ask(key, client),
             Stage::Resting(_) => {}
             Stage::Served(id, until) => {
                 if let Some(deployment) = self.deployments.get_mut(&id) {
                     deployment.seen = now;
                 }
-                if until <= now && is_wanted {
+                if until.instant() <= now && is_wanted {
                     self.ask(key, client);
                 }
             }
@@ -260,7 +272,7 @@ impl Placement {
         while let Some((_, due)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.pop_first();
             match due {
-                Due::Region(rule, region) => self.forget_region_if_unseen(now, (rule, region)),
+                Due::Sweep => self.sweep(now),
                 Due::Deployment(id) => self.look_at(now, id),
             }
         }
@@ -344,7 +356,7 @@ impl Placement {
             None => self.deploy(now, key.0, client, edge.clone()),
         };
         match (id, self.regions.get_mut(&key)) {
-            (Some(id), Some(region)) => region.succeed(Stage::Served(id, now + WAY_TIME)),
+            (Some(id), Some(region)) => region.succeed(Stage::Served(id, Moment::of(now + WAY_TIME))),
             (None, _) => {
                 self.counters.full += 1;
                 self.rest(now, key);
@@ -407,7 +419,8 @@ impl Placement {
         let Some(deployment) = self.deployments.get_mut(&id) else { return };
         let again = now + wait_after(deployment.failures);
         if deployment.health == Health::New || again >= deployment.lease_until {
-            return self.forget(id).into_iter().for_each(|key| self.rest(now, key));
+            self.rest_served(now, id);
+            return self.forget(id);
         }
         deployment.health = Health::Ailing;
         deployment.failures += 1;
@@ -441,7 +454,7 @@ impl Placement {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
         deployment.health = Health::Leaving;
         self.put(id, deployment);
-        self.let_go(id);
+        self.look_no_more(id);
         // One that overtakes a SETUP removes nothing.
         if !self.is_being_set_up(id) {
             self.send_remove(id);
@@ -462,47 +475,23 @@ impl Placement {
         self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
     }
 
-    /// Forgets a deployment, and returns the regions that it served.
-    fn forget(&mut self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
-        let served = self.let_go(id);
+    fn forget(&mut self, id: DeploymentId) {
         self.look_no_more(id);
         self.again.remove(&id);
         if self.deployments.remove(&id).is_some() {
             self.changes.push_back(Change::Forget(id));
         }
-        served
     }
 
-    /// Has regions counted anew that a deployment served, and returns them.
-    fn let_go(&mut self, id: DeploymentId) -> Vec<(RuleId, IpNet)> {
-        let served = |region: &Region| matches!(region.stage, Stage::Served(by, _) if by == id);
-        let own = self.regions.iter_mut().filter(|(_, region)| served(region));
-        own.map(|(key, region)| {
-            region.stage = Stage::Counting;
-            *key
-        })
-        .collect()
+    /// Leaves the regions alone that a deployment was to serve.
+    fn rest_served(&mut self, now: Instant, id: DeploymentId) {
+        let served = |region: &&mut Region| matches!(region.stage, Stage::Served(by, _) if by == id);
+        self.regions.values_mut().filter(served).for_each(|region| region.rest(now));
     }
 
     fn rest(&mut self, now: Instant, key: (RuleId, IpNet)) {
         if let Some(region) = self.regions.get_mut(&key) {
             region.rest(now);
-        }
-    }
-
-    fn forget_region_if_unseen(&mut self, now: Instant, key: (RuleId, IpNet)) {
-        let Some((region, rule)) = self.regions.get(&key).zip(self.rules.get(&key.0)) else { return };
-        let until = match region.stage {
-            // It stays so long as it is left alone.
-            Stage::Resting(until) => until.max(region.seen + forget_after(rule)),
-            // Its answer is to find it.
-            Stage::Asking => now + forget_after(rule),
-            Stage::Counting | Stage::Served(..) => region.seen + forget_after(rule),
-        };
-        if until <= now {
-            self.regions.remove(&key);
-        } else {
-            self.due.insert((until, Due::Region(key.0, key.1)));
         }
     }
 
@@ -529,9 +518,4 @@ impl Placement {
         self.asked.insert(ticket, asked);
         ticket
     }
-}
-
-/// How long a region is known after its last client: while it may count, and as long as a deployment stays for it.
-fn forget_after(rule: &Rule) -> std::time::Duration {
-    rule.window.max(rule.idle)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use netserv_model::{Instant, NodeId, SessionId};
 use proptest::prelude::*;
 
-use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, RULES_MAX};
+use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, RULES_MAX, SWEEP_REST};
 use crate::rule::tests::rule;
 use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
 
@@ -339,6 +339,23 @@ fn bounds_are_kept() {
     agent.placement.answered(agent.now, Ticket(u64::MAX), Answer::Removed);
     agent.placement.observe(agent.now, RuleId(9), address(0), 1);
     assert_eq!(agent.placement.counters().stray, 1);
+}
+
+/// Goal: what is known of clients is forgotten soon after nobody is seen any more, however many there were, and a few at a time.
+#[test]
+fn clients_are_forgotten_some_at_a_time() {
+    let mut agent = Agent::new(vec![Rule { region_v4_bits: 32, ..rule() }]);
+    let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+    (0..1000).for_each(|number| agent.placement.observe(agent.now, RULE, address(number), 1));
+    agent.sleep(119);
+    assert_eq!(agent.placement.regions(), 1000);
+    agent.placement.observe(agent.now, RULE, address(7), 1);
+    agent.sleep(1 + 2 * SWEEP_REST.as_secs());
+    assert_eq!(agent.placement.regions(), 1);
+    agent.sleep(130);
+    assert_eq!((agent.placement.regions(), agent.placement.poll_timeout()), (0, None));
+    agent.see("192.0.2.1", 1);
+    assert!(agent.placement.poll_timeout().is_some());
 }
 
 /// Goal: after a restart, in whatever moment, each deployment is known, none is made twice, and those of rules that are gone go.
