@@ -12,6 +12,8 @@ mod gates;
 mod http;
 mod limits;
 mod log;
+#[cfg(test)]
+mod man;
 mod metric;
 mod node;
 mod pattern;

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Flows of programs of this machine, which know nothing of it. The client that a rule goes by is the other end of each.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flows {
     /// Its name in rules.
@@ -26,7 +27,7 @@ pub struct Flows {
 }
 
 /// What flows are carried by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowProtocol {
     /// TCP, from when a connection is being opened.

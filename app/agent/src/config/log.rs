@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::pattern::Pattern;
 
 /// Where log lines come to, as syslog sends them: one line in each datagram.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Log {
     /// Its name in rules.
@@ -25,6 +26,7 @@ pub struct Log {
     #[serde(default)]
     pub group: Option<String>,
     /// What lines look like: text with `{client}` and other fields.
+    #[schemars(with = "String")]
     pub pattern: Pattern,
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use hyper::Uri;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::limits::QUEUES_MAX;
@@ -72,8 +73,8 @@ pub enum Credentials {
     Basic(String, PathBuf),
 }
 
-/// A metric as it is written.
-#[derive(Clone, Debug, Deserialize)]
+/// A number that rules look at: of a Prometheus, of a Kamailio, or of this machine's sockets.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenMetric {
     /// Its name in rules.

@@ -14,16 +14,18 @@ use anyhow::{Context, Result, ensure};
 use netserv_model::UserId;
 use netserv_placement::RuleId;
 use netserv_placement::limits::RULES_MAX;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use self::flows::{FlowPort, FlowProtocol, Flows};
 pub use self::log::Log;
+use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
 pub use self::rule::{Deploy, Feedback};
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 
 /// Everything that can be set.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// The socket of this machine's `netservd`, which may have the role `host`.
@@ -50,6 +52,7 @@ pub struct Config {
     pub flows: Vec<Flows>,
     /// Numbers that rules look at.
     #[serde(default, rename = "metric")]
+    #[schemars(with = "Vec<WrittenMetric>")]
     pub metrics: Vec<Metric>,
     /// What is deployed when.
     #[serde(default, rename = "rule")]

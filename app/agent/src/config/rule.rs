@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::{Digest, Filter, ModuleRef, Topic, WantedFilter};
 use netserv_placement::{Rule, RuleId};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log::Log;
@@ -15,7 +16,7 @@ use super::metric::Metric;
 use crate::limits::FLOW_SEEN_EVERY;
 
 /// A condition on a metric.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct While {
     /// The metric's name.
@@ -29,7 +30,7 @@ pub struct While {
 
 /// What the modules of a rule are told of the load of the server behind them, by control messages: `rate=NUMBER validity-ms=NUMBER`, the
 /// requests that each may let through in a second, and `off`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Feedback {
     /// The messages' topic.
@@ -47,7 +48,7 @@ pub struct Feedback {
 }
 
 /// A module, and when it is wanted near clients.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Deploy {
     /// By what it is told from all others that there were.
