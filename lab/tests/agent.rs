@@ -161,6 +161,32 @@ fn a_module_follows_flows_of_programs_that_know_nothing_of_it() {
     assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
 }
 
+/// Goal: a floating address leads to the module on the node that is nearest to the clients, and nowhere else, as long as they come; the next
+/// deployment is a later owner. Method: a rule with one deployment at a time, and the routes of the nodes.
+#[test]
+fn a_floating_address_leads_to_the_deployment() {
+    let test = "a_floating_address_leads_to_the_deployment";
+    let rule = "floating = [\"10.99.9.9\"]\ndeployments-max = 1\n".to_owned();
+    let more = |_: &Lab| [String::new(), rule.clone()];
+    let Some(provider) = Provider::start_on(test, &more, "10.99.9.0/24") else { return };
+    let mut epochs = Vec::new();
+    for _ in 0..2 {
+        provider.visits(3);
+        assert!(wait_until(LONG, || provider.installed() == [0, 1]), "{}", provider.log());
+        let module = provider.lab.modules("n2").unwrap().modules.remove(0);
+        assert_eq!(module.floating, ["10.99.9.9".parse::<IpAddr>().unwrap()]);
+        epochs.push(module.epoch);
+        let routes = |node| {
+            let shown = provider.lab.run(node, "ip", &["route", "show", "proto", "79"]).unwrap();
+            String::from_utf8(shown.stdout).unwrap()
+        };
+        assert!(routes("n2").contains("10.99.9.9") && !routes("n1").contains("10.99.9.9"));
+        assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+        assert!(!routes("n2").contains("10.99.9.9"));
+    }
+    assert!(epochs[0] < epochs[1], "{epochs:?}");
+}
+
 /// Goal: the configuration is read again while the agent runs: what is wrong changes nothing and is told, a rule that asks nodes for
 /// something else has its modules set up anew without a gap, one that is the same is not touched, and one that is gone has nothing left.
 /// Method: two rules over nginx' log, `netserv agent reload` and SIGHUP, and what the nodes say.
@@ -353,6 +379,11 @@ impl Provider {
     }
 
     fn start_with(test: &str, more: &dyn Fn(&Lab) -> [String; 2]) -> Option<Provider> {
+        Provider::start_on(test, more, "")
+    }
+
+    /// Starts one whose user has these prefixes, too, and then containers with a network.
+    fn start_on(test: &str, more: &dyn Fn(&Lab) -> [String; 2], prefix: &str) -> Option<Provider> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
             return None;
@@ -365,9 +396,15 @@ impl Provider {
             ("receiver", Kind::Host),
         ];
         let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
-        let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))]).unwrap();
-        for node in ["n1", "n2"] {
-            lab.start_netservd(node, "node", std::slice::from_ref(&user), "osgi.enabled = false\n").unwrap();
+        let own = format!("{}/32", lab.v4("sender"));
+        let has_network = !prefix.is_empty();
+        let prefixes = [&own[..], prefix];
+        let mut user = lab.user("janedoe", &prefixes[..1 + usize::from(has_network)]).unwrap();
+        user.extra = if has_network { "listen = ['icmp']\n".to_owned() } else { user.extra };
+        for (number, node) in ["n1", "n2"].into_iter().enumerate() {
+            let network = format!("[network]\nprefixes = ['10.98.{}.0/24']\n", 1 + number);
+            let extra = format!("osgi.enabled = false\n{}", if has_network { network } else { String::new() });
+            lab.start_netservd(node, "node", std::slice::from_ref(&user), &extra).unwrap();
         }
         lab.start_netservd("sender", "host", &[], "").unwrap();
         let package = lab.package("net-monitor", &user).unwrap();

@@ -91,6 +91,7 @@ impl Agent {
             begun,
         };
         agent.set_gates();
+        agent.placement.begin_epochs(unix_ms());
         let now = agent.now();
         let kept: Vec<_> = kept.iter().map(|(id, row)| (*id, row.deployment(&agent.config, now))).collect();
         agent.placement.restore(now, kept);
@@ -230,8 +231,8 @@ impl Agent {
             let turn = turns.acquire().await;
             let (ticket, answer) = match wish {
                 Wish::Probe { ticket, client, .. } => (ticket, errands::probe(&node, client).await),
-                Wish::Setup { ticket, rule, client, session, .. } => match config.get(rule) {
-                    Some(rule) => (ticket, errands::setup(&node, rule, client, session).await),
+                Wish::Setup { ticket, rule, client, session, edge, epoch, .. } => match config.get(rule) {
+                    Some(rule) => (ticket, errands::setup(&node, rule, client, session, (edge, epoch)).await),
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
                 Wish::Remove { ticket, client, session, .. } => match removed {
@@ -313,6 +314,11 @@ impl Agent {
     fn now(&self) -> Instant {
         Instant::default() + self.begun.elapsed()
     }
+}
+
+fn unix_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn numbered(rule: &Deploy) -> (RuleId, Rule) {

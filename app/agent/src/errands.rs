@@ -8,7 +8,8 @@ use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
 use netserv_model::request::{Ask, ModuleStatus, Outcome};
-use netserv_model::{ModuleName, SessionId};
+use netserv_model::target::Target;
+use netserv_model::{ModuleName, NodeId, SessionId};
 use netserv_placement::{Answer, Node};
 use netserv_wire::nslp::RequestBuilder;
 
@@ -24,8 +25,16 @@ pub async fn probe(node: &NodeClient, client: IpAddr) -> Answer {
 }
 
 /// Installs a rule's module on the way to a client, or renews its lease.
-pub async fn setup(node: &NodeClient, rule: &Deploy, client: IpAddr, session: Option<SessionId>) -> Answer {
-    match installed(node, rule, client, session).await {
+///
+/// Floating addresses lead to the node `owner` in its epoch.
+pub async fn setup(
+    node: &NodeClient,
+    rule: &Deploy,
+    client: IpAddr,
+    session: Option<SessionId>,
+    owner: (NodeId, u64),
+) -> Answer {
+    match installed(node, rule, client, session, owner).await {
         Ok(answer) => answer,
         Err(error) => failed("SETUP", client, &error),
     }
@@ -52,7 +61,13 @@ pub async fn tell(node: &NodeClient, module: &ModuleName, message: &ControlMessa
     }
 }
 
-async fn installed(node: &NodeClient, rule: &Deploy, client: IpAddr, session: Option<SessionId>) -> Result<Answer> {
+async fn installed(
+    node: &NodeClient,
+    rule: &Deploy,
+    client: IpAddr,
+    session: Option<SessionId>,
+    (edge, epoch): (NodeId, u64),
+) -> Result<Answer> {
     let mut request = RequestBuilder::setup(&rule.module, &rule.url, rule.digest, Duration::from_secs(rule.lease_s));
     for filter in rule.filters_for(client)? {
         request = request.filter(&filter);
@@ -62,6 +77,10 @@ async fn installed(node: &NodeClient, rule: &Deploy, client: IpAddr, session: Op
     }
     for (name, value) in &rule.properties {
         request = request.property(name, &rule.fill(value, client));
+    }
+    if !rule.floating.is_empty() {
+        let target = Target { nodes: vec![edge], ..Target::default() };
+        request = request.epoch(epoch).floating(&rule.floating).target(&target);
     }
     let result = node.send(request, client, session).await?;
     let runs = |outcome: &Outcome| outcome.lease_s().is_some();

@@ -32,10 +32,18 @@ pub struct Row {
     pub nodes: Vec<(NodeId, Vec<IpAddr>)>,
     /// The last node of the path.
     pub edge: NodeId,
+    /// Which owner of its rule's floating addresses it is.
+    #[serde(default = "first_epoch")]
+    pub epoch: u64,
     /// Its first SETUP was under way.
     pub is_new: bool,
     /// It was being removed.
     pub is_leaving: bool,
+}
+
+/// What rows of before there were epochs have.
+fn first_epoch() -> u64 {
+    1
 }
 
 impl Row {
@@ -48,6 +56,7 @@ impl Row {
             session: deployment.session,
             nodes: deployment.nodes.iter().map(|node| (node.name.clone(), node.addresses.clone())).collect(),
             edge: deployment.edge.clone(),
+            epoch: deployment.epoch,
             is_new: deployment.health == Health::New,
             is_leaving: deployment.health == Health::Leaving,
         }
@@ -76,6 +85,7 @@ impl Row {
             seen: now,
             lease_until: now,
             edge: self.edge.clone(),
+            epoch: self.epoch,
             failures: 0,
         }
     }
@@ -175,6 +185,7 @@ mod tests {
             session: Some(SessionId([7; 16])),
             nodes: vec![("n1".parse().unwrap(), vec!["192.0.2.1".parse().unwrap()])],
             edge: "n1".parse().unwrap(),
+            epoch: 7,
             is_new: false,
             is_leaving: true,
         };

@@ -54,6 +54,8 @@ pub struct Deployment {
     pub lease_until: Instant,
     /// The last node of the path, by which regions are known to share it.
     pub edge: NodeId,
+    /// Which of the owners in turn of its rule's floating addresses it is: later than all before it.
+    pub epoch: u64,
     /// Failures of refreshes since the last success.
     pub failures: u32,
 }

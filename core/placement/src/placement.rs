@@ -44,6 +44,10 @@ pub enum Wish {
         client: IpAddr,
         /// The session to go on with.
         session: Option<SessionId>,
+        /// The last node of the path, to which floating addresses lead,
+        edge: NodeId,
+        /// in this epoch.
+        epoch: u64,
     },
     /// Remove the rule's module from there; answered by [`Answer::Removed`].
     Remove {
@@ -124,6 +128,7 @@ pub struct Placement {
     wishes: VecDeque<Wish>,
     changes: VecDeque<Change>,
     next_number: u64,
+    next_epoch: u64,
     counters: Counters,
 }
 
@@ -159,8 +164,14 @@ impl Placement {
             wishes: VecDeque::new(),
             changes: VecDeque::new(),
             next_number: 0,
+            next_epoch: 1,
             counters: Counters::default(),
         }
+    }
+
+    /// Has epochs begin there, unless later ones were given out already. Who lost what was kept gives the time, which is later than what was.
+    pub fn begin_epochs(&mut self, at: u64) {
+        self.next_epoch = self.next_epoch.max(at);
     }
 
     /// Takes back what was kept before a restart. Each deployment is refreshed at once: what was under way may not have come
@@ -169,6 +180,7 @@ impl Placement {
     pub fn restore(&mut self, now: Instant, kept: impl IntoIterator<Item = (DeploymentId, Deployment)>) {
         for (id, deployment) in kept.into_iter().take(DEPLOYMENTS_MAX) {
             self.next_number = self.next_number.max(id.0 + 1);
+            self.next_epoch = self.next_epoch.max(deployment.epoch.saturating_add(1));
             let stays = deployment.health != Health::Leaving && self.rules.contains_key(&deployment.rule);
             let health = if deployment.health == Health::New { Health::New } else { Health::Ailing };
             let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
@@ -382,8 +394,10 @@ impl Placement {
             seen: now,
             lease_until: now,
             edge,
+            epoch: self.next_epoch,
             failures: 0,
         };
+        self.next_epoch = self.next_epoch.saturating_add(1);
         self.put(id, deployment);
         self.setup(id);
         Some(id)
@@ -445,9 +459,11 @@ impl Placement {
     }
 
     fn setup(&mut self, id: DeploymentId) {
-        let Some(Deployment { rule, client, session, .. }) = self.deployments.get(&id).cloned() else { return };
+        let Some(Deployment { rule, client, session, edge, epoch, .. }) = self.deployments.get(&id).cloned() else {
+            return;
+        };
         let ticket = self.ticket(Asked::Setup(id));
-        self.wishes.push_back(Wish::Setup { ticket, deployment: id, rule, client, session });
+        self.wishes.push_back(Wish::Setup { ticket, deployment: id, rule, client, session, edge, epoch });
     }
 
     fn remove(&mut self, id: DeploymentId) {

@@ -95,6 +95,8 @@ impl Config {
             ensure!(flows.is_none(), "rule `{}`: there are no flows `{}`", rule.name, flows.map_or("", |x| x));
             rule.check(&config.logs, &config.metrics).with_context(|| format!("rule `{}`", rule.name))?;
         }
+        let floating = config.rules.iter().flat_map(|rule| &rule.floating).map(ToString::to_string).collect::<Vec<_>>();
+        check_names("`floating` addresses", floating.iter())?;
         check_names("rules", config.rules.iter().map(|rule| &rule.name))?;
         check_names("metrics", config.metrics.iter().map(|metric| &metric.name))?;
         check_names("flows", config.flows.iter().map(|flows| &flows.name))?;
@@ -249,6 +251,13 @@ mod tests {
             ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\n[[rule]]", "one of them"),
             ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\nlocal-port = 0\n[[rule]]", "from 1 on"),
             ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"sctp\"\nlocal-port = 1\n[[rule]]", "unknown variant"),
+            ("name = \"edge\"", "name = \"edge\"\nfloating = [\"192.0.2.9\"]", "`deployments-max = 1`"),
+            ("name = \"edge\"", "name = \"edge\"\ndeployments-max = 1\nfloating = [\"224.0.0.9\"]", "no container"),
+            (
+                "name = \"edge\"",
+                "name = \"edge\"\ndeployments-max = 1\nfloating = [\"192.0.2.9\", \"192.0.2.9\"]",
+                "two `floating` addresses are called `192.0.2.9`",
+            ),
             ("name = \"edge\"", "name = \"edge\"\nflows = \"x\"\nidle-s = 9", "flows"),
             ("log = \"access\"", "log = \"error\"", "there is no log `error`"),
             ("status = \"200\"", "code = \"200\"", "`only` has `code`"),

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use netserv_model::floating::is_container_address;
+use netserv_model::limits::FLOATING_PER_MODULE_MAX;
 use netserv_model::{Digest, Filter, ModuleRef, Topic, WantedFilter};
 use netserv_placement::{Rule, RuleId};
 use schemars::JsonSchema;
@@ -98,6 +100,9 @@ pub struct Deploy {
     /// What it can read; with the same words.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
+    /// Addresses of the user's own that lead to the module, on the last node of the way; for rules with one deployment at a time.
+    #[serde(default)]
+    pub floating: Vec<IpAddr>,
     /// Seconds of each lease, which is renewed while clients are seen.
     #[serde(default = "lease_s")]
     pub lease_s: u64,
@@ -193,12 +198,22 @@ impl Deploy {
             filters: other.filters.clone(),
             intercept: other.intercept.clone(),
             properties: other.properties.clone(),
+            floating: other.floating.clone(),
             lease_s: other.lease_s,
             region_v4: other.region_v4,
             region_v6: other.region_v6,
             ..self.clone()
         };
         *self == asked
+    }
+
+    fn check_floating(&self) -> Result<()> {
+        let count = self.floating.len();
+        ensure!(count == 0 || self.deployments_max == 1, "`floating` takes `deployments-max = 1`: an address has one owner");
+        ensure!(count <= FLOATING_PER_MODULE_MAX, "`floating` has {count} addresses, at most {FLOATING_PER_MODULE_MAX}");
+        let wrong = self.floating.iter().find(|address| !is_container_address(**address));
+        ensure!(wrong.is_none(), "`floating` has {wrong:?}, which no container can have");
+        Ok(())
     }
 
     /// Returns whether both say the same.
@@ -215,6 +230,7 @@ impl Deploy {
         // Clients of flows that go on are seen now and then.
         let is_long = self.flows.is_none() || Duration::from_secs(self.idle_s) >= 2 * FLOW_SEEN_EVERY;
         ensure!(is_long, "`idle-s` is below {} s, which is too short for `flows`", 2 * FLOW_SEEN_EVERY.as_secs());
+        self.check_floating()?;
         if let Some(name) = &self.log {
             let log = logs.iter().find(|log| log.name == *name);
             let log = log.with_context(|| format!("there is no log `{name}`"))?;
