@@ -58,7 +58,11 @@ impl Gates {
             let old = before.rules.get(rule).and_then(|gate| gate.0.as_ref());
             match old.filter(|(by, old)| by == metric && old.has_bounds_of(threshold)) {
                 Some((_, old)) => *threshold = old.clone(),
-                None => drop(self.readings.get(metric).map(|reading| threshold.note(reading))),
+                None => {
+                    if let Some(reading) = self.readings.get(metric) {
+                        threshold.note(reading);
+                    }
+                }
             }
         }
     }
@@ -149,7 +153,9 @@ mod tests {
         assert_eq!((gates.note(load, Ok(11.0)), gates.note(load, Ok(6.0))), (vec![loaded], vec![]));
         assert!(gates.is_open(loaded));
         gates.switch(loaded, false);
-        assert!(!gates.is_open(loaded) && gates.note(load, Ok(5.0)).is_empty() && gates.note(load, Ok(11.0)).is_empty());
+        assert!(
+            !gates.is_open(loaded) && gates.note(load, Ok(5.0)).is_empty() && gates.note(load, Ok(11.0)).is_empty()
+        );
         let states: Vec<String> =
             gates.rules(&config, &Feedbacks::new(&config)).into_iter().map(|rule| rule.state).collect();
         assert_eq!(states, ["on", "off"]);

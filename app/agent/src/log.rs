@@ -42,7 +42,7 @@ impl LogSocket {
             (Some(path), _) => {
                 make_way(path, || Ok(()))?;
                 let socket = UnixDatagram::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
-                permit(log)?;
+                permit(log).inspect_err(|_| _ = std::fs::remove_file(path))?;
                 Ok(LogSocket::Unix(socket))
             }
             (None, Some(address)) => Ok(LogSocket::Udp(bind_udp(address)?)),

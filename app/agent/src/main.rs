@@ -78,7 +78,9 @@ fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()> {
-    // First, so that no second agent takes anything of the one that is there.
+    // A reload while it starts is one, too.
+    let hangups = signal(SignalKind::hangup())?;
+    // So early that no second agent takes anything of the one that is there.
     let listener = api::bind(&config.socket)?;
     let table = Table::open(&config.state_dir)?;
     let (events, inbox) = channel(CALLS_MAX);
@@ -87,7 +89,7 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     let observations = Observations::new(batches);
     let (configs, current) = watch::channel(Arc::clone(&config));
     let sensors = Sensors::open(&config, events.clone(), observations.clone())?;
-    tokio::spawn(reload_at_hangups(signal(SignalKind::hangup())?, events.clone()));
+    tokio::spawn(reload_at_hangups(hangups, events.clone()));
     let api = Api { config: current, events, observations: observations.clone() };
     let served = axum::serve(listener, api::router(api.clone()));
     tokio::spawn(async move { served.await });

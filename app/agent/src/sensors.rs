@@ -47,7 +47,8 @@ impl Sensors {
     /// # Errors
     /// A socket cannot be made.
     pub fn open(config: &Config, events: mpsc::Sender<Event>, observations: Observations) -> Result<Sensors> {
-        let mut sensors = Sensors { observations, events, logs: Vec::new(), flows: Vec::new(), metrics: BTreeMap::new() };
+        let mut sensors =
+            Sensors { observations, events, logs: Vec::new(), flows: Vec::new(), metrics: BTreeMap::new() };
         sensors.follow(config)?;
         Ok(sensors)
     }

@@ -72,7 +72,9 @@ fn client(number: usize) -> Ipv4Addr {
 }
 
 fn line(client: Ipv4Addr) -> String {
-    format!("<190>Nov 26 03:00:00 nginx: {client} - - [26/Nov/2026:03:00:00 +0000] \"GET /index.html HTTP/1.1\" 200 612")
+    format!(
+        "<190>Nov 26 03:00:00 nginx: {client} - - [26/Nov/2026:03:00:00 +0000] \"GET /index.html HTTP/1.1\" 200 612"
+    )
 }
 
 /// Has new clients seen by lines of the log; returns how many a second.
@@ -119,7 +121,9 @@ fn asked_under_load(agent: &Agent) -> [Duration; 3] {
             let begun = Instant::now();
             for sent in 0..500_000_u32 {
                 let due = Duration::from_micros(20) * sent;
-                if let Some(early) = due.checked_sub(begun.elapsed()).filter(|early| *early > Duration::from_micros(500)) {
+                if let Some(early) =
+                    due.checked_sub(begun.elapsed()).filter(|early| *early > Duration::from_micros(500))
+                {
                     std::thread::sleep(early);
                 }
                 socket.send(line(client(usize::try_from(sent).unwrap())).as_bytes()).unwrap();

@@ -16,7 +16,7 @@ fn an_agent_that_is_killed_at_any_step_leaves_nothing() {
     assert!(whole >= 8, "{whole} requests");
     let runs = (1..=whole).flat_map(|number| [false, true].map(|done| (number, done)));
     let runs: Vec<_> = runs.map(|at| std::thread::spawn(move || run(Some(at)))).collect();
-    runs.into_iter().for_each(|run| drop(run.join().unwrap()));
+    runs.into_iter().for_each(|run| _ = run.join().unwrap());
 }
 
 /// Runs an agent until what it deployed is gone, and returns how many requests there were.

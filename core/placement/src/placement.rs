@@ -319,6 +319,11 @@ impl Placement {
         self.deployments.iter().map(|(id, deployment)| (*id, deployment))
     }
 
+    /// Returns the deployments of a rule.
+    pub fn deployments_of(&self, rule: RuleId) -> impl Iterator<Item = (DeploymentId, &Deployment)> {
+        self.deployments().filter(move |(_, one)| one.rule == rule)
+    }
+
     /// Returns how many rules there are.
     pub fn rules(&self) -> usize {
         self.rules.len()

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is deployed, refreshed and removed, by what is seen and answered.
 
+mod owners;
+mod reload;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -358,51 +361,6 @@ fn clients_are_forgotten_some_at_a_time() {
     assert!(agent.placement.poll_timeout().is_some());
 }
 
-/// Goal: of the deployments of a rule, each later one has a later epoch, over a restart and if what was kept is lost, and keeps it while it is
-/// refreshed. Method: one deployment at a time, as a rule with floating addresses has.
-#[test]
-fn each_deployment_is_a_later_owner() {
-    let one = || vec![Rule { deployments_max: 1, ..rule() }];
-    let epoch = |wish: &Wish| match wish {
-        Wish::Setup { epoch, edge, .. } => (edge.to_string(), *epoch),
-        Wish::Probe { .. } | Wish::Remove { .. } => panic!("{wish:?}"),
-    };
-    let mut agent = Agent::new(one());
-    agent.placement.begin_epochs(1000);
-    assert_eq!(epoch(&agent.deploy("192.0.2.1", "a")), ("a".to_owned(), 1000));
-    agent.sleep(30);
-    let refresh = agent.wish();
-    assert_eq!(epoch(&refresh), ("a".to_owned(), 1000));
-    agent.answer(&refresh, Answer::Failed);
-    // A second one does not come beside it.
-    agent.see("198.51.100.1", 3);
-    let probe = agent.wish();
-    agent.answer(&probe, way(&["b"]));
-    assert!(agent.wishes().is_empty() && agent.placement.counters().full == 1);
-    agent.placement.stop(RULE);
-    let gone = agent.wish();
-    agent.answer(&gone, Answer::Removed);
-    agent.placement.gate(RULE, true);
-    agent.sleep(10);
-    assert_eq!(epoch(&agent.deploy("198.51.100.1", "b")), ("b".to_owned(), 1001));
-    // The clock may be set back, or what was kept be lost.
-    for (kept, begin, next) in [(agent.kept.clone(), 5, 1002), (BTreeMap::new(), 2000, 2000)] {
-        let mut again = Agent { kept: kept.clone(), now: agent.now, ..Agent::new(one()) };
-        again.placement.begin_epochs(begin);
-        again.placement.restore(again.now, kept);
-        for setup in again.wishes() {
-            assert_eq!(epoch(&setup), ("b".to_owned(), 1001));
-            again.answer(&setup, Answer::Failed);
-        }
-        again.placement.stop(RULE);
-        for remove in again.wishes() {
-            again.answer(&remove, Answer::Removed);
-        }
-        again.placement.gate(RULE, true);
-        assert_eq!(epoch(&again.deploy("192.0.2.1", "a")).1, next);
-    }
-}
-
 /// Goal: after a restart, in whatever moment, each deployment is known, none is made twice, and those of rules that are gone go.
 #[test]
 fn a_restarted_agent_goes_on_with_what_it_deployed() {
@@ -436,91 +394,6 @@ fn a_restarted_agent_goes_on_with_what_it_deployed() {
     removes.iter().for_each(|wish| without.answer(wish, Answer::Failed));
     without.wishes();
     assert!(without.kept.is_empty());
-}
-
-/// Goal: deployments of a rule that stays are not touched, those of one that says something else are set up anew in their sessions, and
-/// those of one that is gone are removed. Method: three rules with a deployment each.
-#[test]
-fn after_a_reload_only_what_changed_is_touched() {
-    let mut agent = Agent::new(vec![rule(), rule(), rule()]);
-    let clients = ["192.0.2.1", "198.51.100.1", "203.0.113.1"];
-    for (rule, client) in (0..).map(RuleId).zip(clients) {
-        agent.placement.observe(agent.now, rule, client.parse().unwrap(), 3);
-        for answer in [way(&["n1", "edge"]), done("edge")] {
-            let wish = agent.wish();
-            agent.answer(&wish, answer);
-        }
-    }
-    agent.sleep(10);
-    let before = agent.kept.clone();
-    agent.placement.reload(agent.now, numbered(vec![rule(), rule()]), &BTreeSet::from([RuleId(1)]));
-    let wishes = agent.wishes();
-    let [Wish::Setup { rule: RuleId(1), session: Some(_), .. }, Wish::Remove { rule: RuleId(2), .. }] = &wishes[..] else {
-        panic!("{wishes:?}")
-    };
-    assert_eq!(agent.kept[&DeploymentId(1)], before[&DeploymentId(1)], "the first rule's is as it was");
-    assert_eq!(agent.nearest("192.0.2.1"), Some("edge".to_owned()));
-    agent.answer(&wishes[0], done("edge"));
-    agent.answer(&wishes[1], Answer::Removed);
-    assert!(agent.wishes().is_empty());
-    let nearest = |rule, client: &str| agent.placement.nearest(RuleId(rule), client.parse().unwrap()).is_some();
-    assert!(nearest(1, clients[1]) && !nearest(2, clients[2]));
-    assert_eq!(agent.placement.deployments_of(RuleId(2)).count(), 0);
-    agent.placement.observe(agent.now, RuleId(2), clients[2].parse().unwrap(), 100);
-    assert!(agent.wishes().is_empty());
-}
-
-/// Goal: a SETUP that was under way with what the rule said before is followed by one with what it says. Method: reload between a SETUP
-/// and its answer, at first, at a refresh, and when it fails.
-#[test]
-fn a_reload_amid_a_setup_is_followed_by_another_one() {
-    let renewed = BTreeSet::from([RULE]);
-    let mut agent = Agent::new(vec![rule()]);
-    agent.see("192.0.2.1", 3);
-    let probe = agent.wish();
-    agent.answer(&probe, way(&["edge"]));
-    let first = agent.wish();
-    for _ in 0..3 {
-        agent.placement.reload(agent.now, numbered(vec![rule()]), &renewed);
-    }
-    assert!(agent.wishes().is_empty(), "one request at a time");
-    agent.answer(&first, done("edge"));
-    let second = agent.wish();
-    assert!(matches!(second, Wish::Setup { session: Some(_), .. }), "{second:?}");
-    agent.placement.reload(agent.now, numbered(vec![rule()]), &renewed);
-    agent.answer(&second, Answer::Failed);
-    assert!(agent.wishes().is_empty(), "it is tried again as every refresh that fails");
-    agent.sleep(5);
-    let third = agent.wish();
-    agent.placement.reload(agent.now, Vec::new(), &BTreeSet::new());
-    assert!(agent.wishes().is_empty(), "a REMOVE does not overtake it");
-    agent.answer(&third, done("edge"));
-    let gone = agent.wish();
-    assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
-    agent.answer(&gone, Answer::Removed);
-    assert!(agent.wishes().is_empty() && agent.kept.is_empty() && agent.placement.regions() == 0);
-}
-
-#[test]
-fn bounds_of_a_reloaded_rule_hold_for_what_is_deployed() {
-    let mut agent = Agent::new(vec![rule()]);
-    agent.deploy("192.0.2.1", "edge");
-    agent.sleep(20);
-    // Shorter regions: its client is counted anew, and finds the deployment.
-    agent.placement.reload(agent.now, numbered(vec![Rule { region_v4_bits: 16, ..rule() }]), &BTreeSet::new());
-    assert!(agent.placement.regions() == 0 && agent.nearest("192.0.2.1").is_none());
-    agent.see("192.0.2.1", 3);
-    let probe = agent.wish();
-    agent.answer(&probe, way(&["edge"]));
-    assert!(agent.wishes().is_empty());
-    assert_eq!(agent.nearest("192.0.9.9"), Some("edge".to_owned()));
-    // A shorter idle time, which is over.
-    agent.sleep(8);
-    let idle = Rule { region_v4_bits: 16, idle: Duration::from_secs(5), ..rule() };
-    agent.placement.reload(agent.now, numbered(vec![idle]), &BTreeSet::new());
-    agent.sleep(0);
-    let gone = agent.wish();
-    assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
 }
 
 #[derive(Clone, Debug)]

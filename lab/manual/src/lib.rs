@@ -92,7 +92,9 @@ fn write_commands(command: &Command, name: &str, page: &mut Vec<u8>) -> Result<(
 }
 
 fn write_arguments(command: &Command, page: &mut Vec<u8>) -> Result<()> {
-    for argument in command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str())) {
+    for argument in
+        command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+    {
         let text = argument.get_help().map(ToString::to_string).unwrap_or_default();
         writeln!(page, ".TP\n\\fB{}\\fR\n{}", escape(&argument.to_string()), escape(&text))?;
     }

@@ -15,10 +15,10 @@ pub struct Flows {
     pub name: String,
     /// What they are carried by.
     pub protocol: FlowProtocol,
-    /// The port of the other end, for flows that programs here open,
+    /// The port of the other end, for flows that programs here open. It takes one of both ports.
     #[serde(default)]
     pub remote_port: Option<u16>,
-    /// or the port of this end, for flows that come to servers here.
+    /// The port of this end, for flows that come to servers here.
     #[serde(default)]
     pub local_port: Option<u16>,
     /// Seconds between two looks at them, 0.1 at least.

@@ -16,10 +16,10 @@ use crate::pattern::Pattern;
 pub struct Log {
     /// Its name in rules.
     pub name: String,
-    /// The path of a Unix socket,
+    /// The path of a Unix socket. It takes this or `udp`.
     #[serde(default)]
     pub socket: Option<PathBuf>,
-    /// or a loopback address and port, to which every user of this machine may write.
+    /// A loopback address and port, to which every user of this machine may write.
     #[serde(default)]
     pub udp: Option<SocketAddr>,
     /// The group, by name or number, whose processes may write to the Unix socket beside the agent's user; nobody else may.

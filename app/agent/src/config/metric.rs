@@ -97,10 +97,10 @@ pub struct WrittenMetric {
     /// A file with a token that it is shown.
     #[serde(default)]
     bearer_file: Option<PathBuf>,
-    /// Or a user,
+    /// Or the name of a user, with `password-file`.
     #[serde(default)]
     user: Option<String>,
-    /// and a file with the password.
+    /// A file with the user's password.
     #[serde(default)]
     password_file: Option<PathBuf>,
     /// The datagram socket of Kamailio's module `jsonrpcs`.

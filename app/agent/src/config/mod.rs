@@ -21,7 +21,7 @@ pub use self::flows::{FlowPort, FlowProtocol, Flows};
 pub use self::log::Log;
 use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
-pub use self::rule::{Deploy, Feedback};
+pub use self::rule::Deploy;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 
 /// Everything that can be set.
@@ -104,6 +104,8 @@ impl Config {
         for (index, log) in config.logs.iter().enumerate() {
             let other = config.logs[..index].iter().find(|other| other.has_socket_of(log));
             ensure!(other.is_none(), "log `{}` has the socket of another one", log.name);
+            let is_own = log.socket.as_ref() == Some(&config.socket);
+            ensure!(!is_own, "log `{}` has the socket of the agent's API", log.name);
         }
         config.number(&[], &[]);
         Ok(config)
@@ -219,7 +221,8 @@ mod tests {
         second.follow(&first).unwrap();
         assert_eq!(numbers(&second), (vec![1, 2], vec![1, 2]));
         assert!(second.get(RuleId(0)).is_none() && second.get(RuleId(1)).is_some_and(|rule| rule.name == "two"));
-        let mut third = Config::parse(&text(&metric("b", "x"), &["one", "two"]).replace("org/m@", "org/other@")).unwrap();
+        let mut third =
+            Config::parse(&text(&metric("b", "x"), &["one", "two"]).replace("org/m@", "org/other@")).unwrap();
         third.follow(&second).unwrap();
         assert_eq!(numbers(&third), (vec![3, 4], vec![2]), "another module is another rule");
         let mut other = Config::parse(&TEXT.replace("user", "socket = \"/x\"\nuser")).unwrap();
@@ -230,8 +233,12 @@ mod tests {
     fn what_nodes_are_asked_for_is_told_from_the_rest() {
         let rule = |from: &str, to: &str| Config::parse(&TEXT.replacen(from, to, 1)).unwrap().rules.remove(0);
         let first = rule("", "");
-        for (from, to) in [("{client}\"", "x\""), ("@1.0.0", "@1.0.1"), ("port 53", "port 54"), ("[[rule]]", "[[rule]]\nregion-v4 = 25")]
-        {
+        for (from, to) in [
+            ("{client}\"", "x\""),
+            ("@1.0.0", "@1.0.1"),
+            ("port 53", "port 54"),
+            ("[[rule]]", "[[rule]]\nregion-v4 = 25"),
+        ] {
             let other = rule(from, to);
             assert!(!other.asks_the_same(&first) && !other.is_same(&first), "{to}");
         }
@@ -247,6 +254,7 @@ mod tests {
             ("socket = ", "udp = \"127.0.0.1:1\"\nsocket = ", "one of them"),
             ("socket = ", "udp = \"192.0.2.1:1\"\n# ", "no loopback address"),
             ("socket = ", "# ", "one of them"),
+            ("/run/a.sock", "/run/netserv/agent.sock", "the agent's API"),
             ("log = \"access\"", "flows = \"web\"\nlog = \"access\"", "there are no flows `web`"),
             ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\n[[rule]]", "one of them"),
             ("[[rule]]", "[[flows]]\nname = \"web\"\nprotocol = \"tcp\"\nlocal-port = 0\n[[rule]]", "from 1 on"),

@@ -209,8 +209,14 @@ impl Deploy {
 
     fn check_floating(&self) -> Result<()> {
         let count = self.floating.len();
-        ensure!(count == 0 || self.deployments_max == 1, "`floating` takes `deployments-max = 1`: an address has one owner");
-        ensure!(count <= FLOATING_PER_MODULE_MAX, "`floating` has {count} addresses, at most {FLOATING_PER_MODULE_MAX}");
+        ensure!(
+            count == 0 || self.deployments_max == 1,
+            "`floating` takes `deployments-max = 1`: an address has one owner"
+        );
+        ensure!(
+            count <= FLOATING_PER_MODULE_MAX,
+            "`floating` has {count} addresses, at most {FLOATING_PER_MODULE_MAX}"
+        );
         let wrong = self.floating.iter().find(|address| !is_container_address(**address));
         ensure!(wrong.is_none(), "`floating` has {wrong:?}, which no container can have");
         Ok(())

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::config::{FlowPort, FlowProtocol};
@@ -62,7 +63,8 @@ impl Closed {
         };
         let socket = open(SocketFlags::NONBLOCK)?;
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-        Ok(Closed(AsyncFd::new(socket)?))
+        #[allow(deprecated, reason = "the sound way is unsafe to call; an `OwnedFd` keeps what it asks for")]
+        Ok(Closed(AsyncFd::with_interest(socket, Interest::READABLE)?))
     }
 
     /// Waits for flows of a port that are over, by one message of the kernel's.
@@ -73,9 +75,8 @@ impl Closed {
         let mut buffer = vec![0; ANSWER_BYTES];
         loop {
             let mut ready = self.0.readable().await?;
-            let received = ready.try_io(|socket| {
-                Ok(rustix::net::recv(socket.get_ref(), buffer.as_mut_slice(), RecvFlags::empty())?.0)
-            });
+            let received = ready
+                .try_io(|socket| Ok(rustix::net::recv(socket.get_ref(), buffer.as_mut_slice(), RecvFlags::empty())?.0));
             let length = match received {
                 Ok(Ok(length)) => length,
                 // More were closed than there is room for: some are missed.
@@ -102,9 +103,9 @@ fn open(flags: SocketFlags) -> io::Result<OwnedFd> {
 }
 
 /// The groups `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`.
-const TCP_DESTROY: u32 = 1 << 0 | 1 << 2;
+const TCP_DESTROY: u32 = 0b0101;
 /// The groups `SKNLGRP_INET_UDP_DESTROY` and `SKNLGRP_INET6_UDP_DESTROY`.
-const UDP_DESTROY: u32 = 1 << 1 | 1 << 3;
+const UDP_DESTROY: u32 = 0b1010;
 /// `SOCK_DIAG_BY_FAMILY`.
 const BY_FAMILY: u16 = 20;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);

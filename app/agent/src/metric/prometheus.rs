@@ -177,7 +177,8 @@ mod tests {
     fn what_it_is_shown_is_read_from_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");
-        let shown = |credentials: &Credentials| authorization(credentials).map(|value| value.to_str().unwrap().to_owned());
+        let shown =
+            |credentials: &Credentials| authorization(credentials).map(|value| value.to_str().unwrap().to_owned());
         let bearer = Credentials::Bearer(path.clone());
         assert!(shown(&bearer).unwrap_err().to_string().contains("cannot read"));
         std::fs::write(&path, "secret\n").unwrap();

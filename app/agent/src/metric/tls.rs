@@ -73,7 +73,8 @@ mod tests {
         let chain = vec![CertificateDer::from_pem_file(vector(&format!("{certificate}.pem")))?];
         let key = PrivateKeyDer::from_pem_file(vector(&format!("{certificate}.key")))?;
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let config = builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_single_cert(chain, key)?;
+        let config =
+            builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_single_cert(chain, key)?;
         let (stream, _) = listener.accept().await?;
         let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
         stream.write_all(b"hello").await?;

@@ -2,7 +2,7 @@
 //! The program, and a node that answers it.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -151,7 +151,8 @@ fn read_message(from: &mut impl std::io::BufRead) -> Option<(String, Vec<String>
             text => lines.push(text.to_owned()),
         }
     }
-    let length = lines.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let length =
+        lines.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     from.read_exact(&mut body).ok()?;
     let first = lines.remove(0);
@@ -199,7 +200,8 @@ impl FakeNode {
         let Some((_, _, body)) = read_message(&mut BufReader::new(stream)) else { return };
         let post: PostRequest = serde_json::from_str(&body).unwrap();
         let result = self.state().carry_out(&post).to_string();
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", result.len());
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", result.len());
         // The agent may have been killed.
         let _ = stream.write_all(format!("{head}{result}").as_bytes());
     }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use netserv_model::Instant;
 
 use super::Placement;
+use crate::RuleId;
 use crate::deployment::{DeploymentId, Health};
 use crate::limits::RULES_MAX;
 use crate::rule::Rule;
-use crate::{Deployment, RuleId};
 
 impl Placement {
     /// Takes other rules in place of those that are there; those of the same number go on.
@@ -56,10 +56,5 @@ impl Placement {
             self.look_no_more(id);
             self.setup(id);
         }
-    }
-
-    /// Returns the deployments of a rule.
-    pub fn deployments_of(&self, rule: RuleId) -> impl Iterator<Item = (DeploymentId, &Deployment)> {
-        self.deployments().filter(move |(_, one)| one.rule == rule)
     }
 }
