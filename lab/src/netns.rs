@@ -19,7 +19,7 @@ use crate::topology::{Impairment, Interface, Kind, Topology};
 /// How long a process may take to end when asked, before it is killed. A node gives requests that are under way five
 /// seconds.
 const END_WAIT: Duration = Duration::from_secs(8);
-/// How long a NAT remembers a flow of UDP in which nothing comes. At homes it is 30 s and more.
+/// How long a NAT remembers a flow in which nothing comes. At homes it is 30 s and more of UDP, and minutes to days of TCP.
 pub const NAT_MEMORY: Duration = Duration::from_secs(5);
 
 /// A running lab. Dropping it ends its processes and removes its namespaces and files.
@@ -259,7 +259,7 @@ impl Lab {
                 self.run(nat, tables, &["-t", "nat", "-A", "POSTROUTING", "-o", &outside.name, "-j", "MASQUERADE"])?;
             }
         }
-        for which in ["udp_timeout", "udp_timeout_stream"] {
+        for which in ["udp_timeout", "udp_timeout_stream", "tcp_timeout_established"] {
             self.sysctl(nat, &format!("netfilter/nf_conntrack_{which}"), &NAT_MEMORY.as_secs().to_string())?;
         }
         Ok(())

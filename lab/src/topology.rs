@@ -39,7 +39,7 @@ pub enum Kind {
     Router,
     /// Forwards packets and runs `netservd`.
     Node,
-    /// Hides the hosts that it has links to behind its address on the other links, and forgets flows of UDP soon.
+    /// Hides the hosts that it has links to behind its address on the other links, and forgets flows soon.
     Nat,
 }
 

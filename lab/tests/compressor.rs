@@ -124,6 +124,12 @@ fn thousands_of_connections_at_a_time() {
         let output = net.lab.command("receiver", "wrk").args(args).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         eprintln!("{connections}: {text}");
+        let all = text.lines().find_map(|line| line.trim().split_once(" requests in")).map_or("", |(all, _)| all);
+        let counters = net.lab.modules("node").unwrap().modules.remove(0).counters;
+        let count = |name: &str| counters.get(name).copied().unwrap_or(0);
+        eprintln!("{counters:?}");
+        // Those before are among them.
+        assert!(count("gzip") > 0 && count("gzip") + count("passed") >= all.parse::<u64>().unwrap(), "{counters:?}");
         assert!(
             text.contains("Requests/sec") && !text.contains("Non-2xx") && !text.contains("Socket errors"),
             "{text}"

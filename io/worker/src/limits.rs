@@ -277,9 +277,11 @@ pub const COMPRESS_INPUT_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a stream which is compressed as it is read takes of its source at once.
 pub const CODED_PIECE_BYTES: usize = 16 * 1024;
 /// How often it asks its source in one call, while the coder gives nothing.
-pub const CODED_TRIES_MAX: usize = 8;
+pub const CODED_TRIES_MAX: usize = 2;
 /// How long its source is silent until what the coder has goes on.
 pub const CODED_FLUSH_AFTER: Duration = Duration::from_millis(5);
+/// How long what the coder has waits at most while its source is never silent for that long.
+pub const CODED_FLUSH_AT_LAST: Duration = Duration::from_millis(50);
 /// Bytes that a decompressor takes in one call.
 pub const DECOMPRESS_INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes that a decompressor gives in one call.

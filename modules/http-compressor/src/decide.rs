@@ -54,7 +54,10 @@ pub fn accepted(request: &[(String, Vec<u8>)], known: &[Coding]) -> Vec<Coding> 
     for word in words(request, "accept-encoding").take(WORDS_MAX) {
         let word = word.to_ascii_lowercase();
         let (name, parameters) = word.split_once(';').unwrap_or((&word, ""));
-        let weight = parameters.split(';').find_map(|part| part.trim().strip_prefix("q="));
+        let weight = parameters.split(';').find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            (name.trim() == "q").then_some(value)
+        });
         // A weight that is none does not say that it is wanted.
         weights.push((name.trim().to_owned(), weight.map_or(Some(1000), permille).unwrap_or(0)));
     }
@@ -87,12 +90,18 @@ fn permille(text: &str) -> Option<u16> {
 /// Returns whether an answer is such that it is compressed for whoever takes that.
 pub fn may_be_coded(request: &[(String, Vec<u8>)], status: u16, response: &[(String, Vec<u8>)], least: u64) -> bool {
     let untouched = |headers| words(headers, "cache-control").any(|word| word.eq_ignore_ascii_case("no-transform"));
-    let has_body = !matches!(status, 100..=199 | 204..=206 | 304);
+    let has_body = !matches!(status, 100..=199 | 204..=206 | 226 | 304);
     let is_coded = words(response, "content-encoding").any(|word| !word.eq_ignore_ascii_case("identity"));
     let is_short = header(response, "content-length")
         .is_some_and(|length| length.parse().map_or(true, |length: u64| length < least));
     let is_part = header(request, "range").is_some() || header(response, "content-range").is_some();
+    // What cannot be read may say that it is not to be touched.
+    let is_clear = response.iter().chain(request).all(|(name, value)| {
+        let matters = ["cache-control", "content-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
+        !matters || value.is_ascii()
+    });
     has_body
+        && is_clear
         && !is_coded
         && !is_short
         && !is_part
@@ -147,6 +156,24 @@ pub fn code(response: &mut Headers, coding: Coding) {
     response.push(("content-encoding".to_owned(), coding.name().as_bytes().to_vec()));
 }
 
+/// Has the head of an answer that says that nothing has changed be that of one which may have been compressed: what it says replaces what
+/// the client knows. `made_weak`: the client has a tag that may have been made weak here.
+pub fn unchanged(response: &mut Headers, made_weak: bool) {
+    vary(response);
+    if made_weak {
+        response.retain(|(name, _)| !OF_THE_BYTES.iter().any(|own| name.eq_ignore_ascii_case(own)));
+        weaken(response);
+    }
+}
+
+/// Returns the codings that a body of this kind is worth: those that take much memory are for what is over soon.
+pub fn worth(codings: &mut Vec<Coding>, response: &[(String, Vec<u8>)]) {
+    let length = header(response, "content-length").and_then(|length| length.parse::<u64>().ok());
+    if length.is_none_or(|length| length > LARGE_BYTES) {
+        codings.retain(|coding| *coding == Coding::Gzip);
+    }
+}
+
 /// Makes a strong entity tag a weak one.
 pub fn weaken(response: &mut [(String, Vec<u8>)]) {
     for (_, value) in response.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("etag")) {
@@ -156,15 +183,19 @@ pub fn weaken(response: &mut [(String, Vec<u8>)]) {
     }
 }
 
-/// Has a request name each weak tag of `if-none-match` as a strong one, too: it may be one that was made weak here, and a server may
-/// compare them as texts. Returns whether there was one.
+/// Has a request name each weak tag of `if-none-match` and `if-match` as a strong one, too: it may be one that was made weak here, which
+/// a server compares as a text, or with which nothing would ever match. Returns whether `if-none-match` had one.
 pub fn map_back(request: &mut [(String, Vec<u8>)]) -> bool {
     let mut had = false;
-    for (_, value) in request.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("if-none-match")) {
+    for (name, value) in request.iter_mut() {
+        let is_none_match = name.eq_ignore_ascii_case("if-none-match");
+        if !is_none_match && !name.eq_ignore_ascii_case("if-match") {
+            continue;
+        }
         let Ok(text) = std::str::from_utf8(value) else { continue };
         let strong: Vec<String> = tags(text).filter_map(|tag| tag.strip_prefix("W/")).map(str::to_owned).collect();
         for tag in strong {
-            had = true;
+            had |= is_none_match;
             if value.len() + tag.len() <= TAGS_BYTES_MAX {
                 value.extend_from_slice(b", ");
                 value.extend_from_slice(tag.as_bytes());
@@ -197,6 +228,8 @@ pub fn is_of_connection(name: &str) -> bool {
 /// Lines that are true of the bytes as the server sent them (RFC 9110 §14.3, RFC 9530, RFC 1864).
 const OF_THE_BYTES: [&str; 7] =
     ["content-length", "content-encoding", "accept-ranges", "content-digest", "repr-digest", "digest", "content-md5"];
+/// Bytes of an answer beyond which the coders that take most are not for it.
+const LARGE_BYTES: u64 = 8 << 20;
 /// Codings of one request that are looked at.
 const WORDS_MAX: usize = 32;
 /// Bytes of a list of tags with those that are added.
@@ -231,6 +264,7 @@ mod tests {
             "identity",
             "deflate",
             "gzip;Q=0",
+            "gzip;q =0",
             "gzip;q=2",
             "gzip;q=x",
             "gzip;q=NaN",
@@ -280,6 +314,9 @@ mod tests {
         {
             assert!(!check(&[], 200, &[("content-type", kind)]), "{kind}");
         }
+        let mut unclear = head(&[text]);
+        unclear.push(("Cache-Control".to_owned(), b"no-transform, x=\xe9".to_vec()));
+        assert!(!may_be_coded(&[], 200, &unclear, 0) && !may_be_coded(&unclear, 200, &head(&[text]), 0));
         assert!(!check(&[], 200, &[]), "what it is has to be known");
     }
 
@@ -309,6 +346,30 @@ mod tests {
     }
 
     #[test]
+    fn what_has_not_changed_says_what_its_compressed_form_would() {
+        let origin =
+            [("etag", "\"t\""), ("vary", "cookie"), ("accept-ranges", "bytes"), ("cache-control", "max-age=5")];
+        let mut headers = head(&origin);
+        unchanged(&mut headers, true);
+        let vary = ("vary", "accept-encoding");
+        assert_eq!(headers, head(&[("etag", "W/\"t\""), origin[1], origin[3], vary]));
+        let mut headers = head(&origin);
+        unchanged(&mut headers, false);
+        assert_eq!(headers, head(&[origin[0], origin[1], origin[2], origin[3], vary]));
+    }
+
+    #[test]
+    fn what_may_last_takes_little_memory() {
+        let fit = |lines: &[(&str, &str)]| {
+            let mut codings = ALL.to_vec();
+            worth(&mut codings, &head(lines));
+            codings.len()
+        };
+        assert_eq!(fit(&[("content-length", "8388608")]), 3);
+        assert_eq!([fit(&[("content-length", "8388609")]), fit(&[]), fit(&[("content-length", "x")])], [1, 1, 1]);
+    }
+
+    #[test]
     fn tags_that_were_made_weak_are_strong_again() {
         let back = |value: &str| {
             let mut headers = head(&[("If-None-Match", value)]);
@@ -320,6 +381,9 @@ mod tests {
         for same in ["\"x\"", "*", "", "W/\"", "W/", "\"", "x"] {
             assert_eq!(back(same), (false, same.to_owned()));
         }
+        let mut both = head(&[("If-Match", "W/\"x\""), ("x-match", "W/\"x\"")]);
+        assert!(!map_back(&mut both));
+        assert_eq!(both, head(&[("If-Match", "W/\"x\", \"x\""), ("x-match", "W/\"x\"")]));
         let long = format!("W/\"{}\"", "x".repeat(5000));
         assert_eq!(back(&long), (true, long));
     }

@@ -14,7 +14,9 @@ use netserv_server_sdk::compress::{Compressor, Encoding};
 use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward};
 use netserv_server_sdk::{counters, http_module, properties};
 
-use crate::decide::{Coding, Headers, accepted, code, is_of_connection, map_back, may_be_coded, vary, weaken};
+use crate::decide::{
+    Coding, Headers, accepted, code, is_of_connection, map_back, may_be_coded, unchanged, vary, worth,
+};
 
 struct HttpCompressor;
 
@@ -29,14 +31,15 @@ impl HttpModule for HttpCompressor {
         };
         let status = fetched.status;
         let mut head = of_the_message(&fetched.headers);
-        if status == 304 && had_weak_tag {
-            weaken(&mut head);
+        if status == 304 {
+            unchanged(&mut head, had_weak_tag);
         }
         if !may_be_coded(&asked, status, &head, number("least", LEAST)) {
             return passed(fetched, head);
         }
         vary(&mut head);
-        let codings = accepted(&asked, &known(properties::get("codings").as_deref()));
+        let mut codings = accepted(&asked, &known(properties::get("codings").as_deref()));
+        worth(&mut codings, &head);
         if is_head {
             if let Some(coding) = codings.first() {
                 code(&mut head, *coding);

@@ -11,7 +11,7 @@ use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
     Fields, FutureIncomingResponse, IncomingBody, IncomingRequest, OutgoingBody, OutgoingRequest, OutgoingResponse,
-    ResponseOutparam,
+    RequestOptions, ResponseOutparam,
 };
 use crate::bindings::imports::wasi::io::streams::{InputStream, OutputStream, StreamError};
 
@@ -327,9 +327,7 @@ pub fn fetch(
     path: &str,
     headers: &[(String, Vec<u8>)],
 ) -> Result<Fetched, ErrorCode> {
-    let (body, answer) = send_head(scheme, authority, method, path, headers)?;
-    OutgoingBody::finish(body, None)?;
-    wait_for(&answer)
+    wait_for(&send_head(scheme, authority, method, path, headers, false)?.1)
 }
 
 /// Sends a request on to whom it is for, with its body but other headers, and waits for the answer's head.
@@ -340,12 +338,16 @@ pub fn forward(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)])
     let method = request.incoming.method();
     let incoming = request.incoming.consume().map_err(|()| ErrorCode::InternalError(None))?;
     let from = incoming.stream().map_err(|()| ErrorCode::InternalError(None))?;
-    let (body, answer) = send_head(scheme, &request.authority, &method, &request.path, headers)?;
+    let broken = |_| ErrorCode::ConnectionReadTimeout;
+    let mut next = read(&from).map_err(broken)?;
+    let (body, answer) = send_head(scheme, &request.authority, &method, &request.path, headers, next.is_some())?;
+    let Some(body) = body else { return wait_for(&answer) };
     let to = body.write().map_err(|()| ErrorCode::InternalError(None))?;
     let mut taken = true;
-    while taken && let Some(chunk) = read(&from).map_err(|_| ErrorCode::ConnectionReadTimeout)? {
+    while taken && let Some(chunk) = next {
         // A server may answer without having read all of it.
         taken = write_all(&to, &chunk).is_ok();
+        next = read(&from).map_err(broken)?;
     }
     drop(to);
     if taken {
@@ -354,17 +356,23 @@ pub fn forward(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)])
     wait_for(&answer)
 }
 
+/// Sends a request's head, and returns its body if it is to have one.
 fn send_head(
     scheme: &Scheme,
     authority: &str,
     method: &Method,
     path: &str,
     headers: &[(String, Vec<u8>)],
-) -> Result<(OutgoingBody, FutureIncomingResponse), ErrorCode> {
+    has_body: bool,
+) -> Result<(Option<OutgoingBody>, FutureIncomingResponse), ErrorCode> {
     let fields = Fields::new();
     for (name, value) in headers {
         // Those of one connection are the node's to set.
         let _ = fields.append(name, value);
+    }
+    if !has_body && !matches!(method, Method::Get | Method::Head) {
+        // Else it would be one in chunks, of which there are none.
+        let _ = fields.set("content-length", &[b"0".to_vec()]);
     }
     let request = OutgoingRequest::new(fields);
     let invalid = |()| ErrorCode::HttpRequestUriInvalid;
@@ -372,8 +380,14 @@ fn send_head(
     request.set_authority(Some(authority)).map_err(invalid)?;
     request.set_method(method).map_err(invalid)?;
     request.set_path_with_query(Some(path)).map_err(invalid)?;
-    let body = request.body().map_err(invalid)?;
-    Ok((body, outgoing_handler::handle(request, None)?))
+    let mut body = Some(request.body().map_err(invalid)?);
+    if !has_body && let Some(empty) = body.take() {
+        OutgoingBody::finish(empty, None)?;
+    }
+    let options = RequestOptions::new();
+    // What is handed over may be silent for as long as its bounds say; until then the request's own time counts.
+    options.set_between_bytes_timeout(Some(SILENCE_NS_MAX)).map_err(invalid)?;
+    Ok((body, outgoing_handler::handle(request, Some(options))?))
 }
 
 fn wait_for(answer: &FutureIncomingResponse) -> Result<Fetched, ErrorCode> {
@@ -444,6 +458,8 @@ const OF_THE_NODE: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+/// Nanoseconds for which a server may be silent in the middle of its answer: an hour, as the node has it.
+const SILENCE_NS_MAX: u64 = 3_600_000_000_000;
 /// Bytes asked for at once.
 const READ_BYTES: u64 = 64 * 1024;
 /// What `blocking-write-and-flush` takes at once.

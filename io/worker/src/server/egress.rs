@@ -109,10 +109,12 @@ impl Patience {
     fn new(options: Option<RequestOptions>) -> Patience {
         let options = options.unwrap_or_default();
         let bounded = |wanted: Option<Duration>, most: Duration| wanted.unwrap_or(most).clamp(SHORTEST, most);
+        let between = options.between_bytes_timeout.unwrap_or(limits::EGRESS_IDLE_TIME_MAX);
         Patience {
             connect: bounded(options.connect_timeout, limits::EGRESS_CONNECT_TIME_MAX),
             first_byte: bounded(options.first_byte_timeout, limits::EGRESS_IDLE_TIME_MAX),
-            between_bytes: bounded(options.between_bytes_timeout, limits::EGRESS_IDLE_TIME_MAX),
+            // What was handed over may be silent for as long as its hand-over says.
+            between_bytes: between.clamp(SHORTEST, limits::HELD_IDLE_TIME_MAX),
         }
     }
 }
@@ -354,13 +356,15 @@ fn answered(
     hop_by_hop::strip(response.headers_mut());
     let mut pause = tokio::time::interval(patience.between_bytes);
     pause.reset();
-    response.map(|body| ResponseBody { body, pause, is_whole: false, keep }.boxed_unsync())
+    response.map(|body| ResponseBody { body, pause, is_awaited: false, is_whole: false, keep }.boxed_unsync())
 }
 
 /// A response's body that must not pause for too long.
 struct ResponseBody {
     body: Incoming,
     pause: Interval,
+    /// Whether it was asked for what is not there. What nobody asks for makes no pause.
+    is_awaited: bool,
     is_whole: bool,
     /// What to keep for the next request when it has come whole.
     keep: Option<(SendRequest<WasiBody>, Arc<Upstream>)>,
@@ -373,7 +377,7 @@ impl Body for ResponseBody {
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(frame)) => {
-                self.pause.reset();
+                self.is_awaited = false;
                 Poll::Ready(Some(frame.map_err(Error::from)))
             }
             Poll::Ready(None) => {
@@ -381,6 +385,9 @@ impl Body for ResponseBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
+                if !std::mem::replace(&mut self.is_awaited, true) {
+                    self.pause.reset();
+                }
                 ready!(self.pause.poll_tick(context));
                 Poll::Ready(Some(Err(Error::ConnectionReadTimeout)))
             }

@@ -2,8 +2,7 @@
 //! Control messages to one instance of a module, and what it tells the requester of its SETUP.
 //!
 //! Each load has an inbox of its own: it begins with the last message of each topic from before, in order of their numbers. A
-//! message is for each part that has an inbox; if one of them is full, no part gets it. Nobody waits for the other side. An inbox
-//! that was never read, as that of a part which waits for its first connection, begins anew instead of being full.
+//! message is for each part that has an inbox; if one of them is full, no part gets it. Nobody waits for the other side.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -78,14 +77,9 @@ impl ControlPort {
         if !state.reads_last && state.to_packets.is_none() && state.to_server.is_none() {
             return TellVerdict::NoInbox;
         }
-        let State { to_packets, to_server, last, .. } = &mut *state;
-        if to_packets.iter().chain(&*to_server).any(|queue| !queue.has_room(&message) && queue.was_read) {
+        let State { to_packets, to_server, .. } = &*state;
+        if to_packets.iter().chain(to_server).any(|queue| !queue.has_room(&message)) {
             return TellVerdict::Full;
-        }
-        for queue in to_packets.iter_mut().chain(to_server) {
-            if !queue.has_room(&message) {
-                *queue = Queue::of(last);
-            }
         }
         state.told += 1;
         let message = Arc::new(message);
@@ -107,7 +101,6 @@ impl ControlPort {
     pub fn receive_for_packets<T>(&self, take: impl FnOnce(&ControlMessage) -> (bool, T)) -> Option<T> {
         let mut state = self.lock();
         let queue = state.to_packets.as_mut()?;
-        queue.was_read = true;
         let (taken, result) = take(queue.messages.front()?);
         if taken {
             queue.pop();
@@ -208,8 +201,6 @@ pub fn layout(message: &ControlMessage) -> Vec<u8> {
 struct Queue {
     messages: VecDeque<Arc<ControlMessage>>,
     bytes: usize,
-    /// Whether its part has asked for messages.
-    was_read: bool,
 }
 
 impl Queue {
@@ -231,7 +222,6 @@ impl Queue {
     }
 
     fn pop(&mut self) -> Option<Arc<ControlMessage>> {
-        self.was_read = true;
         let message = self.messages.pop_front()?;
         self.bytes -= weight(&message);
         Some(message)
@@ -294,7 +284,6 @@ mod tests {
         let port = port(&[]);
         port.open_for_packets();
         port.open_for_server(true, false);
-        assert!(received(&port).is_none() && port.receive_for_server().is_none());
         for seq in 0..CONTROL_MESSAGES_MAX as u64 {
             assert_eq!(port.tell(message("a", seq, 0)), TellVerdict::Taken);
         }
@@ -308,28 +297,11 @@ mod tests {
         // One byte of topic each.
         let large = self::port(&[]);
         large.open_for_packets();
-        assert!(received(&large).is_none());
         let fit = CONTROL_WAITING_BYTES_MAX / (CONTROL_BYTES_MAX + 1);
         for seq in 0..fit as u64 {
             assert_eq!(large.tell(message("a", seq, CONTROL_BYTES_MAX)), TellVerdict::Taken);
         }
         assert_eq!(large.tell(message("a", 100, CONTROL_BYTES_MAX)), TellVerdict::Full);
-    }
-
-    #[test]
-    fn a_part_that_has_read_nothing_yet_has_the_last_of_each_topic_left() {
-        let port = port(&[("z", 1)]);
-        port.open_for_packets();
-        port.open_for_server(true, false);
-        while received(&port).is_some() {}
-        let most = CONTROL_MESSAGES_MAX as u64;
-        for seq in 2..=most + 1 {
-            assert_eq!(port.tell(message(if seq == 3 { "b" } else { "a" }, seq, 1)), TellVerdict::Taken);
-            // The other part reads.
-            assert!(received(&port).is_some());
-        }
-        let server: Vec<u64> = std::iter::from_fn(|| port.receive_for_server()).map(|message| message.seq).collect();
-        assert_eq!(server, [1, 3, most, most + 1]);
     }
 
     #[test]

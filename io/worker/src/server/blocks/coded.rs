@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:compress/streams`: streams that are compressed while they are read.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, InputStream, Pollable, StreamError, StreamResult};
 
 use crate::compute::compress::{CodeError, Compressor};
-use crate::limits::{CODED_FLUSH_AFTER, CODED_PIECE_BYTES, CODED_TRIES_MAX};
+use crate::limits::{CODED_FLUSH_AFTER, CODED_FLUSH_AT_LAST, CODED_PIECE_BYTES, CODED_TRIES_MAX};
 use crate::server::state::ServerState;
 
 mod bindings {
@@ -43,70 +43,92 @@ impl wit::Host for ServerState {
         coder: Resource<Compressor>,
         source: Resource<DynInputStream>,
     ) -> wasmtime::Result<Resource<DynInputStream>> {
+        if self.blocks.coding.has(source.rep()) {
+            return Err(wasmtime::format_err!("a stream that is compressed is not compressed once more"));
+        }
+        self.blocks.lending.forget(source.rep());
         let source = self.table.delete(source)?;
         let coder = self.table.delete(coder)?;
-        let stream: DynInputStream = Box::new(Coded::new(coder, source));
-        Ok(self.table.push(stream)?)
+        let (coded, mark) = Coded::new(coder, source);
+        let stream: DynInputStream = Box::new(coded);
+        let stream = self.table.push(stream)?;
+        self.blocks.coding.note(stream.rep(), &mark);
+        Ok(stream)
     }
 }
 
 /// A stream that gives what another one does, compressed.
 struct Coded {
-    /// Nothing once it has finished.
-    coder: Option<Compressor>,
-    source: DynInputStream,
+    /// Nothing once one of them has ended.
+    ends: Option<(Compressor, DynInputStream)>,
     /// What is compressed and was not read yet.
     coded: Bytes,
-    /// Since when something may be in the coder that its reader has not got.
-    held: Option<Instant>,
+    held: Option<Held>,
+    _mark: Arc<()>,
+}
+
+/// What the coder has taken, and its reader may not have got.
+#[derive(Clone, Copy)]
+struct Held {
+    /// When the first of it came.
+    first: Instant,
+    /// When the last of it came.
+    last: Instant,
+}
+
+impl Held {
+    /// Returns when it is to go on if nothing more comes.
+    fn due(self) -> Instant {
+        (self.last + CODED_FLUSH_AFTER).min(self.first + CODED_FLUSH_AT_LAST)
+    }
 }
 
 impl Coded {
-    fn new(coder: Compressor, source: DynInputStream) -> Coded {
-        Coded { coder: Some(coder), source, coded: Bytes::new(), held: None }
+    /// Returns a stream, and what lives as long as it does.
+    fn new(coder: Compressor, source: DynInputStream) -> (Coded, Arc<()>) {
+        let mark = Arc::new(());
+        let coded = Coded { ends: Some((coder, source)), coded: Bytes::new(), held: None, _mark: Arc::clone(&mark) };
+        (coded, mark)
     }
 
     /// Has the coder take the next piece of the source, or learn that there is none. Returns whether there may be more at once.
     fn step(&mut self) -> StreamResult<bool> {
-        let coder = self.coder.as_mut().ok_or(StreamError::Closed)?;
-        let coded = match self.source.read(CODED_PIECE_BYTES) {
+        let (coder, source) = self.ends.as_mut().ok_or(StreamError::Closed)?;
+        let now = Instant::now();
+        let coded = match source.read(CODED_PIECE_BYTES) {
             Ok(bytes) if bytes.is_empty() => match self.held {
-                Some(since) if since.elapsed() >= CODED_FLUSH_AFTER => {
+                Some(held) if held.due() <= now => {
                     self.held = None;
                     coder.flush()
                 }
                 Some(_) | None => return Ok(false),
             },
             Ok(bytes) => {
-                self.held.get_or_insert_with(Instant::now);
+                let first = self.held.map_or(now, |held| held.first);
+                self.held = Some(Held { first, last: now });
                 coder.write(&bytes)
             }
             Err(StreamError::Closed) => {
                 self.held = None;
                 let rest = coder.finish();
-                self.coder = None;
+                self.ends = None;
                 rest
             }
             Err(error) => {
-                self.coder = None;
+                self.ends = None;
                 return Err(error);
             }
         };
         match coded {
             Ok(bytes) => self.coded = bytes.into(),
             // Its module had it finish before.
-            Err(CodeError::Finished) => self.coder = None,
+            Err(CodeError::Finished) => self.ends = None,
             Err(error) => {
-                self.coder = None;
+                self.ends = None;
                 return Err(StreamError::LastOperationFailed(wasmtime::Error::new(error)));
             }
         }
         Ok(true)
-    }
-
-    /// Returns how long the source may stay silent before what is held goes on.
-    fn patience(&self) -> Option<Duration> {
-        self.held.map(|since| CODED_FLUSH_AFTER.saturating_sub(since.elapsed()))
     }
 }
 
@@ -125,15 +147,16 @@ impl InputStream for Coded {
 #[wasmtime_wasi::async_trait]
 impl Pollable for Coded {
     async fn ready(&mut self) {
-        if !self.coded.is_empty() || self.coder.is_none() {
+        if !self.coded.is_empty() {
             return;
         }
-        match self.patience() {
-            Some(patience) => {
+        let Some((_, source)) = &mut self.ends else { return };
+        match self.held {
+            Some(held) => {
                 // Either way there is something to do.
-                let _ = tokio::time::timeout(patience, self.source.ready()).await;
+                let _ = tokio::time::timeout_at(held.due(), source.ready()).await;
             }
-            None => self.source.ready().await,
+            None => source.ready().await,
         }
     }
 }
@@ -141,13 +164,14 @@ impl Pollable for Coded {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use super::*;
     use crate::compute::compress::{Decompressor, Encoding};
     use crate::limits;
-    use crate::server::module::CoderMemory;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::{CoderMemory, Shared};
 
     /// Goal: what goes in comes out again, whatever pieces it comes in, and in small reads.
     #[tokio::test]
@@ -193,6 +217,37 @@ mod tests {
         assert!(matches!(stream.read(1), Err(StreamError::Closed)), "once");
     }
 
+    /// Goal: who drips without a pause waits no longer than [`CODED_FLUSH_AT_LAST`].
+    #[test]
+    fn what_is_held_goes_on_after_a_silence_or_at_last() {
+        let first = Instant::now();
+        let due = |last: Duration| Held { first, last: first + last }.due() - first;
+        assert_eq!(due(Duration::ZERO), CODED_FLUSH_AFTER);
+        assert_eq!(due(CODED_FLUSH_AFTER), 2 * CODED_FLUSH_AFTER);
+        assert_eq!(due(CODED_FLUSH_AT_LAST), CODED_FLUSH_AT_LAST);
+    }
+
+    /// Goal: what ends a worker by its stack cannot be built. Method: a stream over a stream, and one whose source has ended.
+    #[test]
+    fn a_compressed_stream_is_not_compressed_once_more() {
+        let mut state = state(Shared::for_tests);
+        let source: DynInputStream = Box::new(Source { pieces: VecDeque::new(), end: None });
+        let mut stream = state.table.push(source).unwrap();
+        let coder = |state: &mut ServerState| {
+            let coder = Compressor::open(Encoding::Gzip, 1, &state.blocks.compute.coder_memory).unwrap();
+            state.table.push(coder).unwrap()
+        };
+        let first = coder(&mut state);
+        stream = wit::Host::coded(&mut state, first, stream).unwrap();
+        assert!(state.blocks.coding.has(stream.rep()));
+        let second = coder(&mut state);
+        assert!(wit::Host::coded(&mut state, second, stream).is_err());
+
+        let mut ended = coded(Encoding::Gzip, Source { pieces: VecDeque::new(), end: Some(StreamError::Closed) });
+        while ended.read(1000).is_ok() {}
+        assert!(ended.ends.is_none(), "its source is gone with it");
+    }
+
     /// Goal: one call costs bounded work, also of a coder that gives nothing for a long time.
     #[test]
     fn one_read_takes_so_much_of_its_source_at_most() {
@@ -210,7 +265,7 @@ mod tests {
         }
         let taken = Arc::new(AtomicUsize::new(0));
         let coder = Compressor::open(Encoding::Gzip, 4, &CoderMemory::of(u64::MAX).0).unwrap();
-        let mut stream = Coded::new(coder, Box::new(Endless(Arc::clone(&taken))));
+        let mut stream = Coded::new(coder, Box::new(Endless(Arc::clone(&taken)))).0;
         // The head of the stream, and then nothing for long.
         while stream.read(1000).unwrap().is_empty() {}
         let mut most = 0;
@@ -228,7 +283,7 @@ mod tests {
         let left = memory.0.left();
         let mut coder = Compressor::open(Encoding::Gzip, 1, &memory.0).unwrap();
         coder.finish().unwrap();
-        let mut stream = Coded::new(coder, Box::new(Source { pieces: [Bytes::from_static(b"x")].into(), end: None }));
+        let mut stream = Coded::new(coder, Box::new(Source { pieces: [Bytes::from_static(b"x")].into(), end: None })).0;
         assert_eq!(memory.0.left(), left - limits::GZIP_ENCODER_BYTES);
         assert!(matches!(stream.read(1), Err(StreamError::Closed)));
         assert_eq!(memory.0.left(), left);
@@ -236,7 +291,7 @@ mod tests {
 
     fn coded(encoding: Encoding, source: Source) -> Coded {
         let coder = Compressor::open(encoding, 4, &CoderMemory::of(u64::MAX).0).unwrap();
-        Coded::new(coder, Box::new(source))
+        Coded::new(coder, Box::new(source)).0
     }
 
     async fn all(stream: &mut Coded, size: usize) -> (Vec<u8>, StreamError) {

@@ -70,6 +70,8 @@ impl wit::Host for ServerState {
         bounds: wit::Bounds,
     ) -> wasmtime::Result<Result<(), Error>> {
         let is_private = self.blocks.lending.find(source.rep());
+        self.blocks.lending.forget(source.rep());
+        self.blocks.coding.forget(source.rep());
         let source = self.table.delete(source)?;
         let mut head = self.table.delete(head)?;
         let out = self.table.delete(out)?;

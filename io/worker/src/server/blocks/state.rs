@@ -16,6 +16,8 @@ pub struct BlockState {
     pub cache_readers: Budget,
     /// The streams that give what others have in memory, too.
     pub lending: Lending,
+    /// The streams that compress others.
+    pub coding: Coding,
     /// How many control messages had come for the module when the instance began.
     pub told: u64,
 }
@@ -25,7 +27,13 @@ impl BlockState {
     pub fn new(module: &Arc<Module>) -> BlockState {
         let cache_readers = Budget::new(CACHE_READERS_MAX);
         let (lending, told) = (Lending::default(), module.control.told());
-        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers, lending, told }
+        BlockState {
+            compute: ComputeState::new(&module.coder_memory),
+            cache_readers,
+            lending,
+            coding: Coding::default(),
+            told,
+        }
     }
 }
 
@@ -44,6 +52,34 @@ impl Lending {
     /// Returns what says of a stream whether the bytes that it gave last are its own; nothing if all of them are.
     pub fn find(&self, number: u32) -> Option<Arc<AtomicBool>> {
         self.0.iter().filter(|(of, _)| *of == number).find_map(|(_, stream)| stream.upgrade())
+    }
+
+    /// Takes note that a stream has gone from the table, to where it goes on.
+    pub fn forget(&mut self, number: u32) {
+        self.0.retain(|(of, _)| *of != number);
+    }
+}
+
+/// Streams of an instance that compress others, by their numbers in its table.
+#[derive(Default)]
+pub struct Coding(Vec<(u32, Weak<()>)>);
+
+impl Coding {
+    /// Takes note of a stream, which has `mark` as long as it is there.
+    pub fn note(&mut self, number: u32, mark: &Arc<()>) {
+        // The number of one that is gone may be another's.
+        self.0.retain(|(_, stream)| stream.strong_count() > 0);
+        self.0.push((number, Arc::downgrade(mark)));
+    }
+
+    /// Returns whether a stream compresses another one.
+    pub fn has(&self, number: u32) -> bool {
+        self.0.iter().any(|(of, stream)| *of == number && stream.strong_count() > 0)
+    }
+
+    /// Takes note that a stream has gone from the table, to where it goes on.
+    pub fn forget(&mut self, number: u32) {
+        self.0.retain(|(of, _)| *of != number);
     }
 }
 

@@ -70,7 +70,8 @@ impl Started {
         }
         let idle = self.idle?;
         let cpu_time = process.cpu_time();
-        if cpu_time > self.worked.0 {
+        // A program that waits wakes now and then.
+        if cpu_time >= self.worked.0 + WORK_MIN {
             self.worked = (cpu_time, now);
         }
         (now.duration_since(self.worked.1) >= idle).then(|| format!("it did nothing for {} s", idle.as_secs()))
@@ -263,6 +264,8 @@ impl Workers {
     }
 }
 
+/// Processor time that is work.
+const WORK_MIN: Duration = Duration::from_millis(20);
 /// How exactly jobs' times are kept.
 const TICK: Duration = Duration::from_millis(250);
 
