@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
-use netserv_model::api::{AgentDeployment, AgentFlows, AgentRule, AgentStatus};
+use netserv_model::api::{AgentDeployment, AgentFlows, AgentNode, AgentRule, AgentStatus};
 use netserv_model::control::ControlMessage;
 use netserv_model::{Instant, ModuleName};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId, Ticket, Wish};
@@ -236,7 +236,10 @@ impl Agent {
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
                 Wish::Remove { ticket, client, session, .. } => match removed {
-                    Some(module) => (ticket, errands::remove(&node, &module, client, session).await),
+                    Some(module) => {
+                        let both = config.rules.iter().any(|rule| rule.both_ways && rule.module.name == module);
+                        (ticket, errands::remove(&node, (&module, both), client, session).await)
+                    }
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
             };
@@ -247,7 +250,7 @@ impl Agent {
 
     /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
-        let Some(Deploy { module, feedback: Some(feedback), .. }) = self.config.get(rule) else { return };
+        let Some(Deploy { module, feedback: Some(feedback), both_ways, .. }) = self.config.get(rule) else { return };
         let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
         let own = self.placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
         for (id, deployment) in own.filter(|(id, _)| !self.telling.contains(id)).collect::<Vec<_>>() {
@@ -256,10 +259,10 @@ impl Agent {
             let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
             let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-            let (module, client) = (module.name.clone(), deployment.client);
+            let (module, client, both_ways) = (module.name.clone(), deployment.client, *both_ways);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, &module, &message, client).await;
+                errands::tell(&node, (&module, both_ways), &message, client).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id));
@@ -279,7 +282,7 @@ impl Agent {
         let counters = self.placement.counters();
         let deployed = |deployment: &netserv_placement::Deployment| AgentDeployment {
             rule: self.name(deployment.rule).to_owned(),
-            nodes: deployment.nodes.iter().map(|node| node.name.clone()).collect(),
+            nodes: deployment.nodes.iter().map(shown).collect(),
             health: match deployment.health {
                 Health::New => "new",
                 Health::Running => "running",
@@ -331,4 +334,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(3600);
 fn tell(answers: &mpsc::UnboundedSender<Event>, ticket: Ticket, answer: netserv_placement::Answer) {
     // An agent that ends wants no answers.
     let _ = answers.send(Event::Answered(ticket, answer));
+}
+
+fn shown(node: &netserv_placement::Node) -> AgentNode {
+    AgentNode {
+        node: node.name.clone(),
+        addresses: node.addresses.clone(),
+        ip_hops: node.distance.map(|distance| distance.ip_hops),
+        rtt_us: node.distance.map(|distance| distance.rtt_us),
+    }
 }

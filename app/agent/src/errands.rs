@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
-use netserv_model::request::{Ask, ModuleStatus, Outcome};
+use netserv_model::request::{Ask, Hop, ModuleStatus, NodeReport, Outcome};
 use netserv_model::target::Target;
 use netserv_model::{ModuleName, NodeId, SessionId};
-use netserv_placement::{Answer, Node};
+use netserv_placement::{Answer, Distance, Node};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
@@ -41,24 +41,39 @@ pub async fn setup(
 }
 
 /// Removes a module from there.
-pub async fn remove(node: &NodeClient, module: &ModuleName, client: IpAddr, session: Option<SessionId>) -> Answer {
-    match node.send(RequestBuilder::remove(module), client, session).await {
+pub async fn remove(
+    node: &NodeClient,
+    (module, both_ways): (&ModuleName, bool),
+    client: IpAddr,
+    session: Option<SessionId>,
+) -> Answer {
+    match node.send(on(RequestBuilder::remove(module), both_ways), client, session).await {
         Ok(_) => Answer::Removed,
         Err(error) => failed("REMOVE", client, &error),
     }
 }
 
 /// Tells a module on the way to a client something.
-pub async fn tell(node: &NodeClient, module: &ModuleName, message: &ControlMessage, client: IpAddr) {
+pub async fn tell(
+    node: &NodeClient,
+    (module, both_ways): (&ModuleName, bool),
+    message: &ControlMessage,
+    client: IpAddr,
+) {
     // Another one follows soon.
-    match node.send(RequestBuilder::tell(module, message), client, None).await {
+    match node.send(on(RequestBuilder::tell(module, message), both_ways), client, None).await {
         Ok(result) => {
-            for report in result.nodes.iter().filter(|report| matches!(report.outcome, Outcome::Refused(_))) {
+            for (report, _) in way(&result).iter().filter(|(report, _)| matches!(report.outcome, Outcome::Refused(_))) {
                 tracing::warn!(%client, node = %report.node, "TELL: {}", report.outcome);
             }
         }
         Err(error) => tracing::warn!(%client, "TELL toward a client fails: {error:#}"),
     }
+}
+
+/// Has a request go on the way back from the client, too, if that is wanted.
+fn on(request: RequestBuilder, both_ways: bool) -> RequestBuilder {
+    if both_ways { request.and_return() } else { request }
 }
 
 async fn installed(
@@ -78,29 +93,58 @@ async fn installed(
     for (name, value) in &rule.properties {
         request = request.property(name, &rule.fill(value, client));
     }
+    request = on(request, rule.both_ways);
     if !rule.floating.is_empty() {
         let target = Target { nodes: vec![edge], ..Target::default() };
         request = request.epoch(epoch).floating(&rule.floating).target(&target);
     }
     let result = node.send(request, client, session).await?;
-    let runs = |outcome: &Outcome| outcome.lease_s().is_some();
-    if !result.nodes.iter().any(|report| runs(&report.outcome)) {
-        let why = result.nodes.iter().map(|report| format!("{}: {}", report.node, report.outcome));
+    let runs = |report: &NodeReport| report.outcome.lease_s().is_some();
+    let way = way(&result);
+    if !way.iter().any(|(report, _)| runs(report)) {
+        let why = way.iter().map(|(report, _)| *report).map(|report| format!("{}: {}", report.node, report.outcome));
         let why = why.chain(result.incomplete.iter().map(ToString::to_string)).collect::<Vec<_>>().join("; ");
         return Err(anyhow!("no node has the module: {why}"));
     }
     // Where it takes connections is known once it runs.
-    let asked = node.send(RequestBuilder::probe(&[Ask::Modules]), client, None).await.ok();
-    let nodes = result.nodes.iter().filter(|report| runs(&report.outcome));
-    let nodes = nodes.map(|report| {
+    let asked = node.send(on(RequestBuilder::probe(&[Ask::Modules]), rule.both_ways), client, None).await.ok();
+    let nodes = way.into_iter().filter(|(report, _)| runs(report)).map(|(report, distance)| {
         let own = || asked.iter().flat_map(|asked| own(asked, report.node.as_str(), &rule.module.name));
         Node {
             name: report.node.clone(),
             addresses: own().flat_map(|status| status.addresses.clone()).collect(),
+            distance,
             activity: own().map(activity).sum(),
         }
     });
     Ok(Answer::Done { session: result.session, nodes: nodes.collect() })
+}
+
+/// Returns the nodes that answered, nearest to the provider first, and how far each is. Those that are only on the way back come before
+/// the last one, at which that begins; how far they are is not known.
+fn way(result: &RequestResult) -> Vec<(&NodeReport, Option<Distance>)> {
+    let mut so_far = Some(Distance::default());
+    let mut way = Vec::new();
+    for report in &result.nodes {
+        // The requester's own entry has no hop.
+        if report.hop.is_some() || !way.is_empty() {
+            so_far = so_far.zip(report.hop.as_ref()).and_then(|(so_far, hop)| further(so_far, hop));
+        }
+        way.push((report, so_far));
+    }
+    let last = way.pop();
+    let is_known = |back: &NodeReport| result.nodes.iter().any(|report| report.node == back.node);
+    let back = result.returned.iter().flat_map(|back| &back.nodes).rev();
+    way.extend(back.filter(|report| !is_known(report)).map(|report| (report, None)));
+    way.extend(last);
+    way
+}
+
+fn further(so_far: Distance, hop: &Hop) -> Option<Distance> {
+    Some(Distance {
+        ip_hops: so_far.ip_hops.saturating_add(hop.ip_hops?.into()),
+        rtt_us: so_far.rtt_us.saturating_add(hop.rtt_us?),
+    })
 }
 
 /// Returns how a module is on a node.
@@ -109,7 +153,9 @@ fn own<'a>(
     node: &'a str,
     module: &'a ModuleName,
 ) -> impl Iterator<Item = &'a ModuleStatus> + use<'a> {
-    let reports = asked.nodes.iter().filter(move |report| report.node.as_str() == node);
+    let back = asked.returned.iter().flat_map(|back| &back.nodes);
+    // A node on both ways says on the second what it did on the first.
+    let reports = asked.nodes.iter().chain(back).filter(move |report| report.node.as_str() == node).take(1);
     reports.flat_map(|report| &report.modules).filter(move |status| status.module.name == *module)
 }
 

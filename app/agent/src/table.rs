@@ -79,7 +79,12 @@ impl Row {
             nodes: self
                 .nodes
                 .iter()
-                .map(|(name, addresses)| Node { name: name.clone(), addresses: addresses.clone(), activity: 0 })
+                .map(|(name, addresses)| Node {
+                    name: name.clone(),
+                    addresses: addresses.clone(),
+                    distance: None,
+                    activity: 0,
+                })
                 .collect(),
             health,
             seen: now,

@@ -384,13 +384,28 @@ pub struct AgentFlows {
     pub error: Option<String>,
 }
 
+/// One node of a deployment of an agent's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentNode {
+    /// Its name.
+    pub node: NodeId,
+    /// Where the module takes connections there.
+    pub addresses: Vec<IpAddr>,
+    /// IP hops from the provider, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_hops: Option<u16>,
+    /// The round trips from node to node on the way there, together, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
+}
+
 /// One deployment of an agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentDeployment {
     /// Its rule's name; empty if that is gone.
     pub rule: String,
     /// The nodes that have the module, nearest to the provider first.
-    pub nodes: Vec<NodeId>,
+    pub nodes: Vec<AgentNode>,
     /// `new`, `running`, `ailing` or `leaving`.
     pub health: String,
     /// Seconds since a client was seen.

@@ -11,6 +11,15 @@ use crate::RuleId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeploymentId(pub u64);
 
+/// How far a node is from the provider, as the nodes on the way saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distance {
+    /// IP hops: 1 if no router lies between.
+    pub ip_hops: u16,
+    /// The round trips from node to node, together, in microseconds.
+    pub rtt_us: u64,
+}
+
 /// A node that has the module, as it answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -18,6 +27,8 @@ pub struct Node {
     pub name: NodeId,
     /// Where the module answers there, if it takes connections; none if it only sees packets.
     pub addresses: Vec<IpAddr>,
+    /// How far it is from the provider, if that is known.
+    pub distance: Option<Distance>,
     /// How much the module has had to do there since it was loaded: packets, connections and requests.
     pub activity: u64,
 }

@@ -19,7 +19,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use deployment::{Deployment, DeploymentId, Health, Node};
+pub use deployment::{Deployment, DeploymentId, Distance, Health, Node};
 pub use placement::{Answer, Change, Counters, Placement, Ticket, Wish};
 pub use regulator::{Bounds, Regulator, Said};
 pub use rule::{Rule, RuleError};

@@ -504,7 +504,7 @@ fn done(edge: &str) -> Answer {
 }
 
 fn busy(edge: &str, activity: u64) -> Answer {
-    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), activity };
+    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), distance: None, activity };
     Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)] }
 }
 

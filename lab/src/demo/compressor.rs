@@ -44,7 +44,7 @@ pub fn run() -> Result<()> {
     ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", site.lab.log("sender", "agent"));
     println!("  on both nodes {:.1} s after the first page", first.elapsed().as_secs_f64());
     for deployment in site.agent()?.deployments {
-        let nodes: Vec<String> = deployment.nodes.iter().map(ToString::to_string).collect();
+        let nodes: Vec<String> = deployment.nodes.iter().map(|node| node.node.to_string()).collect();
         println!("  netserv agent status: rule {} is {} at {}", deployment.rule, deployment.health, nodes.join(", "));
     }
 

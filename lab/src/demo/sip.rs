@@ -51,7 +51,7 @@ fn keep_alives() -> Result<()> {
     );
     told(phones)?;
     for deployment in provider.agent()?.deployments {
-        let nodes: Vec<String> = deployment.nodes.iter().map(ToString::to_string).collect();
+        let nodes: Vec<String> = deployment.nodes.iter().map(|node| node.node.to_string()).collect();
         println!("  netserv agent status: rule {} is {} at {}", deployment.rule, deployment.health, nodes.join(", "));
     }
 

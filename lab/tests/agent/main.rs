@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use netserv_lab::netns::{Lab, host_port, program, wait_until};
+use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_skips::skipped;
 
 use self::provider::{LEASE, LONG, Provider, vectors};
@@ -54,7 +55,13 @@ fn a_module_follows_the_clients_of_an_unmodified_web_server() {
 
     let agent = |args: &[&str]| provider.agent(args);
     let (shown, code) = agent(&["status"]);
-    assert!(code == Some(0) && shown.contains("edge  running") && shown.contains("n1, n2"), "{shown}");
+    assert!(
+        code == Some(0)
+            && shown.contains("edge  running")
+            && shown.contains("n1 (1 hop, ")
+            && shown.contains(", n2 (3 hops, "),
+        "{shown}"
+    );
     let client = provider.lab.v4("receiver").to_string();
     assert_eq!(agent(&["nearest", "edge", &client]), ("n2\n".to_owned(), Some(0)));
     assert_eq!(agent(&["nearest", "edge", "203.0.113.9"]), (String::new(), Some(6)));
@@ -159,6 +166,33 @@ fn a_module_follows_flows_of_programs_that_know_nothing_of_it() {
     }
     provider.lab.kill("sender", "long").unwrap();
     assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+}
+
+/// Goal: where clients' packets take another way than those to them, nodes on both have the module, and lose it at the end. Method: `sender
+/// – n1 – na – n2 – receiver`, and from n2 back by nb.
+#[test]
+fn nodes_on_the_way_back_get_the_module_too() {
+    let test = "nodes_on_the_way_back_get_the_module_too";
+    let machine = |(name, kind): (&str, Kind)| Machine { name: name.to_owned(), kind };
+    let nodes = ["n1", "na", "n2", "nb"].map(|name| machine((name, Kind::Node)));
+    let hosts = ["sender", "receiver"].map(|name| machine((name, Kind::Host)));
+    let ends = [("sender", "n1"), ("n1", "na"), ("na", "n2"), ("n2", "receiver"), ("n1", "nb"), ("nb", "n2")];
+    let link = |(a, b): (&str, &str)| Link { a: a.to_owned(), b: b.to_owned(), impairment: Impairment::default() };
+    let topology = Topology { machines: [&nodes[..], &hosts].concat(), links: ends.map(link).into() };
+    let back = topology.interfaces(5).0.v4.to_string();
+    let more = |_: &Lab| [String::new(), "both-ways = true\n".to_owned()];
+    let Some(provider) = Provider::start_in(test, topology, &more, "") else { return };
+    provider.lab.run("n2", "ip", &["route", "replace", "10.1.0.0/24", "via", &back]).unwrap();
+    let installed = || ["n1", "na", "n2", "nb"].map(|node| provider.lab.modules(node).unwrap().modules.len());
+    let has_all = || {
+        provider.visits(1);
+        installed() == [1; 4] && provider.nearest("receiver") == "n2"
+    };
+    assert!(wait_until(LONG, has_all), "{:?}\n{}", installed(), provider.log());
+    let (shown, _) = provider.agent(&["status"]);
+    assert!(shown.contains("n1 (1 hop, ") && shown.contains(", nb, n2 (3 hops, "), "{shown}");
+    assert_eq!(provider.agent(&["off", "edge"]).1, Some(0));
+    assert!(wait_until(LONG, || installed() == [0; 4]), "{:?}\n{}", installed(), provider.log());
 }
 
 /// Goal: a floating address leads to the module on the node that is nearest to the clients, and nowhere else, as long as they come; the next

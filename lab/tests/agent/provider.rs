@@ -45,10 +45,6 @@ impl Provider {
 
     /// Starts one whose user has these prefixes, too, and then containers with a network.
     pub fn start_on(test: &str, more: &dyn Fn(&Lab) -> [String; 2], prefix: &str) -> Option<Provider> {
-        if !is_root() {
-            skipped(test, "not root, so no namespaces");
-            return None;
-        }
         let chain = [
             ("sender", Kind::Host),
             ("n1", Kind::Node),
@@ -56,13 +52,29 @@ impl Provider {
             ("n2", Kind::Node),
             ("receiver", Kind::Host),
         ];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+        Provider::start_in(test, Topology::chain(&chain), more, prefix)
+    }
+
+    /// Starts one in a network with a sender and a receiver.
+    pub fn start_in(
+        test: &str,
+        topology: Topology,
+        more: &dyn Fn(&Lab) -> [String; 2],
+        prefix: &str,
+    ) -> Option<Provider> {
+        if !is_root() {
+            skipped(test, "not root, so no namespaces");
+            return None;
+        }
+        let nodes = topology.machines.iter().filter(|machine| machine.kind == Kind::Node);
+        let nodes: Vec<String> = nodes.map(|machine| machine.name.clone()).collect();
+        let mut lab = Lab::up(topology).unwrap();
         let own = format!("{}/32", lab.v4("sender"));
         let has_network = !prefix.is_empty();
         let prefixes = [&own[..], prefix];
         let mut user = lab.user("janedoe", &prefixes[..1 + usize::from(has_network)]).unwrap();
         user.extra = if has_network { "listen = ['icmp']\n".to_owned() } else { user.extra };
-        for (number, node) in ["n1", "n2"].into_iter().enumerate() {
+        for (number, node) in nodes.iter().enumerate() {
             let network = format!("[network]\nprefixes = ['10.98.{}.0/24']\n", 1 + number);
             let extra = format!("osgi.enabled = false\n{}", if has_network { network } else { String::new() });
             lab.start_netservd(node, "node", std::slice::from_ref(&user), &extra).unwrap();

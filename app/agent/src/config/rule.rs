@@ -97,6 +97,9 @@ pub struct Deploy {
     /// Which connections between others it takes over; with the same words.
     #[serde(default)]
     pub intercept: Vec<String>,
+    /// Whether the nodes on the way back from the client get it, too, where that is another one.
+    #[serde(default)]
+    pub both_ways: bool,
     /// What it can read; with the same words.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
@@ -199,6 +202,7 @@ impl Deploy {
             intercept: other.intercept.clone(),
             properties: other.properties.clone(),
             floating: other.floating.clone(),
+            both_ways: other.both_ways,
             lease_s: other.lease_s,
             region_v4: other.region_v4,
             region_v6: other.region_v6,

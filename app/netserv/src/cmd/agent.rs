@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{AgentNearest, AgentReload, AgentRule, AgentStatus};
+use netserv_model::api::{AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
 
 use crate::client::{Client, LOCAL_CALL_TIME_MAX};
 use crate::exit::{Exit, Failure};
@@ -115,6 +115,17 @@ impl Way {
     }
 }
 
+/// Returns a node with how far it is.
+fn node(node: &AgentNode) -> String {
+    match (node.ip_hops, node.rtt_us) {
+        (Some(hops), Some(rtt_us)) => {
+            let hops = if hops == 1 { "1 hop".to_owned() } else { format!("{hops} hops") };
+            format!("{} ({hops}, {}.{} ms)", node.node, rtt_us / 1000, rtt_us % 1000 / 100)
+        }
+        _ => node.node.to_string(),
+    }
+}
+
 impl Status {
     async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let status: AgentStatus = Client::of_agent(&self.way.agent_socket).get("/v1/status").await?;
@@ -125,7 +136,7 @@ impl Status {
         let mut table = Table::new(&["RULE", "HEALTH", "SEEN", "NODES"]);
         for deployment in &status.deployments {
             let style = if deployment.health == "running" { Style::Good } else { Style::Warn };
-            let nodes = deployment.nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let nodes = deployment.nodes.iter().map(node).collect::<Vec<_>>().join(", ");
             let seen = format!("{} s ago", deployment.seen_s);
             table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);
         }
