@@ -44,13 +44,14 @@ fn a_million_clients_at_fifty_thousand_a_second() {
     let memory = agent.memory();
     let status = agent.status().unwrap();
     assert_eq!((status.regions, status.lost), (1_000_000, 0));
-    let [half, most, longest] = asked_under_load(&agent);
     println!("observations a second: {by_datagrams:.0} by datagrams, {by_post:.0} by HTTP (goal 50,000)");
     println!("memory with 1,000,000 clients: {:.0} MB (goal 200)", memory as f64 / 1e6);
+    let (took, [half, most, longest]) = asked_under_load(&agent);
+    println!("500,000 lines, one each 20 us: {took:?} (goal 11 s)");
     println!("nearest at 50,000 a second: half {half:?}, 99 of 100 {most:?} (goal 1 ms), longest {longest:?}");
     assert!(by_datagrams >= 50_000.0 && by_post >= 50_000.0, "too slow");
     assert!(memory <= 200_000_000, "too much memory");
-    assert!(most < Duration::from_millis(1), "too late");
+    assert!(took < Duration::from_secs(11) && most < Duration::from_millis(1), "too late");
 }
 
 /// Starts an agent that has deployed its module for one client.
@@ -110,12 +111,12 @@ fn counted(agent: &Agent, before: u64, count: usize, begun: Instant) -> f64 {
     count as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Has known clients seen 50,000 times a second for ten seconds, and asks meanwhile, each 2 ms; returns the median, the 99th percentile and
-/// the longest of the answers.
-fn asked_under_load(agent: &Agent) -> [Duration; 3] {
+/// Has known clients seen 50,000 times a second for ten seconds, and asks meanwhile, each 2 ms; returns how long it took, and the median, the
+/// 99th percentile and the longest of the answers.
+fn asked_under_load(agent: &Agent) -> (Duration, [Duration; 3]) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let sender = scope.spawn(|| {
             let socket = UnixDatagram::unbound().unwrap();
             socket.connect(agent.path("access.sock")).unwrap();
             let begun = Instant::now();
@@ -130,7 +131,7 @@ fn asked_under_load(agent: &Agent) -> [Duration; 3] {
             }
             let took = begun.elapsed();
             over.store(true, Ordering::Relaxed);
-            assert!(took < Duration::from_secs(11), "500,000 lines took {took:?}");
+            took
         });
         let (mut connection, mut times) = (agent.connect().unwrap(), Vec::new());
         while !over.load(Ordering::Relaxed) {
@@ -140,6 +141,7 @@ fn asked_under_load(agent: &Agent) -> [Duration; 3] {
             std::thread::sleep(Duration::from_millis(2));
         }
         times.sort();
-        [times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]]
+        let told = [times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]];
+        (sender.join().unwrap(), told)
     })
 }
