@@ -16,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::bindings::imports::netserv::udp::sockets;
 pub use crate::bindings::imports::netserv::udp::sockets::Error;
+use crate::bindings::imports::wasi::io::poll::Pollable;
 use crate::bindings::imports::wasi::sockets::network::{IpSocketAddress, Ipv4SocketAddress, Ipv6SocketAddress};
 
 /// Datagrams that go with one call at most.
@@ -62,6 +63,11 @@ impl Socket {
         // It fails for no socket that there is.
         let taken = self.0.receive(most);
         taken.map(|batch| Batch { datagrams: batch.datagrams, bytes: batch.bytes }).unwrap_or_default()
+    }
+
+    /// Returns what is ready when something may have come, to wait for it among other things.
+    pub fn subscribe(&self) -> Pollable {
+        self.0.subscribe()
     }
 
     /// Sends a batch, and waits while the kernel takes no more.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Datagrams of programs, in batches.
 
+mod calls;
 mod sys;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
@@ -70,9 +71,7 @@ impl Socket {
         }
         let place = Arc::clone(&module.udp_sockets).try_acquire_owned().map_err(|_| UdpError::Quota)?;
         let open = || {
-            let socket = std::net::UdpSocket::bind(local)?;
-            socket.set_nonblocking(true)?;
-            let socket = UdpSocket::from_std(socket)?;
+            let socket = UdpSocket::from_std(calls::open(local)?.into())?;
             let local = socket.local_addr()?;
             Ok::<_, io::Error>(Socket { module: Arc::clone(module), socket, local, _place: place })
         };
@@ -92,7 +91,12 @@ impl Socket {
 
     /// Returns whether a module may take a port; it may always take one of the system's choice.
     pub fn may_open(module: &Module, local: SocketAddr) -> bool {
-        local.port() == 0 || module.may_listen(Transport::Udp, local)
+        // Floating addresses come and go: the kernel knows which ones are there.
+        let anywhere = if local.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let floats = || module.may_listen(Transport::Udp, SocketAddr::new(anywhere, local.port()));
+        local.port() == 0
+            || module.may_listen(Transport::Udp, local)
+            || !local.ip().to_canonical().is_loopback() && floats()
     }
 
     /// Returns the address that it has.
@@ -109,7 +113,7 @@ impl Socket {
         let batch = ROOM.with_borrow_mut(|room| {
             room.resize(sys::ROOM_BYTES, 0);
             // What the kernel tells of datagrams that went before is no reason to give up those that came.
-            let received = self.attempt(Interest::READABLE, || sys::receive(self.socket.as_fd(), room, most));
+            let received = self.attempt(Interest::READABLE, || calls::receive(self.socket.as_fd(), room, most));
             pack(room, received.unwrap_or_default())
         });
         self.module.counts.bytes_in(batch.bytes.len());
@@ -151,7 +155,7 @@ impl Socket {
     fn send_parts(&self, parts: &[(SocketAddr, &[u8])]) -> usize {
         let mut sent = 0;
         while sent < parts.len() {
-            match self.attempt(Interest::WRITABLE, || sys::send(self.socket.as_fd(), &parts[sent..])) {
+            match self.attempt(Interest::WRITABLE, || calls::send(self.socket.as_fd(), &parts[sent..])) {
                 Ok(count) => sent += count.max(1),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // There is no way, or the kernel's rules are against it: it is lost, as datagrams are.
@@ -235,8 +239,26 @@ mod tests {
             assert_eq!(open().err(), Some(UdpError::Quota));
             all.pop();
             assert!(open().is_ok());
-            for (local, error) in [("127.0.0.1:9", UdpError::NotPermitted), ("192.0.2.1:0", UdpError::Invalid)] {
+            for (local, error) in [
+                ("127.0.0.1:9", UdpError::NotPermitted),
+                ("192.0.2.1:9", UdpError::NotPermitted),
+                ("192.0.2.1:0", UdpError::Invalid),
+            ] {
                 assert_eq!(Socket::open(&module, local.parse().unwrap()).err(), Some(error), "{local}");
+            }
+        });
+    }
+
+    #[test]
+    fn an_address_that_is_not_here_is_the_kernels_to_refuse() {
+        run(async {
+            let module = module(&["udp port 7"], &[]);
+            for local in ["192.0.2.1:7", "[2001:db8::1]:7"] {
+                assert_eq!(Socket::open(&module, local.parse().unwrap()).err(), Some(UdpError::Invalid), "{local}");
+            }
+            for local in ["127.0.0.2:7", "[::ffff:127.0.0.2]:7", "192.0.2.1:8"] {
+                let opened = Socket::open(&module, local.parse().unwrap());
+                assert_eq!(opened.err(), Some(UdpError::NotPermitted), "{local}");
             }
         });
     }
