@@ -19,6 +19,7 @@ pub mod phones;
 pub mod provider;
 pub mod relay;
 pub mod replay;
+pub mod rtp;
 pub mod scale;
 pub mod serving;
 mod sys;

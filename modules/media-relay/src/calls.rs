@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The calls, and what becomes of a request about one. What the packet part and kv have to know is asked for by
+//! [`Relay::poll_change`] after each call.
+
+pub mod call;
+mod report;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use crate::limits::{LIST_DEFAULT, LIST_MAX, NAME_BYTES_MAX, STREAMS_OF_ALL_MAX};
+use crate::ng;
+use crate::sdp::{Ports, Sdp};
+use crate::settings::Settings;
+use crate::table::{Counts, Entry};
+use crate::value::{Dict, Value, has_word, int, text};
+use call::{Call, Manner, Party, Stream};
+
+/// What time it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds of a clock that never steps.
+    pub ms: u64,
+    /// Seconds since 1970.
+    pub s: u64,
+}
+
+/// What others have to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A call is new, or another one than before.
+    Put {
+        /// The call.
+        number: u32,
+        /// What outlives the module.
+        saved: Vec<u8>,
+        /// What the packet part has to know.
+        entries: Vec<Entry>,
+    },
+    /// A call is over.
+    Gone {
+        /// The call.
+        number: u32,
+        /// The ports that it had.
+        ports: Vec<u16>,
+    },
+}
+
+/// All calls.
+#[derive(Debug)]
+pub struct Relay {
+    settings: Settings,
+    addresses: Vec<IpAddr>,
+    calls: BTreeMap<Vec<u8>, Call>,
+    /// The Call-ID of each port for RTP.
+    owners: BTreeMap<u16, Vec<u8>>,
+    /// Ports for RTP that nobody has, the one that was used last at the end.
+    free: VecDeque<u16>,
+    next: u32,
+    changes: VecDeque<Change>,
+    totals: Totals,
+}
+
+/// What happened since the module began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls that were made.
+    pub calls: u64,
+    /// Calls that ended since nobody was heard.
+    pub expired: u64,
+    /// Packets of calls that ended.
+    pub packets: u64,
+    /// Octets of calls that ended.
+    pub octets: u64,
+}
+
+/// Why a request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// The client is told so.
+    Error(&'static str),
+    /// There are as many calls as there may be: the client may ask another relay.
+    Full,
+}
+
+impl From<&'static str> for Failure {
+    fn from(reason: &'static str) -> Failure {
+        Failure::Error(reason)
+    }
+}
+
+impl Relay {
+    /// Builds one without calls, which names these addresses.
+    pub fn new(settings: Settings, addresses: Vec<IpAddr>) -> Relay {
+        let last = *settings.ports.end();
+        let free = settings.ports.clone().step_by(2).filter(|port| *port < last).collect();
+        let (calls, owners, changes) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Relay { settings, addresses, calls, owners, free, next: 0, changes, totals: Totals::default() }
+    }
+
+    /// Returns how many calls there are.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Returns whether there is no call.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Returns what happened so far.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Returns the next change that others have to know.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// Has all calls told once more.
+    pub fn tell_all(&mut self) {
+        self.changes.extend(self.calls.iter().map(|(id, call)| put(id, call)));
+    }
+
+    /// Takes a call that outlived the module. One that does not fit is forgotten.
+    pub fn restore(&mut self, number: u32, saved: &[u8], now: Now) {
+        self.next = self.next.max(number.wrapping_add(1));
+        let restored = Call::restore(number, saved, now.ms);
+        let fits = |call: &Call| {
+            let pairs = call.streams.iter().filter(|stream| stream.is_relayed()).flat_map(|stream| &stream.sides);
+            let known = pairs.clone().all(|side| self.free.contains(&side.port));
+            let ports: Vec<u16> = pairs.map(|side| side.port).collect();
+            known && ports.iter().enumerate().all(|(place, port)| !ports[..place].contains(port))
+        };
+        match restored.filter(|(id, call)| !self.calls.contains_key(id) && fits(call)) {
+            Some((id, call)) => {
+                let ports: Vec<u16> = call.streams.iter().flat_map(|one| &one.sides).map(|side| side.port).collect();
+                self.free.retain(|port| !ports.contains(port));
+                self.owners.extend(ports.into_iter().filter(|port| *port > 0).map(|port| (port, id.clone())));
+                self.calls.insert(id, call);
+            }
+            None => self.changes.push_back(Change::Gone { number, ports: Vec::new() }),
+        }
+    }
+
+    /// Carries out a request.
+    pub fn handle(&mut self, source: IpAddr, dict: &Dict, now: Now) -> Value {
+        let done = match text(dict, "command") {
+            Some(b"ping") => Ok(Value::dict([("result", Value::text("pong"))])),
+            Some(b"offer") => self.offer(source, dict, now),
+            Some(b"answer") => self.answer(dict, now),
+            Some(b"delete") => Ok(self.delete(dict)),
+            Some(b"query") => self.query(dict),
+            Some(b"list") => Ok(self.list(dict)),
+            Some(b"statistics") => Ok(self.statistics()),
+            Some(_) => Err("Unrecognized command".into()),
+            None => Err("Dictionary contains no key \"command\"".into()),
+        };
+        done.unwrap_or_else(|failure| match failure {
+            Failure::Error(reason) => ng::error(reason),
+            Failure::Full => Value::dict([
+                ("result", Value::text("load limit")),
+                ("message", Value::text("Parallel session limit reached")),
+            ]),
+        })
+    }
+
+    /// Takes what the packet part counted at a port.
+    pub fn counted(&mut self, port: u16, counts: Counts, now: Now) {
+        let pair = port & !1;
+        let Some(call) = self.owners.get(&pair).and_then(|id| self.calls.get_mut(id)) else { return };
+        let sides = call.streams.iter_mut().flat_map(|stream| &mut stream.sides);
+        for side in sides.filter(|side| side.port == pair) {
+            let known = &mut side.counts[usize::from(port & 1)];
+            if counts.packets > known.packets {
+                call.heard_ms = now.ms;
+            }
+            *known = counts;
+        }
+    }
+
+    /// Ends calls of which nothing was heard for too long.
+    pub fn expire(&mut self, now: Now) {
+        let is_over = |call: &Call| now.ms.saturating_sub(call.heard_ms) >= call.patience_ms(&self.settings);
+        let over: Vec<Vec<u8>> =
+            self.calls.iter().filter(|(_, call)| is_over(call)).map(|(id, _)| id.clone()).collect();
+        for id in over {
+            self.end(&id);
+            self.totals.expired += 1;
+        }
+    }
+
+    fn offer(&mut self, source: IpAddr, dict: &Dict, now: Now) -> Result<Value, Failure> {
+        let id = name(dict, "call-id", "No call-id in message")?;
+        let tag = name(dict, "from-tag", "No from-tag in message")?;
+        let sdp = description(dict)?;
+        let party = match self.calls.get(id) {
+            Some(call) => call.party(tag).ok_or("The from-tag is of no party of this call")?,
+            None => self.may_begin(source).map(|()| Party::Caller)?,
+        };
+        let locals = self.locals(dict, &sdp, self.calls.get(id), party)?;
+        let streams = self.calls.get(id).map_or(&[][..], |call| &call.streams);
+        let of_all: usize = self.calls.values().map(|call| call.streams.len()).sum();
+        if of_all + sdp.media.len().saturating_sub(streams.len()) > STREAMS_OF_ALL_MAX {
+            return Err(Failure::Full);
+        }
+        let has_port = |place: usize| streams.get(place).is_some_and(Stream::is_relayed);
+        let wants = |place: usize| sdp.media[place].is_relayed && sdp.media[place].port > 0 && !has_port(place);
+        let new: Vec<usize> = (0..sdp.media.len()).filter(|place| wants(*place)).collect();
+        if new.len() * 2 > self.free.len() {
+            return Err("Ran out of ports".into());
+        }
+        let mut pairs = Vec::new();
+        for _ in &new {
+            let mut next = || self.free.pop_front().expect("they were counted");
+            pairs.push([next(), next()]);
+        }
+        self.owners.extend(pairs.iter().flatten().map(|port| (*port, id.to_vec())));
+        if !self.calls.contains_key(id) {
+            self.begin(id, tag, source, now);
+        }
+        let call = self.calls.get_mut(id).expect("it is there");
+        if let Some(other) = text(dict, "to-tag").filter(|other| party == Party::Caller && fits(other)) {
+            call.tags[1].get_or_insert_with(|| other.to_vec());
+        }
+        call.streams.resize(call.streams.len().max(sdp.media.len()), Stream::default());
+        for (place, ports) in new.into_iter().zip(pairs) {
+            call.streams[place].sides[0].port = ports[0];
+            call.streams[place].sides[1].port = ports[1];
+        }
+        for (stream, media) in call.streams.iter_mut().zip(&sdp.media) {
+            (stream.kind, stream.protocol) = (media.kind.to_vec(), media.protocol.to_vec());
+            if stream.is_relayed() {
+                (stream.sides[party as usize].local, stream.sides[party.other() as usize].local) =
+                    (Some(locals[0]), Some(locals[1]));
+            }
+        }
+        take(call, party, &sdp, manner(dict, false), now);
+        self.changes.push_back(put(id, call));
+        Ok(described(call, party.other(), &sdp, locals[1], dict))
+    }
+
+    fn answer(&mut self, dict: &Dict, now: Now) -> Result<Value, Failure> {
+        let id = name(dict, "call-id", "No call-id in message")?;
+        let offerer = name(dict, "from-tag", "No from-tag in message")?;
+        let tag = name(dict, "to-tag", "No to-tag in message")?;
+        let sdp = description(dict)?;
+        let call = self.calls.get(id).ok_or("Unknown call-id")?;
+        let party = call.party(offerer).ok_or("The from-tag is of no party of this call")?.other();
+        if call.tags[party.other() as usize].as_deref() == Some(tag) {
+            return Err("The tags are of one party".into());
+        }
+        let locals = self.locals(dict, &sdp, Some(call), party)?;
+        let call = self.calls.get_mut(id).expect("it was there");
+        let own = &mut call.tags[party as usize];
+        // Of a call that was forked the last one that answers counts.
+        let is_other = own.as_deref().is_some_and(|own| own != tag);
+        *own = Some(tag.to_vec());
+        for stream in call.streams.iter_mut().filter(|stream| stream.is_relayed()) {
+            stream.sides[party.other() as usize].local = Some(locals[1]);
+        }
+        take(call, party, &sdp, manner(dict, is_other), now);
+        call.is_answered = true;
+        self.changes.push_back(put(id, call));
+        Ok(described(call, party.other(), &sdp, locals[1], dict))
+    }
+
+    fn delete(&mut self, dict: &Dict) -> Value {
+        let found = (|| {
+            let id = text(dict, "call-id")?;
+            let call = self.calls.get(id)?;
+            let is_of = |name: &str| text(dict, name).is_none_or(|tag| tag.is_empty() || call.party(tag).is_some());
+            // The tag of whoever has not answered is known to the client alone.
+            (is_of("from-tag") && (call.tags[1].is_none() || is_of("to-tag"))).then(|| id.to_vec())
+        })();
+        let Some(id) = found else {
+            let nothing = "Call-ID not found or tags didn't match";
+            if has_word(dict, "flags", "fatal") {
+                return ng::error(nothing);
+            }
+            return Value::dict([("result", Value::text("ok")), ("warning", Value::text(nothing))]);
+        };
+        let call = self.end(&id).expect("it is there");
+        report::call(&call)
+    }
+
+    fn query(&self, dict: &Dict) -> Result<Value, Failure> {
+        let id = name(dict, "call-id", "No call-id in message")?;
+        Ok(report::call(self.calls.get(id).ok_or("Unknown call-id")?))
+    }
+
+    fn list(&self, dict: &Dict) -> Value {
+        let most = int(dict, "limit").map_or(LIST_DEFAULT, |most| usize::try_from(most).unwrap_or(0).min(LIST_MAX));
+        let calls = self.calls.keys().take(most).map(Value::text).collect();
+        Value::dict([("result", Value::text("ok")), ("calls", Value::List(calls))])
+    }
+
+    fn statistics(&self) -> Value {
+        let (packets, octets) = self
+            .calls
+            .values()
+            .map(report::sums)
+            .fold((self.totals.packets, self.totals.octets), |(packets, octets), counts| {
+                (packets + counts.packets, octets + counts.octets)
+            });
+        let current = Value::dict([("sessionstotal", Value::number(self.calls.len() as u64))]);
+        let total = Value::dict([
+            ("managedsessions", Value::number(self.totals.calls)),
+            ("relayedbytes", Value::number(octets)),
+            ("relayedpackets", Value::number(packets)),
+            ("timeoutsessions", Value::number(self.totals.expired)),
+        ]);
+        let statistics = Value::dict([("currentstatistics", current), ("totalstatistics", total)]);
+        Value::dict([("result", Value::text("ok")), ("statistics", statistics)])
+    }
+
+    fn may_begin(&self, source: IpAddr) -> Result<(), Failure> {
+        let of_source = self.calls.values().filter(|call| call.source == source).count();
+        let is_full = self.calls.len() >= self.settings.calls || of_source >= self.settings.calls_per_source;
+        if is_full { Err(Failure::Full) } else { Ok(()) }
+    }
+
+    fn begin(&mut self, id: &[u8], tag: &[u8], source: IpAddr, now: Now) {
+        let call = Call {
+            number: self.next,
+            source,
+            tags: [Some(tag.to_vec()), None],
+            created_s: now.s,
+            signalled_s: now.s,
+            heard_ms: now.ms,
+            is_answered: false,
+            streams: Vec::new(),
+        };
+        self.next = self.next.wrapping_add(1);
+        self.totals.calls += 1;
+        self.calls.insert(id.to_vec(), call);
+    }
+
+    fn end(&mut self, id: &[u8]) -> Option<Call> {
+        let call = self.calls.remove(id)?;
+        let pairs = call.streams.iter().flat_map(|stream| &stream.sides).map(|side| side.port).filter(|port| *port > 0);
+        let mut ports = Vec::new();
+        for port in pairs {
+            self.owners.remove(&port);
+            self.free.push_back(port);
+            ports.extend([port, port + 1]);
+        }
+        let sums = report::sums(&call);
+        self.totals.packets += sums.packets;
+        self.totals.octets += sums.octets;
+        self.changes.push_back(Change::Gone { number: call.number, ports });
+        Some(call)
+    }
+
+    /// Returns the addresses that face a party and the other one.
+    fn locals(&self, dict: &Dict, sdp: &Sdp<'_>, call: Option<&Call>, party: Party) -> Result<[IpAddr; 2], Failure> {
+        let own_v6 = sdp.media.iter().find(|media| media.is_relayed && media.port > 0).map(|media| media.is_v6);
+        let known = |party: Party| call?.streams.iter().find_map(|stream| stream.sides[party as usize].local);
+        let own = match (known(party), own_v6) {
+            (Some(known), Some(is_v6)) if known.is_ipv6() != is_v6 => self.address(is_v6)?,
+            (Some(known), _) => known,
+            (None, is_v6) => self.address(is_v6.unwrap_or(false))?,
+        };
+        let wanted = match text(dict, "address-family") {
+            Some(b"IP4" | b"ip4" | b"inet") => Some(false),
+            Some(b"IP6" | b"ip6" | b"inet6") => Some(true),
+            Some(_) => return Err("Unknown address family".into()),
+            None => None,
+        };
+        let named = text(dict, "media-address").and_then(|address| std::str::from_utf8(address).ok()?.parse().ok());
+        let other = match (named.filter(|named| self.addresses.contains(named)), known(party.other()), wanted) {
+            (Some(named), ..) => named,
+            (None, Some(known), wanted) if wanted.is_none_or(|is_v6| known.is_ipv6() == is_v6) => known,
+            (None, _, wanted) => self.address(wanted.unwrap_or(own.is_ipv6()))?,
+        };
+        Ok([own, other])
+    }
+
+    fn address(&self, is_v6: bool) -> Result<IpAddr, Failure> {
+        let found = self.addresses.iter().find(|address| address.is_ipv6() == is_v6).copied();
+        found.ok_or(Failure::Error("The relay has no address of this family"))
+    }
+}
+
+/// Takes what a party's description says.
+fn take(call: &mut Call, party: Party, sdp: &Sdp<'_>, manner: Manner, now: Now) {
+    for (stream, media) in call.streams.iter_mut().zip(&sdp.media).filter(|(stream, _)| stream.is_relayed()) {
+        stream.sides[party as usize].take(media, manner);
+    }
+    (call.signalled_s, call.heard_ms) = (now.s, now.ms);
+}
+
+fn manner(dict: &Dict, is_other: bool) -> Manner {
+    Manner {
+        is_strict: has_word(dict, "flags", "strict-source"),
+        is_fixed: has_word(dict, "flags", "asymmetric"),
+        is_other,
+    }
+}
+
+/// Returns the answer with a description that leads to the ports which face a party.
+fn described(call: &Call, to: Party, sdp: &Sdp<'_>, local: IpAddr, dict: &Dict) -> Value {
+    let ports: Vec<Option<Ports>> = sdp
+        .media
+        .iter()
+        .enumerate()
+        .map(|(place, media)| {
+            let ports = call.streams.get(place)?.sides[to as usize].ports().filter(|_| media.port > 0)?;
+            // RTCP that was to come to RTP's own port still is.
+            let is_one = media.rtcp.is_some_and(|(rtcp, _)| media.has_mux && rtcp == media.port);
+            Some(if is_one { Ports { rtcp: ports.rtp, ..ports } } else { ports })
+        })
+        .collect();
+    let written = sdp.rewrite(local, &ports, has_word(dict, "replace", "origin"));
+    Value::dict([("result", Value::text("ok")), ("sdp", Value::Text(written))])
+}
+
+fn description(dict: &Dict) -> Result<Sdp<'_>, Failure> {
+    let body = text(dict, "sdp").ok_or("No SDP body in message")?;
+    Sdp::parse(body).map_err(|error| Failure::Error(error.reason()))
+}
+
+fn name<'a>(dict: &'a Dict, key: &str, missing: &'static str) -> Result<&'a [u8], Failure> {
+    let name = text(dict, key).filter(|name| !name.is_empty()).ok_or(missing)?;
+    if fits(name) { Ok(name) } else { Err("A call-id or tag is too long".into()) }
+}
+
+fn fits(name: &[u8]) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
+}
+
+fn put(id: &[u8], call: &Call) -> Change {
+    Change::Put { number: call.number, saved: call.save(id), entries: call.entries() }
+}
+
+#[cfg(test)]
+mod tests;

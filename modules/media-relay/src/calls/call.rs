@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One call: its two parties, and for each stream the ports that face them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::bencode;
+use crate::limits::STREAMS_MAX;
+use crate::sdp::{Media, Ports};
+use crate::table::{self, Carries, Counts, Entry};
+use crate::value::{Dict, Value, int, text};
+
+/// What keys of calls in kv begin with.
+pub const KEY: &[u8] = b"call/";
+
+/// Returns the key of a call in kv.
+pub fn key(number: u32) -> Vec<u8> {
+    [KEY, format!("{number:08x}").as_bytes()].concat()
+}
+
+/// Returns the number of the call that has a key.
+pub fn number_of(key: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(key.strip_prefix(KEY)?).ok()?, 16).ok()
+}
+
+/// One of the two parties: the one that offered first, or the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// Whose offer made the call.
+    Caller,
+    /// Whose answer it got.
+    Callee,
+}
+
+impl Party {
+    /// Returns the other one.
+    pub fn other(self) -> Party {
+        match self {
+            Party::Caller => Party::Callee,
+            Party::Callee => Party::Caller,
+        }
+    }
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number on this node, in kv.
+    pub number: u32,
+    /// The address that asked for it.
+    pub source: IpAddr,
+    /// The tags of caller and callee.
+    pub tags: [Option<Vec<u8>>; 2],
+    /// When it was made, in seconds since 1970.
+    pub created_s: u64,
+    /// When its signalling was last heard, likewise.
+    pub signalled_s: u64,
+    /// When media or signalling was last heard, on the monotonic clock.
+    pub heard_ms: u64,
+    /// There was an answer.
+    pub is_answered: bool,
+    /// The streams, in the order of the descriptions.
+    pub streams: Vec<Stream>,
+}
+
+/// A stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// `audio`, for example.
+    pub kind: Vec<u8>,
+    /// `RTP/AVP`, for example.
+    pub protocol: Vec<u8>,
+    /// What faces caller and callee.
+    pub sides: [Side; 2],
+}
+
+/// How a party sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// From one source, which stays.
+    pub is_strict: bool,
+    /// From elsewhere than it receives.
+    pub is_fixed: bool,
+    /// It is another one than before.
+    pub is_other: bool,
+}
+
+/// What of a stream faces a party.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// The port for RTP, the next one being for RTCP; 0 if the stream has none.
+    pub port: u16,
+    /// The address that the party sends to.
+    pub local: Option<IpAddr>,
+    /// Where the party is, for RTP and RTCP.
+    pub peers: [Option<SocketAddr>; 2],
+    /// Grows when the party is elsewhere.
+    pub generation: u32,
+    /// What it sends comes from one source, which stays.
+    pub is_strict: bool,
+    /// It is where its description says, wherever it sends from.
+    pub is_fixed: bool,
+    /// The party has the stream rejected or on hold.
+    pub is_still: bool,
+    /// What came from the party, of RTP and RTCP.
+    pub counts: [Counts; 2],
+}
+
+impl Side {
+    /// Returns the ports that face the party; nothing if there are none.
+    pub fn ports(&self) -> Option<Ports> {
+        (self.port > 0).then(|| Ports { rtp: self.port, rtcp: self.port + 1 })
+    }
+
+    /// Takes what a description of the party says.
+    pub fn take(&mut self, media: &Media<'_>, manner: Manner) {
+        let (rtp, rtcp) = media.ends();
+        // A party of the other version of IP cannot be reached from the port that it was told.
+        let reachable = |end: &SocketAddr| self.local.is_none_or(|local| local.is_ipv4() == end.is_ipv4());
+        let peers = [rtp.filter(reachable), rtcp.filter(reachable)];
+        let before = (self.peers, self.is_strict, self.is_fixed);
+        (self.peers, self.is_strict, self.is_fixed) = (peers, manner.is_strict, manner.is_fixed);
+        if manner.is_other || before != (self.peers, self.is_strict, self.is_fixed) {
+            self.generation = self.generation.wrapping_add(1);
+        }
+        self.is_still = media.port == 0 || media.is_still;
+    }
+}
+
+impl Stream {
+    /// Returns whether packets are relayed.
+    pub fn is_relayed(&self) -> bool {
+        self.sides[0].port > 0
+    }
+
+    /// Returns what the packet part has to know.
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        let is_rtp = self.protocol.to_ascii_uppercase().windows(4).any(|part| part == b"RTP/");
+        let pairs = [(&self.sides[0], &self.sides[1]), (&self.sides[1], &self.sides[0])];
+        pairs.into_iter().filter(|_| self.is_relayed()).flat_map(move |(own, other)| {
+            [0, 1].map(|offset| {
+                let carries = match offset {
+                    _ if !is_rtp => Carries::Other,
+                    0 => Carries::Rtp,
+                    _ => Carries::Rtcp,
+                };
+                Entry {
+                    port: own.port + offset,
+                    out: other.port + offset,
+                    generation: own.generation,
+                    local: own.local.unwrap_or(IpAddr::from([0, 0, 0, 0])),
+                    peer: own.peers[usize::from(offset)],
+                    is_strict: own.is_strict,
+                    is_fixed: own.is_fixed,
+                    carries,
+                }
+            })
+        })
+    }
+}
+
+impl Call {
+    /// Returns what the packet part has to know.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.streams.iter().flat_map(Stream::entries).collect()
+    }
+
+    /// Returns which party has a tag.
+    pub fn party(&self, tag: &[u8]) -> Option<Party> {
+        let has = |place: usize| self.tags[place].as_deref() == Some(tag);
+        if has(0) {
+            return Some(Party::Caller);
+        }
+        has(1).then_some(Party::Callee)
+    }
+
+    /// Returns whether nobody sends in any stream.
+    pub fn is_still(&self) -> bool {
+        let mut relayed = self.streams.iter().filter(|stream| stream.is_relayed());
+        relayed.all(|stream| stream.sides.iter().any(|side| side.is_still))
+    }
+
+    /// Returns how long it may be without a sign of life.
+    pub fn patience_ms(&self, settings: &crate::settings::Settings) -> u64 {
+        1000 * match (self.is_answered, self.is_still()) {
+            (false, _) => settings.offer_timeout_s,
+            (true, true) => settings.silent_timeout_s,
+            (true, false) => settings.timeout_s,
+        }
+    }
+
+    /// Writes what outlives the module: the entries for the packet part, and the rest.
+    pub fn save(&self, id: &[u8]) -> Vec<u8> {
+        let tag = |place: usize| Value::text(self.tags[place].as_deref().unwrap_or_default());
+        let side = |side: &Side| {
+            Value::List(vec![Value::number(u32::from(side.is_still) + 2 * u32::from(side.local.is_some()))])
+        };
+        let streams = self.streams.iter().map(|stream| {
+            Value::List(vec![
+                Value::text(&stream.kind),
+                Value::text(&stream.protocol),
+                side(&stream.sides[0]),
+                side(&stream.sides[1]),
+            ])
+        });
+        let value = Value::dict([
+            ("answered", Value::number(u32::from(self.is_answered))),
+            ("created", Value::number(self.created_s)),
+            ("entries", Value::Text(table::emit_entries(&self.entries()))),
+            ("id", Value::text(id)),
+            ("signalled", Value::number(self.signalled_s)),
+            ("source", Value::text(self.source.to_string())),
+            ("streams", Value::List(streams.collect())),
+            ("tags", Value::List(vec![tag(0), tag(1)])),
+        ]);
+        let mut bytes = Vec::new();
+        bencode::emit(&value, &mut bytes);
+        bytes
+    }
+
+    /// Reads what [`Call::save`] wrote, with the Call-ID.
+    pub fn restore(number: u32, bytes: &[u8], now_ms: u64) -> Option<(Vec<u8>, Call)> {
+        let value = bencode::parse(bytes)?;
+        let dict = value.as_dict()?;
+        let seconds = |name: &str| int(dict, name).and_then(|seconds| u64::try_from(seconds).ok());
+        let [caller, callee] = dict.get(&b"tags"[..])?.as_list()? else { return None };
+        let tag = |value: &Value| value.as_text().filter(|tag| !tag.is_empty()).map(<[u8]>::to_vec);
+        let mut entries = table::parse_entries(text(dict, "entries")?)?.into_iter();
+        let saved = dict.get(&b"streams"[..])?.as_list()?.iter().take(STREAMS_MAX);
+        let streams = saved.map(|saved| restore_stream(saved, &mut entries)).collect::<Option<Vec<_>>>()?;
+        let call = Call {
+            number,
+            source: std::str::from_utf8(text(dict, "source")?).ok()?.parse().ok()?,
+            tags: [tag(caller), tag(callee)],
+            created_s: seconds("created")?,
+            signalled_s: seconds("signalled")?,
+            heard_ms: now_ms,
+            is_answered: int(dict, "answered")? != 0,
+            streams,
+        };
+        Some((text(dict, "id")?.to_vec(), call))
+    }
+
+    /// Returns the entries that are in what [`Call::save`] wrote.
+    pub fn saved_entries(bytes: &[u8]) -> Option<Vec<Entry>> {
+        let value = bencode::parse(bytes)?;
+        let dict: &Dict = value.as_dict()?;
+        table::parse_entries(text(dict, "entries")?)
+    }
+}
+
+/// Four entries belong to each stream that is relayed: RTP and RTCP of the caller's side, then of the callee's.
+fn restore_stream(saved: &Value, entries: &mut impl Iterator<Item = Entry>) -> Option<Stream> {
+    let [kind, protocol, sides @ ..] = saved.as_list()? else { return None };
+    let mut stream =
+        Stream { kind: kind.as_text()?.to_vec(), protocol: protocol.as_text()?.to_vec(), ..Stream::default() };
+    for (side, saved) in stream.sides.iter_mut().zip(sides) {
+        let flags = saved.as_list()?.first()?.as_int()?;
+        side.is_still = flags & 1 != 0;
+        if flags & 2 == 0 {
+            continue;
+        }
+        let (rtp, rtcp) = (entries.next()?, entries.next()?);
+        side.port = rtp.port;
+        side.local = Some(rtp.local);
+        side.peers = [rtp.peer, rtcp.peer];
+        (side.generation, side.is_strict, side.is_fixed) = (rtp.generation, rtp.is_strict, rtp.is_fixed);
+    }
+    Some(stream)
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::*;
+use crate::limits::{STREAMS_MAX, STREAMS_OF_ALL_MAX};
+use crate::table::Carries;
+
+const SERVER: [u8; 4] = [198, 51, 100, 7];
+const NOW: Now = Now { ms: 1000, s: 1_800_000_000 };
+
+fn relay(properties: &[(&str, &str)]) -> Relay {
+    let all = [&[("control", "198.51.100.7"), ("ports", "30000-30015")], properties].concat();
+    let read = |name: &str| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1"].map(|address| address.parse().unwrap());
+    Relay::new(Settings::read(read).unwrap(), addresses.to_vec())
+}
+
+fn sdp(address: &str, ports: &[u16]) -> String {
+    let version = if address.contains(':') { 6 } else { 4 };
+    let media: String = ports.iter().map(|port| format!("m=audio {port} RTP/AVP 0\r\n")).collect();
+    format!("v=0\r\no=- 1 1 IN IP{version} {address}\r\ns=-\r\nc=IN IP{version} {address}\r\nt=0 0\r\n{media}")
+}
+
+fn ask(relay: &mut Relay, entries: &[(&str, &str)]) -> Value {
+    let flags = |value: &str| Value::List(value.split(',').map(Value::text).collect());
+    let value =
+        |name: &str, value: &str| if name == "flags" || name == "replace" { flags(value) } else { Value::text(value) };
+    let dict = entries.iter().map(|(name, text)| (name.as_bytes().to_vec(), value(name, text))).collect();
+    relay.handle(SERVER.into(), &dict, NOW)
+}
+
+fn offer(relay: &mut Relay, id: &str, sdp: &str, more: &[(&str, &str)]) -> Value {
+    let entries = [("command", "offer"), ("call-id", id), ("from-tag", "a"), ("sdp", sdp)];
+    ask(relay, &[&entries[..], more].concat())
+}
+
+fn answer(relay: &mut Relay, id: &str, sdp: &str, more: &[(&str, &str)]) -> Value {
+    let entries = [("command", "answer"), ("call-id", id), ("from-tag", "a"), ("to-tag", "b"), ("sdp", sdp)];
+    ask(relay, &[&entries[..], more].concat())
+}
+
+/// Returns the description of an answer.
+fn described(value: &Value) -> String {
+    let sdp = text(value.as_dict().unwrap(), "sdp").unwrap_or_else(|| panic!("{value:?}"));
+    String::from_utf8(sdp.to_vec()).unwrap()
+}
+
+fn reason(value: &Value) -> String {
+    let reason = text(value.as_dict().unwrap(), "error-reason").unwrap_or_else(|| panic!("{value:?}"));
+    String::from_utf8(reason.to_vec()).unwrap()
+}
+
+/// Returns the entries of the last change.
+fn entries(relay: &mut Relay) -> Vec<Entry> {
+    let mut last = Vec::new();
+    while let Some(change) = relay.poll_change() {
+        last = match change {
+            Change::Put { entries, .. } => entries,
+            Change::Gone { .. } => Vec::new(),
+        };
+    }
+    last
+}
+
+fn ways(entries: &[Entry]) -> Vec<String> {
+    let way = |entry: &Entry| {
+        let peer = entry.peer.map_or("?".to_owned(), |peer| peer.to_string());
+        format!("{} {} {peer} -> {}", entry.local, entry.port, entry.out)
+    };
+    entries.iter().map(way).collect()
+}
+
+#[test]
+fn a_call_gets_ports_that_lead_to_each_other() {
+    let mut relay = relay(&[]);
+    let offered = described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]));
+    assert_eq!(offered, sdp("192.0.2.1", &[30002]).replace("o=- 1 1 IN IP4 192.0.2.1", "o=- 1 1 IN IP4 10.0.0.9"));
+    assert_eq!(entries(&mut relay).len(), 4);
+    let answered =
+        described(&answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[("replace", "origin,session connection")]));
+    assert_eq!(answered, sdp("192.0.2.1", &[30000]));
+    let expected = [
+        "192.0.2.1 30000 10.0.0.9:4000 -> 30002",
+        "192.0.2.1 30001 10.0.0.9:4001 -> 30003",
+        "192.0.2.1 30002 10.0.0.8:6000 -> 30000",
+        "192.0.2.1 30003 10.0.0.8:6001 -> 30001",
+    ];
+    assert_eq!(ways(&entries(&mut relay)), expected);
+    // The callee may offer as well.
+    let again = [("command", "offer"), ("call-id", "1"), ("from-tag", "b"), ("to-tag", "a")];
+    let hold = sdp("10.0.0.7", &[6000]);
+    let offered = described(&ask(&mut relay, &[&again[..], &[("sdp", &hold)]].concat()));
+    assert!(offered.contains("m=audio 30000 "), "{offered}");
+    let changed = entries(&mut relay);
+    assert_eq!(changed[2].peer, Some("10.0.0.7:6000".parse().unwrap()));
+    assert_eq!(changed.iter().map(|entry| entry.generation).collect::<Vec<_>>(), [1, 1, 2, 2]);
+}
+
+#[test]
+fn versions_of_ip_meet() {
+    let mut relay = relay(&[]);
+    let offered = described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("address-family", "IP6")]));
+    assert!(offered.contains("c=IN IP6 2001:db8::1\r\n") && offered.contains("audio 30002 "), "{offered}");
+    let answered = described(&answer(&mut relay, "1", &sdp("2001:db8::8", &[6000]), &[]));
+    assert!(answered.contains("c=IN IP4 192.0.2.1\r\n") && answered.contains("audio 30000 "), "{answered}");
+    let known = entries(&mut relay);
+    assert_eq!([known[0].local.is_ipv6(), known[2].local.is_ipv6()], [false, true]);
+    assert_eq!(known[2].peer, Some("[2001:db8::8]:6000".parse().unwrap()));
+    // Who cannot be reached from the port that it was told is waited for.
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    assert_eq!(entries(&mut relay)[2].peer, None);
+    let named = described(&offer(&mut relay, "2", &sdp("10.0.0.9", &[4000]), &[("media-address", "192.0.2.2")]));
+    assert!(named.contains("c=IN IP4 192.0.2.2\r\n"), "{named}");
+    let strange = offer(&mut relay, "3", &sdp("10.0.0.9", &[4000]), &[("address-family", "X25")]);
+    assert_eq!(reason(&strange), "Unknown address family");
+}
+
+#[test]
+fn hold_rejection_and_new_streams_are_followed() {
+    let mut relay = relay(&[]);
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000, 4002]), &[]);
+    let answered = described(&answer(&mut relay, "1", &sdp("10.0.0.8", &[6000, 0]), &[]));
+    assert!(answered.contains("m=audio 30000 ") && answered.contains("m=audio 0 "), "{answered}");
+    let known = entries(&mut relay);
+    assert_eq!((known.len(), known[6].peer, known[4].peer.is_some()), (8, None, true));
+    let held = described(&offer(&mut relay, "1", &sdp("0.0.0.0", &[4000, 0]), &[]));
+    assert!(held.contains("c=IN IP4 0.0.0.0\r\n") && held.contains("m=audio 30002 "), "{held}");
+    assert_eq!(entries(&mut relay)[0].peer, None);
+    assert!(relay.calls[&b"1"[..]].is_still());
+    let back = described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000, 0, 4004]), &[]));
+    assert!(back.contains("m=audio 30010 "), "{back}");
+    assert_eq!(entries(&mut relay).len(), 12);
+    let rest = described(&offer(&mut relay, "2", &sdp("10.0.0.9", &[0]), &[]));
+    assert!(rest.contains("m=audio 0 ") && entries(&mut relay).is_empty(), "{rest}");
+}
+
+#[test]
+fn parties_say_how_they_send() {
+    let mut relay = relay(&[]);
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("flags", "trust address,strict source")]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[("flags", "asymmetric,unheard-of")]);
+    let known = entries(&mut relay);
+    assert_eq!([known[0].is_strict, known[0].is_fixed], [true, false]);
+    assert_eq!([known[2].is_strict, known[2].is_fixed], [false, true]);
+    assert_eq!([known[0].carries, known[1].carries], [Carries::Rtp, Carries::Rtcp]);
+}
+
+#[test]
+fn rtcp_in_the_port_of_rtp_stays_there() {
+    let mut relay = relay(&[]);
+    let muxed = format!("{}a=rtcp:4000\r\na=rtcp-mux\r\n", sdp("10.0.0.9", &[4000]));
+    let offered = described(&offer(&mut relay, "1", &muxed, &[]));
+    assert!(offered.contains("a=rtcp:30002\r\na=rtcp-mux\r\n"), "{offered}");
+    let apart = format!("{}a=rtcp:4001\r\na=rtcp-mux\r\n", sdp("10.0.0.9", &[4000]));
+    let offered = described(&offer(&mut relay, "2", &apart, &[]));
+    assert!(offered.contains("a=rtcp:30007\r\na=rtcp-mux\r\n"), "{offered}");
+}
+
+#[test]
+fn of_a_forked_call_the_last_answer_counts() {
+    let mut relay = relay(&[]);
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    let before = entries(&mut relay)[2];
+    let other = sdp("10.0.0.7", &[6000]);
+    let second = [("command", "answer"), ("call-id", "1"), ("from-tag", "a"), ("to-tag", "c"), ("sdp", &other)];
+    described(&ask(&mut relay, &second));
+    let after = entries(&mut relay)[2];
+    assert_eq!(
+        (after.peer.unwrap().ip().to_string(), after.generation),
+        ("10.0.0.7".to_owned(), before.generation + 1)
+    );
+}
+
+#[test]
+fn a_call_is_deleted_by_its_names() {
+    let mut relay = relay(&[]);
+    let delete = |relay: &mut Relay, more: &[(&str, &str)]| {
+        ask(relay, &[&[("command", "delete"), ("call-id", "1")], more].concat())
+    };
+    let nothing = Value::dict([
+        ("result", Value::text("ok")),
+        ("warning", Value::text("Call-ID not found or tags didn't match")),
+    ]);
+    assert_eq!(delete(&mut relay, &[("from-tag", "a")]), nothing);
+    assert_eq!(reason(&delete(&mut relay, &[("flags", "fatal")])), "Call-ID not found or tags didn't match");
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    assert_eq!(delete(&mut relay, &[("from-tag", "x")]), nothing);
+    assert_eq!(delete(&mut relay, &[("from-tag", "a"), ("to-tag", "x")]), nothing);
+    let counts = Counts { packets: 5, octets: 860, dropped: 1, peer: Some("10.0.0.9:4000".parse().unwrap()) };
+    relay.counted(30000, counts, NOW);
+    relay.counted(30003, Counts { packets: 2, ..counts }, NOW);
+    relay.counted(30014, counts, NOW);
+    while relay.poll_change().is_some() {}
+    let query = ask(&mut relay, &[("command", "query"), ("call-id", "1")]);
+    let ended = delete(&mut relay, &[("from-tag", "b"), ("to-tag", "a")]);
+    assert_eq!(query, ended);
+    let mut json = String::new();
+    crate::json::emit(&ended, &mut json);
+    for part in [
+        "\"created\":1800000000",
+        "\"in dialogue with\":\"b\"",
+        "\"local port\":30003",
+        "\"endpoint\":{\"address\":\"10.0.0.9\",\"family\":\"IPv4\",\"port\":4000}",
+        "\"totals\":{\"RTCP\":{\"bytes\":860,\"errors\":1,\"packets\":2},\"RTP\":{\"bytes\":860,\"errors\":1,\"packets\":5}}",
+    ] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
+    let gone = relay.poll_change();
+    assert_eq!(gone, Some(Change::Gone { number: 0, ports: vec![30000, 30001, 30002, 30003] }));
+    assert!(relay.is_empty() && relay.owners.is_empty());
+    assert_eq!((relay.free.len(), relay.free.back()), (8, Some(&30002)));
+    let statistics = ask(&mut relay, &[("command", "statistics")]);
+    crate::json::emit(&statistics, &mut json);
+    assert!(json.contains("\"relayedpackets\":7"), "{json}");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_so() {
+    let mut relay = relay(&[]);
+    let good = sdp("10.0.0.9", &[4000]);
+    offer(&mut relay, "1", &good, &[]);
+    let check = |relay: &mut Relay, entries: &[(&str, &str)], expected: &str| {
+        assert_eq!(reason(&ask(relay, entries)), expected, "{entries:?}");
+    };
+    check(&mut relay, &[], "Dictionary contains no key \"command\"");
+    check(&mut relay, &[("command", "dance")], "Unrecognized command");
+    check(&mut relay, &[("command", "query"), ("call-id", "9")], "Unknown call-id");
+    for command in ["offer", "answer"] {
+        check(&mut relay, &[("command", command)], "No call-id in message");
+        check(&mut relay, &[("command", command), ("call-id", "1")], "No from-tag in message");
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        check(&mut relay, &[("command", command), ("call-id", &long)], "A call-id or tag is too long");
+    }
+    check(&mut relay, &[("command", "answer"), ("call-id", "1"), ("from-tag", "a")], "No to-tag in message");
+    let offer = [("command", "offer"), ("call-id", "1"), ("from-tag", "a")];
+    check(&mut relay, &offer, "No SDP body in message");
+    check(&mut relay, &[&offer[..], &[("sdp", "hello")]].concat(), "Failed to parse SDP");
+    let incomplete = "v=0\r\nm=audio 1 RTP/AVP 0\r\n";
+    check(&mut relay, &[&offer[..], &[("sdp", incomplete)]].concat(), "Incomplete SDP specification");
+    let many = sdp("10.0.0.9", &[4000; STREAMS_MAX + 1]);
+    check(&mut relay, &[&offer[..], &[("sdp", &many)]].concat(), "Too many media streams in SDP");
+    let stranger = [("command", "offer"), ("call-id", "1"), ("from-tag", "x"), ("sdp", &good)];
+    check(&mut relay, &stranger, "The from-tag is of no party of this call");
+    let unknown = [("command", "answer"), ("call-id", "2"), ("from-tag", "a"), ("to-tag", "b"), ("sdp", &good)];
+    check(&mut relay, &unknown, "Unknown call-id");
+    let same = [("command", "answer"), ("call-id", "1"), ("from-tag", "a"), ("to-tag", "a"), ("sdp", &good)];
+    check(&mut relay, &same, "The tags are of one party");
+    assert_eq!(relay.len(), 1);
+}
+
+#[test]
+fn calls_and_ports_are_bounded() {
+    let mut few = relay(&[("calls", "3"), ("calls-per-source", "2")]);
+    let good = sdp("10.0.0.9", &[4000]);
+    for id in ["1", "2"] {
+        described(&offer(&mut few, id, &good, &[]));
+    }
+    let full = Value::dict([
+        ("result", Value::text("load limit")),
+        ("message", Value::text("Parallel session limit reached")),
+    ]);
+    assert_eq!(offer(&mut few, "3", &good, &[]), full);
+    let dict = Value::dict([
+        ("command", Value::text("offer")),
+        ("call-id", Value::text("3")),
+        ("from-tag", Value::text("a")),
+        ("sdp", Value::text(&good)),
+    ]);
+    let other = |relay: &mut Relay| relay.handle([198, 51, 100, 8].into(), dict.as_dict().unwrap(), NOW);
+    described(&other(&mut few));
+    // Those that are there go on.
+    described(&offer(&mut few, "1", &good, &[]));
+
+    let mut rejected = relay(&[]);
+    let none = sdp("10.0.0.9", &[0; STREAMS_MAX]);
+    for number in 0..STREAMS_OF_ALL_MAX / STREAMS_MAX {
+        described(&offer(&mut rejected, &number.to_string(), &none, &[]));
+    }
+    assert_eq!(offer(&mut rejected, "one more", &none, &[]), full);
+    described(&offer(&mut rejected, "0", &none, &[]));
+
+    let mut many = relay(&[]);
+    let wide = sdp("10.0.0.9", &[4000, 4002, 4004]);
+    described(&offer(&mut many, "1", &wide, &[]));
+    assert_eq!(reason(&offer(&mut many, "2", &wide, &[])), "Ran out of ports");
+    assert_eq!((many.len(), many.free.len(), many.owners.len()), (1, 2, 6));
+    described(&offer(&mut many, "2", &good, &[]));
+    let list = ask(&mut many, &[("command", "list"), ("limit", "1")]);
+    assert_eq!(list.as_dict().unwrap()[&b"calls"[..]].as_list().unwrap().len(), 1);
+}
+
+#[test]
+fn calls_end_when_nobody_is_heard() {
+    let mut relay = relay(&[]);
+    let at = |seconds: u64| Now { ms: NOW.ms + seconds * 1000, ..NOW };
+    let good = sdp("10.0.0.9", &[4000]);
+    for id in ["offered", "answered", "held"] {
+        offer(&mut relay, id, &good, &[]);
+    }
+    answer(&mut relay, "answered", &sdp("10.0.0.8", &[6000]), &[]);
+    answer(&mut relay, "held", &sdp("0.0.0.0", &[6000]), &[]);
+    let left = |relay: &mut Relay, seconds| {
+        relay.expire(at(seconds));
+        relay.len()
+    };
+    assert_eq!(left(&mut relay, 59), 3);
+    relay.counted(30004, Counts { packets: 1, ..Counts::default() }, at(59));
+    assert_eq!(left(&mut relay, 118), 3);
+    // The same count is no sign of life.
+    relay.counted(30004, Counts { packets: 1, ..Counts::default() }, at(118));
+    assert_eq!(left(&mut relay, 119), 2);
+    assert_eq!((left(&mut relay, 179), left(&mut relay, 180)), (2, 1));
+    assert_eq!((left(&mut relay, 3599), left(&mut relay, 3600), relay.totals.expired), (1, 0, 3));
+}
+
+#[test]
+fn calls_outlive_the_module() {
+    let mut before = relay(&[]);
+    let text = format!("{}m=message 9 TCP/MSRP *\r\nm=audio 4004 RTP/AVP 0\r\n", sdp("10.0.0.9", &[4000]));
+    offer(&mut before, "1", &text, &[("flags", "asymmetric")]);
+    answer(&mut before, "1", &sdp("10.0.0.8", &[6000, 0, 6004]), &[]);
+    let mut saved = None;
+    while let Some(change) = before.poll_change() {
+        saved = Some(change);
+    }
+    let Some(Change::Put { number, saved, entries }) = saved else { panic!("no change") };
+    let mut after = relay(&[]);
+    after.restore(number, &saved, NOW);
+    assert_eq!(after.calls, before.calls);
+    after.tell_all();
+    assert_eq!(after.poll_change(), Some(Change::Put { number, saved: saved.clone(), entries: entries.clone() }));
+    assert_eq!(Call::saved_entries(&saved), Some(entries));
+    assert!(described(&offer(&mut after, "2", &sdp("10.0.0.9", &[4000]), &[])).contains("audio 30010 "));
+
+    // What is damaged, there already, or of other ports is forgotten.
+    let mut other = relay(&[("ports", "40000-40015")]);
+    for (relay, number, bytes) in [(&mut other, 7, &saved[..]), (&mut after, 8, &saved[..]), (&mut before, 9, b"d")] {
+        let (calls, free) = (relay.len(), relay.free.len());
+        relay.restore(number, bytes, NOW);
+        assert_eq!((relay.len(), relay.free.len(), relay.next), (calls, free, number + 1));
+        let mut last = None;
+        while let Some(change) = relay.poll_change() {
+            last = Some(change);
+        }
+        assert_eq!(last, Some(Change::Gone { number, ports: Vec::new() }));
+    }
+    for at in 0..saved.len() {
+        let mut changed = saved.clone();
+        changed[at] = b'9';
+        for bytes in [&changed[..], &changed[..at]] {
+            relay(&[]).restore(0, bytes, NOW);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is bounded, and by how much.
+
+/// Bytes of a request's cookie.
+pub const COOKIE_BYTES_MAX: usize = 128;
+/// Lists and dictionaries within each other.
+pub const DEPTH_MAX: usize = 16;
+/// Values of one request, all together.
+pub const VALUES_MAX: usize = 4096;
+/// Answers that are kept for requests that come again.
+pub const ANSWERS_MAX: usize = 512;
+/// Bytes of the answers that are kept.
+pub const ANSWERS_BYTES_MAX: usize = 1 << 20;
+/// How long an answer is kept.
+pub const ANSWER_MS: u64 = 10_000;
+/// How long an answer waits until the packet part has taken what it is about.
+pub const APPLIED_MS: u64 = 50;
+/// Answers that wait for the packet part; with more, the oldest goes without.
+pub const WAITING_MAX: usize = 64;
+
+/// Bytes of a session description.
+pub const SDP_BYTES_MAX: usize = 32_768;
+/// Streams of a call, those that are not relayed among them.
+pub const STREAMS_MAX: usize = 16;
+/// Streams of all calls together, those that are not relayed among them.
+pub const STREAMS_OF_ALL_MAX: usize = 4096;
+/// Bytes of a Call-ID and of a tag.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the kind and of the protocol of a stream.
+pub const WORD_BYTES_MAX: usize = 64;
+
+/// Calls at a time; the property `calls` asks for fewer.
+pub const CALLS_MAX: usize = 2000;
+/// Calls that a list names at most.
+pub const LIST_MAX: usize = 1000;
+/// Calls that a list names if the request does not say.
+pub const LIST_DEFAULT: usize = 32;
+/// Ports of the range.
+pub const PORTS_MAX: usize = 16_384;
+/// Addresses that are listened at.
+pub const ADDRESSES_MAX: usize = 8;
+/// Addresses that may ask.
+pub const CONTROL_MAX: usize = 64;
+
+/// How long an address that was learned from the first packet gives way to the one of the session description.
+pub const LEARNING_MS: u64 = 3000;
+/// Relayed legs that a packet passes on this node.
+pub const HOPS_MAX: usize = 4;
+/// What a port may send at once, in milliseconds of its rate.
+pub const BURST_MS: u64 = 500;
+/// Messages that wait until the packet part has room for them.
+pub const TOLD_MAX: usize = 8192;
