@@ -232,9 +232,11 @@ async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) 
         }
         let outcome = ready!(connection.as_mut().poll(context));
         ended = true;
-        match outcome {
-            Ok(()) => answer.as_mut().poll(context),
-            Err(error) => Poll::Ready(Err(error.into())),
+        // What comes behind an answer takes nothing from it.
+        match (answer.as_mut().poll(context), outcome) {
+            (Poll::Ready(Ok(answer)), _) => Poll::Ready(Ok(answer)),
+            (_, Err(error)) => Poll::Ready(Err(error.into())),
+            (answer, Ok(())) => answer,
         }
     })
     .await?;
