@@ -22,7 +22,9 @@ pub struct Answer {
 }
 
 impl Stored {
-    /// Returns the answer to a request that it was [decided](Stored::decide) to answer. `size` is that of the body, if it is known.
+    /// Returns the answer to a request that it was [decided](Stored::decide) to answer.
+    ///
+    /// `size` is that of the body, if it is known.
     #[must_use]
     pub fn answer(&self, request: &Request<'_>, now: Duration, size: Option<u64>) -> Answer {
         if conditional::is_not_modified(self, request.headers, now) {

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-/// Reads a date in any of the three forms; nothing if it is none. `now` says the century of years that have two digits.
+/// Reads a date in any of the three forms; nothing if it is none.
+///
+/// `now` says the century of years that have two digits.
 #[must_use]
 pub fn parse(text: &str, now: Duration) -> Option<Duration> {
     let parts: Vec<&str> = text.split(' ').collect();

@@ -14,7 +14,7 @@ pub enum Route {
     Cache,
     /// It goes to the origin, and changes nothing that is stored.
     Pass,
-    /// It goes to the origin; if it succeeds, [`invalidated`](crate::key::invalidated) responses are forgotten.
+    /// It goes to the origin; a success [makes responses wrong](crate::key::invalidated), which go.
     Unsafe,
 }
 

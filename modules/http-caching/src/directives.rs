@@ -161,7 +161,9 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
     kept.copied().collect()
 }
 
-/// Reads seconds (RFC 9111 §1.2.2): digits and nothing else. More than there may be is the most there may be.
+/// Reads seconds (RFC 9111 §1.2.2): digits and nothing else.
+///
+/// More than there may be is the most there may be.
 pub fn delta_seconds(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;

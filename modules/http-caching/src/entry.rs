@@ -18,7 +18,9 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Returns it as bytes; nothing if they are more than [`META_BYTES_MAX`] or a header has the end of a line.
+    /// Returns it as bytes.
+    ///
+    /// Nothing if they are more than [`META_BYTES_MAX`] or a header has the end of a line.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
         let bytes = match self {

@@ -43,12 +43,14 @@ pub fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     values(fields, name).next().and_then(|value| std::str::from_utf8(value).ok()).map(trim)
 }
 
-/// Returns the members of a list over all its lines, without those that are empty. Commas in quoted strings part nothing.
+/// Returns the members of a list over all its lines, without those that are empty.
+///
+/// Commas in quoted strings part nothing.
 pub fn members<'a>(fields: &'a Fields, name: &str) -> impl Iterator<Item = &'a [u8]> {
     values(fields, name).flat_map(|value| split(value, b',')).filter(|member| !member.is_empty())
 }
 
-/// Splits a value where it has a byte outside of quoted strings (RFC 9110 §5.6.4), and trims what is between.
+/// Splits a value at a byte outside of quoted strings (RFC 9110 §5.6.4), and trims the pieces.
 pub fn split(value: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -80,7 +82,7 @@ pub fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
-/// Returns whether a field is about one connection (RFC 9110 §7.6.1), or about the proxy that it was for.
+/// Returns whether a field is about one connection or one proxy (RFC 9110 §7.6.1).
 pub fn is_of_connection(name: &str, fields: &Fields) -> bool {
     is_one_of(name, &OF_CONNECTION)
         || members(fields, "connection").any(|nominated| name.as_bytes().eq_ignore_ascii_case(nominated))

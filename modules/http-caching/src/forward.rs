@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::date;
-use crate::fields::{Fields, Request, has, is_of_connection, is_one_of};
+use crate::fields::{Fields, Request, has, is_of_connection, is_one_of, members};
 use crate::policy::Policy;
 
 /// Returns the headers of a request whose response is not stored.
@@ -16,8 +16,18 @@ pub fn request(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)>
     headers
 }
 
-/// Returns the headers of a request whose response is to be stored for others: without conditions and ranges, and without fields
-/// that make some servers answer for another place than the key says.
+/// Returns whether a request went through this cache twice before (RFC 9110 §7.6.3).
+///
+/// Once may be on its way to another part of the node.
+#[must_use]
+pub fn is_loop(request: &Request<'_>, policy: &Policy) -> bool {
+    let received_by = |member: &[u8]| member.split(|byte| *byte == b' ').nth(1) == Some(policy.name.as_bytes());
+    members(request.headers, "via").filter(|member| received_by(member)).count() > 1
+}
+
+/// Returns the headers of a request whose response is to be stored for others.
+///
+/// Conditions and ranges are left out, and fields that make some servers answer for another place than the key says.
 #[must_use]
 pub fn fill(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
     let mut headers = self::request(request, policy);

@@ -79,7 +79,7 @@ impl Policy {
         }
     }
 
-    /// Returns the lifetime of a response that says none. Answers to who is known by a cookie are nobody else's.
+    /// Returns the lifetime of a response that says none: none for who is known by a cookie.
     fn guessed(
         &self,
         request: &Request<'_>,

@@ -4,9 +4,10 @@
 use crate::fields::{Head, Request, text};
 use crate::limits::KEY_BYTES_MAX;
 
-/// Returns the key of what a request asks for; nothing if the target is too long or no text of one line.
+/// Returns the key of what a request asks for; nothing if the target is too long or damaged.
 ///
-/// It is the authority in lower case without the scheme's own port, and the path with its query. Over TLS, `https://` is before it.
+/// It is the authority in lower case without the scheme's own port, and the path with its query. Over TLS, `https://` is
+/// before it.
 #[must_use]
 pub fn of(request: &Request<'_>) -> Option<String> {
     let (port, prefix) = if request.scheme == "https" { (":443", "https://") } else { (":80", "") };
@@ -18,7 +19,9 @@ pub fn of(request: &Request<'_>) -> Option<String> {
     (is_clean && is_target && key.len() <= KEY_BYTES_MAX).then_some(key)
 }
 
-/// Returns the keys of what a response to an unsafe request makes wrong (RFC 9111 §4.4). Each has its variants beside it.
+/// Returns the keys of what a response to an unsafe request makes wrong (RFC 9111 §4.4).
+///
+/// Each has its variants beside it.
 #[must_use]
 pub fn invalidated(request: &Request<'_>, response: &Head<'_>) -> Vec<String> {
     if !(200..400).contains(&response.status) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a shared HTTP cache decides (RFC 9110, 9111, 9211, 9213): pure functions of requests, responses and times.
 //!
-//! The crate `http-cache-semantics` is not used: it has no ranges, invalidation, keys of variants, targeted fields or `Cache-Status`, and
-//! keeps both messages whole beside each body.
+//! The crate `http-cache-semantics` is not used: it has no ranges, invalidation, keys of variants, targeted fields or
+//! `Cache-Status`, and keeps both messages whole beside each body.
 //!
 //! One request goes so:
 //! 1. [`Route::of`] says whether the cache has a part in it, and [`key::of`] under which key.
-//! 2. What is stored there is an [`Entry`]: a [`Stored`] response, the names that select among [variants](Entry::Variants), or the word
-//!    that responses are not kept ([`Entry::Pass`]).
+//! 2. What is stored there is an [`Entry`]: a [`Stored`] response, the names that select among [variants](Entry::Variants), or
+//!    the word that responses are not kept ([`Entry::Pass`]).
 //! 3. [`Stored::decide`] compares a stored response with the request: [`Decision`].
 //! 4. [`Stored::answer`] gives status, headers and range of the answer. Otherwise the request goes on with
 //!    [`forward::fill`] headers and those of [`Stored::conditions`], and [`Policy::keep`], [`Stored::refreshed`] or

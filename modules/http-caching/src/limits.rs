@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Bytes of a stored response's status line, numbers and headers: as much as the cache block keeps beside a body.
+/// Bytes of a stored response without its body: as much as the cache block keeps beside one.
 pub const META_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a key: as much as the cache block takes.
 pub const KEY_BYTES_MAX: usize = 1024;

@@ -23,7 +23,7 @@ pub enum Refresh {
 }
 
 impl Stored {
-    /// Returns it as a 304 of the origin makes it (RFC 9111 §4.3.4), which answered a request with [`Stored::conditions`].
+    /// Returns it as a 304 makes it that answered [`Stored::conditions`] (RFC 9111 §4.3.4).
     #[must_use]
     pub fn refreshed(&self, policy: &Policy, request: &Request<'_>, response: &Head<'_>, times: &Times) -> Refresh {
         let is_news = |name: &str| !is_one_of(name, &OF_BODY) && !is_of_connection(name, response.headers);
@@ -49,7 +49,9 @@ impl Stored {
         }
     }
 
-    /// Returns what the response to a `HEAD` makes of it (RFC 9111 §4.3.5). `size` is that of the body, if it is known.
+    /// Returns what the response to a `HEAD` makes of it (RFC 9111 §4.3.5).
+    ///
+    /// `size` is that of the body, if it is known.
     #[must_use]
     pub fn after_head(
         &self,
@@ -59,8 +61,11 @@ impl Stored {
         times: &Times,
         size: Option<u64>,
     ) -> Refresh {
-        if response.status != self.status {
-            return if response.status < 500 { Refresh::Gone } else { Refresh::Same };
+        match response.status {
+            status if status == self.status => {}
+            // A client's own condition, or a failure, says nothing of it.
+            304 | 500.. => return Refresh::Same,
+            _ => return Refresh::Gone,
         }
         let changed =
             |name: &str| has(response.headers, name) && text(response.headers, name) != text(&self.headers, name);

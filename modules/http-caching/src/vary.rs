@@ -4,7 +4,7 @@
 use crate::fields::{Fields, Request, has, is_one_of, members, split, values};
 use crate::limits::{KEY_BYTES_MAX, VARY_NAMES_MAX};
 
-/// Returns the names that select among the variants of a response, in order; nothing if none can be selected.
+/// Returns the names that select among variants, in order; nothing if no variant can be selected.
 pub fn names(response: &Fields) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for member in members(response, "vary") {
@@ -18,8 +18,9 @@ pub fn names(response: &Fields) -> Option<Vec<String>> {
     (names.len() <= VARY_NAMES_MAX).then_some(names)
 }
 
-/// Returns the key of the variant that a request selects: the key and, on lines of their own, what the request says. All variants
-/// of a key begin with it and a line's end, and with nothing else. Nothing if it would be too long.
+/// Returns the key of the variant that a request selects; nothing if it would be too long.
+///
+/// It is the key and, on lines of their own, what the request says: all variants of a key begin with it and a line's end.
 #[must_use]
 pub fn variant_key(key: &str, names: &[String], request: &Request<'_>) -> Option<String> {
     let mut variant = key.to_owned();

@@ -81,6 +81,7 @@ fn the_response_to_head_updates_or_ends_it() {
     assert_eq!(after(200, &[("Last-Modified", "{-99}")]), Refresh::Gone);
     assert_eq!(after(410, &[]), Refresh::Gone);
     assert_eq!(after(503, &[]), Refresh::Same);
+    assert_eq!(after(304, &[]), Refresh::Same);
 }
 
 #[test]
@@ -103,4 +104,11 @@ fn a_fill_asks_for_all_and_for_nobody() {
     assert_eq!(names(&passed), ["Range", "If-None-Match", "X-Forwarded-Host", "Accept", "Via", "via"]);
     let back = forward::response(&fields(&[("Surrogate-Control", "x"), ("TE", "x"), ("A", "1")]), &policy, at(0));
     assert_eq!(names(&back), ["A", "date", "via"]);
+}
+
+#[test]
+fn a_request_that_comes_round_again_is_a_loop() {
+    let is_loop = |lines: Lines<'_>| forward::is_loop(&get(&fields(lines)), &policy());
+    assert!(!is_loop(&[("Via", "1.1 test, 1.0 other"), ("Via", "HTTP/2 tests")]));
+    assert!(is_loop(&[("Via", "1.1 test, 1.0 other"), ("Via", "1.1 test (comment)")]));
 }

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A content provider's cache close to its viewers: what is asked of the module itself goes to the provider's `origin`, and
+//! what is taken over on its way goes to whom it is for. `docs/apps/cdn.md` has its properties and limits.
+//!
+//! The crate `netserv-http-caching` decides. Of requests for the same at a time one goes to the origin, and the others get its
+//! response as it comes. The node answers again by itself what is small and in memory.
+
+mod fill;
+mod found;
+mod purge;
+mod site;
+
+use fill::{Outcome, count};
+use found::{Filled, Found, Held, Place};
+use netserv_http_caching::cache_status::Forwarded;
+use netserv_http_caching::{CacheStatus, Decision, Head, Refresh, Route, Stored, Times, forward, key};
+use netserv_server_sdk::cache::{self, Range, Reader};
+use netserv_server_sdk::http::{Bounds, ErrorCode, HttpModule, Repeat, Request, Response};
+use netserv_server_sdk::{http, http_module};
+use site::{Site, now};
+
+struct ActiveCdn;
+
+impl HttpModule for ActiveCdn {
+    fn handle(request: Request) -> Response {
+        purge::by_messages();
+        let Some(site) = Site::of(&request) else {
+            return Response::text(404, "no origin is named for what is asked of this place itself\n");
+        };
+        if forward::is_loop(&site.request(), &site.policy) {
+            return Response::text(508, "the origin leads back to this place\n");
+        }
+        match Route::of(&site.request()) {
+            Route::Cache => cached(site, request),
+            Route::Pass => passed(&site, request, Forwarded::Bypass),
+            Route::Unsafe => changed(&site, request),
+        }
+    }
+}
+
+fn cached(site: Site, request: Request) -> Response {
+    let Some(base) = key::of(&site.request()).filter(|_| site.is_kept) else {
+        return passed(&site, request, Forwarded::Bypass);
+    };
+    match found::find(base, &site.request()) {
+        Found::Stored(held) => with_stored(site, request, held),
+        Found::Nothing(place) => missed(site, request, place),
+        Found::Pass => passed(&site, request, Forwarded::Bypass),
+    }
+}
+
+/// Answers a request that selects a stored response.
+fn with_stored(site: Site, request: Request, held: Held) -> Response {
+    let hit = |site: &Site| {
+        count("hits");
+        let status = CacheStatus { ttl: Some(held.stored.ttl_at(now())), ..CacheStatus::default() };
+        answer(site, &held.reader, &held.stored, status)
+    };
+    match held.stored.decide(&site.request(), now()) {
+        Decision::Serve if repeats(&site, &held.stored) => {
+            count("hits");
+            let response = answer(&site, &held.reader, &held.stored, CacheStatus::default());
+            // What it does not give again by itself comes here.
+            let _ = response.repeat(&request, &held.reader, &REPEAT);
+            response
+        }
+        Decision::Serve => hit(&site),
+        Decision::ServeAndRefresh => {
+            let response = hit(&site);
+            response.then(move || refresh(&site, held))
+        }
+        Decision::Unavailable => unavailable(),
+        Decision::Validate { by_request, or_stale } => {
+            let reason = if by_request { Forwarded::Request } else { Forwarded::Stale };
+            if request.method == "HEAD" {
+                return head(&site, request, held);
+            }
+            if Route::is_no_store(&site.request()) {
+                return passed(&site, request, reason);
+            }
+            if by_request {
+                let outcome = fill::ask(&site, &held.place, None, Some(&held.stored));
+                return given(site, outcome, Some((held, or_stale)), reason);
+            }
+            filled(site, request, Sought::Stale(held, or_stale), reason)
+        }
+    }
+}
+
+/// Answers a request for which nothing is stored.
+fn missed(site: Site, request: Request, place: Place) -> Response {
+    let reason = place.miss();
+    if Route::is_only_if_cached(&site.request()) {
+        return unavailable();
+    }
+    if request.method == "HEAD" || Route::is_no_store(&site.request()) {
+        return passed(&site, request, reason);
+    }
+    // Who wants the end of something long does not wait for its begin.
+    let later = |range: &[u8]| !range.trim_ascii().starts_with(b"bytes=0-");
+    if request.header("range").is_some_and(later) {
+        return passed(&site, request, Forwarded::Partial);
+    }
+    filled(site, request, Sought::Nothing(place), reason)
+}
+
+/// What is there for a request that cannot be answered by it.
+enum Sought {
+    /// Nothing.
+    Nothing(Place),
+    /// A stale response, and whether it is the answer if the origin fails.
+    Stale(Held, bool),
+}
+
+/// Has one of all requests for the same ask the origin, and answers by what it gets.
+fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Response {
+    let (place, held) = match sought {
+        Sought::Nothing(place) => (place, None),
+        Sought::Stale(held, or_stale) => {
+            let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
+            (place, Some((held, or_stale)))
+        }
+    };
+    match found::open(place, &site.request()) {
+        (place, Filled::Writer(writer)) => {
+            let stored = held.as_ref().map(|(held, _)| &held.stored);
+            let outcome = fill::ask(&site, &place, Some(writer), stored);
+            given(site, outcome, held, reason)
+        }
+        (_, Filled::Held(joined)) => {
+            count("hits");
+            let status = CacheStatus { forwarded: Some(reason), collapsed: true, ..CacheStatus::default() };
+            answer(&site, &joined.reader, &joined.stored, status)
+        }
+        (place, Filled::Alone) => {
+            let stored = held.as_ref().map(|(held, _)| &held.stored);
+            let outcome = fill::ask(&site, &place, None, stored);
+            given(site, outcome, held, reason)
+        }
+        // Each validates on its own then.
+        (place, Filled::Pass) => match held {
+            Some((held, or_stale)) => {
+                let outcome = fill::ask(&site, &place, None, Some(&held.stored));
+                given(site, outcome, Some((held, or_stale)), reason)
+            }
+            None => passed(&site, request, reason),
+        },
+    }
+}
+
+/// Answers by what came of asking the origin.
+///
+/// `held` is what is stored, and whether it is the answer if the origin fails.
+fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwarded) -> Response {
+    count("misses");
+    let status = CacheStatus { forwarded: Some(reason), ..CacheStatus::default() };
+    match (outcome, held) {
+        (Outcome::Refreshed(stored), Some((held, _))) => {
+            let status = CacheStatus { forwarded_status: Some(304), ttl: Some(stored.ttl_at(now())), ..status };
+            answer(&site, &held.reader, &stored, status)
+        }
+        (Outcome::Filling(reader, stored, fill), _) => {
+            let status = CacheStatus { stored: true, ttl: Some(stored.ttl_at(now())), ..status };
+            let mut response = answer(&site, &reader, &stored, status);
+            // This one does not come from the cache: its age is what the origin says (RFC 9111 §5.1).
+            response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
+            response.headers.extend(fill.age());
+            response.then(move || fill.run())
+        }
+        (Outcome::Fetched(fetched, _), Some((held, true))) if fetched.status >= 500 => {
+            let status = CacheStatus { forwarded_status: Some(fetched.status), ..status };
+            answer(&site, &held.reader, &held.stored, status)
+        }
+        (Outcome::Failed(_), Some((held, true))) => answer(&site, &held.reader, &held.stored, status),
+        (Outcome::Fetched(fetched, times), _) => on(&site, fetched, times, status),
+        (Outcome::Failed(error), _) => failed(&error),
+        (Outcome::Refreshed(_), None) => failed(&ErrorCode::HttpProtocolError),
+    }
+}
+
+/// Validates a response that was served stale, unless somebody does.
+fn refresh(site: &Site, held: Held) {
+    let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
+    let (place, opened) = found::open(place, &site.get());
+    let Filled::Writer(writer) = opened else { return };
+    count("misses");
+    if let Outcome::Filling(_, _, fill) = fill::ask(site, &place, Some(writer), Some(&held.stored)) {
+        fill.run();
+    }
+}
+
+/// Sends a `HEAD` on, which says whether what is stored is the same.
+fn head(site: &Site, request: Request, held: Held) -> Response {
+    let requested = now();
+    let size = held.reader.entry().size;
+    let fetched = match send(site, request) {
+        Ok(fetched) => fetched,
+        Err(error) => return failed(&error),
+    };
+    let times = Times { requested, received: now() };
+    let head = Head { status: fetched.status, headers: &fetched.headers };
+    match held.stored.after_head(&site.policy, &site.request(), &head, &times, size) {
+        Refresh::Kept(stored) => fill::store_head(&held.place, &stored),
+        Refresh::Once(_) | Refresh::Gone => _ = cache::remove(&held.place.key),
+        Refresh::Same => {}
+    }
+    on(site, fetched, times, CacheStatus { forwarded: Some(Forwarded::Stale), ..CacheStatus::default() })
+}
+
+/// Sends a request on that may change what is stored.
+fn changed(site: &Site, request: Request) -> Response {
+    let requested = now();
+    let fetched = match send(site, request) {
+        Ok(fetched) => fetched,
+        Err(error) => return failed(&error),
+    };
+    let head = Head { status: fetched.status, headers: &fetched.headers };
+    for key in key::invalidated(&site.request(), &head) {
+        purge::one(&key);
+    }
+    let status = CacheStatus { forwarded: Some(Forwarded::Method), ..CacheStatus::default() };
+    on(site, fetched, Times { requested, received: now() }, status)
+}
+
+/// Sends a request on whose response is not stored.
+fn passed(site: &Site, request: Request, reason: Forwarded) -> Response {
+    count("misses");
+    let requested = now();
+    match send(site, request) {
+        Ok(fetched) => {
+            let status = CacheStatus { forwarded: Some(reason), ..CacheStatus::default() };
+            on(site, fetched, Times { requested, received: now() }, status)
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
+    request.authority.clone_from(&site.authority);
+    http::forward(&site.scheme, request, &forward::request(&site.request(), &site.policy))
+}
+
+/// Answers with what the origin says.
+fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) -> Response {
+    let mut headers = forward::response(&fetched.headers, &site.policy, times.received);
+    headers.push(status.field(&site.policy.name));
+    let mut response = Response::fetched(fetched.status, fetched, BOUNDS);
+    response.headers = headers;
+    response
+}
+
+/// Answers with what is in the cache, or on its way there. The node sends it by itself.
+fn answer(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus) -> Response {
+    let request = site.request();
+    let answer = stored.answer(&request, now(), reader.entry().size);
+    let mut response = if answer.has_body || request.method == "HEAD" {
+        let range = answer.range.map(|range| Range { start: range.start, length: Some(range.length) });
+        match reader.body(range) {
+            Ok(stream) => Response::stream(answer.status, stream, BOUNDS),
+            Err(_) => return Response::text(503, "too many want this at a time\n"),
+        }
+    } else {
+        Response::new(answer.status, [])
+    };
+    response.headers = answer.headers;
+    response.headers.push(status.field(&site.policy.name));
+    response
+}
+
+/// Returns whether the node may answer further requests by itself.
+///
+/// It may if nothing but the target selects the response, and its age began with the entry.
+fn repeats(site: &Site, stored: &Stored) -> bool {
+    let request = site.request();
+    let lacks = |name: &str| !stored.headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
+    let is_plain = !request.headers.iter().any(|(name, _)| {
+        ["range", "if-none-match", "if-modified-since"].iter().any(|other| name.eq_ignore_ascii_case(other))
+    });
+    let is_whole = stored.status != 204 && is_plain && request.method == "GET";
+    is_whole && stored.age.as_secs() == 0 && lacks("vary") && lacks("set-cookie")
+}
+
+fn unavailable() -> Response {
+    Response::text(504, "nothing is stored that would be the answer\n")
+}
+
+fn failed(error: &ErrorCode) -> Response {
+    count("errors");
+    let is_late = matches!(
+        error,
+        ErrorCode::ConnectionTimeout | ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout
+    );
+    let status = if is_late { 504 } else { 502 };
+    Response::text(status, format!("the origin does not answer: {error:?}\n"))
+}
+
+/// What the node answers again by itself.
+const REPEAT: Repeat<'_> = Repeat { unless: &[], for_ms: 0, counter: "hits" };
+/// The node's own bounds hold.
+const BOUNDS: Bounds = Bounds { idle_ms: 0, total_ms: 0, least_rate: 0 };
+
+http_module!(ActiveCdn);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Taking responses out of the cache: by message, and since the origin changed them.
+
+use netserv_http_caching::Entry;
+use netserv_server_sdk::cache::{self, Error, Scope};
+use netserv_server_sdk::wasi::clocks::monotonic_clock;
+use netserv_server_sdk::{control, counters};
+
+/// Takes what the module's user names out of the cache.
+pub fn by_messages() {
+    while let Some(message) = control::inbox::receive() {
+        let text = String::from_utf8_lossy(&message.body);
+        for line in text.lines().map(str::trim).filter(|line| message.topic == "purge" && !line.is_empty()) {
+            let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
+                (Some(prefix), _) => all(&Scope::Prefix(prefix.to_owned())),
+                (None, Some(tag)) => all(&Scope::Tag(tag.to_owned())),
+                (None, None) => one(line),
+            };
+            // A counter over its quota costs nothing but the count.
+            let _ = counters::add("purged", gone);
+        }
+    }
+}
+
+/// Takes a response and its variants out of the cache. Returns how many there were.
+pub fn one(key: &str) -> u64 {
+    let entry = cache::stat(key).and_then(|entry| Entry::decode(&entry.details.meta));
+    let gone = u64::from(cache::remove(key));
+    match entry {
+        Some(Entry::Stored(_) | Entry::Pass) | None => gone,
+        Some(Entry::Variants(_)) => gone + all(&Scope::Prefix(format!("{key}\n"))),
+    }
+}
+
+/// Purges a scope, once no other purge goes on.
+fn all(scope: &Scope) -> u64 {
+    for _ in 0..TRIES_MAX {
+        match cache::purge(scope) {
+            Ok(gone) => return gone,
+            Err(Error::Busy) => monotonic_clock::subscribe_duration(PAUSE_NS).block(),
+            Err(error) => {
+                eprintln!("{scope:?} was not purged: {error:?}");
+                return 0;
+            }
+        }
+    }
+    eprintln!("{scope:?} was not purged: other purges take too long");
+    0
+}
+
+/// How often a purge is tried while another one goes on.
+const TRIES_MAX: u32 = 500;
+/// Nanoseconds between two tries.
+const PAUSE_NS: u64 = 20_000_000;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a request's answer comes from, and what the provider wants of the cache.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use netserv_http_caching as caching;
+use netserv_http_caching::Policy;
+use netserv_server_sdk::http::{Request, Scheme};
+use netserv_server_sdk::{connection, node, properties};
+
+/// One request's target, by itself: the request may be gone while it is filled for others.
+pub struct Site {
+    /// What the provider decides.
+    pub policy: Policy,
+    /// How the origin is asked.
+    pub scheme: Scheme,
+    /// Whom the request goes to.
+    pub authority: String,
+    /// Whether responses of this authority are stored.
+    pub is_kept: bool,
+    method: String,
+    path: String,
+    headers: Vec<(String, Vec<u8>)>,
+}
+
+impl Site {
+    /// Returns where a request goes; nothing if it was opened to the module itself, and no origin is named.
+    pub fn of(request: &Request) -> Option<Site> {
+        let ends = connection::request();
+        let origin = properties::get("origin").filter(|origin| !origin.is_empty());
+        let (scheme, authority) = match origin {
+            // On its way to somebody else, it is for whom it says.
+            _ if ends.as_ref().is_some_and(|ends| ends.intercepted) => {
+                let scheme = if ends.is_some_and(|ends| ends.tls) { Scheme::Https } else { Scheme::Http };
+                (scheme, request.authority.clone())
+            }
+            Some(origin) => parse_origin(&origin),
+            None => return None,
+        };
+        let hosts = properties::get("hosts").filter(|hosts| !hosts.is_empty());
+        Some(Site {
+            policy: policy(),
+            scheme,
+            is_kept: is_kept(&authority, hosts.as_deref()),
+            authority,
+            method: request.method.clone(),
+            path: request.path.clone(),
+            headers: request.headers().to_vec(),
+        })
+    }
+
+    /// Returns the request as decisions take it.
+    pub fn request(&self) -> caching::Request<'_> {
+        let scheme = if matches!(self.scheme, Scheme::Https) { "https" } else { "http" };
+        caching::Request {
+            method: &self.method,
+            scheme,
+            authority: &self.authority,
+            path: &self.path,
+            headers: &self.headers,
+        }
+    }
+
+    /// Returns the same request for the whole body.
+    pub fn get(&self) -> caching::Request<'_> {
+        caching::Request { method: "GET", ..self.request() }
+    }
+}
+
+/// Returns the time since 1970.
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Reads an origin, `https://host:port` or `host:port`.
+fn parse_origin(text: &str) -> (Scheme, String) {
+    let (scheme, rest) = match text.split_once("://") {
+        Some(("https", rest)) => (Scheme::Https, rest),
+        Some((_, rest)) => (Scheme::Http, rest),
+        None => (Scheme::Http, text),
+    };
+    (scheme, rest.trim_end_matches('/').to_ascii_lowercase())
+}
+
+fn policy() -> Policy {
+    let seconds = |name: &str| {
+        let said = properties::get(name).and_then(|text| text.parse().ok());
+        Duration::from_secs(said.unwrap_or(0))
+    };
+    let id = node::id();
+    Policy {
+        name: if id.is_empty() { "netserv".to_owned() } else { id },
+        surrogate: Some("netserv".to_owned()),
+        lifetime: seconds("max-age"),
+        lifetime_of_errors: seconds("negative-max-age"),
+        stale_if_error: seconds("stale-if-error"),
+    }
+}
+
+/// Returns whether responses of a host are stored: of all of them, unless there is a list.
+fn is_kept(host: &str, hosts: Option<&str>) -> bool {
+    hosts.is_none_or(|hosts| hosts.split_whitespace().any(|kept| kept.eq_ignore_ascii_case(host)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_read() {
+        let read = |text| {
+            let (scheme, authority) = parse_origin(text);
+            (matches!(scheme, Scheme::Https), authority)
+        };
+        assert_eq!(read("www.Example.org"), (false, "www.example.org".to_owned()));
+        assert_eq!(read("http://a:8080/"), (false, "a:8080".to_owned()));
+        assert_eq!(read("https://a"), (true, "a".to_owned()));
+    }
+
+    #[test]
+    fn hosts_are_kept_as_the_property_says() {
+        assert!(is_kept("a.example", None) && is_kept("A.example", Some("b.example:81 a.example")));
+        assert!(!is_kept("a.example:81", Some("b.example:81 a.example")));
+    }
+}
