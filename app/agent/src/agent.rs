@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
+use netserv_model::Instant;
 use netserv_model::api::{AgentDeployment, AgentFlows, AgentNode, AgentRule, AgentStatus};
 use netserv_model::control::ControlMessage;
-use netserv_model::{Instant, ModuleName};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId, Ticket, Wish};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
@@ -23,7 +23,7 @@ use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
 use crate::node::NodeClient;
 use crate::sensors::Sensors;
-use crate::table::{Row, Table};
+use crate::table::{Asked, Row, Table};
 
 /// The agent at work. One per process.
 pub struct Agent {
@@ -42,7 +42,7 @@ pub struct Agent {
     /// Deployments that are just being told something.
     telling: BTreeSet<DeploymentId>,
     /// What is to be removed for each deployment, also of rules that are gone.
-    modules: BTreeMap<DeploymentId, (String, ModuleName)>,
+    modules: BTreeMap<DeploymentId, Asked>,
     node: Arc<NodeClient>,
     turns: Arc<Semaphore>,
     answers: mpsc::UnboundedSender<Event>,
@@ -66,7 +66,7 @@ impl Agent {
     ) -> Result<Agent> {
         let config = Arc::clone(&configs.borrow());
         let kept = table.all()?;
-        let modules = kept.iter().map(|(id, row)| (*id, (row.rule.clone(), row.module.clone()))).collect();
+        let modules = kept.iter().map(|(id, row)| (*id, row.asked())).collect();
         let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
         let (placement, begun) = (Placement::new(config.rules.iter().map(numbered)), StdInstant::now());
         let gates = Gates::new(&config, &table.off()?);
@@ -206,10 +206,14 @@ impl Agent {
             match change {
                 Change::Put(id, deployment) => {
                     if let Some(rule) = self.config.get(deployment.rule) {
-                        self.modules.insert(id, (rule.name.clone(), rule.module.name.clone()));
+                        let before = self.modules.get(&id).is_some_and(|asked| asked.both_ways);
+                        // Whoever had it on the way back loses it with the others.
+                        let both_ways = rule.both_ways || before;
+                        let (rule, module) = (rule.name.clone(), rule.module.name.clone());
+                        self.modules.insert(id, Asked { rule, module, both_ways });
                     }
-                    if let Some((rule, module)) = self.modules.get(&id) {
-                        self.table.put(id, &Row::of(&deployment, rule, module))?;
+                    if let Some(asked) = self.modules.get(&id) {
+                        self.table.put(id, &Row::of(&deployment, asked))?;
                     }
                 }
                 Change::Forget(id) => {
@@ -236,9 +240,8 @@ impl Agent {
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
                 Wish::Remove { ticket, client, session, .. } => match removed {
-                    Some(module) => {
-                        let both = config.rules.iter().any(|rule| rule.both_ways && rule.module.name == module);
-                        (ticket, errands::remove(&node, (&module, both), client, session).await)
+                    Some(Asked { module, both_ways, .. }) => {
+                        (ticket, errands::remove(&node, (&module, both_ways), client, session).await)
                     }
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
@@ -270,9 +273,9 @@ impl Agent {
         }
     }
 
-    fn removed(&self, wish: &Wish) -> Option<ModuleName> {
+    fn removed(&self, wish: &Wish) -> Option<Asked> {
         match wish {
-            Wish::Remove { deployment, .. } => self.modules.get(deployment).map(|(_, module)| module.clone()),
+            Wish::Remove { deployment, .. } => self.modules.get(deployment).cloned(),
             Wish::Probe { .. } | Wish::Setup { .. } => None,
         }
     }

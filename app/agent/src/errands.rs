@@ -117,26 +117,24 @@ async fn installed(
             activity: own().map(activity).sum(),
         }
     });
-    Ok(Answer::Done { session: result.session, nodes: nodes.collect() })
+    let edge = result.nodes.last().map(|last| last.node.clone());
+    Ok(Answer::Done { session: result.session, nodes: nodes.collect(), edge })
 }
 
-/// Returns the nodes that answered, nearest to the provider first, and how far each is. Those that are only on the way back come before
-/// the last one, at which that begins; how far they are is not known.
+/// Returns the nodes that answered, nearest to the provider first, and how far each is. Those that are only on the way back come first of
+/// all: how far they are is not known, and none of them is the nearest to the clients.
 fn way(result: &RequestResult) -> Vec<(&NodeReport, Option<Distance>)> {
+    let is_known = |back: &NodeReport| result.nodes.iter().any(|report| report.node == back.node);
+    let back = result.returned.iter().flat_map(|back| &back.nodes).rev();
+    let mut way: Vec<_> = back.filter(|report| !is_known(report)).map(|report| (report, None)).collect();
     let mut so_far = Some(Distance::default());
-    let mut way = Vec::new();
-    for report in &result.nodes {
+    for (place, report) in result.nodes.iter().enumerate() {
         // The requester's own entry has no hop.
-        if report.hop.is_some() || !way.is_empty() {
+        if report.hop.is_some() || place > 0 {
             so_far = so_far.zip(report.hop.as_ref()).and_then(|(so_far, hop)| further(so_far, hop));
         }
         way.push((report, so_far));
     }
-    let last = way.pop();
-    let is_known = |back: &NodeReport| result.nodes.iter().any(|report| report.node == back.node);
-    let back = result.returned.iter().flat_map(|back| &back.nodes).rev();
-    way.extend(back.filter(|report| !is_known(report)).map(|report| (report, None)));
-    way.extend(last);
     way
 }
 

@@ -24,6 +24,9 @@ pub struct Row {
     pub rule: String,
     /// The module, which is to be removed even if the rule is gone.
     pub module: ModuleName,
+    /// Whether nodes on the way back have it, too.
+    #[serde(default)]
+    pub both_ways: bool,
     /// The client whose path was taken.
     pub client: IpAddr,
     /// The signaling session.
@@ -46,12 +49,29 @@ fn first_epoch() -> u64 {
     1
 }
 
+/// What nodes were asked for a deployment, by which it is removed though its rule is gone or another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The name of its rule.
+    pub rule: String,
+    /// The module.
+    pub module: ModuleName,
+    /// Whether nodes on the way back have it, too.
+    pub both_ways: bool,
+}
+
 impl Row {
+    /// Returns what nodes were asked.
+    pub fn asked(&self) -> Asked {
+        Asked { rule: self.rule.clone(), module: self.module.clone(), both_ways: self.both_ways }
+    }
+
     /// Returns what is kept of a deployment.
-    pub fn of(deployment: &Deployment, rule: &str, module: &ModuleName) -> Row {
+    pub fn of(deployment: &Deployment, asked: &Asked) -> Row {
         Row {
-            rule: rule.to_owned(),
-            module: module.clone(),
+            rule: asked.rule.clone(),
+            module: asked.module.clone(),
+            both_ways: asked.both_ways,
             client: deployment.client,
             session: deployment.session,
             nodes: deployment.nodes.iter().map(|node| (node.name.clone(), node.addresses.clone())).collect(),
@@ -186,6 +206,7 @@ mod tests {
         let row = Row {
             rule: "edge".to_owned(),
             module: "example.org/m".parse().unwrap(),
+            both_ways: true,
             client: "2001:db8::1".parse().unwrap(),
             session: Some(SessionId([7; 16])),
             nodes: vec![("n1".parse().unwrap(), vec!["192.0.2.1".parse().unwrap()])],
@@ -211,6 +232,6 @@ mod tests {
         let config = Config::parse("user = \"janedoe\"\nkey = \"k\"\n").unwrap();
         let deployment = row.deployment(&config, Instant::default());
         assert_eq!((deployment.rule, deployment.health), (RuleId(u32::MAX), Health::Leaving));
-        assert_eq!(Row::of(&deployment, "edge", &row.module), row);
+        assert_eq!(Row::of(&deployment, &row.asked()), row);
     }
 }

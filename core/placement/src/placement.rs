@@ -75,6 +75,8 @@ pub enum Answer {
         session: SessionId,
         /// The nodes that have it, nearest to the provider first.
         nodes: Vec<Node>,
+        /// The last node on the way, whether it has it or not.
+        edge: Option<NodeId>,
     },
     /// It is gone.
     Removed,
@@ -265,8 +267,8 @@ impl Placement {
                 self.counters.failures += 1;
                 self.rest(now, (rule, region));
             }
-            (Asked::Setup(id), Answer::Done { session, nodes }) if !nodes.is_empty() => {
-                self.deployed(now, id, session, nodes);
+            (Asked::Setup(id), Answer::Done { session, nodes, edge }) if !nodes.is_empty() => {
+                self.deployed(now, id, session, (nodes, edge));
             }
             (Asked::Setup(id), Answer::Done { .. } | Answer::Way(_) | Answer::Removed | Answer::Failed) => {
                 self.counters.failures += 1;
@@ -385,7 +387,10 @@ impl Placement {
     fn deploy(&mut self, now: Instant, rule: RuleId, client: IpAddr, edge: NodeId) -> Option<DeploymentId> {
         let most = self.rules.get(&rule)?.deployments_max;
         let own = self.deployments.values().filter(|deployment| deployment.rule == rule).count();
-        if own >= most || self.deployments.len() >= DEPLOYMENTS_MAX {
+        // The REMOVE of a rule that is gone may be for the same module, which it would take from this one.
+        let is_leaving =
+            |one: &Deployment| one.health == Health::Leaving && one.edge == edge && !self.rules.contains_key(&one.rule);
+        if own >= most || self.deployments.len() >= DEPLOYMENTS_MAX || self.deployments.values().any(is_leaving) {
             return None;
         }
         let id = DeploymentId(self.next_number);
@@ -408,13 +413,18 @@ impl Placement {
         Some(id)
     }
 
-    fn deployed(&mut self, now: Instant, id: DeploymentId, session: SessionId, mut nodes: Vec<Node>) {
+    fn deployed(
+        &mut self,
+        now: Instant,
+        id: DeploymentId,
+        session: SessionId,
+        (mut nodes, edge): (Vec<Node>, Option<NodeId>),
+    ) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (lease, idle) = (rule.lease, rule.idle);
-        if let Some(last) = nodes.last() {
-            deployment.edge = last.name.clone();
-        }
+        // By which others are known to share it: by the way, and not by who takes the module.
+        deployment.edge = edge.unwrap_or(deployment.edge);
         // Those nearest to the clients count.
         nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
         // Whom the module answers itself, the provider's server does not see any more.

@@ -264,7 +264,7 @@ fn a_first_setup_that_fails_leaves_nothing_and_the_region_rests() {
     let probe = agent.wish();
     agent.answer(&probe, way(&["edge"]));
     let setup = agent.wish();
-    agent.answer(&setup, Answer::Done { session: SessionId([7; 16]), nodes: Vec::new() });
+    agent.answer(&setup, Answer::Done { session: SessionId([7; 16]), nodes: Vec::new(), edge: None });
     agent.see("192.0.2.1", 3);
     assert!(agent.wishes().is_empty() && agent.kept.is_empty());
 }
@@ -505,7 +505,7 @@ fn done(edge: &str) -> Answer {
 
 fn busy(edge: &str, activity: u64) -> Answer {
     let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), distance: None, activity };
-    Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)] }
+    Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)], edge: Some(edge.parse().unwrap()) }
 }
 
 fn ticket(wish: &Wish) -> Ticket {

@@ -190,7 +190,7 @@ fn nodes_on_the_way_back_get_the_module_too() {
     };
     assert!(wait_until(LONG, has_all), "{:?}\n{}", installed(), provider.log());
     let (shown, _) = provider.agent(&["status"]);
-    assert!(shown.contains("n1 (1 hop, ") && shown.contains(", nb, n2 (3 hops, "), "{shown}");
+    assert!(shown.contains("nb, n1 (1 hop, ") && shown.contains(", n2 (3 hops, "), "{shown}");
     assert_eq!(provider.agent(&["off", "edge"]).1, Some(0));
     assert!(wait_until(LONG, || installed() == [0; 4]), "{:?}\n{}", installed(), provider.log());
 }

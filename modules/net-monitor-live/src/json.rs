@@ -38,9 +38,9 @@ pub fn tables(node: &str, place: &str, totals: &Totals, table: &Table) -> String
 pub fn rates(at_ms: u64, within_ms: u64, before: &Totals, after: &Totals) -> String {
     let within_ms = u128::from(within_ms.max(WITHIN_MS_MIN));
     // Tenths, in whole numbers: what writes others is a tenth of the module's code.
-    let tenths = |before: u64, after: u64| u128::from(after.wrapping_sub(before)) * 10_000 / within_ms;
+    let tenths = |before: u64, after: u64| u128::from(after.saturating_sub(before)) * 10_000 / within_ms;
     let in_tenths = |tenths: u128| format!("{}.{}", tenths / 10, tenths % 10);
-    let not_counted = |totals: &Totals| totals.seen.wrapping_sub(totals.counted);
+    let not_counted = |totals: &Totals| totals.seen.saturating_sub(totals.counted);
     format!(
         "{{\"at\":{}.{:03},\"packets\":{},\"bytes\":{},\"not_counted\":{}}}",
         at_ms / 1000,

@@ -172,6 +172,12 @@ impl WrittenMetric {
         let scheme = url.scheme_str().filter(|_| url.host().is_some());
         let is_web = matches!(scheme, Some("http" | "https"));
         ensure!(is_web, "`prometheus` is `{url}`, which does not begin with http:// or https:// and a host");
+        let is_plain =
+            url.authority().is_some_and(|authority| !authority.as_str().contains('@')) && url.query().is_none();
+        ensure!(
+            is_plain,
+            "`prometheus` has a user or a query in its URL; write `user` and `password-file`, and `query`"
+        );
         let query = self.query.clone().context("`prometheus` needs a `query`")?;
         let credentials = match (&self.bearer_file, &self.user, &self.password_file) {
             (None, None, None) => None,
@@ -234,6 +240,8 @@ mod tests {
             ("prometheus = \"https://p\"\nquery = \"1\"\nbearer-fle = \"/t\"", "unknown field"),
             ("prometheus = \"http://p\"\nquery = \"1\"\nca = \"/c\"", "is for https://"),
             ("prometheus = \"http://192.0.2.1\"\nquery = \"1\"\nbearer-file = \"/t\"", "read by others"),
+            ("prometheus = \"http://u:p@192.0.2.1\"\nquery = \"1\"", "has a user or a query"),
+            ("prometheus = \"http://192.0.2.1/?a\"\nquery = \"1\"", "has a user or a query"),
             ("kamailio = \"/k\"\nstatistic = \"a\"\nevery-s = 0", "`every-s` is 0"),
         ] {
             let error = metric(text).unwrap_err();

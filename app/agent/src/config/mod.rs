@@ -142,6 +142,14 @@ impl Config {
         }
         self.next = before.next;
         self.number(&before.rules, &before.metrics);
+        for rule in &self.rules {
+            let had = before.get(rule.id).is_some_and(|old| !old.floating.is_empty());
+            ensure!(
+                !had || !rule.floating.is_empty(),
+                "`floating` of rule `{}` cannot go: nodes remember its owners, and refuse who is none; give the module another name",
+                rule.name
+            );
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Other rules in place of those that are there.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use netserv_model::Instant;
@@ -15,7 +16,8 @@ impl Placement {
     /// Takes other rules in place of those that are there; those of the same number go on.
     ///
     /// Deployments of rules that go on stay. Those of the rules in `renewed`, whose requests say something else from here on, are
-    /// set up at once: a node replaces what it has without a gap. Deployments of rules that are gone are removed.
+    /// set up at once: a node replaces what it has without a gap. Deployments of rules that are gone, or beyond
+    /// what their rules may have, are removed.
     pub fn reload(
         &mut self,
         now: Instant,
@@ -28,11 +30,12 @@ impl Placement {
         let counts_on: BTreeSet<RuleId> = before.keys().copied().filter(counts_on).collect();
         self.regions.retain(|(rule, _), _| counts_on.contains(rule));
         self.shut.retain(|rule| self.rules.contains_key(rule));
+        let too_many = self.too_many();
         for (id, rule) in self.deployments.iter().map(|(id, one)| (*id, one.rule)).collect::<Vec<_>>() {
             let Some(deployment) = self.deployments.get_mut(&id).filter(|one| one.health != Health::Leaving) else {
                 continue;
             };
-            if !self.rules.contains_key(&rule) {
+            if !self.rules.contains_key(&rule) || too_many.contains(&id) {
                 self.remove(id);
                 continue;
             }
@@ -46,6 +49,17 @@ impl Placement {
                 self.look_later(id, now);
             }
         }
+    }
+
+    /// Returns the deployments beyond what their rules may have: those whose clients were not seen for the longest time.
+    fn too_many(&self) -> BTreeSet<DeploymentId> {
+        let beyond = |(rule, known): (&RuleId, &Rule)| {
+            let own = self.deployments_of(*rule).filter(|(_, one)| one.health != Health::Leaving);
+            let mut own: Vec<_> = own.map(|(id, one)| (Reverse(one.seen), id)).collect();
+            own.sort();
+            own.into_iter().skip(known.deployments_max).map(|(_, id)| id)
+        };
+        self.rules.iter().flat_map(beyond).collect()
     }
 
     /// Sends a SETUP for a deployment, after the one that is under way.

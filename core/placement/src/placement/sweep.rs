@@ -35,7 +35,7 @@ impl Placement {
     }
 }
 
-/// How long a region is known after its last client: while it may count, and as long as a deployment stays for it.
+/// How long a region is known after its last client: while it may count, and as long as a deployment stays that sees nobody.
 fn forget_after(rule: &Rule) -> Duration {
     rule.window.max(rule.idle)
 }

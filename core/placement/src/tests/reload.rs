@@ -93,3 +93,61 @@ fn bounds_of_a_reloaded_rule_hold_for_what_is_deployed() {
     let gone = agent.wish();
     assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
 }
+
+/// Goal: a rule that may have fewer from here on loses those whose clients were not seen for the longest time, so that an address that it
+/// leads to a deployment has one owner.
+#[test]
+fn a_rule_that_may_have_fewer_loses_those_that_were_seen_first() {
+    let mut agent = Agent::new(vec![rule()]);
+    for (number, edge) in ["edge1", "edge2", "edge3"].into_iter().enumerate() {
+        agent.sleep(1);
+        agent.deploy(&format!("192.0.{number}.1"), edge);
+    }
+    let one = Rule { deployments_max: 1, ..rule() };
+    agent.placement.reload(agent.now, numbered(vec![one]), &BTreeSet::from([RULE]));
+    let wishes = agent.wishes();
+    let removed = wishes.iter().filter(|wish| matches!(wish, Wish::Remove { .. })).count();
+    assert!(removed == 2 && wishes.len() == 3, "{wishes:?}");
+    assert_eq!(agent.nearest("192.0.2.1"), Some("edge3".to_owned()));
+    assert_eq!(agent.nearest("192.0.0.1"), None);
+}
+
+/// Goal: what a rule that is gone has deployed is removed before another one sets up the same module there, from which it would be taken.
+#[test]
+fn a_renamed_rule_waits_until_the_old_one_is_gone() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    let other = RuleId(7);
+    agent.placement.reload(agent.now, vec![(other, rule())], &BTreeSet::new());
+    let gone = agent.wish();
+    let see = |agent: &mut Agent| {
+        agent.placement.observe(agent.now, other, "192.0.2.1".parse().unwrap(), 3);
+        let probe = agent.wish();
+        agent.answer(&probe, way(&["edge"]));
+        agent.wishes()
+    };
+    assert!(see(&mut agent).is_empty(), "the REMOVE is under way");
+    agent.answer(&gone, Answer::Removed);
+    agent.sleep(6);
+    let wishes = see(&mut agent);
+    assert!(matches!(&wishes[..], [Wish::Setup { rule, .. }] if *rule == other), "{wishes:?}");
+}
+
+/// Goal: a last node that does not take the module is the last node all the same: who is behind it shares what is before it.
+#[test]
+fn a_last_node_that_refuses_is_no_reason_for_more_deployments() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["n1", "edge"]));
+    let setup = agent.wish();
+    let Answer::Done { session, mut nodes, edge } = done("edge") else { unreachable!("as it says") };
+    nodes.pop();
+    agent.answer(&setup, Answer::Done { session, nodes, edge });
+    assert_eq!(agent.nearest("192.0.2.1"), Some("n1".to_owned()));
+    agent.see("198.51.100.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["n1", "edge"]));
+    assert!(agent.wishes().is_empty(), "it shares the first one's");
+    assert_eq!(agent.nearest("198.51.100.1"), Some("n1".to_owned()));
+}
