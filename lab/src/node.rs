@@ -264,7 +264,7 @@ impl Lab {
         let dir = self.dir().display().to_string();
         let config = format!(
             "daemon off; user root; worker_processes 1; pid {dir}/{machine}-nginx.pid; error_log stderr notice;\n\
-             events {{ worker_connections 256; }}\n\
+             events {{ worker_connections 8192; }}\n\
              http {{ access_log {log}; client_body_temp_path {dir}/nginx-body;\n\
              proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
              uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
