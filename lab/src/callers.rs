@@ -23,7 +23,7 @@ pub struct Options {
     /// For how long calls begin.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// How many of the lab's phones are called in turn, instead of one user that there is not.
+    /// How many of the lab's phones are called, each once, instead of one user that there is not.
     #[arg(long, default_value_t = 0)]
     phones: u32,
     /// The number of the first one's user.
@@ -137,7 +137,8 @@ impl Caller {
             if since >= lasts + LAST_WAIT {
                 break;
             }
-            if since < lasts && f64::from(number) < since.as_secs_f64() * self.source.rate {
+            let is_through = self.phones > 0 && number == self.phones;
+            if since < lasts && !is_through && f64::from(number) < since.as_secs_f64() * self.source.rate {
                 number += 1;
                 self.call(number, now)?;
                 continue;
@@ -182,7 +183,7 @@ impl Caller {
         let (from, server) = (self.source.address, self.server);
         let called = match self.phones {
             0 => "bob".to_owned(),
-            phones => user(self.first as usize + (number as usize - 1) % phones as usize),
+            _ => user(self.first as usize + number as usize - 1),
         };
         let at = self.socket.local_addr().map_or_else(|_| from.to_string(), |at| at.to_string());
         let text = format!(

@@ -278,7 +278,7 @@ impl SipProvider {
         let mut command = self.lab.command("caller", program("netserv-lab")?);
         command.args(["callers", "--server", &self.server(v6).to_string()]);
         command.args(["--phones", &phones.count.to_string(), "--first", &phones.first.to_string()]);
-        command.args(["--seconds", &phones.count.div_ceil(rate).to_string(), &format!("{local}={rate}")]);
+        command.args(["--seconds", &(phones.count.div_ceil(rate) + 1).to_string(), &format!("{local}={rate}")]);
         let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
         ensure!(output.status.success(), "the caller failed");
         let told: Vec<callers::Told> = serde_json::from_slice(&output.stdout)?;
