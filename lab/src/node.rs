@@ -396,8 +396,8 @@ pub fn module_wasm(module: &str) -> Result<PathBuf> {
 /// It is not built; the error says how.
 pub fn module_component(module: &str) -> Result<PathBuf> {
     let folder = workspace().join("modules/target/wasm32-wasip2/release");
-    // Programs keep the dashes of their names, libraries do not.
-    let names = [module.replace('-', "_"), module.to_owned()].map(|name| folder.join(format!("{name}.wasm")));
+    // Programs keep the dashes of their names, libraries do not; a crate with both is a program here.
+    let names = [module.to_owned(), module.replace('-', "_")].map(|name| folder.join(format!("{name}.wasm")));
     let built = names.into_iter().find(|path| path.exists());
     built.with_context(|| format!("the component of {module} is not there; build it: ./dev build"))
 }
