@@ -4,12 +4,14 @@
 
 mod common;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::process::Stdio;
 
-use common::{Driver, ask_udp, eventually, request_as};
-use netserv_lab::netns::{Lab, host_port, is_root};
+use common::{Driver, ask_udp, eventually, processes_under, request_as};
+use netserv_lab::netns::{Lab, host_port, is_root, program};
 use netserv_lab::node::{LabUser, workspace};
+use netserv_lab::rtp::Told;
 use netserv_lab::serving;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
@@ -45,6 +47,59 @@ fn calls_of_an_unmodified_kamailio_are_relayed(driver: Driver) {
     let dropped: Vec<(String, u64)> =
         net.counters().into_iter().filter(|(name, _)| name.starts_with("dropped")).collect();
     assert!(dropped.iter().all(|(_, count)| *count == 0), "{dropped:?}");
+}
+
+/// Goal: 200 calls of G.711, 20,000 packets a second that come to the relay, take at most half of the processor time of rtpengine in user
+/// space, are delayed no more, and none is lost. In release: `./dev media`. Method: both on one node, in turns; one process sends for all
+/// callers, another one echoes.
+#[test]
+#[ignore = "a measurement"]
+fn two_hundred_calls_beside_rtpengine() {
+    let Some(mut net) = Net::up("two_hundred_calls_beside_rtpengine", Driver::Afxdp) else { return };
+    let node = net.lab.topology().interfaces(0).1.v4;
+    let mut command = net.lab.command("node", "rtpengine");
+    command.args([
+        "--foreground",
+        "--log-stderr",
+        "--log-level=4",
+        "--table=-1",
+        "--port-min=40000",
+        "--port-max=42999",
+    ]);
+    command.args([&format!("--interface={node}"), &format!("--listen-ng={node}:2224")]);
+    let peer = net.lab.start("node", "rtpengine", &mut command).unwrap();
+    eventually("rtpengine answers", || ask_udp(&net.lab, "sender", node.into(), 2224, "1 d7:command4:pinge").is_some());
+    net.start_echo();
+    let daemon = net.lab.pid("node", "netservd").unwrap();
+    let ours = || -> u64 { processes_under(daemon).into_iter().chain([daemon]).map(cpu_ms).sum() };
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let before = ours();
+        let relay = net.calls(SocketAddr::new(net.relay(false), 2223), 200, 10);
+        let relay = (ours() - before, relay);
+        let before = cpu_ms(peer);
+        let other = net.calls(SocketAddr::new(node.into(), 2224), 200, 10);
+        let other = (cpu_ms(peer) - before, other);
+        eprintln!("relay: {} ms of processor time, {:?}\nrtpengine: {} ms, {:?}", relay.0, relay.1, other.0, other.1);
+        runs.push((relay, other));
+    }
+    runs.sort_by_key(|(relay, other)| relay.0 * 1000 / other.0.max(1));
+    let ((cpu, relay), (peer_cpu, peer)) = &runs[1];
+    eprintln!(
+        "the run in the middle: {cpu} ms beside {peer_cpu} ms, half of the packets there and back in {} beside {} µs",
+        relay.p50_us, peer.p50_us
+    );
+    assert!(runs.iter().all(|((_, relay), _)| relay.received == relay.sent), "lost");
+    assert!(cpu * 2 <= *peer_cpu, "{cpu} ms beside {peer_cpu} ms");
+    assert!(relay.p50_us <= peer.p50_us, "{} beside {} µs", relay.p50_us, peer.p50_us);
+}
+
+/// Returns the processor time that a process has taken.
+fn cpu_ms(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return 0 };
+    // Behind the name: user and system time are the 12th and 13th, in hundredths of a second.
+    fields.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10
 }
 
 /// `sender – node – receiver`: Kamailio and the callee at the one end, the caller at the other, the relay between.
@@ -167,6 +222,37 @@ impl Net {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}\n{}", self.lab.log("sender", "kamailio"));
+    }
+
+    /// Has all callees be at the receiver.
+    fn start_echo(&mut self) {
+        let mut command = self.lab.command("receiver", program("netserv-lab").unwrap());
+        command.args(["rtp-echo", &self.echo().to_string()]);
+        self.lab.start("receiver", "echo", &mut command).unwrap();
+        eventually("there is an echo", || self.lab.log("receiver", "echo").contains("echoing"));
+    }
+
+    fn echo(&self) -> SocketAddr {
+        SocketAddr::new(self.lab.v4("receiver").into(), 7000)
+    }
+
+    /// Has callers at the sender talk for some seconds.
+    fn calls(&self, relay: SocketAddr, calls: u32, seconds: u64) -> Told {
+        let local = SocketAddr::new(self.lab.v4("sender").into(), 7000);
+        let mut command = self.lab.command("sender", program("netserv-lab").unwrap());
+        command.args([
+            "rtp",
+            "--ng",
+            &relay.to_string(),
+            "--local",
+            &local.to_string(),
+            "--echo",
+            &self.echo().to_string(),
+        ]);
+        command.args(["--calls", &calls.to_string(), "--seconds", &seconds.to_string()]);
+        let output = command.stdout(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert!(output.status.success(), "the calls failed");
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 }
 
