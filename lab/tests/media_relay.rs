@@ -13,6 +13,7 @@ use netserv_lab::netns::{Lab, host_port, is_root, program};
 use netserv_lab::node::{LabUser, workspace};
 use netserv_lab::rtp::Told;
 use netserv_lab::serving;
+use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 
@@ -132,9 +133,14 @@ impl Net {
         let (file, to) = (package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
         let control = format!("control={} {}", self.lab.v4("sender"), self.lab.v6("sender"));
         let args = ["setup", &file, "--to", &to, "--url", &url, "--property", &control];
-        let result = request_as(&self.lab, &self.user, &[&args[..], more].concat());
-        let outcome = &result.nodes.iter().find(|node| node.node.as_str() == "node").unwrap().outcome;
-        assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
+        // While it is being compiled, each request may time out.
+        eventually("it is installed", || {
+            let result = request_as(&self.lab, &self.user, &[&args[..], more].concat());
+            let outcome = &result.nodes.iter().find(|node| node.node.as_str() == "node").unwrap().outcome;
+            let is_late = matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+            assert!(is_late || matches!(outcome, Outcome::Installed { .. } | Outcome::Refreshed { .. }), "{outcome:?}");
+            !is_late
+        });
         for v6 in [false, true] {
             let ping = "1 d7:command4:pinge";
             eventually("the relay answers", || ask_udp(&self.lab, "sender", self.relay(v6), 2223, ping).is_some());

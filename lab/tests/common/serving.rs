@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use netserv_lab::netns::{Lab, host_port, wait_until};
 use netserv_lab::node::{LabPackage, LabUser};
+use netserv_model::RefusalKind;
 use netserv_model::request::{ModuleStatus, Outcome};
 
 use super::{Driver, request_as, serving_net};
 
 /// How long a server may take until it answers on a busy machine.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
+
+/// How often a SETUP is sent again whose module is still being compiled.
+const COMPILE_TRIES: usize = 5;
 
 /// `sender – node – receiver`, with a web server on the sender; alice and bob may listen on the ports that a test names,
 /// carol nowhere.
@@ -39,7 +43,15 @@ impl Serving {
     /// Packs, signs and installs one of the sample modules in Wasm, and asserts that it runs.
     pub fn install(&self, module: &str, user: &LabUser, more: &[&str]) -> LabPackage {
         let package = self.lab.package(module, user).unwrap();
-        let outcome = self.setup(user, &package, more);
+        let mut outcome = self.setup(user, &package, more);
+        // A large module may take longer to compile than a request may; the next one finds it compiled.
+        let is_late =
+            |outcome: &Outcome| matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+        for _ in 0..COMPILE_TRIES {
+            if is_late(&outcome) {
+                outcome = self.setup(user, &package, more);
+            }
+        }
         let installed = matches!(outcome, Outcome::Installed { .. } | Outcome::Replaced { .. });
         assert!(installed, "{module}: {outcome:?}\n{}", self.lab.log("node", "netservd"));
         package
