@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Labs: NetServ in networks of namespaces on one machine, and the engines in a simulated world.
 
+pub mod agent;
 pub mod api;
 pub mod bench;
 pub mod bird;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::api::AgentStatus;
 
-use crate::callers;
 use crate::demo::FILES_ALLOWED;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabUser, workspace};
 use crate::phones::Told;
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
+use crate::{agent, callers};
 
 /// `sender – n1 – r – n2 – home – receiver`: the provider at the one end, phones at the other, and a host `caller` at r.
 pub struct SipProvider {
@@ -143,17 +143,11 @@ impl SipProvider {
         let path = |name: &str| self.path(name);
         let metric = |name: &str, more: &str| format!("[[metric]]\nname = {name:?}\nevery-s = 0.25\n{more}\n");
         let text = format!(
-            "netservd = {:?}\nuser = {:?}\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
-             [[log]]\nname = \"kamailio\"\nudp = {LOG:?}\npattern = \"phone {{client}} {{does}}\"\n{}{}\
+            "[[log]]\nname = \"kamailio\"\nudp = {LOG:?}\npattern = \"phone {{client}} {{does}}\"\n{}{}\
              [[rule]]\nname = \"sip\"\nlog = \"kamailio\"\ncount = 3\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\ndigest = \"{}\"\n\
              filters = [\"udp dst {v4}/32 port 5060\", \"udp src {v4}/32 sport 5060\", \"udp dst {v6}/128 port 5060\", \
              \"udp src {v6}/128 sport 5060\"]\nintercept = [\"tcp dst {v4}/32 port 5060\", \"tcp dst {v6}/128 port 5060\"]\n\
              lease-s = 10\nidle-s = 30\nproperties = {{ server = \"{v4} {v6}\" }}\n{more}",
-            self.lab.socket("sender"),
-            self.user.name,
-            self.user.key,
-            path("agent"),
-            path("agent.sock"),
             metric("waits", &format!("udp-queue = [\"{v4}:5060\", \"[{v6}]:5060\"]")),
             metric(
                 "calls",
@@ -162,13 +156,7 @@ impl SipProvider {
             package.module,
             package.digest,
         );
-        std::fs::write(path("agent.toml"), text)?;
-        let mut command = self.lab.command("sender", program("netserv-agent")?);
-        command.arg("--config").arg(path("agent.toml"));
-        self.lab.start("sender", "agent", &mut command)?;
-        let up = wait_until(START_WAIT, || self.agent().is_ok());
-        ensure!(up, "the agent does not start:\n{}", self.lab.log("sender", "agent"));
-        Ok(())
+        agent::start(&mut self.lab, &self.user, &text)
     }
 
     /// Returns how things are for the agent.
@@ -176,11 +164,7 @@ impl SipProvider {
     /// # Errors
     /// It does not answer.
     pub fn agent(&self) -> Result<AgentStatus> {
-        let mut command = std::process::Command::new(program("netserv")?);
-        command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).args(["agent", "status", "-j"]);
-        let output = command.output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
+        agent::status(&self.lab)
     }
 
     /// Switches the rule.
@@ -188,14 +172,7 @@ impl SipProvider {
     /// # Errors
     /// The agent does not answer.
     pub fn switch(&self, on: bool) -> Result<()> {
-        let mut command = std::process::Command::new(program("netserv")?);
-        command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).args([
-            "agent",
-            if on { "on" } else { "off" },
-            "sip",
-        ]);
-        ensure!(command.output()?.status.success(), "the agent does not switch");
-        Ok(())
+        agent::switch(&self.lab, "sip", on)
     }
 
     /// Returns the server's address of a version of IP, with its port.

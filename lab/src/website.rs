@@ -2,15 +2,15 @@
 //! A provider with a web site in a lab: nginx with the agent beside it, two nodes on the way, and clients behind a slow link.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_model::api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
+use crate::agent;
 use crate::demo::FILES_ALLOWED;
-use crate::netns::{Lab, program, wait_until};
+use crate::netns::Lab;
 use crate::node::LabUser;
 use crate::topology::{Kind, Topology};
 
@@ -22,8 +22,6 @@ pub struct Website {
     pub user: LabUser,
 }
 
-/// How long a program may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
 /// How long a packet is on the slow link.
 const SLOW_DELAY: Duration = Duration::from_millis(5);
 
@@ -72,26 +70,14 @@ impl Website {
         let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
         let path = |name: &str| self.path(name);
         let text = format!(
-            "netservd = {:?}\nuser = {:?}\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
-             [[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
+            "[[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
              [[rule]]\nname = \"site\"\nlog = \"access\"\ncount = 2\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\n\
              digest = \"{}\"\nintercept = [\"tcp dst {v4}/32 port 80\", \"tcp dst {v6}/128 port 80\"]\nlease-s = 10\nidle-s = 30\n{more}",
-            self.lab.socket("sender"),
-            self.user.name,
-            self.user.key,
-            path("agent"),
-            path("agent.sock"),
             path("access.sock"),
             package.module,
             package.digest,
         );
-        let config = self.path("agent.toml");
-        std::fs::write(&config, text)?;
-        let mut command = self.lab.command("sender", program("netserv-agent")?);
-        command.arg("--config").arg(config);
-        self.lab.start("sender", "agent", &mut command)?;
-        let up = wait_until(START_WAIT, || self.agent().is_ok());
-        ensure!(up, "the agent does not start:\n{}", self.lab.log("sender", "agent"));
+        agent::start(&mut self.lab, &self.user, &text)?;
         let log = format!("syslog:server=unix:{},nohostname", self.path("access.sock").display());
         self.lab.serve_http_with_log("sender", &log)
     }
@@ -101,7 +87,7 @@ impl Website {
     /// # Errors
     /// It does not answer.
     pub fn agent(&self) -> Result<AgentStatus> {
-        Ok(serde_json::from_slice(&self.ask_agent(&["status", "-j"])?)?)
+        agent::status(&self.lab)
     }
 
     /// Switches the rule.
@@ -109,15 +95,7 @@ impl Website {
     /// # Errors
     /// The agent does not answer.
     pub fn switch(&self, on: bool) -> Result<()> {
-        self.ask_agent(&[if on { "on" } else { "off" }, "site"]).map(drop)
-    }
-
-    fn ask_agent(&self, args: &[&str]) -> Result<Vec<u8>> {
-        let mut command = Command::new(program("netserv")?);
-        command.env("NETSERV_AGENT_SOCKET", self.path("agent.sock")).arg("agent").args(args);
-        let output = command.output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(output.stdout)
+        agent::switch(&self.lab, "site", on)
     }
 
     /// Has curl fetch a file at the receiver, as a browser does that takes all encodings. Returns how long it took, and how many bytes came.

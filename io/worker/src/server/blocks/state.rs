@@ -14,10 +14,10 @@ pub struct BlockState {
     pub compute: ComputeState,
     /// How many bodies it may begin to read from the cache.
     pub cache_readers: Budget,
-    /// The streams that give what others have in memory, too.
-    pub lending: Lending,
+    /// The streams that give what others have in memory, too, with what says whether the bytes that each gave last are its own.
+    pub lending: Streams<AtomicBool>,
     /// The streams that compress others.
-    pub coding: Coding,
+    pub coding: Streams<()>,
     /// How many control messages had come for the module when the instance began.
     pub told: u64,
 }
@@ -26,55 +26,37 @@ impl BlockState {
     /// Returns the state of an instance that has not done anything.
     pub fn new(module: &Arc<Module>) -> BlockState {
         let cache_readers = Budget::new(CACHE_READERS_MAX);
-        let (lending, told) = (Lending::default(), module.control.told());
+        let (lending, told) = (Streams::default(), module.control.told());
         BlockState {
             compute: ComputeState::new(&module.coder_memory),
             cache_readers,
             lending,
-            coding: Coding::default(),
+            coding: Streams::default(),
             told,
         }
     }
 }
 
-/// Streams of an instance that give what others have in memory, too, by their numbers in its table.
-#[derive(Default)]
-pub struct Lending(Vec<(u32, Weak<AtomicBool>)>);
+/// Some streams of an instance by their numbers in its table, each with what lives as long as it does.
+pub struct Streams<T>(Vec<(u32, Weak<T>)>);
 
-impl Lending {
-    /// Takes note of a stream, with what says whether the bytes that it gave last are its own.
-    pub fn note(&mut self, number: u32, is_private: &Arc<AtomicBool>) {
-        // The number of one that is gone may be another's.
-        self.0.retain(|(_, stream)| stream.strong_count() > 0);
-        self.0.push((number, Arc::downgrade(is_private)));
-    }
-
-    /// Returns what says of a stream whether the bytes that it gave last are its own; nothing if all of them are.
-    pub fn find(&self, number: u32) -> Option<Arc<AtomicBool>> {
-        self.0.iter().filter(|(of, _)| *of == number).find_map(|(_, stream)| stream.upgrade())
-    }
-
-    /// Takes note that a stream has gone from the table, to where it goes on.
-    pub fn forget(&mut self, number: u32) {
-        self.0.retain(|(of, _)| *of != number);
+impl<T> Default for Streams<T> {
+    fn default() -> Streams<T> {
+        Streams(Vec::new())
     }
 }
 
-/// Streams of an instance that compress others, by their numbers in its table.
-#[derive(Default)]
-pub struct Coding(Vec<(u32, Weak<()>)>);
-
-impl Coding {
-    /// Takes note of a stream, which has `mark` as long as it is there.
-    pub fn note(&mut self, number: u32, mark: &Arc<()>) {
+impl<T> Streams<T> {
+    /// Takes note of a stream, with what it has of its own.
+    pub fn note(&mut self, number: u32, own: &Arc<T>) {
         // The number of one that is gone may be another's.
         self.0.retain(|(_, stream)| stream.strong_count() > 0);
-        self.0.push((number, Arc::downgrade(mark)));
+        self.0.push((number, Arc::downgrade(own)));
     }
 
-    /// Returns whether a stream compresses another one.
-    pub fn has(&self, number: u32) -> bool {
-        self.0.iter().any(|(of, stream)| *of == number && stream.strong_count() > 0)
+    /// Returns what a stream has of its own; nothing if it is none of these.
+    pub fn find(&self, number: u32) -> Option<Arc<T>> {
+        self.0.iter().filter(|(of, _)| *of == number).find_map(|(_, stream)| stream.upgrade())
     }
 
     /// Takes note that a stream has gone from the table, to where it goes on.

@@ -2,13 +2,13 @@
 //! Answers that the node compresses on their way, through the sample `http-compressor`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Spec, Worker, compiled, connect};
+use super::{Spec, Worker, compiled, connect, serve_each};
 
 const REQUEST_MS: u32 = 2000;
 
@@ -160,20 +160,11 @@ fn start(origin: u16) -> (Spec, Worker) {
 
 /// Starts a server that is given each connection with the head of its one request. Returns its port.
 fn serve(answer: impl Fn(&mut TcpStream, &str) -> std::io::Result<()> + Send + Sync + Clone + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let answer = answer.clone();
-            thread::spawn(move || {
-                let mut stream = stream.unwrap();
-                let head = head_of(&mut stream);
-                // Who went away needs no answer.
-                let _ = answer(&mut stream, &head);
-            });
-        }
-    });
-    port
+    serve_each(move |mut stream| {
+        let head = head_of(&mut stream);
+        // Who went away needs no answer.
+        let _ = answer(&mut stream, &head);
+    })
 }
 
 /// A response whose head has come.

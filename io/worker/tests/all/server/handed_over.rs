@@ -4,14 +4,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use netserv_worker::limits::HELD_PATIENCE;
 use netserv_worker::storage::CACHE_FILE;
 
-use super::{Spec, Worker, compiled, connect, get};
+use super::{Spec, Worker, compiled, connect, get, serve_each};
 
 /// Bytes of what `/slowly` and `/trap` write: 20 pieces of 20,000.
 const WHOLE: usize = 400_000;
@@ -157,17 +157,9 @@ struct Server {
 
 impl Server {
     fn start(answer: impl Fn(&mut TcpStream) + Send + Sync + Clone + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let answer = answer.clone();
-                thread::spawn(move || {
-                    let mut stream = stream.unwrap();
-                    let _ = stream.read(&mut [0; 4096]);
-                    answer(&mut stream);
-                });
-            }
+        let port = serve_each(move |mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+            answer(&mut stream);
         });
         Server { port }
     }

@@ -372,6 +372,19 @@ pub fn compile(wasm: &[&Path], out: &Path) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
+/// Starts a server that has a thread for each connection. Returns its port.
+pub fn serve_each(answer: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let answer = answer.clone();
+            std::thread::spawn(move || answer(stream.unwrap()));
+        }
+    });
+    port
+}
+
 pub fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
