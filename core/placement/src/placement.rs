@@ -144,7 +144,8 @@ enum Due {
 
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    Probe(RuleId, IpNet),
+    /// The way to a client of that region.
+    Probe(RuleId, IpNet, IpAddr),
     Setup(DeploymentId),
     Remove(DeploymentId),
 }
@@ -225,8 +226,8 @@ impl Placement {
                 self.due.insert((now + SWEEP_REST, Due::Sweep));
             }
         }
-        let region = self.regions.entry(key).or_insert_with(|| Region::new(now, client));
-        let is_wanted = region.count(now, client, count, enough);
+        let region = self.regions.entry(key).or_insert_with(|| Region::new(now));
+        let is_wanted = region.count(now, count, enough);
         let is_there = |id: &DeploymentId| self.deployments.get(id).is_some_and(|one| one.health != Health::Leaving);
         if matches!(region.stage, Stage::Served(id, _) if !is_there(&id)) {
             region.stage = Stage::Counting;
@@ -262,8 +263,10 @@ impl Placement {
                 }
                 self.send_remove(id);
             }
-            (Asked::Probe(rule, region), Answer::Way(nodes)) => self.found(now, (rule, region), nodes.last()),
-            (Asked::Probe(rule, region), Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
+            (Asked::Probe(rule, region, client), Answer::Way(nodes)) => {
+                self.found(now, (rule, region), client, nodes.last());
+            }
+            (Asked::Probe(rule, region, _), Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
                 self.counters.failures += 1;
                 self.rest(now, (rule, region));
             }
@@ -346,15 +349,15 @@ impl Placement {
         if self.asked.len() >= ASKED_MAX {
             return;
         }
-        let ticket = self.ticket(Asked::Probe(key.0, key.1));
+        let ticket = self.ticket(Asked::Probe(key.0, key.1, client));
         self.wishes.push_back(Wish::Probe { ticket, rule: key.0, client });
         if let Some(region) = self.regions.get_mut(&key) {
             region.stage = Stage::Asking;
         }
     }
 
-    /// The way to a region is known, with its last node.
-    fn found(&mut self, now: Instant, key: (RuleId, IpNet), edge: Option<&NodeId>) {
+    /// The way to a client of a region is known, with its last node.
+    fn found(&mut self, now: Instant, key: (RuleId, IpNet), client: IpAddr, edge: Option<&NodeId>) {
         if self.shut.contains(&key.0) {
             return self.rest(now, key);
         }
@@ -362,7 +365,9 @@ impl Placement {
             self.counters.no_node += 1;
             return self.rest(now, key);
         };
-        let Some(client) = self.regions.get(&key).map(|region| region.client) else { return };
+        if !self.regions.contains_key(&key) {
+            return;
+        }
         let shares = |deployment: &Deployment| {
             deployment.rule == key.0 && deployment.edge == *edge && deployment.health != Health::Leaving
         };
@@ -439,6 +444,30 @@ impl Placement {
         match self.again.remove(&id) {
             true => self.setup(id),
             false => self.look_later(id, look),
+        }
+        self.merge(id);
+    }
+
+    /// Leaves one deployment behind the last node of this one, which may be on another way since: the latest owner, whom nodes do not
+    /// refuse. The other ones are not removed, which would take the module from it: what they have elsewhere goes with its lease. One whose
+    /// SETUP is under way is looked at when that is answered.
+    fn merge(&mut self, id: DeploymentId) {
+        let Some(deployment) = self.deployments.get(&id) else { return };
+        let is_beside = |one: &Deployment| {
+            one.rule == deployment.rule && one.edge == deployment.edge && one.health != Health::Leaving
+        };
+        let beside = self.deployments().filter(|(id, one)| is_beside(one) && !self.is_being_set_up(*id));
+        let mut beside: Vec<_> = beside.map(|(id, one)| (one.epoch, id, one.seen)).collect();
+        beside.sort_unstable();
+        let seen = beside.iter().map(|(_, _, seen)| *seen).max();
+        let Some((_, stays, _)) = beside.pop() else { return };
+        for (_, gone, _) in beside {
+            let served = self.regions.values_mut().filter_map(|region| region.served_by(gone));
+            served.for_each(|by| *by = stays);
+            self.forget(gone);
+        }
+        if let (Some(deployment), Some(seen)) = (self.deployments.get_mut(&stays), seen) {
+            deployment.seen = seen;
         }
     }
 

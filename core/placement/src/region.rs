@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known of the clients of one region, for one rule. There may be a million: it is small.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::Instant;
@@ -12,8 +11,6 @@ use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
 /// Clients of one region.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// The client seen last.
-    pub(crate) client: IpAddr,
     pub(crate) stage: Stage,
     seen: Moment,
     window_since: Moment,
@@ -51,14 +48,14 @@ impl Moment {
 }
 
 impl Region {
-    pub(crate) fn new(now: Instant, client: IpAddr) -> Region {
+    pub(crate) fn new(now: Instant) -> Region {
         let now = Moment::of(now);
-        Region { client, stage: Stage::Counting, seen: now, window_since: now, count: 0, failures: 0 }
+        Region { stage: Stage::Counting, seen: now, window_since: now, count: 0, failures: 0 }
     }
 
     /// Counts observations; returns whether there are enough of them.
-    pub(crate) fn count(&mut self, now: Instant, client: IpAddr, more: u32, (enough, window): (u32, Duration)) -> bool {
-        (self.client, self.seen) = (client, Moment::of(now));
+    pub(crate) fn count(&mut self, now: Instant, more: u32, (enough, window): (u32, Duration)) -> bool {
+        self.seen = Moment::of(now);
         if now.since(self.window_since.instant()) > window {
             (self.count, self.window_since) = (0, self.seen);
         }
@@ -69,6 +66,14 @@ impl Region {
     /// Takes note of a success.
     pub(crate) fn succeed(&mut self, stage: Stage) {
         (self.failures, self.stage) = (0, stage);
+    }
+
+    /// Returns the deployment that serves it, if it is that one.
+    pub(crate) fn served_by(&mut self, deployment: DeploymentId) -> Option<&mut DeploymentId> {
+        match &mut self.stage {
+            Stage::Served(by, _) if *by == deployment => Some(by),
+            Stage::Served(..) | Stage::Counting | Stage::Asking | Stage::Resting(_) => None,
+        }
     }
 
     /// Leaves the region alone for a while, the longer the more often it failed.
@@ -102,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_region_is_small() {
-        assert!(size_of::<Region>() <= 48, "{}", size_of::<Region>());
+        assert!(size_of::<Region>() <= 32, "{}", size_of::<Region>());
         assert!(size_of::<(crate::RuleId, ipnet::IpNet)>() <= 24);
     }
 

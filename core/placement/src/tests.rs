@@ -119,6 +119,39 @@ fn a_module_stays_while_it_has_something_to_do_and_its_rule_is_in_force() {
     assert!(!lives(&mut agent, 1), "its rule waits");
 }
 
+/// Goal: when a route moves so that two deployments end at one node, one stays, and no REMOVE takes its module. Method: the refresh of the
+/// first is answered by the node of the second.
+#[test]
+fn deployments_whose_ways_come_together_are_one() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "a");
+    agent.deploy("198.51.100.1", "b");
+    agent.sleep(30);
+    let refreshes = agent.wishes();
+    assert_eq!(refreshes.len(), 2, "{refreshes:?}");
+    agent.answer(&refreshes[0], done("b"));
+    let epochs = |agent: &Agent| agent.placement.deployments().map(|(_, one)| one.epoch).collect::<Vec<_>>();
+    assert_eq!(epochs(&agent), [1, 2], "a SETUP is under way");
+    agent.answer(&refreshes[1], done("b"));
+    assert_eq!(epochs(&agent), [2], "the later owner");
+    assert!(agent.wishes().is_empty());
+    assert_eq!(agent.kept.len(), 1);
+    assert_eq!((agent.nearest("192.0.2.1"), agent.nearest("198.51.100.1")), (Some("b".into()), Some("b".into())));
+    // The clients of the first keep it.
+    for _ in 0..10 {
+        agent.see("192.0.2.1", 1);
+        agent.sleep(20);
+        for wish in agent.wishes() {
+            match wish {
+                Wish::Setup { .. } => agent.answer(&wish, done("b")),
+                Wish::Probe { .. } => agent.answer(&wish, way(&["b"])),
+                Wish::Remove { .. } => panic!("it is used"),
+            }
+        }
+    }
+    assert_eq!(epochs(&agent), [2]);
+}
+
 #[test]
 fn a_region_with_enough_clients_gets_the_module() {
     let mut agent = Agent::new(vec![rule()]);
