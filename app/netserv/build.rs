@@ -15,7 +15,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", sdk.display());
         let mut files = Vec::new();
         list(&sdk, Path::new(""), &mut files);
-        files.retain(|path| path.starts_with("src") && path.extension().is_some_and(|extension| extension == "rs"));
+        files.retain(|path| path.starts_with("src") || path.starts_with("third-party"));
         files.sort();
         writeln!(code, "/// Each file of {what} with its path.\nconst {name}: &[(&str, &[u8])] = &[").expect(WRITES);
         for file in files {

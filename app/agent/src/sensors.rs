@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use netserv_placement::RuleId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, Flows, Log, MetricId};
@@ -20,8 +20,7 @@ pub struct Sensors {
     observations: Observations,
     events: mpsc::Sender<Event>,
     logs: Vec<OpenLog>,
-    /// Flows, with the rules that they count for.
-    flows: Vec<(Flows, Vec<RuleId>, Task)>,
+    flows: Vec<OpenFlows>,
     metrics: BTreeMap<MetricId, Task>,
 }
 
@@ -30,6 +29,14 @@ struct OpenLog {
     socket: Arc<LogSocket>,
     /// Ends with the log.
     _reader: Task,
+}
+
+struct OpenFlows {
+    flows: Flows,
+    /// The rules that they count for.
+    rules: watch::Sender<Vec<RuleId>>,
+    /// Ends with them.
+    _watch: Task,
 }
 
 /// A task that ends when it is dropped.
@@ -76,19 +83,22 @@ impl Sensors {
         Ok(())
     }
 
-    /// Looks on at flows that count for the same rules. Others are looked at anew: those that are there count, too.
+    /// Looks on at the same flows, for the rules that they count for. Others are looked at anew: those that are there count, too.
     fn follow_flows(&mut self, config: &Config) {
         let mut before = std::mem::take(&mut self.flows);
         for flows in &config.flows {
             let own = config.rules.iter().filter(|rule| rule.flows.as_ref() == Some(&flows.name));
-            let rules: Vec<RuleId> = own.map(|rule| rule.id).collect();
-            if let Some(place) = before.iter().position(|(old, by, _)| (old, by) == (flows, &rules)) {
-                self.flows.push(before.swap_remove(place));
+            let of_now: Vec<RuleId> = own.map(|rule| rule.id).collect();
+            if let Some(place) = before.iter().position(|open| open.flows == *flows) {
+                let open = before.swap_remove(place);
+                open.rules.send_replace(of_now);
+                self.flows.push(open);
                 continue;
             }
+            let (rules, followed) = watch::channel(of_now);
             let (events, observations) = (self.events.clone(), self.observations.clone());
-            let watch = tokio::spawn(flows::watch(flows.clone(), rules.clone(), events, observations));
-            self.flows.push((flows.clone(), rules, Task(watch)));
+            let watch = Task(tokio::spawn(flows::follow(flows.clone(), followed, events, observations)));
+            self.flows.push(OpenFlows { flows: flows.clone(), rules, _watch: watch });
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use netserv_placement::RuleId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use self::diag::{Closed, Flow};
 use self::tracker::Tracker;
@@ -18,16 +18,25 @@ use crate::config::{FlowPort, FlowProtocol, Flows};
 use crate::event::{Event, Observation, Observations};
 use crate::limits::{BATCH_MAX, FLOWS_KNOWN_MAX};
 
-/// Looks at flows for ever, and tells of them for some rules.
-pub async fn watch(flows: Flows, rules: Vec<RuleId>, events: mpsc::Sender<Event>, observations: Observations) {
+/// Looks at flows for ever, and tells of them for some rules, which may be others later: new ones are told of all that are there.
+pub async fn follow(
+    flows: Flows,
+    rules: watch::Receiver<Vec<RuleId>>,
+    events: mpsc::Sender<Event>,
+    observations: Observations,
+) {
     let Some(port) = flows.port() else { return };
-    let mut tracker = Tracker::default();
+    let (mut tracker, mut told) = (Tracker::default(), rules.borrow().clone());
     let mut closed = Closed::listen(flows.protocol).ok();
     loop {
         let begun = Instant::now();
         let count = match list(flows.protocol, port).await {
             Ok((there, is_whole)) => {
-                tell(&observations, &tracker.note(begun, &there), &rules);
+                let now = rules.borrow().clone();
+                let (new, before) = now.iter().copied().partition::<Vec<_>, _>(|rule| !told.contains(rule));
+                tell(&observations, &tracker.note(begun, &there, is_whole), &before);
+                tell(&observations, &tracker.clients(), &new);
+                told = now;
                 if is_whole { Ok(tracker.len()) } else { Err(format!("more than {FLOWS_KNOWN_MAX} flows")) }
             }
             Err(error) => Err(format!("{error:#}")),
@@ -42,7 +51,7 @@ pub async fn watch(flows: Flows, rules: Vec<RuleId>, events: mpsc::Sender<Event>
             for client in over.iter().filter_map(|flow| tracker.closed(Instant::now(), flow)) {
                 *clients.entry(client).or_default() += 1;
             }
-            tell(&observations, &clients, &rules);
+            tell(&observations, &clients, &told);
         }
     }
 }

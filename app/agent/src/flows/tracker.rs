@@ -22,13 +22,14 @@ struct Known {
 
 impl Tracker {
     /// Takes what there is; returns the clients that are to be told of, each with how many flows count: new ones, and each that goes on for
-    /// [`FLOW_COUNTS_AGAIN`]. A client whose flows only go on has none of these, and is seen all the same.
-    pub fn note(&mut self, now: Instant, flows: &[Flow]) -> BTreeMap<IpAddr, u32> {
-        let before = std::mem::take(&mut self.0);
+    /// [`FLOW_COUNTS_AGAIN`]. A client whose flows only go on has none of these, and is seen all the same. Of a listing that is not whole, the
+    /// flows that it leaves out are known on, as far as there is room.
+    pub fn note(&mut self, now: Instant, flows: &[Flow], is_whole: bool) -> BTreeMap<IpAddr, u32> {
+        let mut before = std::mem::take(&mut self.0);
         let mut clients = BTreeMap::new();
         for flow in flows.iter().filter(|flow| is_between_machines(flow)) {
             let ends = (flow.local, flow.remote);
-            let known = before.get(&ends).copied();
+            let known = before.remove(&ends);
             let counts = known.is_none_or(|known| flow.is_open && now - known.counted >= FLOW_COUNTS_AGAIN);
             let is_said = counts || known.is_some_and(|known| flow.is_open && now - known.said >= FLOW_SEEN_EVERY);
             let at = |last: Option<Instant>, is_now: bool| last.filter(|_| !is_now).unwrap_or(now);
@@ -37,6 +38,19 @@ impl Tracker {
             if is_said {
                 *clients.entry(flow.remote.ip()).or_default() += u32::from(counts);
             }
+        }
+        if !is_whole {
+            let room = FLOWS_KNOWN_MAX.saturating_sub(self.0.len());
+            self.0.extend(before.into_iter().take(room));
+        }
+        clients
+    }
+
+    /// Returns the clients of all flows, each with how many it has: for who has not been told of any yet.
+    pub fn clients(&self) -> BTreeMap<IpAddr, u32> {
+        let mut clients = BTreeMap::new();
+        for (_, remote) in self.0.keys() {
+            *clients.entry(remote.ip()).or_default() += 1;
         }
         clients
     }
@@ -80,7 +94,7 @@ mod tests {
     fn a_new_flow_counts_once_and_one_that_lasts_each_minute() {
         let (mut tracker, begun) = (Tracker::default(), Instant::now());
         let mut look = |after: Duration, flows: &[Flow]| {
-            let told = tracker.note(begun + after, flows);
+            let told = tracker.note(begun + after, flows, true);
             told.into_iter().map(|(client, count)| format!("{client} {count}")).collect::<Vec<_>>().join(", ")
         };
         let first = flow("192.0.2.1:1000", "198.51.100.7:80", true);
@@ -101,11 +115,11 @@ mod tests {
         let (mut tracker, now) = (Tracker::default(), Instant::now());
         let [first, second] = ["80", "81"].map(|port| flow("192.0.2.1:1000", &format!("198.51.100.7:{port}"), true));
         let over = |flow: Flow| Flow { is_open: false, ..flow };
-        assert_eq!(tracker.note(now, &[first]).len(), 1);
+        assert_eq!(tracker.note(now, &[first], true).len(), 1);
         assert_eq!(tracker.closed(now, &over(first)), None);
         assert_eq!(tracker.closed(now, &over(second)), Some(second.remote.ip()));
-        assert!(tracker.closed(now, &over(second)).is_none() && tracker.note(now, &[over(second)]).is_empty());
-        assert!(tracker.note(now, &[]).is_empty());
+        assert!(tracker.closed(now, &over(second)).is_none() && tracker.note(now, &[over(second)], true).is_empty());
+        assert!(tracker.note(now, &[], true).is_empty());
         assert_eq!(tracker.closed(now, &over(second)), Some(second.remote.ip()), "the same ends, later");
         for port in 0..FLOWS_KNOWN_MAX {
             let other = format!("[2001:db8::{:x}]:{}", port >> 8, 1 + (port & 255));
@@ -128,9 +142,27 @@ mod tests {
             ("[::1]:1", "[::1]:80"),
             ("0.0.0.0:1", "0.0.0.0:80"),
         ] {
-            assert!(tracker.note(Instant::now(), &[flow(local, remote, true)]).is_empty(), "{remote}");
+            assert!(tracker.note(Instant::now(), &[flow(local, remote, true)], true).is_empty(), "{remote}");
         }
         assert_eq!(tracker.len(), 0);
-        assert_eq!(tracker.note(Instant::now(), &[flow("[2001:db8::1]:1", "[2001:db8::2]:80", true)]).len(), 1);
+        assert_eq!(tracker.note(Instant::now(), &[flow("[2001:db8::1]:1", "[2001:db8::2]:80", true)], true).len(), 1);
+    }
+
+    #[test]
+    fn a_flow_that_a_cut_listing_leaves_out_does_not_count_again() {
+        let (mut tracker, now) = (Tracker::default(), Instant::now());
+        let flows: Vec<Flow> = (0..=FLOWS_KNOWN_MAX)
+            .map(|number| {
+                flow("192.0.2.1:1000", &format!("[2001:db8::{:x}]:{}", number >> 8, 1 + (number & 255)), true)
+            })
+            .collect();
+        let told = |clients: BTreeMap<IpAddr, u32>| clients.values().sum::<u32>();
+        assert_eq!(told(tracker.note(now, &flows[..100], false)), 100);
+        assert_eq!(told(tracker.note(now, &flows[50..150], false)), 50);
+        assert_eq!((told(tracker.note(now, &flows[..50], false)), told(tracker.clients())), (0, 150));
+        assert_eq!(told(tracker.note(now, &flows[1..], false)) as usize, FLOWS_KNOWN_MAX - 149);
+        assert_eq!(tracker.len(), FLOWS_KNOWN_MAX, "with the first one there is no room");
+        assert_eq!(told(tracker.note(now, &flows[..1], true)), 1);
+        assert_eq!(tracker.len(), 1);
     }
 }

@@ -81,12 +81,15 @@ fn server_sdk(filling: &Filling, dir: &str) -> Vec<File> {
     let sdk = PathBuf::from(dir);
     let mut files = vec![(sdk.join("Cargo.toml"), filling.text(SDK_CARGO_TOML).into_bytes())];
     for (path, bytes) in SERVER_SDK_FILES {
-        // In our tree the SDK has the WIT of everybody; in a module's folder it has its own.
-        let text = String::from_utf8_lossy(bytes).replace("\"../../wit\"", "\"wit\"");
-        files.push((sdk.join(path), text.into_bytes()));
+        files.push((sdk.join(path), if path.ends_with(".rs") { with_own_wit(bytes) } else { bytes.to_vec() }));
     }
     files.extend(WIT_FILES.iter().map(|(path, text)| (sdk.join("wit").join(path), text.as_bytes().to_vec())));
     files
+}
+
+/// In our tree the SDK has the WIT of everybody; in a module's folder it has its own.
+fn with_own_wit(code: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(code).replace("\"../../wit\"", "\"wit\"").into_bytes()
 }
 
 /// Returns WIT with the version of WASI that JavaScript's tools know. Between these versions nothing was taken away.
@@ -118,7 +121,17 @@ mod tests {
         let has = |path: &str| files.iter().any(|(known, _)| known == Path::new(path));
         assert!(has("sdk/src/lib.rs") && has("sdk/src/http.rs") && has("sdk/wit/worlds.wit"));
         for (path, bytes) in &files {
-            assert!(!String::from_utf8_lossy(bytes).contains("../../wit"), "{path:?} points out of the folder");
+            let text = String::from_utf8_lossy(bytes);
+            assert!(!text.contains("../../wit"), "{path:?} points out of the folder");
+            for part in text.split("include_bytes!(\"").skip(1) {
+                let included = part.split('"').next().unwrap();
+                let from = path.parent().unwrap();
+                let (from, included) = match included.strip_prefix("../") {
+                    Some(above) => (from.parent().unwrap(), above),
+                    None => (from, included),
+                };
+                assert!(has(from.join(included).to_str().unwrap()), "{path:?} includes {included:?}");
+            }
         }
     }
 
