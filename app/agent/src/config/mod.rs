@@ -97,6 +97,16 @@ impl Config {
         }
         let floating = config.rules.iter().flat_map(|rule| &rule.floating).map(ToString::to_string).collect::<Vec<_>>();
         check_names("`floating` addresses", floating.iter())?;
+        for rule in config.rules.iter().filter(|rule| !rule.floating.is_empty()) {
+            let is_it = |other: &&Deploy| other.name != rule.name && other.module.name == rule.module.name;
+            let other = config.rules.iter().find(is_it).map(|other| &other.name);
+            ensure!(
+                other.is_none(),
+                "rules `{}` and `{}` have one module, and `floating`: a node has one module of a name, so they would take it from each other; build it under another name",
+                rule.name,
+                other.map_or("", |name| name)
+            );
+        }
         check_names("rules", config.rules.iter().map(|rule| &rule.name))?;
         check_names("metrics", config.metrics.iter().map(|metric| &metric.name))?;
         check_names("flows", config.flows.iter().map(|flows| &flows.name))?;
@@ -291,6 +301,10 @@ mod tests {
         let (head, rule) = TEXT.split_once("[[rule]]").unwrap();
         let twice = format!("{head}[[rule]]{rule}[[rule]]{rule}");
         assert!(Config::parse(&twice).unwrap_err().to_string().contains("two rules"));
+        let floats = "name = \"f\"\ndeployments-max = 1\nfloating = [\"192.0.2.9\"]";
+        let beside = format!("{head}[[rule]]{rule}[[rule]]{}", rule.replace("name = \"edge\"", floats));
+        assert!(Config::parse(&beside).unwrap_err().to_string().contains("rules `f` and `edge` have one module"));
+        Config::parse(&beside.replacen("org/m@", "org/other@", 1)).unwrap();
         let log = &head[head.find("[[log]]").unwrap()..];
         let second = log.replacen("access", "second", 1);
         let error = |more: &str| Config::parse(&format!("{TEXT}{more}")).unwrap_err().to_string();
