@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
+mod calls;
 mod compressor;
 mod sip;
 
@@ -29,7 +30,7 @@ pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
 /// What a demo shows, beyond modules that are installed by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum App {
-    /// Keep-alives and overload control before an unmodified Kamailio.
+    /// Keep-alives, overload control, calls between phones behind NATs, and a live page, with an unmodified Kamailio.
     Sip,
     /// AMnet's HTTP compressor before an unmodified nginx.
     Compressor,

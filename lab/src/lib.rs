@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod baresip;
 pub mod bench;
 pub mod bird;
 pub mod callers;
@@ -11,7 +12,9 @@ pub mod crowding;
 pub mod demo;
 pub mod exercises;
 pub mod flood;
+pub mod heard;
 pub mod histogram;
+pub mod homes;
 pub mod moving;
 pub mod nat;
 pub mod netns;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `./dev demo --app sip`: an unmodified Kamailio whose agent brings sip-edge to the nodes before its phones. Nobody types SETUP.
+//! `./dev demo --app sip`: an unmodified Kamailio whose agent brings modules to the nodes before its phones: sip-edge, which answers
+//! keep-alives and controls overload, media-relay, and net-monitor with its page. Nobody types SETUP.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::title;
+use super::{calls, title};
 use crate::callers::Told as Calls;
 use crate::netns::{NAT_MEMORY, wait_until};
 use crate::provider::{Phones, SipProvider, told};
@@ -24,6 +25,7 @@ const INSTALL_WAIT: Duration = Duration::from_secs(90);
 pub fn run() -> Result<()> {
     let begun = Instant::now();
     keep_alives()?;
+    calls::run()?;
     overload()?;
     println!("\n  the whole demo: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
