@@ -210,15 +210,22 @@ fn details(stored: &Stored) -> Option<Details> {
         let value = value.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
         if value.len() <= most { value } else { String::new() }
     };
-    let tags = ["surrogate-key", "cache-tag"].map(|name| text(name, usize::MAX)).join(" ");
-    let mut tags: Vec<String> =
-        tags.split([',', ' ']).filter(|tag| (1..=TAG_BYTES_MAX).contains(&tag.len())).map(str::to_owned).collect();
-    tags.truncate(TAGS_MAX);
     let meta = Entry::Stored(stored.clone()).encode()?;
     // To the nearest second, so that what is fresh for one is not stale at once.
     let max_age = (stored.fresh_for(now()) + Duration::from_millis(500)).as_secs();
     let (content_type, etag) = (text("content-type", DETAIL_BYTES_MAX), text("etag", DETAIL_BYTES_MAX));
-    Some(Details { content_type, etag, max_age, meta, tags })
+    Some(Details { content_type, etag, max_age, meta, tags: tags(stored) })
+}
+
+/// Returns the words by which a response is purged.
+pub fn tags(stored: &Stored) -> Vec<String> {
+    let text = |name: &str| {
+        let value = stored.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        value.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
+    };
+    let words = ["surrogate-key", "cache-tag"].map(text).join(" ");
+    let tags = words.split([',', ' ']).filter(|tag| (1..=TAG_BYTES_MAX).contains(&tag.len()));
+    tags.take(TAGS_MAX).map(str::to_owned).collect()
 }
 
 /// Counts one.

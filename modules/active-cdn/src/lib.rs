@@ -5,18 +5,21 @@
 //! The crate `netserv-http-caching` decides. Of requests for the same at a time one goes to the origin, and the others get its
 //! response as it comes. The node answers again by itself what is small and in memory.
 
+mod answer;
 mod fill;
 mod found;
+mod process;
 mod purge;
 mod site;
 
+use answer::{BOUNDS, sent};
 use fill::{Outcome, count};
 use found::{Filled, Found, Held, Place};
 use netserv_http_caching::cache_status::Forwarded;
 use netserv_http_caching::{CacheStatus, Decision, Head, Refresh, Route, Stored, Times, forward, key};
-use netserv_server_sdk::cache::{self, Range, Reader};
-use netserv_server_sdk::http::{Bounds, ErrorCode, HttpModule, Repeat, Request, Response};
-use netserv_server_sdk::{http, http_module};
+use netserv_server_sdk::cache::{self, Reader};
+use netserv_server_sdk::http::{ErrorCode, HttpModule, Repeat, Request, Response};
+use netserv_server_sdk::{http, http_module, resident};
 use site::{Site, now};
 
 struct ActiveCdn;
@@ -98,7 +101,7 @@ fn missed(site: Site, request: Request, place: Place) -> Response {
     }
     // Who wants the end of something long does not wait for its begin.
     let later = |range: &[u8]| !range.trim_ascii().starts_with(b"bytes=0-");
-    if request.header("range").is_some_and(later) {
+    if site.plan.is_none() && request.header("range").is_some_and(later) {
         return passed(&site, request, Forwarded::Partial);
     }
     filled(site, request, Sought::Nothing(place), reason)
@@ -161,6 +164,10 @@ fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwa
         }
         (Outcome::Filling(reader, stored, fill), _) => {
             let status = CacheStatus { stored: true, ttl: Some(stored.ttl_at(now())), ..status };
+            if process::waits(&site, &stored) {
+                fill.run();
+                return answer(&site, &reader, &stored, status);
+            }
             let mut response = answer(&site, &reader, &stored, status);
             // This one does not come from the cache: its age is what the origin says (RFC 9111 §5.1).
             response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
@@ -237,6 +244,7 @@ fn passed(site: &Site, request: Request, reason: Forwarded) -> Response {
 
 fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
     request.authority.clone_from(&site.authority);
+    site.request().path.clone_into(&mut request.path);
     http::forward(&site.scheme, request, &forward::request(&site.request(), &site.policy))
 }
 
@@ -244,27 +252,20 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
 fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) -> Response {
     let mut headers = forward::response(&fetched.headers, &site.policy, times.received);
     headers.push(status.field(&site.policy.name));
+    if site.plan.is_some() {
+        headers.push(process::Reason::NotStored.field());
+    }
     let mut response = Response::fetched(fetched.status, fetched, BOUNDS);
     response.headers = headers;
     response
 }
 
-/// Answers with what is in the cache, or on its way there. The node sends it by itself.
+/// Answers with what is in the cache, or on its way there, or with what is made of it.
 fn answer(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus) -> Response {
-    let request = site.request();
-    let answer = stored.answer(&request, now(), reader.entry().size);
-    let mut response = if answer.has_body || request.method == "HEAD" {
-        let range = answer.range.map(|range| Range { start: range.start, length: Some(range.length) });
-        match reader.body(range) {
-            Ok(stream) => Response::stream(answer.status, stream, BOUNDS),
-            Err(_) => return Response::text(503, "too many want this at a time\n"),
-        }
-    } else {
-        Response::new(answer.status, [])
-    };
-    response.headers = answer.headers;
-    response.headers.push(status.field(&site.policy.name));
-    response
+    match &site.plan {
+        Some(plan) => process::answer(site, plan, reader, stored, status),
+        None => sent(site, reader, stored, status),
+    }
 }
 
 /// Returns whether the node may answer further requests by itself.
@@ -277,7 +278,7 @@ fn repeats(site: &Site, stored: &Stored) -> bool {
         ["range", "if-none-match", "if-modified-since"].iter().any(|other| name.eq_ignore_ascii_case(other))
     });
     let is_whole = stored.status != 204 && is_plain && request.method == "GET";
-    is_whole && stored.age.as_secs() == 0 && lacks("vary") && lacks("set-cookie")
+    site.plan.is_none() && is_whole && stored.age.as_secs() == 0 && lacks("vary") && lacks("set-cookie")
 }
 
 fn unavailable() -> Response {
@@ -296,7 +297,6 @@ fn failed(error: &ErrorCode) -> Response {
 
 /// What the node answers again by itself.
 const REPEAT: Repeat<'_> = Repeat { unless: &[], for_ms: 0, counter: "hits" };
-/// The node's own bounds hold.
-const BOUNDS: Bounds = Bounds { idle_ms: 0, total_ms: 0, least_rate: 0 };
 
 http_module!(ActiveCdn);
+resident!(process::check);

@@ -6,6 +6,8 @@ use netserv_server_sdk::cache::{self, Error, Scope};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::{control, counters};
 
+use crate::process::{place, rules};
+
 /// Takes what the module's user names out of the cache.
 pub fn by_messages() {
     while let Some(message) = control::inbox::receive() {
@@ -22,14 +24,19 @@ pub fn by_messages() {
     }
 }
 
-/// Takes a response and its variants out of the cache. Returns how many there were.
+/// Takes a response, its variants and what was made of them out of the cache. Returns how many there were.
 pub fn one(key: &str) -> u64 {
     let entry = cache::stat(key).and_then(|entry| Entry::decode(&entry.details.meta));
     let gone = u64::from(cache::remove(key));
     match entry {
-        Some(Entry::Stored(_) | Entry::Pass) | None => gone,
-        Some(Entry::Variants(_)) => gone + all(&Scope::Prefix(format!("{key}\n"))),
+        Some(Entry::Stored(_) | Entry::Pass) | None => gone + made(key),
+        Some(Entry::Variants(_)) => gone + made(key) + all(&Scope::Prefix(format!("{key}\n"))),
     }
+}
+
+/// Takes what was made of a response out of the cache.
+fn made(key: &str) -> u64 {
+    if rules::is_wanted() { all(&Scope::Prefix(place::prefix(key))) } else { 0 }
 }
 
 /// Purges a scope, once no other purge goes on.

@@ -8,6 +8,8 @@ use netserv_http_caching::Policy;
 use netserv_server_sdk::http::{Request, Scheme};
 use netserv_server_sdk::{connection, node, properties};
 
+use crate::process::rules::{self, Plan};
+
 /// One request's target, by itself: the request may be gone while it is filled for others.
 pub struct Site {
     /// What the provider decides.
@@ -18,6 +20,8 @@ pub struct Site {
     pub authority: String,
     /// Whether responses of this authority are stored.
     pub is_kept: bool,
+    /// What is made of the response.
+    pub plan: Option<Plan>,
     method: String,
     path: String,
     headers: Vec<(String, Vec<u8>)>,
@@ -38,14 +42,24 @@ impl Site {
             None => return None,
         };
         let hosts = properties::get("hosts").filter(|hosts| !hosts.is_empty());
+        let (path, plan) = match rules::plan(&request.method, &request.path) {
+            Some((path, plan)) => (path, Some(plan)),
+            None => (request.path.clone(), None),
+        };
+        let mut headers = request.headers().to_vec();
+        if plan.is_some() {
+            // What is made changes without its original.
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("if-modified-since"));
+        }
         Some(Site {
             policy: policy(),
             scheme,
             is_kept: is_kept(&authority, hosts.as_deref()),
             authority,
             method: request.method.clone(),
-            path: request.path.clone(),
-            headers: request.headers().to_vec(),
+            path,
+            plan,
+            headers,
         })
     }
 

@@ -57,7 +57,11 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
     // Packet modules may import these without a use for them: SDKs do so for all modules.
     let usual = ["clock", "log", "messages", "random"];
     let is_usual = |block: &String| !wants_component && usual.contains(&block.as_str());
-    let known = |block: &String| source.project.manifest.dependencies.iter().any(|one| one.block == *block);
+    // Calls of these say that they are not there: modules may do without.
+    let optional = ["media"];
+    let known = |block: &String| {
+        optional.contains(&block.as_str()) || source.project.manifest.dependencies.iter().any(|one| one.block == *block)
+    };
     for block in code.blocks.iter().filter(|block| !known(block) && !is_usual(block)) {
         let place = source.at(source.place("", "dependencies"));
         output.note(format!("{place}add \"{block}>=1\" to `dependencies`, since {} imports it", file.path.display()));

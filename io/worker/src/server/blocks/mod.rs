@@ -72,6 +72,8 @@ const BLOCKS: &[Block] = &[
 ];
 /// Blocks that every component has, as every packet module does.
 const OF_EVERYBODY: [&str; 4] = ["connection", "log", "node", "properties"];
+/// Blocks whose calls can say that the node does not offer them, so that every component may import them.
+const OR_UNAVAILABLE: [&str; 1] = ["media"];
 
 /// Adds the interfaces of `blocks`, and of those that each component has.
 ///
@@ -101,6 +103,6 @@ fn nothing(_: &mut Linker<ServerState>) -> wasmtime::Result<()> {
 
 impl Block {
     fn is_in(&self, blocks: &BTreeSet<String>) -> bool {
-        blocks.contains(self.name) || OF_EVERYBODY.contains(&self.name)
+        blocks.contains(self.name) || OF_EVERYBODY.contains(&self.name) || OR_UNAVAILABLE.contains(&self.name)
     }
 }
