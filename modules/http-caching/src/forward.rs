@@ -10,10 +10,23 @@ use crate::policy::Policy;
 /// Returns the headers of a request whose response is not stored.
 #[must_use]
 pub fn request(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
-    let on = |name: &str| !is_of_connection(name, request.headers) && !name.eq_ignore_ascii_case("host");
+    let is_own = |name: &str| policy.surrogate.is_some() && name.eq_ignore_ascii_case(CAPABILITY);
+    let on =
+        |name: &str| !is_of_connection(name, request.headers) && !name.eq_ignore_ascii_case("host") && !is_own(name);
     let mut headers: Vec<_> = request.headers.iter().filter(|(name, _)| on(name)).cloned().collect();
     headers.push(via(policy));
+    headers.extend(policy.surrogate.as_ref().map(|name| capability(request, name)));
     headers
+}
+
+/// Returns what tells the origin that a surrogate asks, and which. Some servers read one such line only, so those before it are in this one.
+fn capability(request: &Request<'_>, name: &str) -> (String, Vec<u8>) {
+    let mut value = format!("{name}=\"Surrogate/1.0\"").into_bytes();
+    for member in members(request.headers, CAPABILITY) {
+        value.extend_from_slice(b", ");
+        value.extend_from_slice(member);
+    }
+    (CAPABILITY.to_owned(), value)
 }
 
 /// Returns whether a request went through this cache twice before (RFC 9110 §7.6.3).
@@ -32,10 +45,6 @@ pub fn is_loop(request: &Request<'_>, policy: &Policy) -> bool {
 pub fn fill(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
     let mut headers = self::request(request, policy);
     headers.retain(|(name, _)| !is_one_of(name, &OF_ONE_CLIENT));
-    if let Some(name) = &policy.surrogate {
-        let capability = format!("{name}=\"Surrogate/1.0\"");
-        headers.push(("surrogate-capability".to_owned(), capability.into_bytes()));
-    }
     headers
 }
 
@@ -68,6 +77,8 @@ pub(crate) fn via(policy: &Policy) -> (String, Vec<u8>) {
     ("via".to_owned(), format!("1.1 {}", policy.name).into_bytes())
 }
 
+/// The field by which surrogates name themselves (Edge Architecture Specification 1.0, §2.1).
+const CAPABILITY: &str = "surrogate-capability";
 /// What one client wants, and what is not in the key although some servers read it.
 const OF_ONE_CLIENT: [&str; 13] = [
     "if-none-match",

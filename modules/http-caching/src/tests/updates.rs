@@ -95,13 +95,19 @@ fn a_fill_asks_for_all_and_for_nobody() {
         ("X-Forwarded-Host", "evil"),
         ("Accept", "*/*"),
         ("Via", "1.0 first"),
+        ("Surrogate-Capability", "other=\"Surrogate/1.0\""),
     ]);
     let policy = Policy { surrogate: Some("me".to_owned()), ..policy() };
     let names = |headers: &[(String, Vec<u8>)]| headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let filled = forward::fill(&get(&headers), &policy);
     assert_eq!(names(&filled), ["Accept", "Via", "via", "surrogate-capability"]);
+    let capability = &filled.last().unwrap().1;
+    assert_eq!(capability, b"me=\"Surrogate/1.0\", other=\"Surrogate/1.0\"", "one line, ours first");
     let passed = forward::request(&get(&headers), &policy);
-    assert_eq!(names(&passed), ["Range", "If-None-Match", "X-Forwarded-Host", "Accept", "Via", "via"]);
+    assert_eq!(
+        names(&passed),
+        ["Range", "If-None-Match", "X-Forwarded-Host", "Accept", "Via", "via", "surrogate-capability"]
+    );
     let back = forward::response(&fields(&[("Surrogate-Control", "x"), ("TE", "x"), ("A", "1")]), &policy, at(0));
     assert_eq!(names(&back), ["A", "date", "via"]);
 }
