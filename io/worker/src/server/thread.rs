@@ -245,7 +245,7 @@ impl Servers {
         let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
         match component.kind {
             ComponentKind::Http => {
-                let tls = tls.map(tls::certificate).transpose()?;
+                let tls = tls.map(|pem| tls::certificate(pem, &module.properties)).transpose()?;
                 let tls_names = Arc::new(tls_names(module, tls.as_ref())?);
                 let tls = tls.map(|certificate| certificate.acceptor);
                 let program = component.has_resident.then(|| component.clone());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! HTTPS: with a module's own certificate, and whose certificates its requests trust.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -28,7 +29,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// [`RefusalKind::BadPackage`] if it is something else.
 pub fn acceptor(pem: File) -> Result<TlsAcceptor, Refusal> {
-    certificate(pem).map(|certificate| certificate.acceptor)
+    certificate(pem, &BTreeMap::new()).map(|certificate| certificate.acceptor)
 }
 
 /// A certificate chain with its key.
@@ -48,22 +49,34 @@ impl Certificate {
     }
 }
 
-/// Reads a certificate as [`acceptor`] does.
+/// Reads a certificate as [`acceptor`] does. A chain in the module's properties `tls-chain`, `tls-chain-2` and so on takes the place of the
+/// file's, whose key stays.
 ///
 /// # Errors
-/// As there.
-pub fn certificate(pem: File) -> Result<Certificate, Refusal> {
+/// As there; [`RefusalKind::BadRequest`] if the chain of the properties is none, or of another key.
+pub fn certificate(pem: File, properties: &BTreeMap<String, String>) -> Result<Certificate, Refusal> {
     let mut bytes = Vec::new();
     let read = pem.take(limits::PEM_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the certificate: {error}")))?;
     if bytes.len() as u64 > limits::PEM_BYTES_MAX {
         return Err(bad(&format!("it is longer than {} bytes", limits::PEM_BYTES_MAX)));
     }
-    certificate_from(&bytes)
+    match renewed(properties) {
+        Some(chain) => certificate_from(chain.as_bytes(), &bytes, of_properties),
+        None => certificate_from(&bytes, &bytes, bad),
+    }
 }
 
-fn certificate_from(pem: &[u8]) -> Result<Certificate, Refusal> {
-    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(pem).collect();
+/// Returns the chain that a module's properties have, one or more certificates in each.
+fn renewed(properties: &BTreeMap<String, String>) -> Option<String> {
+    let first = properties.get(CHAIN_PROPERTY).filter(|chain| !chain.trim().is_empty())?;
+    let further = (2..).map_while(|number| properties.get(&format!("{CHAIN_PROPERTY}-{number}")));
+    Some(std::iter::once(first).chain(further).map(|part| format!("{part}\n")).collect())
+}
+
+/// Makes one of a chain and of the key in a file. Refusals say by `bad` what is wrong.
+fn certificate_from(chain: &[u8], pem: &[u8], bad: fn(&str) -> Refusal) -> Result<Certificate, Refusal> {
+    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(chain).collect();
     let chain = chain.map_err(|error| bad(&error.to_string()))?;
     let own = chain.first().cloned().ok_or_else(|| bad("it has no certificate"))?;
     let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| bad(&format!("its key: {error}")))?;
@@ -106,6 +119,14 @@ fn bad(why: &str) -> Refusal {
     Refusal::new(RefusalKind::BadPackage, format!("the package's certificate cannot be used: {why}"))
 }
 
+fn of_properties(why: &str) -> Refusal {
+    let detail = format!("the chain in `{CHAIN_PROPERTY}` cannot be used with the package's key: {why}");
+    Refusal::new(RefusalKind::BadRequest, detail)
+}
+
+/// The property that has the chain of a renewed certificate.
+const CHAIN_PROPERTY: &str = "tls-chain";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,8 +134,28 @@ mod tests {
     #[test]
     fn what_is_no_certificate_with_a_key_is_refused() {
         for pem in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            let refusal = certificate_from(pem.as_bytes()).map(drop).unwrap_err();
+            let refusal = certificate_from(pem.as_bytes(), pem.as_bytes(), bad).map(drop).unwrap_err();
             assert_eq!(refusal.kind, RefusalKind::BadPackage, "{pem}");
+        }
+    }
+
+    /// Goal: a renewed certificate of the same key is served, whole or in pieces, and none of another key. Method: files with and without.
+    #[test]
+    fn a_chain_in_the_properties_takes_the_place_of_the_files() {
+        let file = || File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/server/tls.pem")).unwrap();
+        let renewed = include_str!("../../tests/all/server/certificates/renewed.pem");
+        let authority = include_str!("../../tests/all/server/certificates/authority.pem");
+        let of = |properties: &[(&str, &str)]| {
+            let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            certificate(file(), &properties.iter().map(text).collect())
+        };
+        let before = of(&[("tls-chain", " "), ("tls-chain-2", renewed)]).unwrap();
+        let after = of(&[("tls-chain", renewed.trim_end()), ("tls-chain-2", authority)]).unwrap();
+        let expected = CertificateDer::from_pem_slice(renewed.as_bytes()).unwrap();
+        assert!(after.own == expected && before.own != expected && after.covers("module.test"));
+        for wrong in [authority, "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            let refusal = of(&[("tls-chain", wrong)]).map(drop).unwrap_err();
+            assert_eq!(refusal.kind, RefusalKind::BadRequest, "{wrong}");
         }
     }
 
