@@ -2,6 +2,7 @@
 //! The agent's loop: events to the placement, its changes to the table, its wishes to the node.
 
 mod reload;
+mod sites;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
+use crate::looks::Looks;
+use crate::names::Names;
 use crate::node::NodeClient;
 use crate::sensors::Sensors;
 use crate::table::{Asked, Row, Table};
@@ -41,6 +44,10 @@ pub struct Agent {
     flows: BTreeMap<String, FlowCount>,
     /// Deployments that are just being told something.
     telling: BTreeSet<DeploymentId>,
+    /// Names of the nodes that have modules.
+    names: Names,
+    /// What modules count, for the page.
+    looks: Looks,
     /// What is to be removed for each deployment, also of rules that are gone.
     modules: BTreeMap<DeploymentId, Asked>,
     node: Arc<NodeClient>,
@@ -71,7 +78,7 @@ impl Agent {
         let (placement, begun) = (Placement::new(config.rules.iter().map(numbered)), StdInstant::now());
         let gates = Gates::new(&config, &table.off()?);
         let feedbacks = Feedbacks::new(&config);
-        let telling = BTreeSet::new();
+        let (telling, names) = (BTreeSet::new(), Names::new(config.names.clone()));
         let mut agent = Agent {
             path,
             config,
@@ -83,6 +90,8 @@ impl Agent {
             feedbacks,
             flows: BTreeMap::new(),
             telling,
+            names,
+            looks: Looks::default(),
             modules,
             node,
             turns,
@@ -95,6 +104,9 @@ impl Agent {
         let now = agent.now();
         let kept: Vec<_> = kept.iter().map(|(id, row)| (*id, row.deployment(&agent.config, now))).collect();
         agent.placement.restore(now, kept);
+        for (id, deployment) in agent.placement.deployments() {
+            agent.names.put(id, deployment);
+        }
         // What was switched off just before goes.
         for rule in agent.gates.switched_off() {
             agent.placement.stop(rule);
@@ -170,6 +182,8 @@ impl Agent {
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
+            Event::Sites(reply) => drop(reply.send(self.sites())),
+            Event::Looked(deployment, counted) => self.looks.told(StdInstant::now(), deployment, counted),
             Event::Status(reply) => drop(reply.send(self.status())),
         }
         Ok(())
@@ -205,6 +219,7 @@ impl Agent {
         while let Some(change) = self.placement.poll_change() {
             match change {
                 Change::Put(id, deployment) => {
+                    self.names.put(id, &deployment);
                     if let Some(rule) = self.config.get(deployment.rule) {
                         let before = self.modules.get(&id).is_some_and(|asked| asked.both_ways);
                         // Whoever had it on the way back loses it with the others.
@@ -218,9 +233,14 @@ impl Agent {
                 }
                 Change::Forget(id) => {
                     self.modules.remove(&id);
+                    self.names.forget(id);
                     self.table.forget(id)?;
                 }
             }
+        }
+        // Who asks for the nearest node is answered after this.
+        if let Err(error) = self.names.write(StdInstant::now()) {
+            tracing::error!("{error:#}");
         }
         while let Some(wish) = self.placement.poll_wish() {
             self.carry_out(wish);
@@ -286,13 +306,7 @@ impl Agent {
         let deployed = |deployment: &netserv_placement::Deployment| AgentDeployment {
             rule: self.name(deployment.rule).to_owned(),
             nodes: deployment.nodes.iter().map(shown).collect(),
-            health: match deployment.health {
-                Health::New => "new",
-                Health::Running => "running",
-                Health::Ailing => "ailing",
-                Health::Leaving => "leaving",
-            }
-            .to_owned(),
+            health: health(deployment.health).to_owned(),
             seen_s: now.since(deployment.seen).as_secs(),
         };
         AgentStatus {
@@ -337,6 +351,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(3600);
 fn tell(answers: &mpsc::UnboundedSender<Event>, ticket: Ticket, answer: netserv_placement::Answer) {
     // An agent that ends wants no answers.
     let _ = answers.send(Event::Answered(ticket, answer));
+}
+
+fn health(health: Health) -> &'static str {
+    match health {
+        Health::New => "new",
+        Health::Running => "running",
+        Health::Ailing => "ailing",
+        Health::Leaving => "leaving",
+    }
 }
 
 fn shown(node: &netserv_placement::Node) -> AgentNode {

@@ -122,7 +122,7 @@ async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Respon
     let node: Option<Node> = answer.await.unwrap_or_default();
     let mut headers = HeaderMap::new();
     let (name, address) = node.as_ref().map_or((String::new(), String::new()), |node| {
-        (node.name.to_string(), node.addresses.first().map(ToString::to_string).unwrap_or_default())
+        (node.name.to_string(), reachable(&node.addresses, wanted.client).map(|ip| ip.to_string()).unwrap_or_default())
     });
     for (header, value) in [("netserv-node", &name), ("netserv-address", &address)] {
         // Names and addresses have no byte that a header may not have.
@@ -132,6 +132,12 @@ async fn nearest(State(api): State<Api>, Query(wanted): Query<Wanted>) -> Respon
     }
     let addresses = node.map(|node| node.addresses).unwrap_or_default();
     (headers, Json(AgentNearest { node: name, addresses })).into_response()
+}
+
+/// Returns the first address that a client of one version of IP can reach.
+fn reachable(addresses: &[IpAddr], client: IpAddr) -> Option<IpAddr> {
+    let is_v4 = client.to_canonical().is_ipv4();
+    addresses.iter().copied().find(|address| address.is_ipv4() == is_v4)
 }
 
 async fn status(State(api): State<Api>) -> Response {
@@ -179,4 +185,19 @@ fn refuse(status: StatusCode, cause: &str) -> Response {
 
 fn one() -> u32 {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_gets_an_address_of_its_own_version_of_ip() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let both = [ip("2001:db8::1"), ip("192.0.2.1"), ip("192.0.2.2")];
+        for (client, expected) in [("198.51.100.7", 1), ("::ffff:198.51.100.7", 1), ("2001:db8:1::7", 0)] {
+            assert_eq!(reachable(&both, ip(client)), Some(both[expected]), "{client}");
+        }
+        assert_eq!(reachable(&both[..1], ip("198.51.100.7")), None);
+    }
 }

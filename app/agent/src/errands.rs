@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Wishes, carried out: each becomes one or two signed requests, and an answer.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use netserv_placement::{Answer, Distance, Node};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
+use crate::looks::Counted;
 use crate::node::NodeClient;
 
 /// Asks for the nodes on the way to a client.
@@ -69,6 +71,14 @@ pub async fn tell(
         }
         Err(error) => tracing::warn!(%client, "TELL toward a client fails: {error:#}"),
     }
+}
+
+/// Asks what a module on the way to a client counts on each node that has it; nothing if the question fails.
+pub async fn look(node: &NodeClient, (module, both_ways): (&ModuleName, bool), client: IpAddr) -> Option<Counted> {
+    let asked = node.send(on(RequestBuilder::probe(&[Ask::Modules]), both_ways), client, None).await.ok()?;
+    let names: BTreeSet<&NodeId> = way(&asked).into_iter().map(|(report, _)| &report.node).collect();
+    let counts = |name: &&NodeId| Some(((*name).clone(), own(&asked, name.as_str(), module).next()?.counters.clone()));
+    Some(names.iter().filter_map(counts).collect())
 }
 
 /// Has a request go on the way back from the client, too, if that is wanted.

@@ -10,6 +10,7 @@ use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::MetricId;
+use crate::looks::{Counted, Sites};
 use crate::metric::Reading;
 
 /// How many flows there are; the text says why they cannot be listed.
@@ -42,6 +43,10 @@ pub enum Event {
     Told(DeploymentId),
     /// Somebody asks for the nearest node.
     Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
+    /// Somebody looks at the page.
+    Sites(oneshot::Sender<Sites>),
+    /// Nodes were asked what a deployment's module counts there, and told it if they could.
+    Looked(DeploymentId, Option<Counted>),
     /// Somebody asks how things are.
     Status(oneshot::Sender<AgentStatus>),
 }

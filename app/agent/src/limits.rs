@@ -19,6 +19,14 @@ pub const REQUESTS_MAX: usize = 16;
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
 /// Bytes of an answer of the node.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Deployments whose nodes are asked at a time, for the page, what modules count there.
+pub const LOOKS_MAX: usize = 4;
+/// They are asked again after this time, if somebody looks.
+pub const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Deployments on the page.
+pub const SITES_MAX: usize = 200;
+/// Regions that the page names of each.
+pub const SITE_REGIONS_MAX: usize = 4;
 /// Log sources.
 pub const LOGS_MAX: usize = 16;
 /// Flows that are looked at, by their port.
@@ -39,6 +47,8 @@ pub const METRIC_TIME_MAX: Duration = Duration::from_secs(5);
 pub const METRIC_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a file with authorities.
 pub const AUTHORITIES_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of a file with a certificate chain; the rest of a longer one is not read.
+pub const CHAIN_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of a file with a token or a password.
 pub const SECRET_BYTES_MAX: u64 = 16 * 1024;
 /// So many readings in a row that fail shut what is open by a metric.

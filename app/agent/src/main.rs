@@ -12,10 +12,13 @@ mod gates;
 mod http;
 mod limits;
 mod log;
+mod looks;
 #[cfg(test)]
 mod man;
 mod metric;
+mod names;
 mod node;
+mod page;
 mod pattern;
 mod sensors;
 mod socket;
@@ -95,7 +98,12 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     tokio::spawn(async move { served.await });
     if let Some(address) = config.nearest {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
-        let served = axum::serve(listener, api::nearest_only(api));
+        let served = axum::serve(listener, api::nearest_only(api.clone()));
+        tokio::spawn(async move { served.await });
+    }
+    if let Some(address) = config.page {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
+        let served = axum::serve(listener, page::router(api));
         tokio::spawn(async move { served.await });
     }
     let agent = Agent::new((path.to_owned(), configs), sensors, table, node, answers, observations)?;

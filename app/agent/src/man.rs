@@ -17,7 +17,7 @@ const SECTIONS: [(&str, &[(&str, &str)]); 4] = [
             ("SIGTERM, SIGINT", "Stop. What is deployed stays until its lease ends, or the agent comes back."),
             (
                 "SIGHUP",
-                "Read the configuration again; if it is wrong, all stays as it was, and the log says why. `netserv agent reload` does the same, and shows what became of each rule. `user`, `state-dir`, `socket` and `nearest` need a restart.",
+                "Read the configuration again; if it is wrong, all stays as it was, and the log says why. `netserv agent reload` does the same, and shows what became of each rule. `user`, `state-dir`, `socket`, `nearest` and `page` need a restart.",
             ),
         ],
     ),

@@ -329,6 +329,20 @@ impl Placement {
         self.deployments().filter(move |(_, one)| one.rule == rule)
     }
 
+    /// Returns regions that share each of these deployments, so many of each at most, and how many there are in all.
+    pub fn regions_of(&self, ids: &BTreeSet<DeploymentId>, most: usize) -> BTreeMap<DeploymentId, (Vec<IpNet>, usize)> {
+        let mut shared = BTreeMap::<DeploymentId, (Vec<IpNet>, usize)>::new();
+        for ((_, net), region) in &self.regions {
+            let Stage::Served(id, _) = region.stage else { continue };
+            if ids.contains(&id) {
+                let (some, all) = shared.entry(id).or_default();
+                some.extend((*all < most).then_some(*net));
+                *all += 1;
+            }
+        }
+        shared
+    }
+
     /// Returns how many rules there are.
     pub fn rules(&self) -> usize {
         self.rules.len()

@@ -205,6 +205,13 @@ fn regions_behind_one_node_share_one_deployment() {
     agent.answer(&setups[1], done("other"));
     assert_eq!(agent.nearest("10.1.77.9"), Some("edge".to_owned()));
     assert_eq!(agent.nearest("10.1.199.9"), Some("other".to_owned()));
+    // Some of them are named, and all are counted.
+    let ids: Vec<DeploymentId> = agent.placement.deployments().map(|(id, _)| id).collect();
+    let shared = |ids: &[DeploymentId]| agent.placement.regions_of(&ids.iter().copied().collect(), 2);
+    let (both, second) = (shared(&ids), shared(&ids[1..]));
+    let told = |net: &str| vec![net.parse().unwrap()];
+    assert_eq!(both[&ids[0]], ([told("10.1.0.0/24"), told("10.1.1.0/24")].concat(), 199));
+    assert_eq!((&both[&ids[1]], both.len(), second.len()), (&(told("10.1.199.0/24"), 1), 2, 1));
 }
 
 #[test]

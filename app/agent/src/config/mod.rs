@@ -23,6 +23,7 @@ use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
 pub use self::rule::Deploy;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
+use crate::names::NamesFile;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -44,6 +45,12 @@ pub struct Config {
     /// A loopback address and port at which `/v1/nearest` answers as well, for servers that ask over TCP.
     #[serde(default)]
     pub nearest: Option<SocketAddr>,
+    /// A loopback address and port at which a page shows where modules are, and what they count there.
+    #[serde(default)]
+    pub page: Option<SocketAddr>,
+    /// A name for each node at which a module takes connections, for a DNS server.
+    #[serde(default)]
+    pub names: Option<NamesFile>,
     /// Where log lines come from.
     #[serde(default, rename = "log")]
     pub logs: Vec<Log>,
@@ -69,7 +76,11 @@ impl Config {
     /// Names the key that is wrong.
     pub fn read(path: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Config::parse(&text).with_context(|| path.display().to_string())
+        let mut config = Config::parse(&text).with_context(|| path.display().to_string())?;
+        for rule in &mut config.rules {
+            rule.read_files().with_context(|| format!("{}: rule `{}`", path.display(), rule.name))?;
+        }
+        Ok(config)
     }
 
     /// Parses and checks the text of a file.
@@ -81,8 +92,13 @@ impl Config {
         ensure!(config.logs.len() <= LOGS_MAX, "{} logs, at most {LOGS_MAX}", config.logs.len());
         ensure!(config.flows.len() <= FLOWS_MAX, "{} `[[flows]]`, at most {FLOWS_MAX}", config.flows.len());
         ensure!(config.rules.len() <= RULES_MAX, "{} rules, at most {RULES_MAX}", config.rules.len());
-        let loopback = config.nearest.is_none_or(|address| address.ip().is_loopback());
-        ensure!(loopback, "`nearest` is no loopback address: whoever reaches it learns where clients are served");
+        for (key, address) in [("nearest", config.nearest), ("page", config.page)] {
+            let loopback = address.is_none_or(|address| address.ip().is_loopback());
+            ensure!(loopback, "`{key}` is no loopback address: whoever reaches it learns where clients are served");
+        }
+        if let Some(names) = &config.names {
+            names.check().context("`names`")?;
+        }
         ensure!(config.metrics.len() <= METRICS_MAX, "{} metrics, at most {METRICS_MAX}", config.metrics.len());
         for log in &config.logs {
             log.check().with_context(|| format!("log `{}`", log.name))?;
@@ -147,6 +163,7 @@ impl Config {
             ("state-dir", self.state_dir == before.state_dir),
             ("socket", self.socket == before.socket),
             ("nearest", self.nearest == before.nearest),
+            ("page", self.page == before.page),
         ] {
             ensure!(is_same, "`{key}` is another one, which needs a restart");
         }
@@ -199,6 +216,8 @@ fn api_socket() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use netserv_model::limits::PROPERTY_BYTES_MAX;
+
     use super::*;
 
     const TEXT: &str = "user = \"janedoe\"\nkey = \"/etc/key.pem\"\n\
@@ -264,6 +283,35 @@ mod tests {
         assert!(other.asks_the_same(&first) && !other.is_same(&first));
     }
 
+    /// Goal: a renewed chain is what nodes are asked for anew, and nothing but certificates of its file leaves the machine.
+    #[test]
+    fn a_chain_is_read_from_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, chain) = (dir.path().join("agent.toml"), dir.path().join("chain.pem"));
+        std::fs::write(&path, TEXT.replace("[[rule]]", &format!("[[rule]]\ntls-chain = {chain:?}"))).unwrap();
+        let pem = |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+        let read = |text: &str| {
+            std::fs::write(&chain, text).unwrap();
+            Config::read(&path).map(|mut config| config.rules.remove(0))
+        };
+        let own = pem("CERTIFICATE", "own");
+        let first =
+            read(&format!("{}{own}words\n{}", pem("PRIVATE KEY", "key"), pem("CERTIFICATE", "middle"))).unwrap();
+        let expected = [("first", "{client}"), ("tls-chain", own.trim_end()), ("tls-chain-2", "middle")];
+        let properties: Vec<(&str, &str)> =
+            first.properties.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(properties[..2], expected[..2]);
+        assert!(properties.len() == 3 && properties[2].1.contains("\nmiddle\n"), "{properties:?}");
+        assert!(read(&own).unwrap().asks_the_same(&read(&own).unwrap()));
+        assert!(!read(&own).unwrap().asks_the_same(&first), "it is another chain");
+        for wrong in [String::new(), pem("PRIVATE KEY", "key"), pem("CERTIFICATE", &"x".repeat(PROPERTY_BYTES_MAX))] {
+            let error = format!("{:#}", read(&wrong).unwrap_err());
+            assert!(error.contains("`tls-chain`") && error.contains("rule `edge`"), "{error}");
+        }
+        std::fs::remove_file(&chain).unwrap();
+        assert!(format!("{:#}", Config::read(&path).unwrap_err()).contains("cannot read"));
+    }
+
     #[test]
     fn what_is_wrong_is_named() {
         for (from, to, expected) in [
@@ -293,7 +341,9 @@ mod tests {
             ("user", "user-name", "unknown field"),
             ("[[rule]]", "[[metric]]\nname = \"load\"\nkamailio = \"/k\"\n[[rule]]", "metric"),
             ("name = \"edge\"", "name = \"edge\"\nwhile = { metric = \"load\", over = 1 }", "no metric `load`"),
-            ("key = ", "nearest = \"192.0.2.1:80\"\nkey = ", "no loopback address"),
+            ("key = ", "nearest = \"192.0.2.1:80\"\nkey = ", "`nearest` is no loopback address"),
+            ("[[log]]", "[names]\nfile = \"/x\"\ndomain = \"a b\"\n[[log]]", "`domain` is no name"),
+            ("key = ", "page = \"[::]:80\"\nkey = ", "`page` is no loopback address"),
         ] {
             let error = format!("{:#}", Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err());
             assert!(error.contains(expected), "{error} has no {expected}");

@@ -2,12 +2,15 @@
 //! Rules in the configuration.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_model::floating::is_container_address;
-use netserv_model::limits::FLOATING_PER_MODULE_MAX;
+use netserv_model::limits::{FLOATING_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::{Digest, Filter, ModuleRef, Topic, WantedFilter};
 use netserv_placement::{Rule, RuleId};
 use schemars::JsonSchema;
@@ -15,7 +18,7 @@ use serde::Deserialize;
 
 use super::log::Log;
 use super::metric::Metric;
-use crate::limits::FLOW_SEEN_EVERY;
+use crate::limits::{CHAIN_BYTES_MAX, FLOW_SEEN_EVERY};
 
 /// A condition on a metric.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -103,6 +106,9 @@ pub struct Deploy {
     /// What it can read; with the same words.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
+    /// A file with the certificate chain for the key in the package, in PEM, which is given to it as `tls-chain`; read at each start and reload.
+    #[serde(default)]
+    pub tls_chain: Option<PathBuf>,
     /// Addresses of the user's own that lead to the module, on the last node of the way; for rules with one deployment at a time.
     #[serde(default)]
     pub floating: Vec<IpAddr>,
@@ -159,6 +165,26 @@ impl Deploy {
             idle: Duration::from_secs(self.idle_s),
             deployments_max: self.deployments_max,
         }
+    }
+
+    /// Reads what the rule's properties take from files.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no chain that fits.
+    pub fn read_files(&mut self) -> Result<()> {
+        let Some(path) = &self.tls_chain else { return Ok(()) };
+        let mut text = String::new();
+        let file = File::open(path).and_then(|file| file.take(CHAIN_BYTES_MAX).read_to_string(&mut text));
+        file.with_context(|| format!("`tls-chain`: cannot read {}", path.display()))?;
+        let certificates = certificates(&text);
+        ensure!(!certificates.is_empty(), "`tls-chain`: {} has no certificate", path.display());
+        for (number, certificate) in (1..).zip(certificates) {
+            let name = if number == 1 { "tls-chain".to_owned() } else { format!("tls-chain-{number}") };
+            let fits = name.len() + certificate.len() <= PROPERTY_BYTES_MAX;
+            ensure!(fits, "`tls-chain`: a certificate is longer than {PROPERTY_BYTES_MAX} bytes");
+            self.properties.insert(name, certificate);
+        }
+        Ok(())
     }
 
     /// Returns the filters for a first client.
@@ -260,6 +286,13 @@ impl Deploy {
         }
         Ok(())
     }
+}
+
+/// Returns the certificates of a file in PEM, and nothing else that may be in it, such as a key.
+fn certificates(pem: &str) -> Vec<String> {
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let piece = |text: &str| Some(format!("{begin}{}{end}", text.split_once(end)?.0));
+    pem.split(begin).skip(1).filter_map(piece).collect()
 }
 
 fn no_number() -> RuleId {
