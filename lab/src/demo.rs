@@ -2,6 +2,7 @@
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
 mod calls;
+mod cdn;
 mod compressor;
 mod sip;
 
@@ -34,6 +35,8 @@ pub enum App {
     Sip,
     /// AMnet's HTTP compressor before an unmodified nginx.
     Compressor,
+    /// A cache that follows the viewers of an unmodified nginx.
+    Cdn,
 }
 
 /// Shows an application. Nobody types SETUP.
@@ -46,6 +49,7 @@ pub fn run_app(app: App) -> Result<()> {
     match app {
         App::Sip => sip::run(),
         App::Compressor => compressor::run(),
+        App::Cdn => cdn::run(),
     }
 }
 

@@ -1,74 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A browser on a machine of a lab.
-
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+//! A browser on a machine of a lab, for tests.
 
 use netserv_lab::netns::Lab;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// A browser that is led by its debugging pipe: messages in JSON, each with a zero byte behind it.
-pub struct Browser {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    session: Value,
-    calls: u64,
-}
+/// A browser, without which a test cannot go on.
+pub struct Browser(netserv_lab::browser::Browser);
 
 impl Browser {
     /// Opens a page.
     pub fn open(lab: &Lab, machine: &str, url: &str) -> Browser {
-        let profile = format!("--user-data-dir={}", lab.dir().join("browser").display());
-        // The pipe's ends are descriptors 3 and 4.
-        let mut command = lab.command(machine, "sh");
-        command.args([
-            "-c",
-            "exec \"$@\" 3<&0 4>&1 >&2 2>/dev/null",
-            "sh",
-            "chromium",
-            "--headless=new",
-            "--no-sandbox",
-        ]);
-        command.args(["--disable-gpu", "--remote-debugging-pipe", &profile]);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
-        let mut browser = Browser { process, input, output, session: Value::Null, calls: 0 };
-        let target = browser.call("Target.createTarget", &json!({ "url": url }))["targetId"].take();
-        let attached = browser.call("Target.attachToTarget", &json!({ "targetId": target, "flatten": true }));
-        browser.session = attached["sessionId"].clone();
-        browser
+        Browser(netserv_lab::browser::Browser::open(lab, machine, url).unwrap())
     }
 
     /// Returns the value of an expression in the page; nothing while there is none.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        self.call("Runtime.evaluate", &json!({ "expression": expression }))["result"]["value"].take()
+        self.0.evaluate(expression).unwrap()
     }
 
     /// Has the browser do something. Returns what it answers.
     pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
-        self.calls += 1;
-        let mut message = json!({ "id": self.calls, "method": method, "params": parameters });
-        if !self.session.is_null() {
-            message["sessionId"] = self.session.clone();
-        }
-        self.input.write_all(format!("{message}\0").as_bytes()).unwrap();
-        loop {
-            let mut bytes = Vec::new();
-            self.output.read_until(0, &mut bytes).unwrap();
-            assert_eq!(bytes.pop(), Some(0), "the browser ended");
-            let mut answer: Value = serde_json::from_slice(&bytes).unwrap();
-            // In between it tells of events.
-            if answer["id"] == self.calls {
-                return answer["result"].take();
-            }
-        }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.0.call(method, parameters).unwrap()
     }
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A browser that plays a site's film.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::netns::wait_until;
+use crate::videosite::VideoSite;
+
+/// What a browser had in the end.
+pub struct Watched {
+    /// The host that its page is from.
+    pub host: String,
+    /// A picture of the page at the moment that it sought, in PNG.
+    pub picture: Vec<u8>,
+    /// One of the film alone.
+    pub frame: Vec<u8>,
+}
+
+/// How long each step may take on a busy machine.
+const STEP_WAIT: Duration = Duration::from_secs(60);
+
+/// Has a browser open the site's page, wherever that is in the end, play the film, and seek to a second.
+///
+/// # Errors
+/// It does not; the error says what it does not.
+pub fn watch(site: &VideoSite, viewer: &str, seek_s: u32) -> Result<Watched> {
+    let url = format!("http://{}/video/index.html", site.lab.v4("sender"));
+    let mut browser = Browser::open(&site.lab, viewer, &url)?;
+    step(&mut browser, "play", "document.getElementById('film')?.currentTime > 0.3")?;
+    let seek = format!(
+        "(film => {{ film.pause(); film.currentTime = {seek_s}; return true; }})(document.getElementById('film'))"
+    );
+    step(&mut browser, "seek", &seek)?;
+    let is_there = format!(
+        "(film => film.currentTime == {seek_s} && !film.seeking && film.readyState >= 2)(document.getElementById('film'))"
+    );
+    step(&mut browser, "arrive where it sought", &is_there)?;
+    // Controls fade.
+    browser.evaluate("document.getElementById('film').controls = false")?;
+    let foreign =
+        "performance.getEntriesByType('resource').filter(one => !one.name.startsWith(location.origin)).length";
+    ensure!(browser.evaluate(foreign)? == json!(0), "the page asks others than the node");
+    let host = browser.evaluate("location.host")?.as_str().context("the page has no host")?.to_owned();
+    let rectangle = "(({x, y, width, height}) => JSON.stringify({x, y, width, height, scale: 1}))\
+        (document.getElementById('film').getBoundingClientRect())";
+    let clip: Value = serde_json::from_str(browser.evaluate(rectangle)?.as_str().context("the film has no place")?)?;
+    let picture = shot(&mut browser, &json!({}))?;
+    let frame = shot(&mut browser, &json!({ "clip": clip }))?;
+    Ok(Watched { host, picture, frame })
+}
+
+/// Has a browser beside the site open the agent's page, and returns a picture of it once it shows what nodes count.
+///
+/// # Errors
+/// It does not show that.
+pub fn page(site: &VideoSite) -> Result<Vec<u8>> {
+    let mut browser = Browser::open(&site.lab, "sender", "http://127.0.0.1:8271/")?;
+    let counts = "[...document.querySelectorAll('#sites tbody tr')].some(row => row.cells[6].textContent > '0')";
+    step(&mut browser, "show what nodes count", counts)?;
+    shot(&mut browser, &json!({}))
+}
+
+/// Waits until an expression in the page is true.
+fn step(browser: &mut Browser, what: &str, expression: &str) -> Result<()> {
+    let mut last = Ok(Value::Null);
+    let is_so = wait_until(STEP_WAIT, || {
+        last = browser.evaluate(expression);
+        !matches!(&last, Ok(value) if *value != json!(true))
+    });
+    last?;
+    ensure!(is_so, "the browser does not {what}");
+    Ok(())
+}
+
+fn shot(browser: &mut Browser, parameters: &Value) -> Result<Vec<u8>> {
+    let answer = browser.call("Page.captureScreenshot", parameters)?;
+    let picture = answer["data"].as_str().and_then(base64);
+    picture.context("the browser makes no picture")
+}
+
+/// Reads Base64 (RFC 4648 §4); nothing if it is none.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for group in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for byte in group {
+            let value = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'a'..=b'z' => byte - b'a' + 26,
+                b'0'..=b'9' => byte - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        bits <<= 6 * (4 - group.len());
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read() {
+        for (text, expected) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYmE=", "fooba")] {
+            assert_eq!(base64(text).as_deref(), Some(expected.as_bytes()), "{text}");
+        }
+        assert_eq!(base64("Zm9v!"), None);
+    }
+}
