@@ -4,6 +4,7 @@
 mod calls;
 mod cdn;
 mod compressor;
+mod radio;
 mod sip;
 
 use std::io::Write;
@@ -37,6 +38,8 @@ pub enum App {
     Compressor,
     /// A cache that follows the viewers of an unmodified nginx.
     Cdn,
+    /// AMnet's reflector before an unmodified Icecast.
+    Radio,
 }
 
 /// Shows an application. Nobody types SETUP.
@@ -50,6 +53,7 @@ pub fn run_app(app: App) -> Result<()> {
         App::Sip => sip::run(),
         App::Compressor => compressor::run(),
         App::Cdn => cdn::run(),
+        App::Radio => radio::run(),
     }
 }
 

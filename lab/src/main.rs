@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, callers, demo, exercises, nat, netns, phones, replay, rtp, scale, world};
+use netserv_lab::{bench, callers, demo, exercises, listeners, nat, netns, phones, replay, rtp, scale, world};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -83,6 +83,9 @@ enum Command {
     /// Runs SIP callers that do not slow down, and prints what became of their calls as JSON (used by labs).
     #[command(hide = true)]
     Callers(callers::Options),
+    /// Listens to a radio many times, and prints what was heard as JSON (used by labs).
+    #[command(hide = true)]
+    Listeners(listeners::Options),
     /// Talks through a relay of rtpengine's ng protocol, and prints what was lost and how long it took as JSON (used by labs).
     #[command(hide = true)]
     Rtp(rtp::Options),
@@ -135,6 +138,7 @@ fn run(command: Command) -> Result<()> {
         Command::GistNat { bindings } => nat::translate(&bindings.into_iter().collect()),
         Command::Phones(options) => phones::run(&options),
         Command::Callers(options) => callers::run(&options),
+        Command::Listeners(options) => listeners::run(&options),
         Command::Rtp(options) => rtp::run(&options),
         Command::RtpEcho { local } => rtp::echo(local),
         Command::Janitor { id, dir } => netns::janitor(&id, &dir),

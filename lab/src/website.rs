@@ -65,21 +65,37 @@ impl Website {
     /// # Errors
     /// The module is not built, or a program does not start.
     pub fn start(&mut self, module: &str, more: &str) -> Result<()> {
+        let socket = self.path("access.sock");
+        let log = format!("[[log]]\nname = \"access\"\nsocket = {socket:?}\npattern = \"nginx: {{client}} - \"\n");
+        self.start_agent(module, (&log, "log = \"access\""), 80, more)?;
+        self.lab.serve_http_with_log("sender", &format!("syslog:server=unix:{},nohostname", socket.display()))
+    }
+
+    /// Starts nginx, and the agent with one rule: this module for whoever has two connections to a port of the provider's machine, which the
+    /// module is told as `servers`.
+    ///
+    /// # Errors
+    /// The module is not built, or a program does not start.
+    pub fn start_by_flows(&mut self, module: &str, port: u16) -> Result<()> {
+        let flows =
+            format!("[[flows]]\nname = \"listeners\"\nprotocol = \"tcp\"\nlocal-port = {port}\nevery-s = 0.25\n");
+        let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
+        let more = format!("properties = {{ servers = \"{v4}:{port} [{v6}]:{port}\" }}\n");
+        self.start_agent(module, (&flows, "flows = \"listeners\""), port, &more)?;
+        self.lab.serve_http("sender")
+    }
+
+    fn start_agent(&mut self, module: &str, (sensor, by): (&str, &str), port: u16, more: &str) -> Result<()> {
         let package = self.lab.package(module, &self.user)?;
         let url = self.lab.publish("sender", &package)?;
         let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
-        let path = |name: &str| self.path(name);
         let text = format!(
-            "[[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
-             [[rule]]\nname = \"site\"\nlog = \"access\"\ncount = 2\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\n\
-             digest = \"{}\"\nintercept = [\"tcp dst {v4}/32 port 80\", \"tcp dst {v6}/128 port 80\"]\nlease-s = 10\nidle-s = 30\n{more}",
-            path("access.sock"),
-            package.module,
-            package.digest,
+            "{sensor}[[rule]]\nname = \"site\"\n{by}\ncount = 2\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\n\
+             digest = \"{}\"\nintercept = [\"tcp dst {v4}/32 port {port}\", \"tcp dst {v6}/128 port {port}\"]\nlease-s = 10\n\
+             idle-s = 30\n{more}",
+            package.module, package.digest,
         );
-        agent::start(&mut self.lab, &self.user, &text)?;
-        let log = format!("syslog:server=unix:{},nohostname", self.path("access.sock").display());
-        self.lab.serve_http_with_log("sender", &log)
+        agent::start(&mut self.lab, &self.user, &text)
     }
 
     /// Returns how things are for the agent.

@@ -20,6 +20,7 @@ mod joined;
 mod pages;
 mod parts;
 mod program;
+mod radio;
 mod resident;
 mod slow;
 mod start;

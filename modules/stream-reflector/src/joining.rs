@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a source sends first: where it goes on from what is there, if it does, and else where to begin.
+
+use crate::frames::{Codec, Header, mpeg};
+use crate::limits::{ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX};
+use crate::ring::Ring;
+
+/// Frames that are not in the ring yet.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    bytes: Vec<u8>,
+    frames: Vec<Pending>,
+    /// The last frames of the ring; nothing if it has not so many.
+    anchor: Vec<u8>,
+    begun_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    length: usize,
+    duration_us: u64,
+    is_alone: bool,
+}
+
+/// Where a source goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is not known yet.
+    Unknown,
+    /// Behind all frames that have come: they are the ring's last ones.
+    Behind,
+    /// With this one of them.
+    With(usize),
+}
+
+impl Joining {
+    /// Begins behind what is in a ring.
+    pub fn behind(ring: &Ring, now_ms: u64) -> Joining {
+        let mut anchor = Vec::new();
+        if let Some(at) = ring.last_but(ANCHOR_FRAMES) {
+            ring.copy(at, ring.end(), &mut anchor);
+        }
+        Joining { bytes: Vec::new(), frames: Vec::new(), anchor, begun_ms: now_ms }
+    }
+
+    /// Adds a frame.
+    pub fn push(&mut self, frame: &[u8], header: &Header) {
+        let is_alone = is_alone(frame, header);
+        self.bytes.extend_from_slice(frame);
+        self.frames.push(Pending { length: frame.len(), duration_us: header.duration_us, is_alone });
+    }
+
+    /// Returns where the source goes on.
+    pub fn place(&self, now_ms: u64) -> Place {
+        let Some(last) = self.frames.last() else { return Place::Unknown };
+        let is_new = self.anchor.is_empty();
+        if is_new && last.is_alone {
+            return Place::With(self.frames.len() - 1);
+        }
+        if !is_new && self.frames.len() >= ANCHOR_FRAMES && self.bytes.ends_with(&self.anchor) {
+            return Place::Behind;
+        }
+        let most = if is_new { LEAD_BYTES_MAX } else { JOIN_BYTES_MAX };
+        if self.bytes.len() >= most || now_ms.saturating_sub(self.begun_ms) > JOIN_MS_MAX {
+            return Place::With(self.frames.iter().position(|frame| frame.is_alone).unwrap_or(0));
+        }
+        Place::Unknown
+    }
+
+    /// Puts frames into the ring, from this one on.
+    pub fn finish(self, first: usize, ring: &mut Ring) {
+        let mut rest = &self.bytes[..];
+        for (number, frame) in self.frames.iter().enumerate() {
+            let (bytes, later) = rest.split_at(frame.length);
+            rest = later;
+            if number >= first {
+                ring.push(bytes, frame.duration_us, frame.is_alone);
+            }
+        }
+    }
+}
+
+/// Returns whether a frame can be decoded without those before it.
+pub fn is_alone(frame: &[u8], header: &Header) -> bool {
+    match header.kind.codec {
+        Codec::Mpeg => mpeg::is_alone(frame),
+        Codec::Adts => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+
+/// Has a first listener and some seconds of a stream.
+fn playing(at: &mut usize) -> Bench {
+    let mut bench = Bench::new();
+    bench.listen(1, "");
+    bench.server(FIRST, HEAD);
+    bench.play(FIRST, 0..380, at);
+    bench.wait(250);
+    bench
+}
+
+/// Goal: while a source is away listeners get what is kept, and stay; when it is back, they get what they lack, once.
+#[test]
+fn a_source_that_comes_back_goes_on_where_it_went_away() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.listen(2, "");
+    let before = bench.node.body(2).len();
+    bench.closed(FIRST);
+    bench.wait(3000);
+    assert!(bench.node.body(2).len() > before + 2 * 38 * MP3_BYTES, "it is fed from what is kept");
+    bench.listen(3, "");
+    assert!(!bench.node.to_client(3).is_empty(), "one that comes meanwhile, too");
+    // The server answers that there is nothing, and then what it sent last once more.
+    let second = bench.node.opened.last().unwrap().0;
+    assert!(second > FIRST);
+    bench.server(second, b"HTTP/1.0 404 Not Found\r\n\r\nno source");
+    assert!(bench.node.closed.contains(&second));
+    bench.wait(3000);
+    let third = bench.node.opened.last().unwrap().0;
+    bench.server(third, HEAD);
+    let mut at = 0;
+    bench.play(third, 350..500, &mut at);
+    bench.wait(8000);
+    bench.play(third, 500..600, &mut at);
+    bench.wait(9000);
+    assert_eq!((bench.node.count(Counter::Outages), bench.node.count(Counter::Continued)), (1, 1));
+    for id in [1, 2, 3] {
+        assert!(!bench.node.closed.contains(&id));
+        let (body, all) = (bench.node.body(id), mp3s(0..599));
+        assert!(all.ends_with(body), "{id}: not a frame is lost or comes twice");
+    }
+    assert_eq!(bench.node.body(1).len(), 599 * MP3_BYTES);
+}
+
+/// Goal: a source that begins anew goes on behind what was there, at a frame that needs none before it.
+#[test]
+fn a_source_that_begins_anew_goes_on_behind() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.reflector.end(&mut bench.node, 0, FIRST);
+    bench.wait(500);
+    let second = bench.node.opened.last().unwrap().0;
+    bench.server(second, HEAD);
+    // Its first frame begins in one before it.
+    let mut frames = mp3s(1000..1100);
+    frames[5] = 0x80;
+    bench.server(second, &frames[..8000]);
+    bench.server(second, &[0]);
+    bench.server(second, &frames[8000..16_000]);
+    bench.wait(2000);
+    bench.server(second, &[0]);
+    bench.server(second, &frames[16_000..24_000]);
+    bench.wait(9000);
+    let got = [mp3s(0..379), mp3s(1001..1057)].concat();
+    assert!(bench.node.body(1) == got, "{} frames", bench.node.body(1).len() / MP3_BYTES);
+}
+
+#[test]
+fn a_source_that_stays_away_ends_its_listeners() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.node.is_cut_off = true;
+    bench.closed(FIRST);
+    bench.wait(59_000);
+    assert!(!bench.node.closed.contains(&1));
+    bench.wait(2000);
+    assert!(bench.node.closed.contains(&1) && bench.reflector.is_idle());
+}
+
+#[test]
+fn a_source_that_says_nothing_is_asked_anew() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.wait(11_000);
+    assert!(bench.node.closed.contains(&FIRST) && bench.node.opened.len() == 2);
+    let second = bench.node.opened[1].0;
+    bench.wait(11_000);
+    assert!(bench.node.closed.contains(&second), "nor does it say anything");
+}
+
+#[test]
+fn one_of_another_kind_is_no_way_to_go_on() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.closed(FIRST);
+    bench.wait(500);
+    let second = bench.node.opened.last().unwrap().0;
+    bench.server(second, b"HTTP/1.0 200 OK\r\nContent-Type: audio/aac\r\n\r\n");
+    assert!(bench.node.closed.contains(&second) && !bench.node.closed.contains(&1));
+}
