@@ -117,6 +117,15 @@ pub fn listeners(lab: &Lab, machine: &str) -> Result<u64> {
     status["icestats"]["source"]["listeners"].as_u64().context("there is no source")
 }
 
+/// Returns how many listeners Icecast had at a time at most since its source came.
+///
+/// # Errors
+/// It has no source, or does not answer.
+pub fn listeners_most(lab: &Lab, machine: &str) -> Result<u64> {
+    let status = status(lab, machine)?;
+    status["icestats"]["source"]["listener_peak"].as_u64().context("there is no source")
+}
+
 fn status(lab: &Lab, machine: &str) -> Result<serde_json::Value> {
     let url = format!("http://127.0.0.1:{PORT}/status-json.xsl");
     let output = lab.run(machine, "curl", &["-s", "-f", "-m", "5", &url])?;

@@ -48,11 +48,13 @@ fn one_connection_for_all_listeners(driver: Driver) {
     let alone = station.start(six(1, 1), "learning");
     // From Icecast itself, which begins anywhere.
     assert_eq!(radio::heard(alone).unwrap().served, 1);
+    eventually("it has left", || station.upstreams() == 0);
     let learned = station.start(six(4, 4), "learned");
-    eventually("all listen", || station.counter("listeners") == 4);
-    assert_eq!(station.upstreams(), 1);
+    let told = station.heard(learned, "learned");
+    assert_eq!((told.served, told.cut, told.broken), (4, 0, 0), "{told:?}");
     eventually("it is counted", || station.counter("learned") == 1);
-    assert_eq!(station.heard(learned, "learned").cut, 0);
+    // Since the source came back there was never more than one.
+    assert_eq!(radio::listeners_most(&station.net.lab, "sender").unwrap(), 1);
 }
 
 /// Goal: 200 listeners of 128 kbit/s have one connection to Icecast, decode without an error, take at most 15 % of a core, and an outage of 5 s
