@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use netserv_http_caching::{Entry, Head, NotKept, Refresh, Stored, Times, forward, variant_key};
 use netserv_server_sdk::cache::{self, Details, Error, Reader, Writer};
-use netserv_server_sdk::counters;
 use netserv_server_sdk::http::{ErrorCode, Fetched, Method, fetch, write_all};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::wasi::io::streams::OutputStream;
+use netserv_server_sdk::{counters, kv};
 
 use crate::found::Place;
 use crate::purge;
 use crate::site::{Site, now};
+use crate::usage::Counted;
 
 /// What came of asking the origin.
 pub enum Outcome {
@@ -31,19 +32,47 @@ pub struct Fill {
     fetched: Fetched,
     stream: OutputStream,
     writer: Writer,
+    /// Where it goes.
+    key: String,
+    /// The counter of what comes.
+    counter: String,
 }
 
 /// Asks the origin for what goes to a place, by the validators of what is stored there.
 ///
 /// Without a writer, nobody waits for it, and what is stored there may be fresh.
 pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Stored>) -> Outcome {
+    let (mut place, mut writer) = (Place { base: place.base.clone(), key: place.key.clone() }, writer);
+    for left in (0..PURGED_MAX).rev() {
+        match ask_once(site, &place, writer.take(), held, left > 0) {
+            Ok(outcome) => return outcome,
+            Err(Purged { key, next }) => (place.key, writer) = (key, next),
+        }
+    }
+    Outcome::Failed(ErrorCode::HttpProtocolError)
+}
+
+/// What was purged before its own writer could read it: who had joined has it, and it is asked for anew.
+struct Purged {
+    key: String,
+    next: Option<Writer>,
+}
+
+/// Asks the origin, and stores what it says if that is wanted.
+fn ask_once(
+    site: &Site,
+    place: &Place,
+    writer: Option<Writer>,
+    held: Option<&Stored>,
+    is_stored: bool,
+) -> Result<Outcome, Purged> {
     let request = site.get();
     let mut headers = forward::fill(&request, &site.policy);
     headers.extend(held.map(Stored::conditions).unwrap_or_default());
-    let requested = now();
+    let (requested, purged) = (now(), purge::last());
     let fetched = match fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers) {
         Ok(fetched) => fetched,
-        Err(error) => return Outcome::Failed(error),
+        Err(error) => return Ok(Outcome::Failed(error)),
     };
     let times = Times { requested, received: now() };
     let head = Head { status: fetched.status, headers: &fetched.headers };
@@ -51,24 +80,39 @@ pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Sto
         && fetched.status == 304
     {
         count("refreshed");
-        return match held.refreshed(&site.policy, &request, &head, &times) {
-            Refresh::Kept(stored) => {
-                store_head(place, &stored);
-                Outcome::Refreshed(stored)
-            }
-            Refresh::Once(stored) => {
-                cache::remove(&place.key);
-                Outcome::Refreshed(stored)
-            }
-            Refresh::Gone | Refresh::Same => Outcome::Failed(ErrorCode::HttpProtocolError),
-        };
+        return Ok(same(place, held.refreshed(&site.policy, &request, &head, &times)));
     }
     match site.policy.keep(&request, &head, &times) {
-        Ok(stored) => begin(site, place, writer, stored, fetched, times),
+        Ok(_) if !is_stored => Ok(Outcome::Fetched(fetched, times)),
+        Ok(stored) => {
+            let outcome = begin(site, place, writer, stored, fetched, times)?;
+            if let Outcome::Filling(_, _, fill) = &outcome
+                && purge::last() != purged
+            {
+                // It may be from before the purge: those who have it read it to its end, and it is not kept.
+                cache::remove(&fill.key);
+            }
+            Ok(outcome)
+        }
         Err(why) => {
             not_kept(place, writer, why, &fetched, held.is_some());
-            Outcome::Fetched(fetched, times)
+            Ok(Outcome::Fetched(fetched, times))
         }
+    }
+}
+
+/// Stores what a 304 says.
+fn same(place: &Place, refreshed: Refresh) -> Outcome {
+    match refreshed {
+        Refresh::Kept(stored) => {
+            store_head(place, &stored);
+            Outcome::Refreshed(stored)
+        }
+        Refresh::Once(stored) => {
+            cache::remove(&place.key);
+            Outcome::Refreshed(stored)
+        }
+        Refresh::Gone | Refresh::Same => Outcome::Failed(ErrorCode::HttpProtocolError),
     }
 }
 
@@ -87,22 +131,51 @@ impl Fill {
         said.cloned().collect()
     }
 
-    /// Writes what comes from the origin. Who reads it fails if that does.
-    pub fn run(mut self) {
-        let mut bytes = 0;
+    /// Writes what comes from the origin, and calls `between` before each piece. Who reads it fails if that does. Returns whether all
+    /// of it is there.
+    pub fn run(mut self, between: impl Fn()) -> bool {
         while let Ok(chunk) = self.fetched.chunk() {
             let Some(chunk) = chunk else {
-                drop(self.stream);
-                let _ = Writer::finish(self.writer);
-                let _ = counters::add("origin-bytes", bytes);
-                return;
+                return self.finish();
             };
-            bytes += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+            // A counter over its quota costs nothing but the count.
+            let _ = counters::add(&self.counter, u64::try_from(chunk.len()).unwrap_or(u64::MAX));
             if write_all(&self.stream, &chunk).is_err() {
-                return;
+                return self.finish();
             }
+            between();
         }
+        false
     }
+
+    /// Ends it. Requests for what the cache does not take, since it is too large or too slow, or for anything while its disk takes
+    /// nothing, go on each by itself for a while. Returns whether it is there.
+    fn finish(self) -> bool {
+        drop(self.stream);
+        match Writer::finish(self.writer) {
+            Ok(()) => return true,
+            Err(Error::TooLarge | Error::Stalled) => {
+                if let Some(writer) = put(&self.key) {
+                    mark(writer, &Entry::Pass, GIVEN_UP_SECONDS);
+                }
+            }
+            Err(Error::Unavailable) => {
+                let until = now().as_secs() + UNWELL_SECONDS;
+                // Without room there, each is tried.
+                let _ = kv::set(UNWELL, &until.to_le_bytes());
+            }
+            Err(Error::Invalid | Error::Busy | Error::TooManyReaders | Error::Abandoned) => {}
+        }
+        false
+    }
+}
+
+/// Returns whether the cache's disk took nothing a moment ago.
+pub fn is_unwell() -> bool {
+    let until = kv::get(UNWELL).ok().flatten().and_then(|until| Some(u64::from_le_bytes(until.try_into().ok()?)));
+    let now = now().as_secs();
+    // The clock may have been set.
+    until.is_some_and(|until| (now..=now + UNWELL_SECONDS).contains(&until))
 }
 
 fn begin(
@@ -112,24 +185,30 @@ fn begin(
     stored: Stored,
     fetched: Fetched,
     times: Times,
-) -> Outcome {
+) -> Result<Outcome, Purged> {
+    let passed = |fetched| Ok(Outcome::Fetched(fetched, times));
     let names = stored.vary();
     let key = if names.is_empty() {
         Some(place.base.clone())
     } else {
         variant_key(&place.base, &names, &site.get()).filter(|key| has_room(place, key))
     };
-    let (Some(key), Some(details)) = (key, details(&stored)) else { return Outcome::Fetched(fetched, times) };
-    let Some(writer) = at(place, &key, writer, names) else { return Outcome::Fetched(fetched, times) };
+    let (Some(key), Some(details)) = (key, details(&stored)) else { return passed(fetched) };
+    let Some(writer) = at(place, &key, writer, names) else { return passed(fetched) };
     let length = fetched.header("content-length").and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
     let has_content = !matches!(fetched.status, 204 | 205);
     let Ok(stream) = writer.begin(&details, if has_content { length } else { Some(0) }) else {
-        return Outcome::Fetched(fetched, times);
+        return passed(fetched);
     };
-    match cache::open_or_join(&key) {
-        Ok(cache::Opened::Reader(reader)) => Outcome::Filling(reader, stored, Fill { fetched, stream, writer }),
-        Ok(cache::Opened::Writer(_)) | Err(_) => Outcome::Fetched(fetched, times),
-    }
+    let opened = cache::open_or_join(&key);
+    let fill = Fill { fetched, stream, writer, key: key.clone(), counter: Counted::OriginBytes.of(&site.label) };
+    let next = match opened {
+        Ok(cache::Opened::Reader(reader)) => return Ok(Outcome::Filling(reader, stored, fill)),
+        Ok(cache::Opened::Writer(next)) => Some(next),
+        Err(_) => None,
+    };
+    fill.run(|| {});
+    Err(Purged { key, next })
 }
 
 /// Returns the writer of a key. Who waits at another one is sent there.
@@ -168,11 +247,11 @@ fn put(key: &str) -> Option<Writer> {
 
 /// Returns whether there is room for a variant. Stale ones give way.
 fn has_room(place: &Place, key: &str) -> bool {
-    if place.key == key {
+    if cache::stat(key).is_some() {
         return true;
     }
     let Ok(all) = cache::list(&format!("{}\n", place.base), None, VARIANTS_MAX) else { return false };
-    if all.iter().any(|one| one.key == key) || all.len() < usize::try_from(VARIANTS_MAX).unwrap_or(usize::MAX) {
+    if all.len() < usize::try_from(VARIANTS_MAX).unwrap_or(usize::MAX) {
         return true;
     }
     let stale = all.iter().filter(|one| one.age >= one.max_age);
@@ -240,6 +319,13 @@ const VARIANTS_MAX: u32 = 64;
 const VARIANTS_SECONDS: u64 = 7 * 24 * 60 * 60;
 /// Seconds for which requests for what is not stored do not wait for each other.
 const PASS_SECONDS: u64 = 10;
+/// The same for what the cache did not take.
+const GIVEN_UP_SECONDS: u64 = 600;
+/// How often a response is asked for that is purged each time while it comes. The last one is not stored.
+const PURGED_MAX: usize = 4;
+/// The key of the time until which the disk is left alone, and seconds until then.
+const UNWELL: &[u8] = b"unwell";
+const UNWELL_SECONDS: u64 = 10;
 /// How often an entry is begun while too many others are written.
 const TRIES_MAX: u32 = 10;
 /// Nanoseconds between two tries.

@@ -11,6 +11,9 @@ mod found;
 mod process;
 mod purge;
 mod site;
+mod told;
+mod usage;
+mod warm;
 
 use answer::{BOUNDS, sent};
 use fill::{Outcome, count};
@@ -19,14 +22,15 @@ use netserv_http_caching::cache_status::Forwarded;
 use netserv_http_caching::{CacheStatus, Decision, Head, Refresh, Route, Stored, Times, forward, key};
 use netserv_server_sdk::cache::{self, Reader};
 use netserv_server_sdk::http::{ErrorCode, HttpModule, Repeat, Request, Response};
-use netserv_server_sdk::{http, http_module, resident};
+use netserv_server_sdk::{http, http_module};
 use site::{Site, now};
+use usage::Counted;
 
 struct ActiveCdn;
 
 impl HttpModule for ActiveCdn {
     fn handle(request: Request) -> Response {
-        purge::by_messages();
+        told::obey();
         let Some(site) = Site::of(&request) else {
             return Response::text(404, "no origin is named for what is asked of this place itself\n");
         };
@@ -55,16 +59,18 @@ fn cached(site: Site, request: Request) -> Response {
 /// Answers a request that selects a stored response.
 fn with_stored(site: Site, request: Request, held: Held) -> Response {
     let hit = |site: &Site| {
-        count("hits");
+        usage::add(&site.label, Counted::Hits, 1);
         let status = CacheStatus { ttl: Some(held.stored.ttl_at(now())), ..CacheStatus::default() };
         answer(site, &held.reader, &held.stored, status)
     };
     match held.stored.decide(&site.request(), now()) {
         Decision::Serve if repeats(&site, &held.stored) => {
-            count("hits");
+            usage::add(&site.label, Counted::Hits, 1);
             let response = answer(&site, &held.reader, &held.stored, CacheStatus::default());
+            let repeat = Repeat { counter: &Counted::Hits.of(&site.label), ..Repeat::default() };
             // What it does not give again by itself comes here.
-            let _ = response.repeat(&request, &held.reader, &REPEAT);
+            let saved = Counted::SavedBytes.of(&site.label);
+            let _ = response.repeat_and_count(&request, &held.reader, &repeat, &saved);
             response
         }
         Decision::Serve => hit(&site),
@@ -124,6 +130,9 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
             (place, Some((held, or_stale)))
         }
     };
+    if fill::is_unwell() {
+        return passed(&site, request, reason);
+    }
     match found::open(place, &site.request()) {
         (place, Filled::Writer(writer)) => {
             let stored = held.as_ref().map(|(held, _)| &held.stored);
@@ -131,7 +140,7 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
             given(site, outcome, held, reason)
         }
         (_, Filled::Held(joined)) => {
-            count("hits");
+            usage::add(&site.label, Counted::Hits, 1);
             let status = CacheStatus { forwarded: Some(reason), collapsed: true, ..CacheStatus::default() };
             answer(&site, &joined.reader, &joined.stored, status)
         }
@@ -155,7 +164,7 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
 ///
 /// `held` is what is stored, and whether it is the answer if the origin fails.
 fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwarded) -> Response {
-    count("misses");
+    usage::add(&site.label, Counted::Misses, 1);
     let status = CacheStatus { forwarded: Some(reason), ..CacheStatus::default() };
     match (outcome, held) {
         (Outcome::Refreshed(stored), Some((held, _))) => {
@@ -165,14 +174,14 @@ fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwa
         (Outcome::Filling(reader, stored, fill), _) => {
             let status = CacheStatus { stored: true, ttl: Some(stored.ttl_at(now())), ..status };
             if process::waits(&site, &stored) {
-                fill.run();
-                return answer(&site, &reader, &stored, status);
+                fill.run(|| {});
+                return made(&site, &reader, &stored, status);
             }
-            let mut response = answer(&site, &reader, &stored, status);
+            let mut response = made(&site, &reader, &stored, status);
             // This one does not come from the cache: its age is what the origin says (RFC 9111 §5.1).
             response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
             response.headers.extend(fill.age());
-            response.then(move || fill.run())
+            response.then(move || _ = fill.run(|| {}))
         }
         (Outcome::Fetched(fetched, _), Some((held, true))) if fetched.status >= 500 => {
             let status = CacheStatus { forwarded_status: Some(fetched.status), ..status };
@@ -190,9 +199,9 @@ fn refresh(site: &Site, held: Held) {
     let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
     let (place, opened) = found::open(place, &site.get());
     let Filled::Writer(writer) = opened else { return };
-    count("misses");
+    usage::add(&site.label, Counted::Misses, 1);
     if let Outcome::Filling(_, _, fill) = fill::ask(site, &place, Some(writer), Some(&held.stored)) {
-        fill.run();
+        fill.run(|| {});
     }
 }
 
@@ -231,7 +240,7 @@ fn changed(site: &Site, request: Request) -> Response {
 
 /// Sends a request on whose response is not stored.
 fn passed(site: &Site, request: Request, reason: Forwarded) -> Response {
-    count("misses");
+    usage::add(&site.label, Counted::Misses, 1);
     let requested = now();
     match send(site, request) {
         Ok(fetched) => {
@@ -250,6 +259,12 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
 
 /// Answers with what the origin says.
 fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) -> Response {
+    // What comes without a length is counted by nobody.
+    if let Some(length) =
+        fetched.header("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
+    {
+        usage::add(&site.label, Counted::OriginBytes, length);
+    }
     let mut headers = forward::response(&fetched.headers, &site.policy, times.received);
     headers.push(status.field(&site.policy.name));
     if site.plan.is_some() {
@@ -260,8 +275,20 @@ fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) ->
     response
 }
 
-/// Answers with what is in the cache, or on its way there, or with what is made of it.
+/// Answers with what is in the cache, or what another request has brought there, for which the origin sends nothing.
 fn answer(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus) -> Response {
+    let response = made(site, reader, stored, status);
+    let length = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|(_, length)| std::str::from_utf8(length).ok()?.parse().ok());
+    // What is on its way without a length is not counted.
+    if let (Some(length), "GET") = (length, site.request().method) {
+        usage::add(&site.label, Counted::SavedBytes, length);
+    }
+    response
+}
+
+/// Answers with what is in the cache, or on its way there, or with what is made of it.
+fn made(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus) -> Response {
     match &site.plan {
         Some(plan) => process::answer(site, plan, reader, stored, status),
         None => sent(site, reader, stored, status),
@@ -295,8 +322,4 @@ fn failed(error: &ErrorCode) -> Response {
     Response::text(status, format!("the origin does not answer: {error:?}\n"))
 }
 
-/// What the node answers again by itself.
-const REPEAT: Repeat<'_> = Repeat { unless: &[], for_ms: 0, counter: "hits" };
-
 http_module!(ActiveCdn);
-resident!(process::check);

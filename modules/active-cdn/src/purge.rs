@@ -8,19 +8,21 @@ use netserv_server_sdk::{control, counters};
 
 use crate::process::{place, rules};
 
-/// Takes what the module's user names out of the cache.
-pub fn by_messages() {
-    while let Some(message) = control::inbox::receive() {
-        let text = String::from_utf8_lossy(&message.body);
-        for line in text.lines().map(str::trim).filter(|line| message.topic == "purge" && !line.is_empty()) {
-            let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
-                (Some(prefix), _) => all(&Scope::Prefix(prefix.to_owned())),
-                (None, Some(tag)) => all(&Scope::Tag(tag.to_owned())),
-                (None, None) => one(line),
-            };
-            // A counter over its quota costs nothing but the count.
-            let _ = counters::add("purged", gone);
-        }
+/// Returns the number of the last purge that was told.
+pub fn last() -> Option<u64> {
+    control::last("purge").map(|message| message.seq)
+}
+
+/// Takes what lines name out of the cache.
+pub fn lines(text: &str) {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
+            (Some(prefix), _) => all(&Scope::Prefix(prefix.to_owned())),
+            (None, Some(tag)) => all(&Scope::Tag(tag.to_owned())),
+            (None, None) => one(line),
+        };
+        // A counter over its quota costs nothing but the count.
+        let _ = counters::add("purged", gone);
     }
 }
 

@@ -9,6 +9,7 @@ use netserv_server_sdk::http::{Request, Scheme};
 use netserv_server_sdk::{connection, node, properties};
 
 use crate::process::rules::{self, Plan};
+use crate::usage;
 
 /// One request's target, by itself: the request may be gone while it is filled for others.
 pub struct Site {
@@ -22,6 +23,8 @@ pub struct Site {
     pub is_kept: bool,
     /// What is made of the response.
     pub plan: Option<Plan>,
+    /// What its counters have behind their names.
+    pub label: String,
     method: String,
     path: String,
     headers: Vec<(String, Vec<u8>)>,
@@ -41,7 +44,6 @@ impl Site {
             Some(origin) => parse_origin(&origin),
             None => return None,
         };
-        let hosts = properties::get("hosts").filter(|hosts| !hosts.is_empty());
         let (path, plan) = match rules::plan(&request.method, &request.path) {
             Some((path, plan)) => (path, Some(plan)),
             None => (request.path.clone(), None),
@@ -51,16 +53,22 @@ impl Site {
             // What is made changes without its original.
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("if-modified-since"));
         }
-        Some(Site {
-            policy: policy(),
-            scheme,
-            is_kept: is_kept(&authority, hosts.as_deref()),
-            authority,
-            method: request.method.clone(),
-            path,
-            plan,
-            headers,
-        })
+        let site = Site::at(scheme, authority, request.method.clone(), path, headers);
+        Some(Site { plan, ..site })
+    }
+
+    /// Returns what a URL names, `host/path` or a path of the origin's, as a request without headers asks for it.
+    pub fn of_target(text: &str) -> Option<Site> {
+        let origin = properties::get("origin").filter(|origin| !origin.is_empty()).map(|origin| parse_origin(&origin));
+        let (scheme, authority, path) = parse_target(text, origin)?;
+        Some(Site::at(scheme, authority, "GET".to_owned(), path, Vec::new()))
+    }
+
+    fn at(scheme: Scheme, authority: String, method: String, path: String, headers: Vec<(String, Vec<u8>)>) -> Site {
+        let hosts = usage::hosts();
+        let is_kept = is_kept(&authority, hosts.as_deref());
+        let label = usage::label(&authority, hosts.as_deref());
+        Site { policy: policy(), scheme, is_kept, label, authority, plan: None, method, path, headers }
     }
 
     /// Returns the request as decisions take it.
@@ -96,6 +104,25 @@ fn parse_origin(text: &str) -> (Scheme, String) {
     (scheme, rest.trim_end_matches('/').to_ascii_lowercase())
 }
 
+/// Reads what is to be fetched: a URL, or as keys have it, whose host the origin's scheme is for.
+fn parse_target(text: &str, origin: Option<(Scheme, String)>) -> Option<(Scheme, String, String)> {
+    if text.starts_with('/') {
+        let (scheme, authority) = origin?;
+        return Some((scheme, authority, text.to_owned()));
+    }
+    let (said, rest) = match text.split_once("://") {
+        Some(("https", rest)) => (Some(Scheme::Https), rest),
+        Some(("http", rest)) => (Some(Scheme::Http), rest),
+        Some(_) => return None,
+        None => (None, text),
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let authority = rest[..end].to_ascii_lowercase();
+    let path = if end == rest.len() { "/" } else { &rest[end..] };
+    let of_origin = origin.filter(|(_, own)| *own == authority).map(|(scheme, _)| scheme);
+    Some((said.or(of_origin).unwrap_or(Scheme::Http), authority, path.to_owned()))
+}
+
 fn policy() -> Policy {
     let seconds = |name: &str| {
         let said = properties::get(name).and_then(|text| text.parse().ok());
@@ -129,6 +156,22 @@ mod tests {
         assert_eq!(read("www.Example.org"), (false, "www.example.org".to_owned()));
         assert_eq!(read("http://a:8080/"), (false, "a:8080".to_owned()));
         assert_eq!(read("https://a"), (true, "a".to_owned()));
+    }
+
+    #[test]
+    fn what_is_to_be_fetched_is_read() {
+        let read = |text| {
+            let (scheme, authority, path) = parse_target(text, Some((Scheme::Https, "a:8080".to_owned())))?;
+            Some((matches!(scheme, Scheme::Https), authority, path))
+        };
+        let target = |is_secure, authority: &str, path: &str| Some((is_secure, authority.to_owned(), path.to_owned()));
+        assert_eq!(read("/b?c"), target(true, "a:8080", "/b?c"));
+        assert_eq!(read("A:8080/b"), target(true, "a:8080", "/b"));
+        assert_eq!(read("http://A:8080/b"), target(false, "a:8080", "/b"));
+        assert_eq!(read("d.example"), target(false, "d.example", "/"));
+        assert_eq!(read("https://d.example/x/"), target(true, "d.example", "/x/"));
+        assert_eq!(read("ftp://d.example/x"), None);
+        assert!(parse_target("/b", None).is_none());
     }
 
     #[test]

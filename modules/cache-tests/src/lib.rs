@@ -21,8 +21,9 @@ impl HttpModule for Tests {
             "/hand-over-less" => return hand_over(query, None).with("content-length", "200000"),
             "/hand-over-more" => return hand_over(query, None).with("content-length", "500000"),
             "/pass" => return pass(query),
-            "/again" => return again(&request, query, 0),
-            "/again-shortly" => return again(&request, query, 300),
+            "/again" => return again(&request, query, 0, false),
+            "/again-shortly" => return again(&request, query, 300, false),
+            "/again-counted" => return again(&request, query, 0, true),
             _ => {}
         }
         let text = match path {
@@ -64,8 +65,8 @@ fn store(text: &str, max_age: u64) -> String {
     format!("{:?}", put())
 }
 
-/// Answers with an entry, and has the node do so as well for so many milliseconds, which is told in `x-put`.
-fn again(request: &Request, key: &str, for_ms: u32) -> Response {
+/// Answers with an entry, and has the node do so as well for so many milliseconds, which is told in `x-put`. Bytes may be counted, too.
+fn again(request: &Request, key: &str, for_ms: u32, counts_bytes: bool) -> Response {
     let reader = match cache::open_or_join(key) {
         Ok(Opened::Reader(reader)) => reader,
         Ok(Opened::Writer(_)) | Err(_) => return Response::text(404, "nothing is there"),
@@ -73,7 +74,10 @@ fn again(request: &Request, key: &str, for_ms: u32) -> Response {
     let Ok(stream) = reader.body(None) else { return Response::text(500, "no stream") };
     let repeat = Repeat { unless: &["Cookie"], for_ms, counter: "again" };
     let response = Response::stream(200, stream, BOUNDS).with("etag", "\"1\"").with("vary", "x-kind");
-    let put = response.repeat(request, &reader, &repeat);
+    let put = match counts_bytes {
+        true => response.repeat_and_count(request, &reader, &repeat, "again-bytes"),
+        false => response.repeat(request, &reader, &repeat),
+    };
     response.with("x-put", &format!("{put:?}"))
 }
 

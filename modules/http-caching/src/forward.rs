@@ -80,7 +80,7 @@ pub(crate) fn via(policy: &Policy) -> (String, Vec<u8>) {
 /// The field by which surrogates name themselves (Edge Architecture Specification 1.0, §2.1).
 const CAPABILITY: &str = "surrogate-capability";
 /// What one client wants, and what is not in the key although some servers read it.
-const OF_ONE_CLIENT: [&str; 13] = [
+const OF_ONE_CLIENT: [&str; 20] = [
     "if-none-match",
     "if-modified-since",
     "if-range",
@@ -92,6 +92,13 @@ const OF_ONE_CLIENT: [&str; 13] = [
     "x-host",
     "x-original-url",
     "x-rewrite-url",
+    "x-forwarded-server",
+    "x-original-host",
+    "x-http-host-override",
     "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "base-url",
+    "proxy",
     "forwarded",
 ];

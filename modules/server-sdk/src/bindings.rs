@@ -12,6 +12,7 @@ pub mod imports {
                 include wasi:http/imports@0.2.12;
                 import netserv:http/hand-over@1.0.0;
                 import netserv:http/hits@1.1.0;
+                import netserv:http/counted-hits@1.2.0;
                 import netserv:tcp/control@1.1.0;
                 import netserv:udp/sockets@1.0.0;
             }",

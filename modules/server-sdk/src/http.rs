@@ -7,6 +7,7 @@ use crate::bindings::imports::netserv::compress1_1_0::streams::coded;
 pub use crate::bindings::imports::netserv::http1_0_0::hand_over::Bounds;
 use crate::bindings::imports::netserv::http1_0_0::hand_over::hand_over;
 pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitError};
+use crate::bindings::imports::netserv::http1_2_0::counted_hits;
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
@@ -184,6 +185,26 @@ impl Response {
     /// # Errors
     /// Why further requests get an instance, as without this.
     pub fn repeat(&self, request: &Request, reader: &Reader, repeat: &Repeat<'_>) -> Result<(), HitError> {
+        let (target, answer) = self.repeated(request, repeat);
+        hits::put(&target, &answer, reader)
+    }
+
+    /// Does what [`Response::repeat`] does, and has the bytes of the bodies be counted by a counter of this name, too.
+    ///
+    /// # Errors
+    /// Why further requests get an instance, as without this.
+    pub fn repeat_and_count(
+        &self,
+        request: &Request,
+        reader: &Reader,
+        repeat: &Repeat<'_>,
+        bytes_counter: &str,
+    ) -> Result<(), HitError> {
+        let (target, answer) = self.repeated(request, repeat);
+        counted_hits::put(&target, &answer, bytes_counter, reader)
+    }
+
+    fn repeated(&self, request: &Request, repeat: &Repeat<'_>) -> (hits::Target, hits::Answer) {
         let of_the_node = |name: &str| OF_THE_NODE.iter().any(|own| name.eq_ignore_ascii_case(own));
         let target = hits::Target { authority: request.authority.clone(), path_with_query: request.path.clone() };
         let answer = hits::Answer {
@@ -193,7 +214,7 @@ impl Response {
             for_ms: repeat.for_ms,
             counter: repeat.counter.to_owned(),
         };
-        hits::put(&target, &answer, reader)
+        (target, answer)
     }
 
     /// Returns an answer of plain text.

@@ -64,6 +64,8 @@ pub struct Answer {
     pub time: Duration,
     /// The module's counter that counts it.
     pub counter: Option<usize>,
+    /// The module's counter that counts the bytes of its body.
+    pub bytes_counter: Option<usize>,
 }
 
 /// An answer that the node gives.
@@ -75,6 +77,8 @@ pub struct Hit {
     pub headers: HeaderMap,
     /// The module's counter that counts it.
     pub counter: Option<usize>,
+    /// The module's counter that counts the bytes of its body.
+    pub bytes_counter: Option<usize>,
     /// The entry's key.
     pub key: Arc<str>,
     /// How many control messages had come for the module.
@@ -150,7 +154,18 @@ impl Hits {
         let (key, number) = (Arc::clone(entry.key()), entry.number());
         table.insert(
             &target.name(kind),
-            Hit { status, headers, counter: answer.counter, key, told, number, unless, until, _memory: memory },
+            Hit {
+                status,
+                headers,
+                counter: answer.counter,
+                bytes_counter: answer.bytes_counter,
+                key,
+                told,
+                number,
+                unless,
+                until,
+                _memory: memory,
+            },
         );
         self.count.store(table.hits.len(), Ordering::Release);
         Ok(())

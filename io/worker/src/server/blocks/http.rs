@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:http/hand-over` and `netserv:http/hits`.
+//! `netserv:http/hand-over`, `netserv:http/hits` and `netserv:http/counted-hits`.
 
 use std::time::Duration;
 
@@ -34,7 +34,10 @@ mod bindings {
 mod hits {
     wasmtime::component::bindgen!({
         path: "../../wit",
-        inline: "package netserv:host-hits; world host { import netserv:http/hits@1.1.0; }",
+        inline: "package netserv:host-hits; world host {
+            import netserv:http/hits@1.1.0;
+            import netserv:http/counted-hits@1.2.0;
+        }",
         imports: { default: trappable },
         require_store_data_send: true,
         with: {
@@ -44,17 +47,19 @@ mod hits {
     });
 
     pub(super) use netserv::http1_1_0::hits as wit;
+    pub(super) use netserv::http1_2_0::counted_hits as counted;
 }
 
 use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};
 
-/// Adds both interfaces to a linker, and what says that a component is a chain.
+/// Adds the interfaces to a linker, and what says that a component is a chain.
 ///
 /// # Errors
-/// It is there already.
+/// One is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     hits::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    hits::counted::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     linker.instance(CHAIN_INTERFACE).map(drop)
 }
 
@@ -101,10 +106,7 @@ impl hits::wit::Host for ServerState {
         answer: hits::wit::Answer,
         entry: Resource<Reading>,
     ) -> wasmtime::Result<Result<(), hits::wit::Error>> {
-        let Some(entry) = self.table.get(&entry)?.whole().cloned() else {
-            return Ok(Err(hits::wit::Error::NotWhole));
-        };
-        Ok(self.put_hit(&target, answer, &entry))
+        self.put_hit_of(&target, answer, "", &entry)
     }
 
     fn remove(&mut self, target: hits::wit::Target) -> wasmtime::Result<bool> {
@@ -112,11 +114,37 @@ impl hits::wit::Host for ServerState {
     }
 }
 
+impl hits::counted::Host for ServerState {
+    fn put(
+        &mut self,
+        target: hits::wit::Target,
+        answer: hits::wit::Answer,
+        bytes_counter: String,
+        entry: Resource<Reading>,
+    ) -> wasmtime::Result<Result<(), hits::wit::Error>> {
+        self.put_hit_of(&target, answer, &bytes_counter, &entry)
+    }
+}
+
 impl ServerState {
+    fn put_hit_of(
+        &mut self,
+        target: &hits::wit::Target,
+        answer: hits::wit::Answer,
+        bytes_counter: &str,
+        entry: &Resource<Reading>,
+    ) -> wasmtime::Result<Result<(), hits::wit::Error>> {
+        let Some(entry) = self.table.get(entry)?.whole().cloned() else {
+            return Ok(Err(hits::wit::Error::NotWhole));
+        };
+        Ok(self.put_hit(target, answer, bytes_counter, &entry))
+    }
+
     fn put_hit(
         &mut self,
         target: &hits::wit::Target,
         answer: hits::wit::Answer,
+        bytes_counter: &str,
         entry: &Entry,
     ) -> Result<(), hits::wit::Error> {
         let module = &self.module;
@@ -132,11 +160,13 @@ impl ServerState {
             return Err(hits::wit::Error::Outdated);
         }
         let hits::wit::Answer { status, headers, unless, for_ms, counter } = answer;
-        let counter = match counter.as_str() {
-            "" => None,
-            name => Some(module.lock_counters().open(name.as_bytes(), module.limits.counters)?),
+        let open = |name: &str| match name {
+            "" => Ok(None),
+            name => module.lock_counters().open(name.as_bytes(), module.limits.counters).map(Some),
         };
-        let answer = Answer { status, headers, unless, time: Duration::from_millis(for_ms.into()), counter };
+        let (counter, bytes_counter) = (open(&counter)?, open(bytes_counter)?);
+        let time = Duration::from_millis(for_ms.into());
+        let answer = Answer { status, headers, unless, time, counter, bytes_counter };
         Ok(module.hits.put(target.into(), Kind::from(flow), &answer, entry, self.blocks.told)?)
     }
 }

@@ -53,10 +53,14 @@ pub fn find<B: Body>(module: &Module, request: &Request<B>, authority: &Authorit
         return None;
     }
     let pieces = if request.method() == Method::HEAD { vec![] } else { pieces(share, &entry)? };
-    if let Some(counter) = hit.counter {
+    let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+    let counted = [(hit.counter, 1), (hit.bytes_counter, bytes)];
+    let mut counters = module.lock_counters();
+    for (counter, amount) in counted.into_iter().filter_map(|(counter, amount)| Some((counter?, amount))) {
         // It was opened when the answer was put.
-        let _ = module.lock_counters().add(counter, 1);
+        let _ = counters.add(counter, amount);
     }
+    drop(counters);
     let mut headers = hit.headers.clone();
     headers.insert(AGE, HeaderValue::from(entry.age(now)));
     Some(Again { status: hit.status, headers, pieces })

@@ -79,7 +79,7 @@ impl HttpService {
         module: &Arc<Module>,
     ) -> Result<HttpService, Refusal> {
         let carrier = CarrierPre::new(component.pre.clone());
-        if component.imports("netserv:http/hits") && !component.imports(CHAIN) {
+        if HITS.iter().any(|hits| component.imports(hits)) && !component.imports(CHAIN) {
             module.hits.open();
         }
         let pre =
@@ -428,6 +428,9 @@ impl Drop for Waiting<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+/// What components import that have the node answer again by itself.
+const HITS: [&str; 2] = ["netserv:http/hits", "netserv:http/counted-hits"];
 
 #[cfg(test)]
 mod tests {

@@ -106,10 +106,13 @@ impl Writer {
     /// written yet.
     ///
     /// # Errors
-    /// [`CacheError::Invalid`], also if it was said before.
+    /// [`CacheError::Invalid`], also if it was said before; [`CacheError::TooLarge`] if it is to be larger than the module's share.
     pub fn begin(&mut self, details: Details, promised: Option<u64>, put_at: u64) -> Result<(), CacheError> {
         if self.begun.is_some() || !details.is_valid() {
             return Err(CacheError::Invalid);
+        }
+        if promised.is_some_and(|promised| promised > self.share.bytes()) {
+            return Err(CacheError::TooLarge);
         }
         let head = details.head(self.share.module.clone(), Arc::clone(self.fill.key()), put_at, self.fill.number());
         let (text_bytes, meta) = (head.encode().len(), details.meta.clone());

@@ -25,6 +25,11 @@ pub struct Origin {
 impl Origin {
     /// Starts one with a body of so many bytes.
     pub fn start(bytes: usize) -> Origin {
+        Origin::start_after(bytes, Duration::ZERO)
+    }
+
+    /// Starts one that thinks for a while before each answer, as one that is far away seems to.
+    pub fn start_after(bytes: usize, thinks: Duration) -> Origin {
         let body: Vec<u8> = (0..=250).flat_map(|byte| [byte; 7]).cycle().take(bytes).collect();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin =
@@ -33,7 +38,7 @@ impl Origin {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (body, fetches) = (Arc::clone(&body), Arc::clone(&fetches));
-                thread::spawn(move || serve(&mut stream.unwrap(), &body, &fetches));
+                thread::spawn(move || serve(&mut stream.unwrap(), thinks, &body, &fetches));
             }
         });
         origin
@@ -45,7 +50,7 @@ impl Origin {
     }
 }
 
-fn serve(stream: &mut TcpStream, body: &[u8], fetches: &AtomicUsize) {
+fn serve(stream: &mut TcpStream, thinks: Duration, body: &[u8], fetches: &AtomicUsize) {
     let (mut request, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -56,6 +61,7 @@ fn serve(stream: &mut TcpStream, body: &[u8], fetches: &AtomicUsize) {
         }
         request.clear();
         fetches.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(thinks);
         let head = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\ncontent-length: {}\r\n\r\n", body.len());
         if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).is_err() {
             return;
@@ -83,6 +89,8 @@ pub struct Told {
     pub whole: usize,
     /// From the first request to the last byte.
     pub took: Duration,
+    /// From the first request to the last client's first byte.
+    pub begun: Duration,
     /// How many others there are for each reason.
     pub failed: BTreeMap<String, usize>,
 }
@@ -108,7 +116,7 @@ impl Crowd {
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&poll, &client.stream, data, epoll::EventFlags::IN).unwrap();
         }
-        let mut told = Told { whole: 0, took: Duration::ZERO, failed: BTreeMap::new() };
+        let mut told = Told { whole: 0, took: Duration::ZERO, begun: Duration::ZERO, failed: BTreeMap::new() };
         let (mut left, mut buffer) = (self.clients.len(), vec![0; 256 << 10]);
         while left > 0 {
             let mut events = [MaybeUninit::<epoll::Event>::uninit(); 256];
@@ -116,7 +124,12 @@ impl Crowd {
                 epoll::wait(&poll, &mut events, Some(&rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
             for event in ready.iter() {
                 let client = &mut self.clients[usize::try_from(event.data.u64()).unwrap()];
-                let Some(end) = client.advance(&origin.body, &mut buffer) else { continue };
+                let had_none = client.read.unwrap_or(0) == 0;
+                let end = client.advance(&origin.body, &mut buffer);
+                if had_none && client.read.unwrap_or(0) > 0 {
+                    told.begun = begun.elapsed();
+                }
+                let Some(end) = end else { continue };
                 epoll::delete(&poll, &client.stream).unwrap();
                 left -= 1;
                 match end {

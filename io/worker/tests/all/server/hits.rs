@@ -56,8 +56,23 @@ fn an_entry_is_answered_again_until_it_changes() {
     assert_eq!(get(port, "/forget?/nothing").1, "false");
     let counts = worker.counts();
     assert_eq!(counts.failed, 0);
-    let counted = counters(&mut worker);
+    let counted = counter(&mut worker, "again");
     assert!(counted >= changes.len() as u64, "{counted}");
+}
+
+#[test]
+fn bytes_of_bodies_are_counted() {
+    let (spec, mut worker, _store) = start();
+    let port = spec.port();
+    get(port, "/store?k=three");
+    let ask = |method: &str| {
+        let request = format!("{method} /again-counted?k HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        talk(port, request.as_bytes()).contains("x-put")
+    };
+    assert!(ask("GET"), "an instance answers");
+    assert_eq!(counter(&mut worker, "again-bytes"), 0);
+    assert!(!ask("GET") && !ask("HEAD") && !ask("GET"));
+    assert_eq!((counter(&mut worker, "again"), counter(&mut worker, "again-bytes")), (3, 10));
 }
 
 #[test]
@@ -244,14 +259,14 @@ fn get_again(port: u16) -> String {
     talk(port, b"GET /again?k HTTP/1.1\r\nhost: module.test\r\nconnection: close\r\n\r\n")
 }
 
-/// Returns how many answers the module's counter has.
-fn counters(worker: &mut Worker) -> u64 {
+/// Returns what a counter of the module's has.
+fn counter(worker: &mut Worker, wanted: &str) -> u64 {
     worker.send(&ToWorker::Stats, None);
     let mut counted = 0;
     loop {
         match worker.answer() {
             FromWorker::Stats { counters, .. } => {
-                counted = counters.iter().find(|(name, _)| *name == "again").map_or(0, |(_, value)| *value);
+                counted = counters.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, value)| *value);
             }
             FromWorker::StatsDone { .. } => return counted,
             other => panic!("{other:?}"),

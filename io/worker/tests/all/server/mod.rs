@@ -3,6 +3,7 @@
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "what was not waited for fails the test")]
 
+mod active_cdn;
 mod bad_input;
 mod cache;
 mod carried;
@@ -19,6 +20,7 @@ mod intercepted;
 mod joined;
 mod pages;
 mod parts;
+mod peer;
 mod program;
 mod radio;
 mod resident;
@@ -150,7 +152,11 @@ impl Worker {
     pub fn start_with(arguments: &[&OsStr]) -> Worker {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
         command.arg("serve").args(arguments);
-        let mut node = node::Node::start(command);
+        Worker::of(node::Node::start(command))
+    }
+
+    /// Returns a worker whose process is there, once it is ready.
+    pub fn of(mut node: node::Node) -> Worker {
         assert!(matches!(node.frame(), FromWorker::Ready { .. }));
         Worker { node, log: Vec::new() }
     }
@@ -355,6 +361,8 @@ pub fn component(name: &str) -> PathBuf {
                 "edge-cache",
                 "-p",
                 "http-compressor",
+                "-p",
+                "active-cdn",
             ])
             .current_dir(&modules)
             .env_remove("CARGO_TARGET_DIR")

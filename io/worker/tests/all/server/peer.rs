@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! nginx with its cache, as what caches of ours are measured beside, and `wrk`, which asks both.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::free_port;
+
+/// Starts servers on the first core, and keeps the calling thread, with whatever it starts, to the second one.
+pub fn on_core<T>(start: impl FnOnce() -> T) -> T {
+    rustix::thread::sched_setaffinity(None, &core(0)).unwrap();
+    let started = start();
+    rustix::thread::sched_setaffinity(None, &core(1)).unwrap();
+    started
+}
+
+fn core(number: usize) -> rustix::thread::CpuSet {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(number);
+    set
+}
+
+/// How a server fared.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// Answers in a second.
+    pub per_second: f64,
+    /// The time within which 99 of 100 answers came.
+    pub p99: Duration,
+}
+
+/// Asks a server for the same again and again, by 16 connections for three seconds.
+pub fn wrk(port: u16, host: &str, path: &str) -> Rate {
+    let mut wrk = Command::new("wrk");
+    wrk.args(["-t1", "-c16", "-d3s", "--latency", "-H", &format!("Host: {host}")]);
+    let output = wrk.arg(format!("http://127.0.0.1:{port}{path}")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
+    let value = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
+    let per_second = value("Requests/sec:").and_then(|rate| rate.parse().ok());
+    let p99 = value("99%").and_then(time);
+    Rate { per_second: per_second.unwrap_or_else(|| panic!("{text}")), p99: p99.unwrap_or_else(|| panic!("{text}")) }
+}
+
+/// Reads a time as `wrk` writes it: `12.30ms`.
+fn time(text: &str) -> Option<Duration> {
+    let end = text.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let unit = match &text[end..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        _ => return None,
+    };
+    Some(Duration::from_secs_f64(text[..end].parse::<f64>().ok()? * unit))
+}
+
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// An nginx that caches what comes from an origin, and is told to fetch it once.
+pub struct Nginx {
+    pub port: u16,
+    process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Nginx {
+    /// Starts one before the origin at a port.
+    pub fn start(origin: u16) -> Nginx {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let config = folder.path().join("nginx.conf");
+        std::fs::write(&config, Nginx::config(folder.path(), port, origin)).unwrap();
+        let program = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
+        let mut command = Command::new(program);
+        command.arg("-p").arg(folder.path()).arg("-c").arg(&config).stdin(Stdio::null());
+        let process = command.spawn().unwrap();
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nginx does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Nginx { port, process, _folder: folder }
+    }
+
+    fn config(folder: &Path, port: u16, origin: u16) -> String {
+        let folder = folder.display();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        format!(
+            "daemon off; worker_processes {processors}; user root; pid {folder}/pid; error_log stderr error;
+            events {{ worker_connections 12000; }}
+            http {{
+                access_log off; sendfile on; tcp_nopush on; keepalive_timeout 60s; keepalive_requests 1000000;
+                client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+                uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+                proxy_cache_path {folder}/cache levels=1:2 keys_zone=one:10m max_size=1g;
+                server {{
+                    listen 127.0.0.1:{port} backlog=4096;
+                    location / {{
+                        proxy_pass http://127.0.0.1:{origin}; proxy_cache one; proxy_cache_valid 200 10m;
+                        proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;
+                    }}
+                }}
+            }}"
+        )
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let id = rustix::process::Pid::from_child(&self.process);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
