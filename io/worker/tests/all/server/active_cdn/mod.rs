@@ -23,6 +23,8 @@ use super::{LONG, Spec, Worker, body, compiled, status, talk};
 
 /// Bytes of a cache that is large enough.
 const CACHE_BYTES: u64 = 256 << 20;
+/// Bytes of the container's memory: 256 MiB, of which what is known of 100,000 entries may take its part.
+const MEMORY_BYTES: &str = "268435456";
 
 /// A worker with active-cdn, and its cache.
 struct Edge {
@@ -84,7 +86,8 @@ impl Edge {
 }
 
 fn serve(store: &Path, spec: &Spec) -> Worker {
-    let mut worker = Worker::start_with(&[OsStr::new("--store"), store.as_os_str()]);
+    let memory = ["--memory-bytes", MEMORY_BYTES].map(OsStr::new);
+    let mut worker = Worker::start_with(&[OsStr::new("--store"), store.as_os_str(), memory[0], memory[1]]);
     worker.load(spec);
     worker
 }
