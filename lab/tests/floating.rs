@@ -22,8 +22,8 @@ const FLOATING: [&str; 2] = ["10.99.9.9", "fd99:9::9"];
 
 /// Goal: a client reaches the module at its floating addresses on n1, and on n2 once its state and the next epoch are there,
 /// over IPv4 and IPv6, by routes that bird alone tells of; n1 lets go when the SETUP passes it by; a node that is killed
-/// leaves nothing, and leads the addresses to the module again once it runs. Method: `sender – n1 – r – n2 – receiver` with bird on
-/// the three in the middle; the receiver pings, net-monitor counts.
+/// leaves nothing, and leads the addresses to the module again once it runs; an HTTP module answers there, too. Method:
+/// `sender – n1 – r – n2 – receiver` with bird on the three in the middle; the receiver pings, net-monitor counts.
 #[test]
 fn a_module_and_its_addresses_move_to_another_node() {
     let Some(mut net) = Net::up("a_module_and_its_addresses_move_to_another_node") else { return };
@@ -76,6 +76,13 @@ fn a_module_and_its_addresses_move_to_another_node() {
     let removed = request_as(&net.lab, &net.user, &["remove", MODULE, "--to", &to]);
     assert_eq!((outcome_of(&removed, "n1"), outcome_of(&removed, "n2")), (Outcome::Removed, Outcome::Removed));
     assert_eq!(net.routes("n2"), [] as [String; 0]);
+
+    // Also in the version of IP of which the container has no address of its own.
+    let serves = net.serve("hello-http", "n2", &both);
+    assert!(matches!(outcome_of(&serves, "n2"), Outcome::Installed { .. }), "{serves:?}");
+    for address in addresses() {
+        eventually(&format!("HTTP is answered at {address}"), || net.asks("receiver", address));
+    }
 }
 
 const MODULE: &str = "example.org/net-monitor";
@@ -105,7 +112,7 @@ impl Net {
             lab.start_bird(machine, &neighbours).unwrap();
         }
         let user = lab.user("janedoe", &["10.99.9.0/24", "fd99:9::/64"]).unwrap();
-        let user = LabUser { extra: "listen = ['icmp']\n".to_owned(), ..user };
+        let user = LabUser { extra: "listen = ['icmp', 'tcp port 80']\n".to_owned(), ..user };
         let fetch = StateStore::config(&lab, "sender");
         // The second one has no IPv6 of its own.
         for (node, prefixes) in [("n1", "'10.98.1.0/24', 'fd98:1::/64'"), ("n2", "'10.98.2.0/24'")] {
@@ -135,11 +142,18 @@ impl Net {
     }
 
     fn setup_of(&self, module: &str, node: &str, epoch: &str, more: &[&str]) -> RequestResult {
+        self.send(module, &[&["--filter", "icmp dst self", "--node", node, "--epoch", epoch], more].concat())
+    }
+
+    fn serve(&self, module: &str, node: &str, floating: &str) -> RequestResult {
+        self.send(module, &["--node", node, "--epoch", "1", "--floating", floating])
+    }
+
+    fn send(&self, module: &str, more: &[&str]) -> RequestResult {
         let package = self.lab.package(module, &self.user).unwrap();
         let url = self.lab.publish("sender", &package).unwrap();
         let (file, to) = (package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
-        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", "icmp dst self", "--node", node];
-        request_as(&self.lab, &self.user, &[&args[..], &["--epoch", epoch], more].concat())
+        request_as(&self.lab, &self.user, &[&["setup", &file, "--to", &to, "--url", &url], more].concat())
     }
 
     fn status(&self, node: &str) -> Option<ModuleStatus> {
@@ -158,6 +172,12 @@ impl Net {
     fn pings(&self, machine: &str, address: IpAddr) -> bool {
         let mut ping = self.lab.command(machine, "ping");
         ping.args(["-c", "1", "-W", "1", &address.to_string()]).output().unwrap().status.success()
+    }
+
+    fn asks(&self, machine: &str, address: IpAddr) -> bool {
+        let url = format!("http://{}/", std::net::SocketAddr::new(address, 80));
+        let mut curl = self.lab.command(machine, "curl");
+        curl.args(["-s", "-f", "-m", "2", &url]).output().unwrap().status.success()
     }
 
     fn leads_to(&self, machine: &str, address: IpAddr, neighbour: &str) -> bool {

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -75,11 +76,14 @@ fn a_transparent_cache_validates_and_is_purged() {
         return;
     };
     let server = net.lab.v4("sender");
+    let began = SystemTime::now() - Duration::from_secs(20 * 24 * 60 * 60);
+    let written = Cell::new(0);
     let write = |name: &str, text: &str| {
         let path = net.lab.dir().join("www").join(name);
         std::fs::write(&path, text).unwrap();
-        // What changed long ago is fresh for a while.
-        let changed = SystemTime::now() - Duration::from_secs(20 * 24 * 60 * 60);
+        // What changed long ago is fresh for a while. nginx tells versions of one length apart by the second of their change.
+        written.set(written.get() + 1);
+        let changed = began + Duration::from_secs(written.get());
         std::fs::File::options().write(true).open(path).unwrap().set_modified(changed).unwrap();
     };
     let ask = |more: &[&str], name: &str| {

@@ -3,11 +3,12 @@
 //! and go to the new version.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind};
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
@@ -69,8 +70,8 @@ struct OpenPort {
 }
 
 impl Listeners {
-    /// Opens the ports of a module at `addresses`, those that are open already for its new version, and closes what it
-    /// has no longer.
+    /// Opens the ports of a module whose container has `addresses`, those that are open already for its new version, and
+    /// closes what it has no longer.
     ///
     /// # Errors
     /// [`RefusalKind::PortTaken`] if one is another module's, [`RefusalKind::NodeFailed`] if the kernel refuses; its
@@ -88,8 +89,8 @@ impl Listeners {
         }
         let mut new = Vec::new();
         for port in ports.iter().filter(|port| !self.ports.contains_key(port)) {
-            for address in addresses {
-                new.push((*port, bind(SocketAddr::new(*address, *port))?));
+            for address in places(addresses) {
+                new.push((*port, bind(SocketAddr::new(address, *port))?));
             }
         }
         self.close_if(|port, open| open.name == *name && !ports.contains(&port));
@@ -156,9 +157,25 @@ pub fn tcp_ports(filters: &[Filter]) -> Result<BTreeSet<u16>, Refusal> {
 
 const TCP: u8 = 6;
 
+/// Returns where to listen: in a container's network, at whatever address leads to it, since floating ones come and go, in
+/// both versions of IP where there are both. Without a network of its own, a worker has nothing but the loopback's.
+fn places(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    if addresses.is_empty() || addresses.iter().any(IpAddr::is_loopback) {
+        return addresses.to_vec();
+    }
+    let mut places = vec![Ipv4Addr::UNSPECIFIED.into()];
+    if addresses.iter().any(IpAddr::is_ipv6) || TcpSocket::new_v6().is_ok() {
+        places.push(Ipv6Addr::UNSPECIFIED.into());
+    }
+    places
+}
+
 fn bind(address: SocketAddr) -> Result<TcpListener, Refusal> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listener = socket.and_then(|socket| {
+        if address.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, true)?;
+        }
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         socket.listen(limits::BACKLOG)
@@ -191,6 +208,18 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_container_is_listened_in_at_all_addresses_and_the_loopback_at_its_own() {
+        let check = |texts: &[&str], expected: &[&str]| {
+            let parse = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
+            assert_eq!(places(&parse(texts)), parse(expected), "{texts:?}");
+        };
+        check(&[], &[]);
+        check(&["127.0.0.1", "::1"], &["127.0.0.1", "::1"]);
+        check(&["10.0.0.1"], &["0.0.0.0", "::"]);
+        check(&["2001:db8::1"], &["0.0.0.0", "::"]);
+    }
 
     #[test]
     fn ports_are_named_and_bounded() {

@@ -94,7 +94,10 @@ fn an_instance_costs_little() {
     let component = std::fs::read(component("hello_http")).unwrap();
     let report = bench::http::run(&component, settings, &[(request, 200)], Duration::from_millis(100)).unwrap();
     assert_eq!(report.failed, 0);
-    assert!((1.0..=100.0).contains(&report.instantiate_us.least), "{report:?}");
+    eprintln!("an instance takes {:?} us", report.instantiate_us);
+    // Not optimised, it takes some 70 on a quiet machine, and above 100 on one with other work.
+    let most = if cfg!(debug_assertions) { 400.0 } else { 100.0 };
+    assert!((1.0..=most).contains(&report.instantiate_us.least), "{report:?}");
 }
 
 /// Method: more streams than the server allows, in frames of our own, since clients that know what it allows wait.
