@@ -412,6 +412,7 @@ fn state_cell(state: ModuleState) -> (Style, String) {
         ModuleState::Fetching => (Style::Warn, "fetching"),
         ModuleState::Starting => (Style::Warn, "starting"),
         ModuleState::Running => (Style::Good, "running"),
+        ModuleState::Frozen => (Style::Warn, "frozen"),
         ModuleState::BackingOff => (Style::Warn, "backing-off"),
         ModuleState::Quarantined => (Style::Bad, "quarantined"),
         ModuleState::Draining => (Style::Warn, "draining"),

@@ -103,11 +103,13 @@ impl Controller {
         Ok((Some(user.clone()), time))
     }
 
-    /// Returns what to answer to a proven request that is for other nodes, and lets go of what is theirs by it.
+    /// Returns what to answer to a proven request that is not for this node, and lets go of what another one has by it.
     fn pass_by(&mut self, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
         let said = match &request.body {
-            Body::Setup(setup) if !request.dry_run => {
-                self.see_floating(&(user.clone(), setup.module.name.clone()), setup)
+            Body::Setup(setup) if !request.dry_run && self.names_others(request) => {
+                let key = (user.clone(), setup.module.name.clone());
+                let said = [self.see_floating(&key, setup), self.see_owner(&key, setup)];
+                Some(said.into_iter().flatten().collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
             }
             Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
         };
@@ -117,6 +119,11 @@ impl Controller {
             }
             (outcome, _) => outcome,
         }
+    }
+
+    /// Returns whether a request is for nodes by name, of which this is none.
+    fn names_others(&self, request: &Request) -> bool {
+        !request.nodes.is_empty() && !request.nodes.contains(&self.policy.node)
     }
 
     /// Checks that a request is for this node. What is there already does not have to find room once more.
@@ -207,6 +214,7 @@ impl Controller {
         }
         check_properties(&setup.properties, RefusalKind::BadRequest)?;
         self.check_epoch(key, setup.epoch)?;
+        self.check_state(key, setup)?;
         self.check_floating(key, &setup.floating, setup.epoch)?;
         self.check_quota(key, user)?;
         filters::check(&self.policy, user, &setup.filters)?;
@@ -353,7 +361,7 @@ pub(crate) fn check_manifest(
 }
 
 /// Checks that a module is granted what it cannot do without.
-fn check_needs(policy: &NodePolicy, user: &UserPolicy, manifest: &Manifest) -> Result<(), Refusal> {
+pub(crate) fn check_needs(policy: &NodePolicy, user: &UserPolicy, manifest: &Manifest) -> Result<(), Refusal> {
     let ceilings = user.ceilings(policy.cache_bytes);
     let granted = |resource| ceilings.get(resource).copied().unwrap_or(0);
     match manifest.needs.iter().find(|(resource, amount)| granted(resource) < **amount) {

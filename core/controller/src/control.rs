@@ -32,8 +32,8 @@ pub(crate) struct Control {
     recent: VecDeque<Instant>,
     /// When the newest message was made, by its user's clock.
     created: UnixTime,
-    /// The highest number that was given with the last load.
-    given: Option<u64>,
+    /// The highest number that was given with the last load into each place: of what is in force, and of what is to be.
+    given: BTreeMap<(Flavour, ModuleSlot), u64>,
     notifies: NotifyBucket,
 }
 
@@ -50,10 +50,11 @@ impl Control {
         kept
     }
 
-    /// Returns what an instance is given that is about to be loaded.
-    pub(crate) fn give_kept(&mut self) -> Vec<ControlMessage> {
+    /// Returns what an instance is given that is about to be loaded into a place.
+    pub(crate) fn give_kept(&mut self, place: (Flavour, ModuleSlot)) -> Vec<ControlMessage> {
         let kept = self.kept();
-        self.given = kept.last().map(|message| message.seq);
+        self.given.remove(&place);
+        self.given.extend(kept.last().map(|message| (place, message.seq)));
         kept
     }
 
@@ -204,7 +205,9 @@ impl Controller {
     pub(crate) fn tell_rest(&mut self, key: &Key) {
         let Some(active) = self.active(key) else { return };
         let Some((flavour, slot)) = active.place() else { return };
-        let given = active.control.given;
+        // All others are gone.
+        active.control.given.retain(|place, _| *place == (flavour, slot));
+        let given = active.control.given.get(&(flavour, slot)).copied();
         let rest: Vec<ControlMessage> =
             active.control.kept().into_iter().filter(|message| Some(message.seq) > given).collect();
         let worker = WorkerId::new(key.0.clone(), flavour);

@@ -31,6 +31,8 @@ pub(crate) enum Timer {
     Tell(EffectId),
     /// The state of a module should have been written.
     Export(EffectId),
+    /// A module has stood still for long enough.
+    Thaw(Key),
     /// Meters are to be read.
     ReadMeters,
 }
@@ -48,6 +50,7 @@ impl Timer {
             Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
             Timer::Export(_) => "export answer",
+            Timer::Thaw(_) => "module that stands still",
             Timer::ReadMeters => "reading of meters",
         }
     }

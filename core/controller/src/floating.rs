@@ -120,6 +120,19 @@ impl Controller {
         }
     }
 
+    /// Takes from a module that comes into force the addresses that another one of its user has in a later epoch, which
+    /// came while this one was about to.
+    pub(crate) fn leave_to_later(&self, key: &Key, record: &mut InstalledRecord) {
+        let tenant = self.tenants.get(&key.0);
+        let others = tenant.into_iter().flat_map(|tenant| &tenant.modules).filter(|(module, _)| **module != key.1);
+        for theirs in others.filter_map(|(_, entry)| Some(&entry.active.as_ref()?.record)) {
+            let is_lost = |address: &IpAddr| theirs.epoch > record.epoch && theirs.floating.contains(address);
+            let (lost, kept): (Vec<IpAddr>, Vec<IpAddr>) = record.floating.iter().partition(|address| is_lost(address));
+            record.floating = kept;
+            record.given_up.extend(lost.into_iter().map(|address| GivenUp { address, epoch: theirs.epoch }));
+        }
+    }
+
     /// Has other modules of a user give up the addresses that one which comes into force has.
     pub(crate) fn take_floating(&mut self, key: &Key, addresses: &[IpAddr], epoch: u64) {
         for address in addresses {
@@ -146,7 +159,13 @@ impl Controller {
     /// Returns what there is to say of it.
     pub(crate) fn see_floating(&mut self, key: &Key, setup: &Setup) -> Option<String> {
         let common = |own: &[IpAddr]| own.iter().copied().find(|address| setup.floating.contains(address));
-        let entry = self.tenants.get(&key.0)?.modules.get(&key.1)?;
+        let Some(entry) = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else {
+            // A SETUP of an earlier epoch may still come here.
+            if !setup.floating.is_empty() {
+                self.epochs.note(key, setup.epoch.saturating_add(1));
+            }
+            return None;
+        };
         let wanted = entry.operation.as_ref().map(|operation| &operation.setup);
         let wanted = wanted.and_then(|wanted| Some((common(&wanted.floating)?, wanted.epoch)));
         let active = entry.active.as_ref().map(|active| &active.record);
@@ -200,6 +219,10 @@ impl Controller {
                 active.holds_floating = false;
                 keys.push((user.clone(), module.clone()));
             }
+        }
+        if keys.is_empty() {
+            // Nobody waits for it: it is asked for again with the next change.
+            return;
         }
         for key in keys {
             self.fail_filter(&key, refusal.clone());

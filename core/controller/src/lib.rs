@@ -27,6 +27,7 @@ mod effects;
 mod expiry;
 mod filters;
 mod floating;
+mod freezing;
 mod ledger;
 mod lifecycle;
 pub mod limits;
@@ -62,6 +63,7 @@ use admission::Freshness;
 use control::{PendingTell, ToldBefore};
 use effects::{Effects, Purpose};
 use expiry::Timers;
+use freezing::{Exporting, Freezing};
 use ledger::Ledger;
 use metering::Metering;
 use moves::Epochs;
@@ -94,7 +96,8 @@ pub struct Controller {
     tells: BTreeMap<EffectId, PendingTell>,
     told_before: ToldBefore,
     /// Requests that wait for a state to be written.
-    exports: BTreeMap<EffectId, PendingAnswer>,
+    exports: BTreeMap<EffectId, Exporting>,
+    freezing: BTreeMap<EffectId, Freezing>,
     epochs: Epochs,
     counters: Counters,
     ledger: Ledger,
@@ -126,6 +129,7 @@ impl Controller {
             tells: BTreeMap::new(),
             told_before: ToldBefore::default(),
             exports: BTreeMap::new(),
+            freezing: BTreeMap::new(),
             epochs: Epochs::default(),
             counters: Counters::default(),
             ledger: Ledger::default(),

@@ -135,14 +135,23 @@ impl Controller {
         let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
         let mut old = entry.active.take();
         let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
+        let before = old.as_ref().map(|old| (old.record.epoch, old.record.state, old.record.given_up.clone()));
         let kept = old.as_ref().filter(|_| ticket.is_none()).map(|old| (old.lease(), old.record.given_up.clone()));
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
+            self.timers.cancel(&Timer::Thaw(key.clone()));
             self.retire(key, &old);
         }
         let mut active = self.activate(key, origin, setup, candidate);
         active.control = control;
+        if let Some((epoch, state, lost)) = before {
+            if active.record.epoch == epoch {
+                active.record.state = active.record.state.or(state);
+            }
+            active.record.given_up.extend(lost.into_iter().filter(|lost| lost.epoch >= active.record.epoch));
+        }
+        self.leave_to_later(key, &mut active.record);
         if let Some((lease, given_up)) = kept {
             active.keep_lease(lease);
             active.record.given_up = given_up;
@@ -192,7 +201,11 @@ impl Controller {
     pub(crate) fn uninstall(&mut self, key: &Key, leave: Leave) -> bool {
         let Some(mut active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.remember_told(key, &active.control);
+        self.timers.cancel(&Timer::Thaw(key.clone()));
         self.epochs.note(key, active.epoch_min());
+        if let Some(state) = active.record.state {
+            self.epochs.note_state(key, active.record.epoch, state);
+        }
         self.hold_floating(&key.0);
         match leave {
             Leave::Drain if can_drain(&active) => self.drain(key, &mut active),
@@ -236,7 +249,8 @@ impl Controller {
     /// Asks a worker to load a module.
     pub(crate) fn load_into(&mut self, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
         let key = (worker.user.clone(), what.manifest.module().name);
-        let messages = self.active(&key).map(|active| active.control.give_kept()).unwrap_or_default();
+        let messages =
+            self.active(&key).map(|active| active.control.give_kept((worker.flavour, slot))).unwrap_or_default();
         let user = self.policy.users.get(&worker.user);
         let (granted, container) = user.map(|user| (user.module_limits, user.container)).unwrap_or_default();
         let load = ModuleLoad {
@@ -329,10 +343,14 @@ impl Controller {
         active.record.lease_until = now.wall + setup.ttl;
         (active.record.session, active.record.nonce) = (origin.session, origin.nonce);
         active.record.url.clone_from(&setup.url);
-        active.record.epoch = active.record.epoch.max(setup.epoch);
+        if setup.epoch > active.record.epoch {
+            (active.record.epoch, active.record.state) = (setup.epoch, None);
+        }
+        active.record.moved_in = None;
         let (lease_end, record) = (active.lease_end, active.record.clone());
         self.timers.set(Timer::Lease(key.clone()), lease_end);
         self.store(key, &record);
+        self.thaw(key);
         self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
     }
 
@@ -366,12 +384,12 @@ impl Controller {
         if let Err(refusal) = self.check_handed_over(key, epoch) {
             return self.refuse(ticket, refusal);
         }
-        // From this epoch on another node has it.
-        self.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
         let drained = leave == Leave::AtOnce && self.end_all_draining(key);
         if !self.uninstall(key, leave) && !drained {
             return self.refuse(ticket, not_installed(key));
         }
+        // From this epoch on another node has it.
+        self.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
         self.sweep(key);
         self.answer_when_done(&key.0, ticket, Outcome::Removed);
     }
@@ -447,6 +465,7 @@ impl Controller {
             place.role = Role::Active;
         }
         let sees_packets = candidate.manifest.packet.is_some();
+        let state = setup.state.as_ref().map(|state| state.digest);
         let record = InstalledRecord {
             user: key.0.clone(),
             module: setup.module,
@@ -463,6 +482,8 @@ impl Controller {
             epoch: setup.epoch,
             floating: setup.floating,
             given_up: Vec::new(),
+            state,
+            moved_in: None,
         };
         self.next_order += 1;
         Active {
@@ -475,6 +496,7 @@ impl Controller {
             run: Run::Running,
             backoff: Backoff::default(),
             restarts: 0,
+            is_frozen: false,
             holds_floating: true,
             control: Control::default(),
             last_failure: None,

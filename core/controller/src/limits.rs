@@ -48,11 +48,15 @@ pub const TOLD_REMEMBERED_MAX: usize = 4096;
 
 /// States that are written to somewhere at a time, of all users.
 pub const EXPORTS_MAX: usize = 4;
+/// Of one user.
+pub const EXPORTS_OF_USER_MAX: usize = 2;
 /// How long writing one may take.
 pub const EXPORT_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Modules that are not installed any more of which the first epoch is remembered that is taken of
 /// them.
 pub const EPOCHS_REMEMBERED_MAX: usize = 4096;
+/// Of one user.
+pub const EPOCHS_OF_USER_MAX: usize = 256;
 
 /// How often meters are read while there is something to read.
 pub const METER_INTERVAL: Duration = Duration::from_secs(10);

@@ -4,21 +4,23 @@
 //! Epochs are the requester's count of a module's owners in turn, and only grow. A node takes no SETUP of an earlier epoch than
 //! one that it took before, and none of the epoch of a REMOVE, or of an earlier one: from that on, another node has the module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use netserv_model::effect::{EffectId, EffectOutcome, Job, ModuleExport, WorkerJob};
+use netserv_model::effect::{EffectId, EffectOutcome, ModuleExport};
 use netserv_model::request::{Export, Outcome, Setup};
-use netserv_model::{Refusal, RefusalKind, WorkerId};
+use netserv_model::{Digest, Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::Controller;
-use crate::effects::Purpose;
 use crate::expiry::Timer;
-use crate::limits::{EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX};
+use crate::freezing::{Exporting, Freezing};
+use crate::limits::{
+    EPOCHS_OF_USER_MAX, EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX, EXPORTS_OF_USER_MAX,
+};
 use crate::report::not_installed;
 use crate::state::{Active, Key, PendingAnswer, Run};
 
-/// The least epochs that are taken of modules that are not installed; over the bound, the one that was
-/// noted first is forgotten.
+/// The least epochs that are taken of modules that are not installed; over the bounds, the one that was noted first is
+/// forgotten, of the user who has most of them if there are too many of all.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     least: BTreeMap<Key, Least>,
@@ -29,6 +31,8 @@ pub(crate) struct Epochs {
 struct Least {
     epoch: u64,
     noted: u64,
+    /// The state that was taken in an epoch.
+    state: Option<(u64, Digest)>,
 }
 
 impl Epochs {
@@ -38,15 +42,45 @@ impl Epochs {
         if epoch == 0 {
             return;
         }
-        if self.least.len() >= EPOCHS_REMEMBERED_MAX && !self.least.contains_key(key) {
-            let first = self.least.iter().min_by_key(|(_, least)| least.noted).map(|(key, _)| key.clone());
-            self.least.remove(&first.expect("a full table has a first entry"));
+        if !self.least.contains_key(key) {
+            if self.of_user(&key.0).count() >= EPOCHS_OF_USER_MAX {
+                self.forget_first_of(&key.0);
+            } else if self.least.len() >= EPOCHS_REMEMBERED_MAX {
+                let users: BTreeSet<UserId> = self.least.keys().map(|(user, _)| user.clone()).collect();
+                let most = users.into_iter().max_by_key(|user| self.of_user(user).count());
+                self.forget_first_of(&most.expect("a full table has a user"));
+            }
         }
         self.noted += 1;
-        self.least.insert(key.clone(), Least { epoch, noted: self.noted });
+        let state = self.least.get(key).and_then(|least| least.state);
+        self.least.insert(key.clone(), Least { epoch, noted: self.noted, state });
     }
 
-    fn of(&self, key: &Key) -> u64 {
+    /// Takes note of the state that a module began an epoch with.
+    pub(crate) fn note_state(&mut self, key: &Key, epoch: u64, state: Digest) {
+        if let Some(least) = self.least.get_mut(key) {
+            least.state = Some((epoch, state));
+        }
+    }
+
+    /// Returns the state that a module began an epoch with.
+    fn state_of(&self, key: &Key, epoch: u64) -> Option<Digest> {
+        let (began, state) = self.least.get(key)?.state?;
+        (began == epoch).then_some(state)
+    }
+
+    fn of_user(&self, user: &UserId) -> impl Iterator<Item = (&Key, &Least)> {
+        self.least.iter().filter(move |((owner, _), _)| owner == user)
+    }
+
+    fn forget_first_of(&mut self, user: &UserId) {
+        let first = self.of_user(user).min_by_key(|(_, least)| least.noted).map(|(key, _)| key.clone());
+        if let Some(first) = first {
+            self.least.remove(&first);
+        }
+    }
+
+    pub(crate) fn of(&self, key: &Key) -> u64 {
         self.least.get(key).map_or(0, |least| least.epoch)
     }
 
@@ -79,13 +113,34 @@ impl Controller {
         }
     }
 
-    /// Returns whether a SETUP brings a state that the module is still to be given.
+    /// Returns whether a SETUP brings a state that the module is still to be given: one that it began its epoch with, and went
+    /// since, left what it made of it in kv.
     pub(crate) fn brings_state(&self, key: &Key, setup: &Setup) -> bool {
-        setup.state.is_some() && setup.epoch > self.epoch_of(key)
+        let taken = self.epochs.state_of(key, setup.epoch);
+        setup.state.as_ref().is_some_and(|state| taken != Some(state.digest)) && setup.epoch > self.epoch_of(key)
+    }
+
+    /// Checks that a module in an epoch that has begun is not to begin it with another state.
+    pub(crate) fn check_state(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+        let Some(state) = &setup.state else { return Ok(()) };
+        let record = self.active_of(key).map(|active| &active.record).filter(|record| record.epoch == setup.epoch);
+        let began = match record {
+            Some(record) => Some(record.state),
+            None => self.epochs.state_of(key, setup.epoch).map(Some),
+        };
+        match began {
+            Some(began) if began != Some(state.digest) => {
+                let with = began.map_or("no state".to_owned(), |digest| format!("the state {digest}"));
+                let detail = format!("{} began epoch {} with {with}; send this one in the next", key.1, setup.epoch);
+                Err(Refusal::new(RefusalKind::OldEpoch, detail))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Has a running module's state put where the request says, or answers why not.
     pub(crate) fn export(&mut self, key: &Key, ticket: PendingAnswer, export: Export, dry_run: bool) {
+        let freeze = export.freeze;
         let job = match self.check_export(key, export) {
             Ok(job) => job,
             Err(refusal) => return self.refuse(ticket, refusal),
@@ -93,18 +148,19 @@ impl Controller {
         if dry_run {
             return self.answer(ticket, Outcome::WouldDo { action: "export".to_owned() });
         }
-        let id = self.start_effect(&key.0, Job::Workers(WorkerJob::Export(Box::new(job))), Purpose::Export);
-        self.timers.set(Timer::Export(id), self.now.instant + EXPORT_ANSWER_TIME_MAX);
-        self.exports.insert(id, ticket);
+        match freeze {
+            Some(time) => self.freeze(key, ticket, job, time),
+            None => self.ask_for_state(ticket, job, false),
+        }
     }
 
     /// A module's state is where it was to go, or not.
     pub(crate) fn exported(&mut self, id: EffectId, outcome: EffectOutcome) {
         self.timers.cancel(&Timer::Export(id));
-        let Some(ticket) = self.exports.remove(&id) else { return };
-        match outcome {
-            EffectOutcome::Exported { digest, bytes } => self.answer(ticket, Outcome::Exported { digest, bytes }),
-            EffectOutcome::Refused(refusal) => self.refuse(ticket, refusal),
+        let Some(exporting) = self.exports.remove(&id) else { return };
+        let outcome = match outcome {
+            EffectOutcome::Exported { digest, bytes } => Outcome::Exported { digest, bytes },
+            EffectOutcome::Refused(refusal) => Outcome::Refused(refusal),
             EffectOutcome::Done
             | EffectOutcome::Fetched { .. }
             | EffectOutcome::Measured(_)
@@ -112,16 +168,17 @@ impl Controller {
             | EffectOutcome::Routed(_) => {
                 self.counters.stray_events += 1;
                 let detail = "the node answered itself as if asked for another job";
-                self.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, detail));
+                Outcome::Refused(Refusal::new(RefusalKind::NodeFailed, detail))
             }
-        }
+        };
+        self.end_export(exporting, outcome);
     }
 
     /// A module's state was not put where it was to go in time.
     pub(crate) fn export_overdue(&mut self, id: EffectId) {
-        let Some(ticket) = self.exports.remove(&id) else { return };
+        let Some(exporting) = self.exports.remove(&id) else { return };
         let detail = format!("the state was not written within {} s", EXPORT_ANSWER_TIME_MAX.as_secs());
-        self.refuse(ticket, Refusal::new(RefusalKind::Timeout, detail));
+        self.end_export(exporting, Outcome::Refused(Refusal::new(RefusalKind::Timeout, detail)));
     }
 
     fn check_export(&self, key: &Key, Export { url, .. }: Export) -> Result<ModuleExport, Refusal> {
@@ -131,8 +188,17 @@ impl Controller {
             let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
             return Err(Refusal::new(RefusalKind::NotRunning, detail));
         };
-        if self.exports.len() >= EXPORTS_MAX {
+        if active.is_frozen {
+            let detail = format!("{} of user `{}` stands still, and its state was asked for", key.1, key.0);
+            return Err(Refusal::new(RefusalKind::NotRunning, detail));
+        }
+        if self.exports.len() + self.freezing.len() >= EXPORTS_MAX {
             let detail = format!("the node writes {EXPORTS_MAX} states already");
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        let theirs = self.freezing.values().map(Freezing::user).chain(self.exports.values().map(Exporting::user));
+        if theirs.filter(|user| **user == key.0).count() >= EXPORTS_OF_USER_MAX {
+            let detail = format!("the node writes {EXPORTS_OF_USER_MAX} states of the user's already");
             return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         let worker = WorkerId::new(key.0.clone(), flavour);

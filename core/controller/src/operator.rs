@@ -11,7 +11,7 @@ use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::Controller;
-use crate::admission::check_server;
+use crate::admission::{check_needs, check_server};
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
@@ -49,6 +49,7 @@ impl Controller {
             Timer::Drain(worker, slot) => self.end_draining(&worker, slot),
             Timer::Tell(id) => self.tell_overdue(id),
             Timer::Export(id) => self.export_overdue(id),
+            Timer::Thaw(key) => self.thaw(&key),
             Timer::ReadMeters => self.meter_due(),
         }
     }
@@ -194,7 +195,12 @@ impl Controller {
         manifest: Option<&Manifest>,
     ) -> Option<Refusal> {
         let server = || manifest.map_or(Ok(()), |manifest| check_server(&self.policy, user, manifest));
+        let needs = || manifest.map_or(Ok(()), |manifest| check_needs(&self.policy, user, manifest));
         let checked = filters::check(&self.policy, user, filters);
-        checked.and_then(|()| filters::check_floating(&self.policy, user, floating)).and_then(|()| server()).err()
+        checked
+            .and_then(|()| filters::check_floating(&self.policy, user, floating))
+            .and_then(|()| server())
+            .and_then(|()| needs())
+            .err()
     }
 }

@@ -183,7 +183,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         given_up: active.record.given_up.clone(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
-        ..status_of(user, &active.record.module, active.record.digest, active.run.state())
+        ..status_of(user, &active.record.module, active.record.digest, active.state())
     }
 }
 

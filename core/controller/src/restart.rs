@@ -217,6 +217,7 @@ impl Controller {
         self.leave_to_owners(key, &mut record);
         let (floating, epoch) = (record.floating.clone(), record.epoch);
         let rules = ModuleRule::all_of(&record.filters, None);
+        let is_frozen = record.moved_in.is_some();
         let active = Active {
             record,
             lease_end,
@@ -227,6 +228,7 @@ impl Controller {
             run: Run::Fetching(job),
             backoff: Backoff::default(),
             restarts: 0,
+            is_frozen,
             holds_floating: false,
             control,
             last_failure: None,

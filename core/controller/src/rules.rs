@@ -63,6 +63,9 @@ impl Controller {
         if self.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
             return self.swapped(key, failure);
         }
+        if self.hidden(key, id) {
+            return;
+        }
         if let Some(refusal) = failure {
             self.lose_rules(key, rules, refusal);
         }
@@ -90,7 +93,7 @@ impl Controller {
         let Some(active) = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut()) else { return };
         let Some((flavour, slot)) = active.place() else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
-        let Active { manifest: Some(manifest), rules, .. } = active else { return };
+        let Active { manifest: Some(manifest), rules, is_frozen: false, .. } = active else { return };
         let begun = name_intercepts(&mut self.next_rule, (&worker, slot), manifest, rules);
         self.begin_intercepts(key, begun);
     }
@@ -106,7 +109,7 @@ impl Controller {
         let Some((flavour, slot)) = active.place().filter(|_| active.run == Run::Running) else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
         let addresses = active.addresses(addresses);
-        let Active { manifest: Some(manifest), rules, .. } = active else { return };
+        let Active { manifest: Some(manifest), rules, is_frozen: false, .. } = active else { return };
         let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, &addresses);
         self.change_filters(key, add, Vec::new());
     }
@@ -117,6 +120,17 @@ impl Controller {
         for id in ids(rules, RuleKind::Intercept) {
             self.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);
         }
+    }
+
+    /// Takes all rules of an installed module away. Returns what is begun about those of packets.
+    pub(crate) fn hide(&mut self, key: &Key) -> Option<EffectId> {
+        let active = self.active(key)?;
+        let (shown, taken) =
+            (take_ids(&mut active.rules, RuleKind::Show), take_ids(&mut active.rules, RuleKind::Intercept));
+        for id in taken {
+            self.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);
+        }
+        self.change_filters(key, Vec::new(), shown)
     }
 
     /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
@@ -167,7 +181,7 @@ impl Controller {
         let Some(Operation { stage: Stage::Settling(candidate, _), .. }) = &mut entry.operation else { return };
         let remove = take_ids(&mut candidate.rules, RuleKind::Show);
         let add = entry.active.as_mut().and_then(|active| {
-            let (flavour, slot) = active.place()?;
+            let (flavour, slot) = active.place().filter(|_| !active.is_frozen)?;
             let worker = WorkerId::new(key.0.clone(), flavour);
             let addresses = active.addresses(addresses);
             let manifest = active.manifest.as_ref()?;

@@ -131,6 +131,8 @@ pub(crate) struct Active {
     /// What a service is made of, once that is known.
     pub(crate) composition: Option<Composition>,
     pub(crate) run: Run,
+    /// Whether it sees nothing, since its state is on its way to another node.
+    pub(crate) is_frozen: bool,
     pub(crate) backoff: Backoff,
     pub(crate) restarts: u32,
     /// Whether its floating addresses lead to the container: from the first time that it runs.
@@ -144,6 +146,11 @@ impl Active {
     /// Returns where the module has its place.
     pub(crate) fn place(&self) -> Option<(Flavour, ModuleSlot)> {
         self.record.flavour.zip(self.slot)
+    }
+
+    /// Returns what is said of it.
+    pub(crate) fn state(&self) -> ModuleState {
+        if self.run == Run::Running && self.is_frozen { ModuleState::Frozen } else { self.run.state() }
     }
 
     /// Returns the request that the module's lease is from.

@@ -8,6 +8,7 @@ mod draining;
 mod failures;
 mod flavours;
 mod floating;
+mod freezing;
 mod lifecycle;
 mod metered;
 mod moves;

@@ -522,6 +522,12 @@ pub struct InstalledRecord {
     /// Those that another module has since a later epoch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,
+    /// The state that it began its epoch with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Digest>,
+    /// The later epoch in which another node has it, for which it stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_in: Option<u64>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

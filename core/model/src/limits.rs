@@ -58,6 +58,8 @@ pub const REQUESTS_PENDING_MAX: usize = 256;
 
 /// Bytes of the state of a module that moves from one node to another.
 pub const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How long a module may stand still whose state goes to another node.
+pub const FREEZE_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of a module package.
 pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Bytes of one blob's unpacked form inside a package.

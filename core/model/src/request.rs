@@ -37,6 +37,8 @@ pub struct Request {
     pub signature: Option<Signature>,
     /// Only say what would happen.
     pub dry_run: bool,
+    /// Which nodes it is for by name; empty means every name.
+    pub nodes: Vec<NodeId>,
     /// What this node must have, or it is not for it.
     pub require: Vec<Condition>,
     /// Why the request is not for this node, if its place or name is known not to be meant: it only says who asks.
@@ -124,13 +126,15 @@ pub struct Remove {
     pub epoch: Option<u64>,
 }
 
-/// Asks for the state of a running module, which goes on.
+/// Asks for the state of a running module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// The module, whatever its version.
     pub module: ModuleName,
     /// Where its state is put, by an HTTP PUT.
     pub url: String,
+    /// For how long it stands still from just before then, so that another node can go on with the state; otherwise it goes on.
+    pub freeze: Option<Duration>,
 }
 
 /// Asks for a message to be handed to a running module.
@@ -577,6 +581,8 @@ pub enum ModuleState {
     Starting,
     /// It sees packets.
     Running,
+    /// Its state is on its way to another node, and it sees nothing meanwhile.
+    Frozen,
     /// It failed and waits to be started again.
     BackingOff,
     /// It failed too often and is kept out.

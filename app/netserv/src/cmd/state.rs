@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use netserv_model::limits::STATE_BYTES_MAX;
+use netserv_model::limits::{FREEZE_TIME_MAX, STATE_BYTES_MAX};
 use netserv_model::{Digest, ModuleName};
 use netserv_wire::nslp::RequestBuilder;
 use netserv_wire::state::{self, ModuleState, StateError};
@@ -18,6 +19,7 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
+use crate::units::parse_duration;
 
 /// Have a running module's state written, and look at one
 #[derive(Subcommand)]
@@ -28,7 +30,7 @@ pub enum State {
 
 /// Have a node write the state of a running module to a URL, by an HTTP PUT
 ///
-/// The module goes on. The answer has the state's digest: `netserv setup --state URL --state-digest DIGEST --epoch N` has another
+/// The module goes on, but with --freeze. The answer has the state's digest: `netserv setup --state URL --state-digest DIGEST --epoch N` has another
 /// node begin with it. The node's operator lists the hosts that it writes to in `fetch.put-hosts`.
 #[derive(Args)]
 pub struct Export {
@@ -38,6 +40,10 @@ pub struct Export {
     /// Where the state is put
     #[arg(long, value_name = "URL")]
     url: String,
+    /// Have the module see nothing from just before then on, for so long, or until a SETUP for it comes: another node is to go on
+    /// with the state, and nothing is to be done twice
+    #[arg(long, value_name = "TIME", value_parser = parse_freeze)]
+    freeze: Option<Duration>,
     #[command(flatten)]
     request: SignedRequest,
 }
@@ -72,13 +78,23 @@ impl State {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             State::Export(export) => {
-                let Export { module, url, request } = *export;
+                let Export { module, url, freeze, request } = *export;
                 let builder = RequestBuilder::export(&module, &url);
+                let builder = freeze.iter().fold(builder, |builder, time| builder.freeze(time.as_secs()));
                 let result = request.send(client, output, builder, &format!("export {module}")).await?;
                 report::write(&result, output)
             }
             State::Show(Show { file }) => show(&read(&file)?, &file, output),
         }
+    }
+}
+
+/// Reads a time of whole seconds, as nodes take it.
+fn parse_freeze(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text)?;
+    match time.subsec_nanos() == 0 && time >= Duration::from_secs(1) && time <= FREEZE_TIME_MAX {
+        true => Ok(time),
+        false => Err(format!("`{text}` is no time of whole seconds, 1 s to {} s", FREEZE_TIME_MAX.as_secs())),
     }
 }
 

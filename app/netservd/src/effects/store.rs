@@ -475,6 +475,8 @@ mod tests {
             epoch: 0,
             floating: vec![[10, 2, 0, 9].into()],
             given_up: Vec::new(),
+            state: None,
+            moved_in: None,
         }
     }
 }

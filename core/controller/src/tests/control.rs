@@ -26,6 +26,28 @@ fn a_message_is_handed_over_then_kept_then_answered() {
     node.assert_empty();
 }
 
+/// Goal: what comes while a new version is loaded reaches it, also if the version before it was loaded again meanwhile.
+#[test]
+fn a_message_reaches_the_next_version_whatever_happens_to_the_one_before() {
+    let mut node = installed();
+    let next = setup("m@2.0.0");
+    node.sleep_ms(1000);
+    node.setup(next.clone());
+    node.fetched(1, manifest(&next));
+    node.commands();
+    assert_eq!(told(&mut node, "m", "switch", 5), Outcome::Told);
+    // It is given to this one with its load.
+    node.trapped(0);
+    node.sleep(Duration::from_secs(1));
+    let loads = node.commands();
+    assert!(loads.contains(&"load jane 0 m@1.0.0 5".to_owned()), "{loads:?}");
+    node.loaded(0);
+    node.commands();
+    node.loaded(1);
+    let lines = node.commands();
+    assert!(lines.iter().any(|line| line.starts_with("tell") && line.ends_with("jane 1 switch 5")), "{lines:?}");
+}
+
 #[test]
 fn what_a_worker_refuses_is_not_kept_and_may_come_again() {
     let mut node = installed();

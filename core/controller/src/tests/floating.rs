@@ -137,6 +137,7 @@ fn a_setup_for_another_node_with_a_later_epoch_takes_the_address() {
     install(&mut node, own);
     let passes = |node: &Node, setup: Setup| {
         let mut request = node.request("jane", Body::from(setup));
+        request.nodes = vec!["r2".parse().unwrap()];
         request.passed_by = Some("it is for other nodes by name".to_owned());
         request
     };
@@ -185,12 +186,71 @@ fn a_setup_for_another_node_with_a_later_epoch_takes_the_address() {
     assert_eq!(holds(&node), [address(FIRST)]);
 }
 
+/// Goal: a SETUP that is meant for this node takes nothing from it, whatever its conditions; one for another node counts also
+/// while the module is not here.
+#[test]
+fn a_setup_for_this_node_takes_no_address_and_one_for_another_is_remembered() {
+    let mut node = Node::with(server_policy());
+    install(&mut node, floating("m@1.0.0", 1, &[FIRST]));
+    let mut unmet = node.request("jane", Body::from(floating("m@1.0.0", 2, &[FIRST])));
+    unmet.nodes = vec![node.policy.node.clone()];
+    unmet.require = vec!["block=kv>=99".parse().unwrap()];
+    assert!(node.ask(unmet).outcome.is_not_targeted());
+    let mut by_place = node.request("jane", Body::from(floating("m@1.0.0", 2, &[FIRST])));
+    by_place.passed_by = Some("it is for the last node only".to_owned());
+    assert!(node.ask(by_place).outcome.is_not_targeted());
+    let status = node.controller.modules(node.now).remove(0);
+    assert_eq!((status.floating, status.given_up), (vec![address(FIRST)], vec![]));
+
+    node.remove("m");
+    node.commands();
+    node.sleep_ms(1000);
+    let mut passing = node.request("jane", Body::from(floating("m@1.0.0", 3, &[FIRST])));
+    passing.nodes = vec!["r2".parse().unwrap()];
+    passing.passed_by = Some("it is for other nodes by name".to_owned());
+    assert!(node.ask(passing).outcome.is_not_targeted());
+    node.sleep_ms(1000);
+    let report = node.ask(node.request("jane", Body::from(floating("m@1.0.0", 3, &[FIRST]))));
+    assert_refused(&report, RefusalKind::OldEpoch, "epoch 3 of example.org/m, 4 is the first");
+}
+
+/// Goal: what an address was given up for is not forgotten by another SETUP of the same epoch.
+#[test]
+fn an_address_that_was_given_up_does_not_come_back_in_that_epoch() {
+    let mut node = Node::with(server_policy());
+    install(&mut node, floating("m@1.0.0", 1, &[FIRST]));
+    node.sleep_ms(1000);
+    install(&mut node, floating("x@1.0.0", 2, &[FIRST]));
+    node.sleep_ms(1000);
+    let mut other = floating("m@1.0.0", 2, &[]);
+    other.properties.insert("key".to_owned(), "value".to_owned());
+    install(&mut node, other.clone());
+    node.sleep_ms(1000);
+    other.floating = vec![address(FIRST)];
+    let report = node.ask(node.request("jane", Body::from(other)));
+    assert_refused(&report, RefusalKind::OldEpoch, "has another owner since epoch 2");
+}
+
+/// Goal: an effect that fails though nobody waits for it is not asked for again and again.
+#[test]
+fn a_failure_that_nobody_waits_for_is_not_tried_at_once_again() {
+    let mut node = Node::with(server_policy());
+    install(&mut node, floating("m@1.0.0", 1, &[FIRST]));
+    node.sleep_ms(1000);
+    install(&mut node, floating("x@1.0.0", 1, &[SECOND]));
+    node.refuse_floating();
+    node.remove("x");
+    let floats = node.commands().iter().filter(|line| line.starts_with("float")).count();
+    assert!(floats <= 2, "{floats} times");
+}
+
 #[test]
 fn a_module_on_its_way_that_a_later_epoch_passes_by_is_not_installed() {
     let mut node = Node::with(server_policy());
     let own = floating("m@1.0.0", 2, &[FIRST]);
     let id = node.setup(own);
     let mut request = node.request("jane", Body::from(floating("m@1.0.0", 3, &[FIRST])));
+    request.nodes = vec!["r2".parse().unwrap()];
     request.passed_by = Some("it is for other nodes by name".to_owned());
     node.send(request);
     node.commands();

@@ -8,7 +8,9 @@ use netserv_model::effect::{EffectOutcome, InstalledRecord};
 use netserv_model::request::{Body, Export, Outcome, Remove, Setup, StateSource};
 
 use super::script::*;
-use crate::limits::{EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX};
+use crate::limits::{
+    EPOCHS_OF_USER_MAX, EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX, EXPORTS_OF_USER_MAX,
+};
 
 #[test]
 fn a_state_is_asked_for_and_its_digest_is_answered() {
@@ -51,13 +53,13 @@ fn the_state_of_others_and_of_what_does_not_run_is_not_exported() {
     let mut dry = node.request("jane", export("m"));
     dry.dry_run = true;
     assert_eq!(node.ask(dry).outcome, Outcome::WouldDo { action: "export".to_owned() });
-    for _ in 0..EXPORTS_MAX {
+    for _ in 0..EXPORTS_OF_USER_MAX {
         let request = node.request("jane", export("m"));
         node.send(request);
     }
     node.commands();
     let report = node.ask(node.request("jane", export("m")));
-    assert_refused(&report, RefusalKind::QuotaExceeded, "the node writes 4 states already");
+    assert_refused(&report, RefusalKind::QuotaExceeded, "the node writes 2 states of the user's already");
     node.died(Some(0));
     let report = node.ask(node.request("jane", export("m")));
     assert_refused(&report, RefusalKind::NotRunning, "does not run");
@@ -143,16 +145,83 @@ fn a_remove_with_an_epoch_leaves_the_owner_of_that_epoch_alone() {
 #[test]
 fn epochs_of_modules_that_are_gone_are_bounded() {
     let mut epochs = crate::moves::Epochs::default();
-    for n in 0..=EPOCHS_REMEMBERED_MAX {
+    epochs.note(&(user("john"), name("m")), 7);
+    for n in 0..=EPOCHS_OF_USER_MAX {
         epochs.note(&(user("jane"), name(&format!("m{n}"))), 1);
-        assert!(epochs.len() <= EPOCHS_REMEMBERED_MAX);
     }
     epochs.note(&(user("jane"), name("none")), 0);
-    assert_eq!(epochs.len(), EPOCHS_REMEMBERED_MAX);
+    assert_eq!(epochs.len(), 1 + EPOCHS_OF_USER_MAX, "the first of the user's own went");
+    // The users who have most lose one each.
+    let users = EPOCHS_REMEMBERED_MAX / EPOCHS_OF_USER_MAX;
+    for (number, n) in (0..users).flat_map(|number| (0..EPOCHS_OF_USER_MAX).map(move |n| (number, n))) {
+        epochs.note(&(user(&format!("u{number}")), name(&format!("m{n}"))), 1);
+        assert!(epochs.len() <= EPOCHS_REMEMBERED_MAX);
+    }
+    assert_eq!((epochs.len(), epochs.of(&(user("john"), name("m")))), (EPOCHS_REMEMBERED_MAX, 7));
+}
+
+/// All places may be taken by several users, of whom each has a few.
+#[test]
+fn states_of_all_users_are_written_so_many_at_a_time() {
+    let mut node = Node::new();
+    for other in ["john", "jim"] {
+        node.policy.users.insert(user(other), user_policy(other, "10.2.0.0/24"));
+    }
+    node.apply_policy();
+    let setup = || setup("m@1.0.0");
+    for (n, who) in ["jane", "john", "jim"].into_iter().enumerate() {
+        node.setup_by(who, setup());
+        node.carry_out(&manifest(&setup()));
+        node.sleep_ms(1000);
+        for place in 0..EXPORTS_OF_USER_MAX {
+            let request = node.request(who, export("m"));
+            if n * EXPORTS_OF_USER_MAX + place < EXPORTS_MAX {
+                node.send(request);
+            } else {
+                assert_refused(&node.ask(request), RefusalKind::QuotaExceeded, "the node writes 4 states already");
+            }
+        }
+    }
+}
+
+/// Goal: the state of an epoch is taken once, also if the module went meanwhile and its SETUP comes again; another state has to
+/// wait for the next epoch, and its requester is told so.
+#[test]
+fn a_state_is_not_taken_again_in_its_epoch_and_another_one_is_refused() {
+    let mut node = Node::new();
+    node.install(with_state("m@1.0.0", 2, 5));
+    node.sleep_ms(1000);
+    let report = node.ask(node.request("jane", Body::from(with_state("m@1.0.0", 2, 6))));
+    assert_refused(&report, RefusalKind::OldEpoch, "example.org/m began epoch 2 with the state sha256:05");
+    // Its lease ends, and its path leads here again.
+    node.sleep(Duration::from_secs(601));
+    node.commands();
+    node.setup(with_state("m@1.0.0", 2, 5));
+    commands!(node, "fetch 1 100");
+    node.fetched(1, manifest(&setup("m@1.0.0")));
+    node.ready();
+    let load = node.commands().into_iter().find(|line| line.starts_with("load")).unwrap();
+    assert_eq!(load, "load jane 0 m@1.0.0");
+    node.sleep_ms(1000);
+    let mut node = Node::new();
+    node.install(Setup { epoch: 2, ..setup("m@1.0.0") });
+    node.sleep_ms(1000);
+    let report = node.ask(node.request("jane", Body::from(with_state("m@1.0.0", 2, 6))));
+    assert_refused(&report, RefusalKind::OldEpoch, "began epoch 2 with no state; send this one in the next");
+}
+
+/// Who was never there is not told of owners, so a REMOVE along a path keeps no epoch from a node that is to have the module yet.
+#[test]
+fn a_remove_of_what_is_not_there_keeps_no_epoch_out() {
+    let mut node = Node::new();
+    let remove = Body::Remove(Remove { module: name("m"), force: false, epoch: Some(6) });
+    assert_refused(&node.ask(node.request("jane", remove)), RefusalKind::NotInstalled, "");
+    node.sleep_ms(1000);
+    node.install(Setup { epoch: 6, ..setup("m@1.0.0") });
 }
 
 fn export(module: &str) -> Body {
-    Body::Export(Export { module: name(module), url: "https://r.example/s".to_owned() })
+    Body::Export(Export { module: name(module), url: "https://r.example/s".to_owned(), freeze: None })
 }
 
 fn with_state(module: &str, epoch: u64, number: u8) -> Setup {

@@ -41,7 +41,7 @@ pub(crate) struct Node {
     pub(crate) reports: BTreeMap<u64, NodeReport>,
     /// Every job that was seen, in order.
     pub(crate) jobs: Vec<Job>,
-    requests: u64,
+    pub(crate) requests: u64,
     /// Changes of the policy, of which as many are in force.
     pub(crate) changes: (u64, u64),
     /// The effects about packages, which scripts number from 0.
@@ -109,6 +109,7 @@ impl Node {
             signed_bytes: format!("request {}", self.requests).into_bytes(),
             signature: None,
             dry_run: false,
+            nodes: Vec::new(),
             require: Vec::new(),
             passed_by: None,
         };
@@ -563,6 +564,8 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         epoch: 0,
         floating: setup.floating,
         given_up: Vec::new(),
+        state: None,
+        moved_in: None,
     }
 }
 

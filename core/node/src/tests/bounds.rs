@@ -90,5 +90,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         epoch: 0,
         floating: Vec::new(),
         given_up: Vec::new(),
+        state: None,
+        moved_in: None,
     }
 }

@@ -369,5 +369,7 @@ fn record() -> InstalledRecord {
         epoch: u64::MAX,
         floating: vec![[192, 0, 2, 1].into()],
         given_up: vec![GivenUp { address: [192, 0, 2, 2].into(), epoch: u64::MAX }],
+        state: Some(Digest([7; 32])),
+        moved_in: Some(u64::MAX),
     }
 }

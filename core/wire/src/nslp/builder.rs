@@ -58,6 +58,12 @@ impl RequestBuilder {
         RequestBuilder::new(format!("EXPORT {module} NETSERV/1")).header("url", url)
     }
 
+    /// Has the module of an EXPORT stand still for so many seconds, from just before its state is asked for.
+    #[must_use]
+    pub fn freeze(self, seconds: u64) -> RequestBuilder {
+        self.header("freeze", &seconds.to_string())
+    }
+
     /// Starts a PROBE; asking for nothing means `nodes`.
     pub fn probe(ask: &[Ask]) -> RequestBuilder {
         let builder = RequestBuilder::new("PROBE * NETSERV/1".to_owned());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
 use netserv_model::floating::is_container_address;
 use netserv_model::ids::ParseIdError;
-use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX};
+use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX, FREEZE_TIME_MAX};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
@@ -144,6 +144,7 @@ impl Message {
             signed_bytes: self.canonical.clone().into_bytes(),
             signature: self.signature,
             dry_run: self.dry_run,
+            nodes: self.target.nodes.clone(),
             require: self.target.require.clone(),
             passed_by: None,
         }
@@ -200,7 +201,7 @@ impl Method {
             ],
             Method::Remove => &["force", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
-            Method::Export => &["url"],
+            Method::Export => &["url", "freeze"],
             Method::Probe => &["ask"],
         }
     }
@@ -311,7 +312,7 @@ impl Fields {
             Method::Export => {
                 let module = subject.parse().map_err(subject_error)?;
                 let url = self.url("url")?.ok_or_else(|| missing(self.method, "url"))?;
-                Ok(Body::Export(Export { module, url }))
+                Ok(Body::Export(Export { module, url, freeze: self.freeze()? }))
             }
             Method::Tell => {
                 let module = subject.parse().map_err(subject_error)?;
@@ -356,6 +357,18 @@ impl Fields {
         match self.number("epoch", "a whole number from 1 on, below 2^64")? {
             0 => Err(bad(0, "`epoch` is a whole number from 1 on, below 2^64")),
             epoch => Ok(Some(epoch)),
+        }
+    }
+
+    fn freeze(&mut self) -> Result<Option<Duration>, Refusal> {
+        if !self.known.contains_key("freeze") {
+            return Ok(None);
+        }
+        let most = FREEZE_TIME_MAX.as_secs();
+        let what = format!("a whole number of seconds from 1 to {most}");
+        match self.number("freeze", &what)? {
+            seconds if (1..=most).contains(&seconds) => Ok(Some(Duration::from_secs(seconds))),
+            _ => Err(bad(0, format!("`freeze` is not {what}"))),
         }
     }
 

@@ -103,7 +103,16 @@ fn an_export_is_read_and_written() {
     assert_eq!(export.url, "https://repository.example/states/net-monitor");
     let builder = RequestBuilder::export(&export.module, &export.url).user(message.user().unwrap());
     let written = builder.target(message.target()).build(message.created(), message.nonce()).unwrap().into_message();
-    assert_eq!(written.body(), message.body());
+    assert_eq!((written.body(), &export.freeze), (message.body(), &None));
+    let frozen = RequestBuilder::export(&export.module, &export.url).freeze(60).user(message.user().unwrap());
+    let frozen = frozen.build(message.created(), message.nonce()).unwrap().into_message();
+    let Body::Export(export) = frozen.body() else { panic!() };
+    assert_eq!(export.freeze, Some(Duration::from_secs(60)));
+    for wrong in ["0", "61", "-1", "1.5", "x", ""] {
+        let text = EXPORT.replace("url:", &format!("freeze: {wrong}\nurl:"));
+        let refused = Message::parse(text.as_bytes()).unwrap_err();
+        assert!(refused.to_string().contains("`freeze` is not a whole number of seconds from 1 to 60"), "{refused}");
+    }
 }
 
 #[test]

@@ -389,6 +389,8 @@ impl Worker {
         let file = descriptors.into_iter().next().map(File::from);
         let is_asked = file.is_some_and(|file| self.moves.ask(slot, file));
         let refusal = if is_asked {
+            // One that stands still has seen all that was there for it.
+            self.drain()?;
             let said = self.bridge.export(slot).map_err(broken)?;
             self.is_stale = true;
             let injected = self.bridge.injected().map_err(broken)?;

@@ -23,6 +23,9 @@ impl Worker {
             self.control.send(&FromWorker::Exported { slot, refusal: Some(refusal) });
             return Ok(());
         }
+        // One that stands still has seen all that was there for it.
+        self.recall()?;
+        self.rounds.drain()?;
         if self.servers.ask_for_state(slot)? { Ok(()) } else { self.go_on_exporting(slot, Ok(None)) }
     }
 

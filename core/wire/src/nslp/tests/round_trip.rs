@@ -83,7 +83,8 @@ proptest! {
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run, require: target.require.clone(), passed_by: None };
+        let (nodes, require) = (target.nodes.clone(), target.require.clone());
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run, nodes, require, passed_by: None };
         prop_assert_eq!(message.request(session), request);
         prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that stand still while their state goes to another node, so that no packet is seen by both.
+//!
+//! Its rules go first. When the driver has no packet for it any more, it is asked for its state. It goes on where it was if its
+//! requester sends its SETUP again, if the state was not written, or when its time is up; it does not, if a SETUP of a later
+//! epoch passes by for another node.
+
+use std::time::Duration;
+
+use netserv_model::effect::{EffectId, Job, ModuleExport, WorkerJob};
+use netserv_model::request::{Outcome, Setup};
+use netserv_model::{Refusal, RefusalKind, UserId};
+
+use crate::Controller;
+use crate::effects::Purpose;
+use crate::expiry::Timer;
+use crate::limits::EXPORT_ANSWER_TIME_MAX;
+use crate::state::{Active, Key, PendingAnswer};
+
+/// An EXPORT that is answered later.
+#[derive(Debug)]
+pub(crate) struct Exporting {
+    ticket: PendingAnswer,
+    key: Key,
+    /// Whether the module stands still for it.
+    frozen: bool,
+}
+
+impl Exporting {
+    /// Returns whose module it is.
+    pub(crate) fn user(&self) -> &UserId {
+        &self.key.0
+    }
+}
+
+/// An EXPORT that waits for the module to see nothing any more.
+#[derive(Debug)]
+pub(crate) struct Freezing {
+    ticket: PendingAnswer,
+    job: ModuleExport,
+}
+
+impl Freezing {
+    /// Returns whose module it is.
+    pub(crate) fn user(&self) -> &UserId {
+        &self.job.worker.user
+    }
+}
+
+impl Controller {
+    /// Has a running module see nothing for a while, and then be asked for its state.
+    pub(crate) fn freeze(&mut self, key: &Key, ticket: PendingAnswer, job: ModuleExport, time: Duration) {
+        let Some(active) = self.active(key) else { return };
+        active.is_frozen = true;
+        self.timers.set(Timer::Thaw(key.clone()), self.now.instant + time);
+        match self.hide(key) {
+            Some(change) => drop(self.freezing.insert(change, Freezing { ticket, job })),
+            None => self.ask_for_state(ticket, job, true),
+        }
+    }
+
+    /// A change of rules is made; returns whether it was of a module that is to stand still.
+    pub(crate) fn hidden(&mut self, key: &Key, change: EffectId) -> bool {
+        let Some(Freezing { ticket, job }) = self.freezing.remove(&change) else { return false };
+        let is_there = self.active(key).is_some_and(|active| active.is_frozen && active.slot == Some(job.slot));
+        if is_there {
+            self.ask_for_state(ticket, job, true);
+        } else {
+            let detail = format!("{} of user `{}` does not stand still any more", key.1, key.0);
+            self.refuse(ticket, Refusal::new(RefusalKind::NotRunning, detail));
+        }
+        true
+    }
+
+    /// Asks a worker for the state of a module.
+    pub(crate) fn ask_for_state(&mut self, ticket: PendingAnswer, job: ModuleExport, frozen: bool) {
+        let key = (job.worker.user.clone(), job.module.clone());
+        let id = self.start_effect(&key.0, Job::Workers(WorkerJob::Export(Box::new(job))), Purpose::Export);
+        self.timers.set(Timer::Export(id), self.now.instant + EXPORT_ANSWER_TIME_MAX);
+        self.exports.insert(id, Exporting { ticket, key, frozen });
+    }
+
+    /// Answers an EXPORT. The module goes on if its state did not get anywhere.
+    pub(crate) fn end_export(&mut self, exporting: Exporting, outcome: Outcome) {
+        let Exporting { ticket, key, frozen } = exporting;
+        if frozen && !outcome.is_ok() {
+            self.thaw(&key);
+        }
+        self.answer(ticket, outcome);
+    }
+
+    /// Has a module that stands still go on.
+    pub(crate) fn thaw(&mut self, key: &Key) {
+        self.timers.cancel(&Timer::Thaw(key.clone()));
+        let stands = |active: &&mut Active| active.is_frozen && active.record.moved_in.is_none();
+        let Some(active) = self.active(key).filter(stands) else { return };
+        active.is_frozen = false;
+        self.install_rules(key);
+    }
+
+    /// Sees a SETUP that is for another node: of a later epoch, it is that of the next owner.
+    ///
+    /// Returns what there is to say of it.
+    pub(crate) fn see_owner(&mut self, key: &Key, setup: &Setup) -> Option<String> {
+        let active = self.active(key).filter(|active| active.is_frozen && active.record.epoch < setup.epoch)?;
+        let epoch = active.record.epoch;
+        active.record.moved_in = Some(setup.epoch);
+        let record = active.record.clone();
+        self.store(key, &record);
+        self.timers.cancel(&Timer::Thaw(key.clone()));
+        Some(format!("{} of epoch {epoch} stands still here until it is removed", key.1))
+    }
+}
