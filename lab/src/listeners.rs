@@ -50,6 +50,10 @@ pub struct Told {
     pub titled: usize,
     /// The least that one of them heard, in milliseconds of sound.
     pub heard_ms_least: u64,
+    /// The most by which what one heard is shorter than the time for which it listened, in milliseconds.
+    pub lacks_ms_most: u64,
+    /// The most by which it is longer.
+    pub ahead_ms_most: u64,
     /// The longest time for which one of them got nothing, in milliseconds.
     pub silent_ms_most: u64,
 }
@@ -77,6 +81,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         std::thread::sleep(LOOK_TIME);
     }
+    let done = Instant::now();
     let mut told = Told { heard_ms_least: u64::MAX, ..Told::default() };
     for (number, listener) in listeners.iter().enumerate() {
         let heard = Heard::of(&listener.all);
@@ -84,7 +89,10 @@ pub fn run(options: &Options) -> Result<()> {
         told.cut += usize::from(listener.is_cut);
         told.broken += usize::from(heard.is_broken);
         told.titled += usize::from(heard.has_title);
+        let listened_ms = u64::try_from((done - listener.begun).as_millis())?;
         told.heard_ms_least = told.heard_ms_least.min(heard.ms);
+        told.lacks_ms_most = told.lacks_ms_most.max(listened_ms.saturating_sub(heard.ms));
+        told.ahead_ms_most = told.ahead_ms_most.max(heard.ms.saturating_sub(listened_ms));
         told.silent_ms_most = told.silent_ms_most.max(u64::try_from(listener.silent_most.as_millis())?);
         std::fs::write(options.into.join(format!("{number}.mp3")), &heard.sound)?;
     }
@@ -99,6 +107,7 @@ struct Listener {
     stream: TcpStream,
     all: Vec<u8>,
     is_cut: bool,
+    begun: Instant,
     last: Instant,
     silent_most: Duration,
 }
@@ -109,7 +118,8 @@ impl Listener {
         let asked = if titles { "Icy-MetaData: 1\r\n" } else { "" };
         write!(stream, "GET {} HTTP/1.1\r\nHost: {}\r\n{asked}\r\n", options.path, options.server)?;
         stream.set_nonblocking(true)?;
-        Ok(Listener { stream, all: Vec::new(), is_cut: false, last: Instant::now(), silent_most: Duration::ZERO })
+        let now = Instant::now();
+        Ok(Listener { stream, all: Vec::new(), is_cut: false, begun: now, last: now, silent_most: Duration::ZERO })
     }
 
     fn hear(&mut self, buffer: &mut [u8]) -> Result<()> {

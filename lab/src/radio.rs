@@ -161,25 +161,32 @@ pub fn heard(listeners: Child) -> Result<Told> {
     serde_json::from_slice(&output.stdout).context("the listeners say nothing")
 }
 
-/// Decodes what listeners heard, by ffmpeg and by mpg123.
+/// Decodes what listeners heard, by ffmpeg and by mpg123. Returns for how many milliseconds each of them sounds.
 ///
 /// # Errors
 /// A decoder says that something is wrong with it; all that it says is in the error.
-pub fn decode(folder: &Path) -> Result<usize> {
+pub fn decode(folder: &Path) -> Result<Vec<u64>> {
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         files.push(entry?.path());
     }
+    let mut sounds_ms = Vec::new();
     for file in &files {
         let name = file.to_string_lossy();
-        let ffmpeg = ["-nostdin", "-v", "error", "-xerror", "-f", "mp3", "-i", &name, "-f", "null", "-"];
+        let ffmpeg = [
+            "-nostdin", "-v", "error", "-xerror", "-f", "mp3", "-i", &name, "-ac", "1", "-ar", "8000", "-f", "s8", "-",
+        ];
         for (program, args) in [("ffmpeg", &ffmpeg[..]), ("mpg123", &["-q", "-t", &name])] {
             let output = Command::new(program).args(args).output().with_context(|| program.to_owned())?;
             let said = String::from_utf8_lossy(&output.stderr);
             if !output.status.success() || !said.trim().is_empty() {
                 bail!("{program} of {name}: {}, {said}", output.status);
             }
+            if program == "ffmpeg" {
+                // Eight samples of a byte are a millisecond.
+                sounds_ms.push(output.stdout.len() as u64 / 8);
+            }
         }
     }
-    Ok(files.len())
+    Ok(sounds_ms)
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests for streams, and the heads of answers to them.
 
-use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
+use std::collections::BTreeMap;
+
+use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, SHARED_HEAD_BYTES_MAX};
 
 /// What a client's first bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +23,32 @@ pub struct Request {
     pub key: String,
     /// Whether the client wants titles.
     pub wants_titles: bool,
+    /// Whether it names an origin, so that lines of the answer are for that (CORS).
+    pub has_origin: bool,
     /// What the server is asked: the client's request, by HTTP/1.0, and with titles.
     pub onward: Vec<u8>,
 }
 
-/// Lines that go on to the server: what others have said has no part in what a listener gets.
+/// Lines that go on to the server.
 const ONWARD: [&str; 5] = ["host", "user-agent", "accept", "referer", "origin"];
-/// Lines of requests whose answers are for one client alone.
-const OWN: [&str; 6] =
-    ["authorization", "proxy-authorization", "cookie", "content-length", "transfer-encoding", "expect"];
+/// Lines that change nothing about a stream, and are said to the server by nobody. With one that is neither here nor otherwise known, a
+/// request is for one client.
+const WITHOUT_EFFECT: [&str; 11] = [
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "dnt",
+    "keep-alive",
+    "pragma",
+    "priority",
+    "sec-gpc",
+    "upgrade-insecure-requests",
+    // A number that players of Apple's give each of their listeners.
+    "x-playback-session-id",
+];
+/// Begins of such lines.
+const WITHOUT_EFFECT_BEGINS: [&str; 2] = ["sec-fetch-", "sec-ch-ua"];
 
 /// Looks at the first bytes of a client.
 pub fn asked(bytes: &[u8]) -> Asked {
@@ -46,34 +65,59 @@ pub fn asked(bytes: &[u8]) -> Asked {
 }
 
 fn request(head: &str) -> Option<Request> {
-    let mut lines = lines(head);
-    let first = lines.next()?;
+    let mut lines = lines(head.as_bytes()).map(|line| std::str::from_utf8(line).ok().filter(|line| is_plain(line)));
+    let first = lines.next()??;
     let mut words = first.split(' ');
     let [_, target, version] = [words.next()?, words.next()?, words.next()?];
     if words.next().is_some() || !matches!(version, "HTTP/1.0" | "HTTP/1.1") {
         return None;
     }
     let mut onward = format!("GET {target} HTTP/1.0\r\n");
-    let (mut host, mut wants_titles, mut is_browser) = (String::new(), false, false);
+    let mut said: BTreeMap<String, &str> = BTreeMap::new();
     for line in lines {
+        let line = line?;
         let (name, value) = line.split_once(':')?;
-        let (name, value) = (name.to_ascii_lowercase(), value.trim());
-        match &*name {
-            "host" => host = value.to_ascii_lowercase(),
-            "icy-metadata" => wants_titles = value == "1",
-            // SHOUTcast shows browsers a page where others get the stream.
-            "user-agent" => is_browser = value.starts_with("Mozilla"),
-            "range" if value != "bytes=0-" => return None,
-            other if OWN.contains(&other) => return None,
-            _ => {}
+        let (name, value) = (name.to_ascii_lowercase(), value.trim_matches([' ', '\t']));
+        if !is_shared(&name, value) {
+            return None;
         }
         if ONWARD.contains(&&*name) {
             onward.push_str(line);
             onward.push_str("\r\n");
         }
+        // Servers differ in which of two lines counts.
+        if said.insert(name, value).is_some() {
+            return None;
+        }
     }
     onward.push_str("Icy-MetaData: 1\r\nConnection: close\r\n\r\n");
-    Some(Request { key: format!("{host} {target} {is_browser}"), wants_titles, onward: onward.into_bytes() })
+    let of = |name: &str| said.get(name).copied();
+    let host = of("host").map(str::to_ascii_lowercase);
+    // SHOUTcast shows browsers a page where others get the stream.
+    let is_browser = of("user-agent").is_some_and(|agent| agent.starts_with("Mozilla"));
+    let [referer, origin] =
+        ["referer", "origin"].map(|name| of(name).map_or(String::new(), |value| format!(" {value}")));
+    let key = format!("{target} {is_browser}\n{}\n{referer}\n{origin}", host.unwrap_or_default());
+    let wants_titles = of("icy-metadata") == Some("1");
+    Some(Request { key, wants_titles, has_origin: of("origin").is_some(), onward: onward.into_bytes() })
+}
+
+/// Returns whether nothing in a line could be the end of one for somebody.
+fn is_plain(line: &str) -> bool {
+    line.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control())
+}
+
+/// Returns whether an answer is for others, too, as far as this line of a request goes.
+fn is_shared(name: &str, value: &str) -> bool {
+    let is_each = |known: &[&str]| value.split(',').all(|word| known.contains(&&*word.trim().to_ascii_lowercase()));
+    match name {
+        "host" => value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)),
+        "user-agent" | "referer" | "origin" | "icy-metadata" => true,
+        "accept" => value.contains("*/*") || value.contains("audio/"),
+        "connection" => is_each(&["keep-alive", "close"]),
+        "range" => value == "bytes=0-",
+        other => WITHOUT_EFFECT.contains(&other) || WITHOUT_EFFECT_BEGINS.iter().any(|begin| other.starts_with(begin)),
+    }
 }
 
 /// What a server's first bytes are.
@@ -99,6 +143,8 @@ pub struct Answer {
     pub interval: usize,
     /// The media type.
     pub media_type: String,
+    /// Whether it says that it is a radio's; else it may be a file.
+    pub is_radio: bool,
     /// What a listener is told, but for what ends it and says where titles are.
     pub onward: Vec<u8>,
 }
@@ -115,63 +161,74 @@ const MEDIA_TYPES: [&str; 9] = [
     "audio/x-aac",
     "audio/x-aacp",
 ];
-/// Lines of an answer that are not for listeners.
-const OF_ONE_CONNECTION: [&str; 9] = [
-    "icy-metaint",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "accept-ranges",
-    "content-range",
-    "etag",
-    "age",
-];
+/// Lines of an answer that are for all listeners. Others may be for the first one alone.
+const SHARED: [&str; 6] =
+    ["content-type", "server", "cache-control", "pragma", "expires", "cross-origin-resource-policy"];
+/// Begins of such lines.
+const SHARED_BEGINS: [&str; 3] = ["icy-", "ice-", "x-audiocast-"];
+/// Such lines where all listeners named the same origin.
+const SHARED_BY_ORIGIN: [&str; 3] =
+    ["access-control-allow-origin", "access-control-allow-credentials", "access-control-expose-headers"];
+/// Lines of requests by which answers may differ: who has one has no part in a stream, or only with those that have the same.
+const VARIES_BY: [&str; 8] =
+    ["accept-encoding", "authorization", "cookie", "host", "icy-metadata", "origin", "range", "referer"];
 
 /// Looks at the first bytes of a server.
-pub fn answered(bytes: &[u8]) -> Answered {
+pub fn answered(bytes: &[u8], has_origin: bool) -> Answered {
     let Some(length) = head_length(bytes) else {
         let is_endless = bytes.len() >= ANSWER_HEAD_BYTES_MAX;
         return if is_endless { Answered::Other { has_titles: false } } else { Answered::Incomplete };
     };
-    let head = String::from_utf8_lossy(&bytes[..length]);
-    let mut lines = lines(&head);
+    let mut lines = lines(&bytes[..length]);
     let first = lines.next().unwrap_or_default();
-    let mut words = first.splitn(3, ' ');
+    let mut words = first.splitn(3, |byte| *byte == b' ');
     let (version, status) = (words.next().unwrap_or_default(), words.next());
-    let is_icy = version == "ICY";
-    let is_found = (is_icy || version.starts_with("HTTP/1.")) && status == Some("200");
-    let mut onward = format!("{first}\r\n");
-    let (mut media_type, mut interval, mut is_radio, mut has_length, mut is_coded) =
-        (String::new(), Some(0), is_icy, false, false);
+    let is_icy = version == b"ICY";
+    let is_found = (is_icy || version.starts_with(b"HTTP/1.")) && status == Some(b"200");
+    let mut onward = [first, b"\r\n"].concat();
+    let (mut media_type, mut interval, mut is_radio) = (String::new(), Some(0), is_icy);
+    let (mut is_file, mut is_own) = (false, false);
     for line in lines {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let (name, value) = (name.to_ascii_lowercase(), value.trim());
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
+        let value = String::from_utf8_lossy(&line[colon + 1..]);
+        let value = value.trim();
         match &*name {
             "content-type" => media_type = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
             "icy-metaint" => interval = value.parse::<usize>().ok(),
-            "content-length" => has_length = true,
-            "transfer-encoding" | "content-encoding" => is_coded = true,
+            "content-length" | "content-range" | "last-modified" | "etag" => is_file = true,
+            "accept-ranges" => is_file |= value != "none",
+            "transfer-encoding" | "content-encoding" => is_own = true,
+            "vary" => is_own |= !varies_by_known(value),
             _ => {}
         }
         is_radio |= name.starts_with("icy-") || name.starts_with("ice-");
-        if !OF_ONE_CONNECTION.contains(&&*name) {
-            onward.push_str(line);
-            onward.push_str("\r\n");
+        if is_for_all(&name, has_origin) {
+            onward.extend_from_slice(line);
+            onward.extend_from_slice(b"\r\n");
         }
     }
     if is_icy && media_type.is_empty() {
         "audio/mpeg".clone_into(&mut media_type);
     }
-    let is_known = MEDIA_TYPES.contains(&&*media_type);
+    let is_known = MEDIA_TYPES.contains(&&*media_type) && onward.len() <= SHARED_HEAD_BYTES_MAX;
     match interval {
         // A file has a length; of a radio's stream it says nothing.
-        Some(interval) if is_found && is_known && !is_coded && (is_radio || !has_length) => {
-            Answered::Stream(Answer { length, interval, media_type, onward: onward.into_bytes() })
+        Some(interval) if is_found && is_known && !is_own && (is_radio || !is_file) => {
+            Answered::Stream(Answer { length, interval, media_type, is_radio, onward })
         }
         Some(0) => Answered::Other { has_titles: false },
         Some(_) | None => Answered::Other { has_titles: true },
     }
+}
+
+fn is_for_all(name: &str, has_origin: bool) -> bool {
+    let begins = SHARED_BEGINS.iter().any(|begin| name.starts_with(begin)) && name != "icy-metaint";
+    begins || SHARED.contains(&name) || (has_origin && SHARED_BY_ORIGIN.contains(&name))
+}
+
+fn varies_by_known(value: &str) -> bool {
+    value.split(',').all(|name| VARIES_BY.contains(&&*name.trim().to_ascii_lowercase()))
 }
 
 /// Returns the head for one listener.
@@ -193,8 +250,9 @@ fn head_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn lines(head: &str) -> impl Iterator<Item = &str> {
-    head.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).take_while(|line| !line.is_empty())
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.take_while(|line| !line.is_empty())
 }
 
 #[cfg(test)]

@@ -5,12 +5,29 @@ use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::{Connection, Side};
 
+use crate::limits::PIECE_BYTES_MIN;
+
 /// What the module asks of its node.
 pub trait Host {
+    /// Returns whether the module may connect to a server; nothing if that cannot be said at the moment.
+    fn may_open(&mut self, to: SocketAddr) -> Option<bool>;
     /// Opens a connection; nothing if there can be none.
     fn open(&mut self, to: SocketAddr) -> Option<Connection>;
     /// Sends bytes to a side, all or none.
     fn send(&mut self, id: Connection, to: Side, bytes: &[u8]) -> Sent;
+    /// Sends as many bytes as there is room for. Returns how many, and what became of the next ones.
+    fn send_part(&mut self, id: Connection, to: Side, bytes: &[u8]) -> (usize, Sent) {
+        let (mut sent, mut piece) = (0, bytes.len());
+        while sent < bytes.len() {
+            piece = piece.min(bytes.len() - sent);
+            match self.send(id, to, &bytes[sent..sent + piece]) {
+                Sent::Done => sent += piece,
+                Sent::Full if piece > PIECE_BYTES_MIN => piece = (piece / 2).max(PIECE_BYTES_MIN),
+                other @ (Sent::Full | Sent::Gone) => return (sent, other),
+            }
+        }
+        (sent, Sent::Done)
+    }
     /// Returns how many bytes wait for a side; nothing if it is gone.
     fn queued(&mut self, id: Connection, to: Side) -> Option<u64>;
     /// Reads a side no more, or again.

@@ -11,6 +11,15 @@ pub struct Demuxer {
     state: State,
 }
 
+/// What is among the bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Sound.
+    Sound(&'a [u8]),
+    /// A whole title, without the zeros behind it.
+    Title(&'a [u8]),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// So many bytes until the next title.
@@ -27,17 +36,17 @@ impl Demuxer {
         (interval <= INTERVAL_MAX).then_some(Demuxer { interval, state: State::Sound(interval) })
     }
 
-    /// Takes the next bytes; hands on what is sound, and titles once they are whole, without the zeros behind them.
-    pub fn push(&mut self, mut bytes: &[u8], mut sound: impl FnMut(&[u8]), mut title: impl FnMut(&[u8])) {
+    /// Takes the next bytes, and hands on what they are, in their order.
+    pub fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(Piece<'_>)) {
         if self.interval == 0 {
-            return sound(bytes);
+            return found(Piece::Sound(bytes));
         }
         while let Some(first) = bytes.first() {
             match &mut self.state {
                 State::Sound(0) => self.state = State::Length,
                 State::Sound(left) => {
                     let (now, later) = bytes.split_at(bytes.len().min(*left));
-                    sound(now);
+                    found(Piece::Sound(now));
                     *left -= now.len();
                     bytes = later;
                 }
@@ -55,7 +64,7 @@ impl Demuxer {
                     bytes = later;
                     if *left == 0 {
                         let end = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-                        title(&text[..end]);
+                        found(Piece::Title(&text[..end]));
                         self.state = State::Sound(self.interval);
                     }
                 }
@@ -102,6 +111,16 @@ impl Muxer {
     /// Returns one that has so many bytes to go until the next title; nothing if that cannot be.
     pub fn at(interval: usize, left: usize) -> Option<Muxer> {
         (interval > 0 && left <= interval).then_some(Muxer { interval, left, told: 0 })
+    }
+
+    /// Takes note of bytes of sound that went to the listener: no more than there are until the next title.
+    pub fn pass(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// Takes note that the listener was told nothing where a title belongs.
+    pub fn skip_title(&mut self) {
+        self.left = self.interval;
     }
 
     /// Returns the interval, and how many bytes there are until the next title.

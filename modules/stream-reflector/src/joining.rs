@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a source sends first: where it goes on from what is there, if it does, and else where to begin.
 
+use std::collections::VecDeque;
+
 use crate::frames::{Codec, Header, mpeg};
-use crate::limits::{ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX};
+use crate::limits::{ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX, TITLES_MAX};
+use crate::listener::Titles;
 use crate::ring::Ring;
 
 /// Frames that are not in the ring yet.
@@ -10,6 +13,8 @@ use crate::ring::Ring;
 pub struct Joining {
     bytes: Vec<u8>,
     frames: Vec<Pending>,
+    /// Titles, and behind how many of the bytes they begin.
+    titles: VecDeque<(usize, Vec<u8>)>,
     /// The last frames of the ring; nothing if it has not so many.
     anchor: Vec<u8>,
     begun_ms: u64,
@@ -31,6 +36,8 @@ pub enum Place {
     Behind,
     /// With this one of them.
     With(usize),
+    /// Nowhere: it begins as it did at first.
+    Again,
 }
 
 impl Joining {
@@ -40,7 +47,7 @@ impl Joining {
         if let Some(at) = ring.last_but(ANCHOR_FRAMES) {
             ring.copy(at, ring.end(), &mut anchor);
         }
-        Joining { bytes: Vec::new(), frames: Vec::new(), anchor, begun_ms: now_ms }
+        Joining { bytes: Vec::new(), frames: Vec::new(), titles: VecDeque::new(), anchor, begun_ms: now_ms }
     }
 
     /// Adds a frame.
@@ -50,8 +57,16 @@ impl Joining {
         self.frames.push(Pending { length: frame.len(), duration_us: header.duration_us, is_alone });
     }
 
-    /// Returns where the source goes on.
-    pub fn place(&self, now_ms: u64) -> Place {
+    /// Adds a title that begins so many bytes behind the frames that were added.
+    pub fn push_title(&mut self, behind: usize, text: &[u8]) {
+        if self.titles.len() >= TITLES_MAX {
+            self.titles.pop_front();
+        }
+        self.titles.push_back((self.bytes.len() + behind, text.to_vec()));
+    }
+
+    /// Returns where the source goes on, whose first frames ever are `opening`, if it may be a file.
+    pub fn place(&self, now_ms: u64, opening: &[u8]) -> Place {
         let Some(last) = self.frames.last() else { return Place::Unknown };
         let is_new = self.anchor.is_empty();
         if is_new && last.is_alone {
@@ -62,13 +77,20 @@ impl Joining {
         }
         let most = if is_new { LEAD_BYTES_MAX } else { JOIN_BYTES_MAX };
         if self.bytes.len() >= most || now_ms.saturating_sub(self.begun_ms) > JOIN_MS_MAX {
+            if !is_new && !opening.is_empty() && self.bytes.starts_with(opening) {
+                return Place::Again;
+            }
             return Place::With(self.frames.iter().position(|frame| frame.is_alone).unwrap_or(0));
         }
         Place::Unknown
     }
 
-    /// Puts frames into the ring, from this one on.
-    pub fn finish(self, first: usize, ring: &mut Ring) {
+    /// Puts frames into the ring, from this one on, and titles where they belong.
+    pub fn finish(self, first: usize, ring: &mut Ring, titles: &mut Titles) {
+        let skipped: usize = self.frames.iter().take(first).map(|frame| frame.length).sum();
+        for (at, text) in &self.titles {
+            titles.push(ring.end() + at.saturating_sub(skipped) as u64, text);
+        }
         let mut rest = &self.bytes[..];
         for (number, frame) in self.frames.iter().enumerate() {
             let (bytes, later) = rest.split_at(frame.length);

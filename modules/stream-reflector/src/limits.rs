@@ -47,10 +47,10 @@ pub const RETRY_MS_MIN: u64 = 250;
 pub const RETRY_MS_MAX: u64 = 2000;
 /// Servers that are learned.
 pub const SERVERS_MAX: u32 = 1024;
-/// Bytes of a stream that go along to the next version with each of its connections.
-pub const CARRIED_BYTES_MAX: usize = 28 * 1024;
-/// Frames that these are.
-pub const CARRIED_FRAMES_MAX: usize = 512;
+/// Bytes that the next version is told of a connection, as `netserv:tcp` says.
+pub const STATE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a stream's titles that go along to the next version.
+pub const CARRIED_TITLES_BYTES_MAX: usize = 8 * 1024;
 /// Bytes that wait for an end of a connection that is passed on, and go along to the next version.
 pub const PASSED_BYTES_MAX: usize = 60_000;
 /// Bytes that the newest frame is ahead of a listener when it gets its own a little faster than they sound.
@@ -65,9 +65,33 @@ pub const TICK_MS: u64 = 50;
 pub const PARTS: u64 = 5;
 /// Frames by which it is known where a source went away.
 pub const ANCHOR_FRAMES: usize = 3;
-/// Bytes of requests that are kept of all clients that have no answer yet; with more, clients are passed on at once.
-pub const ASKED_BYTES_MAX: usize = 512 << 10;
-/// Bytes that wait in the module for the ends of connections that are passed on; with more, who takes nothing is cut.
-pub const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Bytes of requests that have not come whole, of all clients; with more, those that are longest go to their servers.
+pub const ASKED_BYTES_MAX: usize = 256 << 10;
+/// Bytes of requests of those who wait for a stream's answer; with more, clients are passed on.
+pub const UNANSWERED_BYTES_MAX: usize = 64 << 10;
+/// Connections at a time whose server is watched; others go on without the module.
+pub const WATCHED_MAX: usize = 1024;
+/// Bytes that are kept of answers of all servers that are watched; with more, connections go on without the module.
+pub const WATCHED_BYTES_MAX: usize = 256 << 10;
+/// How long a connection is watched.
+pub const WATCHED_MS_MAX: u64 = 10_000;
+/// How long it is not asked again whether the module may connect to a server.
+pub const DENIED_MS_MAX: u64 = 60_000;
+/// Bytes that wait in the module for the ends of connections that are passed on; with more, who has taken nothing for longest is cut.
+pub const WAITING_BYTES_MAX: usize = 512 << 10;
+/// Bytes that wait in the node for an end of a connection that is passed on for its other end not to be read.
+pub const PASSED_QUEUED_MAX: u64 = 512 * 1024;
+/// Bytes that wait when it is read again.
+pub const PASSED_QUEUED_AGAIN: u64 = 256 * 1024;
+/// Bytes for which the node always has room when nothing waits.
+pub const PIECE_BYTES_MIN: usize = 2 * 1024;
+/// Bytes of an answer's head that listeners get; an answer with more is for one client.
+pub const SHARED_HEAD_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of frames by which it is known that a server begins with the same once more.
+pub const OPENING_BYTES_MAX: usize = 4 * 1024;
+/// Requests that are known to be for files.
+pub const FILES_MAX: usize = 64;
+/// How long that is known.
+pub const FILE_MS_MAX: u64 = 600_000;
 /// Times in a row that a source may come back with what is there, and go away: then it was no stream, and is over.
 pub const SAME_AGAIN_MAX: u32 = 3;

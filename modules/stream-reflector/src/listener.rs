@@ -66,9 +66,16 @@ impl Titles {
         last.map_or((0, &[]), |(_, number, text)| (*number, text))
     }
 
-    /// Returns the last one.
-    pub fn last(&self) -> &[u8] {
-        self.all.back().map_or(&[], |(_, _, text)| text)
+    /// Returns the newest ones with the places where they begin, in their order: so many bytes of text at most.
+    pub fn newest(&self, bytes: usize) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut left = bytes;
+        let fit = self.all.iter().rev().take_while(|(_, _, text)| {
+            let fits = text.len() <= left;
+            left = left.saturating_sub(text.len());
+            fits
+        });
+        let count = fit.count();
+        self.all.iter().skip(self.all.len() - count).map(|(at, _, text)| (*at, &**text))
     }
 }
 
@@ -102,20 +109,15 @@ impl Listener {
         self.send(host, id, (ring, titles), due, (settings, now_ms))
     }
 
-    /// Sends all that there is, since another version goes on from here. What finds no room is left out.
-    pub fn flush(&mut self, host: &mut dyn Host, id: Connection, ring: &Ring, titles: &Titles) {
-        let mut bytes = Vec::new();
-        ring.copy(self.at, ring.end(), &mut bytes);
-        for piece in bytes.chunks(SEND_BYTES_MAX) {
-            let mut muxer = self.muxer;
-            let mixed = mix(muxer.as_mut(), piece, (titles, self.at));
-            if host.send(id, Side::Client, mixed.as_deref().unwrap_or(piece)) != Sent::Done {
+    /// Sends all that there is before a place, since another version goes on from there. What finds no room is left out.
+    pub fn flush(&mut self, host: &mut dyn Host, id: Connection, (ring, titles): (&Ring, &Titles), to: u64) {
+        self.at = self.at.max(ring.begin());
+        while self.at < to {
+            let part = to.min(self.at + SEND_BYTES_MAX as u64);
+            if self.give(host, id, (ring, titles), part) != Sent::Done {
                 break;
             }
-            self.muxer = muxer;
-            self.at += piece.len() as u64;
         }
-        self.at = ring.end();
     }
 
     /// Plays on: at most what there is, and faster if much is there.
@@ -142,18 +144,13 @@ impl Listener {
         }
         let Some(queued) = host.queued(id, Side::Client) else { return Fate::Gone };
         let mut sent = if queued > QUEUED_BYTES_MAX { Sent::Full } else { Sent::Done };
+        let before = self.at;
         if sent == Sent::Done && to > self.at {
-            let mut bytes = Vec::new();
-            ring.copy(self.at, to, &mut bytes);
-            let mut muxer = self.muxer;
-            let mixed = mix(muxer.as_mut(), &bytes, (titles, self.at));
-            sent = host.send(id, Side::Client, mixed.as_deref().unwrap_or(&bytes));
-            if sent == Sent::Done {
-                (self.at, self.muxer) = (to, muxer);
-            }
+            sent = self.give(host, id, (ring, titles), to);
         }
         match sent {
             Sent::Done => self.blocked_ms = None,
+            Sent::Full if self.at > before => self.blocked_ms = None,
             Sent::Full => {
                 let since = *self.blocked_ms.get_or_insert(now_ms);
                 if now_ms.saturating_sub(since) > settings.slow_ms {
@@ -163,6 +160,47 @@ impl Listener {
             Sent::Gone => return Fate::Gone,
         }
         Fate::Goes
+    }
+
+    /// Sends what is up to a place, as far as there is room.
+    fn give(&mut self, host: &mut dyn Host, id: Connection, (ring, titles): (&Ring, &Titles), to: u64) -> Sent {
+        let mut sound = Vec::new();
+        ring.copy(self.at, to, &mut sound);
+        let mut muxer = self.muxer;
+        let mixed = mix(muxer.as_mut(), &sound, (titles, self.at));
+        match host.send(id, Side::Client, mixed.as_deref().unwrap_or(&sound)) {
+            Sent::Done => {
+                (self.at, self.muxer) = (self.at + sound.len() as u64, muxer);
+                Sent::Done
+            }
+            Sent::Full => self.give_part(host, id, &sound, titles),
+            Sent::Gone => Sent::Gone,
+        }
+    }
+
+    /// Sends as much of what comes at its place as there is room for. A title goes whole, or comes at the next place for one.
+    fn give_part(&mut self, host: &mut dyn Host, id: Connection, mut sound: &[u8], titles: &Titles) -> Sent {
+        loop {
+            let now = self.muxer.map_or(sound.len(), |muxer| muxer.place().1.min(sound.len()));
+            let (sent, outcome) = host.send_part(id, Side::Client, &sound[..now]);
+            self.at += sent as u64;
+            sound = &sound[sent..];
+            let Some(muxer) = &mut self.muxer else { return outcome };
+            muxer.pass(sent);
+            if outcome != Sent::Done || muxer.place().1 > 0 {
+                return outcome;
+            }
+            let (mut told, mut block) = (*muxer, Vec::new());
+            told.mix(&[], |_| titles.of(self.at), &mut block);
+            match host.send(id, Side::Client, &block) {
+                Sent::Done => *muxer = told,
+                Sent::Full if block.len() > 1 => match host.send(id, Side::Client, &[0]) {
+                    Sent::Done => muxer.skip_title(),
+                    other @ (Sent::Full | Sent::Gone) => return other,
+                },
+                other @ (Sent::Full | Sent::Gone) => return other,
+            }
+        }
     }
 }
 

@@ -85,6 +85,18 @@ impl TcpModule for StreamReflector {
 struct Node;
 
 impl Host for Node {
+    fn may_open(&mut self, to: SocketAddr) -> Option<bool> {
+        // Nothing else says so. One that may be is given up before it is there.
+        match tcp::open(&Address { ip: to.ip().to_string(), port: to.port() }) {
+            Ok(id) => {
+                self.close(id);
+                Some(true)
+            }
+            Err(Error::NotPermitted | Error::Invalid) => Some(false),
+            Err(Error::NotFound | Error::WouldBlock | Error::Quota) => None,
+        }
+    }
+
     fn open(&mut self, to: SocketAddr) -> Option<Connection> {
         tcp::open(&Address { ip: to.ip().to_string(), port: to.port() })
             .inspect_err(|error| eprintln!("no connection to {to}: {error:?}"))

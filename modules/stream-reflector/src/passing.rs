@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections that go on to their server as they are: pairs of a client's and one that was opened for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::{Connection, Side};
 
 use crate::host::{Counter, Host, Sent};
-use crate::limits::{PASSED_BYTES_MAX, WAITING_BYTES_MAX};
+use crate::limits::{PASSED_BYTES_MAX, PASSED_QUEUED_AGAIN, PASSED_QUEUED_MAX, WAITING_BYTES_MAX};
 use crate::wire::{Reader, Writer};
 
 /// Pairs of connections.
@@ -15,6 +15,10 @@ use crate::wire::{Reader, Writer};
 pub struct Passing {
     /// Of each connection, the one that its bytes go to.
     ways: BTreeMap<Connection, Way>,
+    /// Those that are not read, since much waits in the node for the other side.
+    held: BTreeSet<Connection>,
+    /// How often one has taken nothing.
+    stuck: u64,
 }
 
 /// The way of the bytes of one connection.
@@ -29,6 +33,8 @@ struct Way {
     pending: Vec<u8>,
     /// No more comes.
     has_ended: bool,
+    /// Which of those it was that have taken nothing, since it last took something.
+    stuck: Option<u64>,
 }
 
 impl Passing {
@@ -42,9 +48,8 @@ impl Passing {
 
     /// Joins a client with a connection that is there.
     pub fn join(&mut self, client: Connection, server: Connection) {
-        let way = |source, other, to| Way { source, other, to, pending: Vec::new(), has_ended: false };
-        self.ways.insert(client, way(Side::Client, server, Side::Server));
-        self.ways.insert(server, way(Side::Server, client, Side::Client));
+        self.ways.insert(client, Way::new(Side::Client, server, Side::Server));
+        self.ways.insert(server, Way::new(Side::Server, client, Side::Client));
     }
 
     /// Returns whether a connection is one of a pair.
@@ -57,21 +62,58 @@ impl Passing {
         self.ways.is_empty()
     }
 
+    /// Returns whether some are not read, for which it has to be looked whether they can be.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Takes bytes from one end.
     pub fn data(&mut self, host: &mut dyn Host, id: Connection, bytes: &[u8]) {
         let Some(way) = self.ways.get_mut(&id) else { return };
         let was_free = way.pending.is_empty();
         way.pending.extend_from_slice(bytes);
         match if was_free { way.flush(host) } else { Sent::Full } {
-            Sent::Done => {}
+            Sent::Done => self.hold(host, id),
             Sent::Full => {
                 host.pause(id, way.source, true);
-                if self.waiting() > WAITING_BYTES_MAX {
-                    host.count(Counter::Cut, 1);
-                    self.give_up(host, id);
-                }
+                self.stuck += 1;
+                way.stuck.get_or_insert(self.stuck);
+                self.make_room(host);
             }
             Sent::Gone => self.give_up(host, id),
+        }
+    }
+
+    /// Cuts those who have taken nothing for longest, while too much waits.
+    fn make_room(&mut self, host: &mut dyn Host) {
+        while self.waiting() > WAITING_BYTES_MAX {
+            let stuck = self.ways.iter().filter_map(|(id, way)| Some((way.stuck?, *id)));
+            let Some((_, id)) = stuck.min() else { return };
+            host.count(Counter::Cut, 1);
+            self.give_up(host, id);
+        }
+    }
+
+    /// Reads those again for whose other ends less waits by now.
+    pub fn tick(&mut self, host: &mut dyn Host) {
+        let ways = &self.ways;
+        self.held.retain(|id| {
+            let Some(way) = ways.get(id) else { return false };
+            // One that is gone says so by `closed`.
+            let holds = host.queued(way.other, way.to).is_some_and(|queued| queued > PASSED_QUEUED_AGAIN);
+            if !holds {
+                host.pause(*id, way.source, false);
+            }
+            holds
+        });
+    }
+
+    /// Reads an end no more while much waits in the node for the other one: what waits there is shared by all connections.
+    fn hold(&mut self, host: &mut dyn Host, id: Connection) {
+        let Some(way) = self.ways.get(&id) else { return };
+        let is_much = host.queued(way.other, way.to).is_some_and(|queued| queued > PASSED_QUEUED_MAX);
+        if is_much && self.held.insert(id) {
+            host.pause(id, way.source, true);
         }
     }
 
@@ -95,8 +137,15 @@ impl Passing {
         let Some(way) = self.ways.get_mut(&from) else { return };
         match way.flush(host) {
             Sent::Done if way.has_ended => {}
-            Sent::Done => host.pause(from, way.source, false),
-            Sent::Full => {}
+            Sent::Done => {
+                host.pause(from, way.source, false);
+                self.held.remove(&from);
+                self.hold(host, from);
+            }
+            Sent::Full => {
+                self.stuck += 1;
+                way.stuck.get_or_insert(self.stuck);
+            }
             Sent::Gone => self.give_up(host, from),
         }
     }
@@ -105,12 +154,14 @@ impl Passing {
     pub fn give_up(&mut self, host: &mut dyn Host, id: Connection) {
         let Some(way) = self.ways.remove(&id) else { return };
         let back = self.ways.remove(&way.other);
+        self.held.remove(&id);
+        self.held.remove(&way.other);
         // A connection that is there ends when what was sent to it has gone; so has what waits here.
         if let Some(back) = back.filter(|back| !back.pending.is_empty()) {
-            host.send(back.other, back.to, &back.pending);
+            host.send_part(back.other, back.to, &back.pending);
         }
         if !way.pending.is_empty() {
-            host.send(way.other, way.to, &way.pending);
+            host.send_part(way.other, way.to, &way.pending);
         }
         host.close(id);
         host.close(way.other);
@@ -120,7 +171,8 @@ impl Passing {
     pub fn export(&self, id: Connection, into: &mut Writer) -> bool {
         let Some(way) = self.ways.get(&id) else { return false };
         let Some(back) = self.ways.get(&way.other) else { return false };
-        let flags = u64::from(way.source == Side::Server) | u64::from(way.has_ended) << 1;
+        let is_held = self.held.contains(&id);
+        let flags = u64::from(way.source == Side::Server) | u64::from(way.has_ended) << 1 | u64::from(is_held) << 2;
         into.number(way.other).number(flags).bytes(&way.pending);
         way.pending.len().max(back.pending.len()) <= PASSED_BYTES_MAX
     }
@@ -129,19 +181,31 @@ impl Passing {
     pub fn import(&mut self, id: Connection, from: &mut Reader<'_>) -> Option<()> {
         let (other, flags, pending) = (from.number()?, from.number()?, from.bytes()?.to_vec());
         let (source, to) = if flags & 1 > 0 { (Side::Server, Side::Client) } else { (Side::Client, Side::Server) };
-        self.ways.insert(id, Way { source, other, to, pending, has_ended: flags & 2 > 0 });
+        let (has_ended, stuck) = (flags & 2 > 0, (!pending.is_empty()).then_some(0));
+        self.ways.insert(id, Way { source, other, to, pending, has_ended, stuck });
+        if flags & 4 > 0 {
+            self.held.insert(id);
+        }
         Some(())
     }
 }
 
 impl Way {
-    /// Sends what waits.
+    fn new(source: Side, other: Connection, to: Side) -> Way {
+        Way { source, other, to, pending: Vec::new(), has_ended: false, stuck: None }
+    }
+
+    /// Sends what waits, as far as there is room.
     fn flush(&mut self, host: &mut dyn Host) -> Sent {
-        let sent = if self.pending.is_empty() { Sent::Done } else { host.send(self.other, self.to, &self.pending) };
-        if sent != Sent::Done {
-            return sent;
+        let (length, outcome) = host.send_part(self.other, self.to, &self.pending);
+        if length > 0 {
+            self.stuck = None;
+            // What is left keeps no more memory than it needs.
+            self.pending = self.pending.split_off(length);
         }
-        self.pending.clear();
+        if outcome != Sent::Done {
+            return outcome;
+        }
         if self.has_ended && !host.shutdown(self.other, self.to) {
             return Sent::Gone;
         }

@@ -3,14 +3,18 @@
 
 mod hand_over;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::{Action, Connection, Decision, Side};
 
 use crate::head::{self, Answered, Asked, Request};
 use crate::host::{Counter, Host, Sent};
-use crate::limits::{ASKED_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_MS_MAX};
+use crate::limits::{
+    ANSWER_HEAD_BYTES_MAX, ASKED_BYTES_MAX, DENIED_MS_MAX, FILE_MS_MAX, FILES_MAX, REQUEST_MS_MAX, SERVERS_MAX,
+    WATCHED_BYTES_MAX, WATCHED_MAX, WATCHED_MS_MAX,
+};
 use crate::passing::Passing;
 use crate::settings::Settings;
 use crate::stream::{Course, Stream};
@@ -24,6 +28,10 @@ pub struct Reflector {
     next_stream: u32,
     passing: Passing,
     ticks: u64,
+    /// Whether the module may connect to servers, and since when that is known.
+    reachable: BTreeMap<SocketAddr, (bool, u64)>,
+    /// Hashes of requests that were for files, and when that was seen.
+    files: VecDeque<(u64, u64)>,
 }
 
 /// What a connection is, if it is not passed on.
@@ -36,19 +44,20 @@ enum Role {
     /// One to a stream's server.
     Source(u32),
     /// A client whose server answers it, and of which it is seen whether it is a radio's.
-    Watched { server: SocketAddr, bytes: Vec<u8> },
+    Watched { server: SocketAddr, bytes: Vec<u8>, since_ms: u64 },
 }
 
 impl Reflector {
     /// Makes one without connections.
     pub fn new(settings: Settings) -> Reflector {
         let (roles, streams) = (BTreeMap::new(), BTreeMap::new());
-        Reflector { settings, roles, streams, next_stream: 0, passing: Passing::default(), ticks: 0 }
+        let (passing, reachable, files) = (Passing::default(), BTreeMap::new(), VecDeque::new());
+        Reflector { settings, roles, streams, next_stream: 0, passing, ticks: 0, reachable, files }
     }
 
     /// Returns whether nothing is under way, so that no time has to be told.
     pub fn is_idle(&self) -> bool {
-        self.roles.is_empty() && self.streams.is_empty()
+        self.roles.is_empty() && self.streams.is_empty() && !self.passing.is_holding()
     }
 
     /// Decides on a connection to a server; there is none for one to the module's own port.
@@ -65,14 +74,40 @@ impl Reflector {
                 None => Decision::Refuse,
             };
         };
-        if self.settings.servers.contains(&server) || (self.settings.learn && host.is_learned(server)) {
-            return self.serve(id, server, now_ms, Decision::Serve);
-        }
-        if !self.settings.learn {
+        if self.is_denied(now_ms, server) {
             return Decision::Splice;
         }
-        self.roles.insert(id, Role::Watched { server, bytes: Vec::new() });
+        if self.settings.servers.contains(&server) || (self.settings.learn && host.is_learned(server)) {
+            let reaches = self.reaches(host, now_ms, server);
+            return if reaches { self.serve(id, server, now_ms, Decision::Serve) } else { Decision::Splice };
+        }
+        let watched = self.roles.values().filter(|role| matches!(role, Role::Watched { .. })).count();
+        if !self.settings.learn || watched >= WATCHED_MAX {
+            return Decision::Splice;
+        }
+        self.roles.insert(id, Role::Watched { server, bytes: Vec::new(), since_ms: now_ms });
         Decision::Accept
+    }
+
+    /// Returns whether it is known that the module may not connect to a server.
+    fn is_denied(&self, now_ms: u64, server: SocketAddr) -> bool {
+        let known = self.reachable.get(&server);
+        known.is_some_and(|(may, since_ms)| !may && now_ms.saturating_sub(*since_ms) <= DENIED_MS_MAX)
+    }
+
+    /// Returns whether the module may connect to a server: else it could answer nobody in its place.
+    fn reaches(&mut self, host: &mut dyn Host, now_ms: u64, server: SocketAddr) -> bool {
+        if let Some((true, _)) = self.reachable.get(&server) {
+            return true;
+        }
+        let may = host.may_open(server);
+        if let Some(may) = may {
+            if self.reachable.len() >= SERVERS_MAX as usize {
+                self.reachable.clear();
+            }
+            self.reachable.insert(server, (may, now_ms));
+        }
+        may == Some(true)
     }
 
     /// Takes bytes.
@@ -86,14 +121,17 @@ impl Reflector {
                 let stream = *stream;
                 self.source(host, now_ms, id, stream, bytes)
             }
-            Some(Role::Watched { server, bytes: all }) => {
+            Some(Role::Watched { server, bytes: all, .. }) => {
                 let server = *server;
-                let is_over = watch(host, server, all, side, bytes);
-                if is_over {
-                    self.roles.remove(&id);
-                    return Action::Splice;
+                let seen = watch(all, side, bytes);
+                if seen == Seen::Stream && self.reaches(host, now_ms, server) {
+                    host.learn(server);
                 }
-                Action::Pass
+                if seen == Seen::Nothing && self.watched_bytes() <= WATCHED_BYTES_MAX {
+                    return Action::Pass;
+                }
+                self.roles.remove(&id);
+                Action::Splice
             }
             // What a listener says beyond its request is for nobody.
             Some(Role::Client(_)) => Action::Pass,
@@ -101,7 +139,8 @@ impl Reflector {
                 self.passing.data(host, id, bytes);
                 Action::Pass
             }
-            None => Action::Close,
+            // One that was watched for long, or one that is being closed.
+            None => Action::Splice,
         }
     }
 
@@ -133,13 +172,18 @@ impl Reflector {
                 if let Some(stream) = self.streams.get_mut(&number) {
                     stream.listeners.remove(&id);
                     stream.waiting.remove(&id);
-                    self.end_if_idle(host, number);
+                    self.end_if_idle(host, now_ms, number);
                 }
             }
             Some(Role::Source(number)) => {
                 let stream = self.streams.get_mut(&number).filter(|stream| stream.source_id() == Some(id));
-                if stream.is_some_and(|stream| stream.lost(host, now_ms) == Course::Ends) {
-                    self.end_stream(host, number);
+                match stream.map(|stream| stream.lost(host, now_ms)) {
+                    Some(Course::Goes) | None => {}
+                    Some(Course::Ends) => self.end_stream(host, number),
+                    Some(Course::IsNone { said, has_titles }) => {
+                        self.is_none(host, number, &said, has_titles);
+                        self.passing.give_up(host, id);
+                    }
                 }
             }
             Some(Role::Asking { .. } | Role::Watched { .. }) | None => {}
@@ -151,18 +195,21 @@ impl Reflector {
         self.ticks += 1;
         let late = self.roles.iter().filter_map(|(id, role)| match role {
             Role::Asking { since_ms, .. } if now_ms.saturating_sub(*since_ms) > REQUEST_MS_MAX => Some(*id),
+            Role::Watched { since_ms, .. } if now_ms.saturating_sub(*since_ms) > WATCHED_MS_MAX => Some(*id),
             Role::Asking { .. } | Role::Client(_) | Role::Source(_) | Role::Watched { .. } => None,
         });
         for id in late.collect::<Vec<_>>() {
+            // One that is watched goes on without the module from its next bytes on.
             self.pass(host, id);
         }
+        self.passing.tick(host);
         for number in self.streams.keys().copied().collect::<Vec<_>>() {
             let Some(stream) = self.streams.get_mut(&number) else { continue };
             let before = stream.source_id();
             let course = stream.tick(host, &self.settings, now_ms, self.ticks);
             self.follow(before, number);
             match course {
-                Course::Goes => self.end_if_idle(host, number),
+                Course::Goes => self.end_if_idle(host, now_ms, number),
                 Course::Ends => self.end_stream(host, number),
                 Course::IsNone { said, has_titles } => self.is_none(host, number, &said, has_titles),
             }
@@ -188,21 +235,36 @@ impl Reflector {
         let Some(Role::Asking { server, bytes, .. }) = self.roles.get(&id) else { return Action::Close };
         let server = *server;
         match head::asked(bytes) {
-            Asked::Incomplete if !self.keeps_much() => Action::Pass,
-            Asked::Incomplete | Asked::Other => self.pass(host, id),
-            Asked::Stream(_) if self.keeps_much() => self.pass(host, id),
+            Asked::Incomplete => {
+                self.make_room(host);
+                Action::Pass
+            }
+            Asked::Other => self.pass(host, id),
             Asked::Stream(request) => self.join(host, now_ms, id, server, request),
         }
     }
 
-    /// Returns whether no more requests can be kept.
-    fn keeps_much(&self) -> bool {
-        let asking = self.roles.values().map(|role| match role {
-            Role::Asking { bytes, .. } => bytes.len(),
-            Role::Client(_) | Role::Source(_) | Role::Watched { .. } => 0,
+    /// Passes on the longest of the requests that have not come whole, while there are too many bytes of them.
+    fn make_room(&mut self, host: &mut dyn Host) {
+        loop {
+            let asking = self.roles.iter().filter_map(|(id, role)| match role {
+                Role::Asking { bytes, .. } => Some((bytes.len(), *id)),
+                Role::Client(_) | Role::Source(_) | Role::Watched { .. } => None,
+            });
+            let (bytes, longest) = asking.fold((0, (0, 0)), |(bytes, longest), one| (bytes + one.0, longest.max(one)));
+            if bytes <= ASKED_BYTES_MAX {
+                return;
+            }
+            self.pass(host, longest.1);
+        }
+    }
+
+    fn watched_bytes(&self) -> usize {
+        let watched = self.roles.values().map(|role| match role {
+            Role::Watched { bytes, .. } => bytes.len(),
+            Role::Asking { .. } | Role::Client(_) | Role::Source(_) => 0,
         });
-        let waiting = self.streams.values().flat_map(|stream| stream.waiting.values().map(|(_, sent)| sent.len()));
-        asking.chain(waiting).sum::<usize>() > ASKED_BYTES_MAX
+        watched.sum()
     }
 
     /// Has a client join a stream, which is asked for if it is the first.
@@ -212,19 +274,23 @@ impl Reflector {
         now_ms: u64,
         id: Connection,
         server: SocketAddr,
-        Request { key, wants_titles, onward }: Request,
+        Request { key, wants_titles, has_origin, onward }: Request,
     ) -> Action {
         let known = self.streams.iter().find(|(_, stream)| stream.server == server && stream.key == key);
-        let number = match known.map(|(number, _)| *number) {
-            Some(number) => {
+        let hash = hash(server, &key);
+        let is_recent = |since_ms: u64| now_ms.saturating_sub(since_ms) <= FILE_MS_MAX;
+        let is_file = self.files.iter().any(|(file, since_ms)| *file == hash && is_recent(*since_ms));
+        let number = match known.map(|(number, stream)| (*number, stream)) {
+            Some((_, stream)) if !stream.has_place() => return self.pass(host, id),
+            Some((number, _)) => {
                 host.count(Counter::Joined, 1);
                 number
             }
-            None if self.streams.len() >= self.settings.streams => return self.pass(host, id),
+            None if is_file || self.streams.len() >= self.settings.streams => return self.pass(host, id),
             None => {
-                let mut stream = Stream::new(server, key, onward);
+                let mut stream = Stream::new(server, key, has_origin, onward);
                 if !stream.ask(host, now_ms) {
-                    return self.unreachable(host, id);
+                    return self.unreached(host, id, server);
                 }
                 let number = self.new_stream(stream);
                 self.follow(None, number);
@@ -252,7 +318,7 @@ impl Reflector {
         let stream = self.streams.get_mut(&number).filter(|stream| stream.source_id() == Some(id));
         let Some(stream) = stream else { return Action::Close };
         match stream.data(host, &self.settings, now_ms, bytes) {
-            Course::Goes => self.end_if_idle(host, number),
+            Course::Goes => self.end_if_idle(host, now_ms, number),
             Course::IsNone { said, has_titles } => self.is_none(host, number, &said, has_titles),
             Course::Ends => self.end_stream(host, number),
         }
@@ -283,16 +349,22 @@ impl Reflector {
     fn pass(&mut self, host: &mut dyn Host, id: Connection) -> Action {
         match self.roles.remove(&id) {
             Some(Role::Asking { server, bytes, .. }) => self.pass_to(host, id, server, &bytes),
-            Some(Role::Client(_) | Role::Source(_) | Role::Watched { .. }) | None => Action::Close,
+            Some(Role::Client(_) | Role::Source(_) | Role::Watched { .. }) | None => Action::Splice,
         }
     }
 
     fn pass_to(&mut self, host: &mut dyn Host, id: Connection, server: SocketAddr, sent: &[u8]) -> Action {
         if !self.passing.open(host, id, server, sent) {
-            return self.unreachable(host, id);
+            return self.unreached(host, id, server);
         }
         host.count(Counter::Passed, 1);
         Action::Pass
+    }
+
+    /// Tells a client that there can be no connection to its server; whether there may be any is looked at for the next one.
+    fn unreached(&mut self, host: &mut dyn Host, id: Connection, server: SocketAddr) -> Action {
+        self.reachable.remove(&server);
+        self.unreachable(host, id)
     }
 
     /// Tells a client that its server cannot be reached.
@@ -319,10 +391,15 @@ impl Reflector {
     }
 
     /// Closes the connection to a stream's server behind the last listener.
-    fn end_if_idle(&mut self, host: &mut dyn Host, number: u32) {
-        if self.streams.get(&number).is_some_and(Stream::is_idle) {
-            self.end_stream(host, number);
+    fn end_if_idle(&mut self, host: &mut dyn Host, now_ms: u64, number: u32) {
+        let Some(stream) = self.streams.get(&number).filter(|stream| stream.is_idle()) else { return };
+        if stream.is_over() {
+            if self.files.len() >= FILES_MAX {
+                self.files.pop_front();
+            }
+            self.files.push_back((hash(stream.server, &stream.key), now_ms));
         }
+        self.end_stream(host, number);
     }
 
     /// Ends a stream with all that belongs to it.
@@ -343,20 +420,35 @@ impl Reflector {
     }
 }
 
-/// Looks at what a client and its server say to each other; returns whether that is known by now.
-fn watch(host: &mut dyn Host, server: SocketAddr, all: &mut Vec<u8>, side: Side, bytes: &[u8]) -> bool {
+fn hash(server: SocketAddr, key: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (server, key).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is seen of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// Nothing yet.
+    Nothing,
+    /// That it has something else than streams.
+    Other,
+    /// That it has streams.
+    Stream,
+}
+
+/// Looks at what a client and its server say to each other.
+fn watch(all: &mut Vec<u8>, side: Side, bytes: &[u8]) -> Seen {
     if side == Side::Client {
         // A long request may come in several pieces.
-        return all.is_empty() && !bytes.starts_with(b"GET ") && bytes.len() >= 4;
+        let is_other = all.is_empty() && !bytes.starts_with(b"GET ") && bytes.len() >= 4;
+        return if is_other { Seen::Other } else { Seen::Nothing };
     }
-    all.extend_from_slice(bytes);
-    match head::answered(all) {
-        Answered::Incomplete => all.len() > REQUEST_HEAD_BYTES_MAX,
-        Answered::Stream(_) => {
-            host.learn(server);
-            true
-        }
-        Answered::Other { .. } => true,
+    all.extend_from_slice(&bytes[..bytes.len().min(ANSWER_HEAD_BYTES_MAX.saturating_sub(all.len()))]);
+    match head::answered(all, false) {
+        Answered::Incomplete => Seen::Nothing,
+        Answered::Stream(_) => Seen::Stream,
+        Answered::Other { .. } => Seen::Other,
     }
 }
 

@@ -44,12 +44,7 @@ impl Ring {
             self.bytes.drain(..usize::try_from(next - self.begin).unwrap_or(self.bytes.len()));
             self.begin = next;
         }
-        let needed = self.bytes.len() + frame.len();
-        if self.bytes.capacity() < needed {
-            // No more memory than there may be bytes.
-            let wanted = needed.max(2 * self.bytes.capacity()).min(RING_BYTES_MAX);
-            self.bytes.reserve_exact(wanted - self.bytes.len());
-        }
+        self.make_room(self.bytes.len() + frame.len());
         self.frames.push_back(Mark { at: self.end(), us: self.end_us, is_alone });
         self.bytes.extend(frame);
         self.end_us += duration_us;
@@ -105,34 +100,32 @@ impl Ring {
         Some(self.frames.get(self.frames.len().checked_sub(count)?)?.at)
     }
 
-    /// Returns the last frames before a place where one begins, or the end: so many bytes and frames at most.
-    pub fn part(&self, end: u64, bytes: usize, frames: usize) -> Ring {
-        let least = end.saturating_sub(bytes as u64);
-        let after = self.frames.partition_point(|mark| mark.at < end);
-        let first = self.frames.partition_point(|mark| mark.at < least).max(after.saturating_sub(frames));
-        let end_us = self.frames.get(after).map_or(self.end_us, |mark| mark.us);
-        let begin = self.frames.get(first).map_or(end, |mark| mark.at).min(end);
-        let mut copied = Vec::new();
-        self.copy(begin, end, &mut copied);
-        let frames = self.frames.range(first.min(after)..after).copied().collect();
-        Ring { bytes: copied.into(), begin, frames, end_us }
+    /// Returns the first of the last frames before a place where one begins, or the end, which are so many bytes at most; without any it
+    /// is what begins there.
+    pub fn part(&self, end: u64, bytes: usize) -> Mark {
+        let first = self.frames.partition_point(|mark| mark.at < end.saturating_sub(bytes as u64));
+        let mark = self.frames.get(first).filter(|mark| mark.at <= end).copied();
+        mark.unwrap_or(Mark { at: self.end(), us: self.end_us, is_alone: true })
     }
 
     /// Adds older frames, if they are those right before the oldest one, and there is room.
     pub fn prepend(&mut self, older: &Ring) {
-        let fits = self.bytes.len() + older.bytes.len() <= RING_BYTES_MAX
-            && self.frames.len() + older.frames.len() <= FRAMES_MAX;
-        if older.end() == self.begin && fits {
-            self.begin = older.begin;
-            self.frames = older.frames.iter().chain(&self.frames).copied().collect();
-            self.bytes = older.bytes.iter().chain(&self.bytes).copied().collect();
+        let (bytes, frames) = (self.bytes.len() + older.bytes.len(), self.frames.len() + older.frames.len());
+        if older.frames.is_empty() || older.end() != self.begin || bytes > RING_BYTES_MAX || frames > FRAMES_MAX {
+            return;
         }
+        self.make_room(bytes);
+        self.begin = older.begin;
+        older.frames.iter().rev().for_each(|mark| self.frames.push_front(*mark));
+        older.bytes.iter().rev().for_each(|byte| self.bytes.push_front(*byte));
     }
 
-    /// Returns the frames, by length, duration, and whether they need none before them.
-    pub fn frames(&self) -> impl Iterator<Item = (u64, u64, bool)> {
-        let next = self.frames.iter().skip(1).map(|mark| (mark.at, mark.us)).chain([(self.end(), self.end_us)]);
-        self.frames.iter().zip(next).map(|(mark, (at, us))| (at - mark.at, us - mark.us, mark.is_alone))
+    /// Has memory for so many bytes, and for no more than there may be.
+    fn make_room(&mut self, needed: usize) {
+        if self.bytes.capacity() < needed {
+            let wanted = needed.max(2 * self.bytes.capacity()).min(RING_BYTES_MAX);
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
     }
 }
 

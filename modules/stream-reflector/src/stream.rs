@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stream: one connection to its server, what is kept of it, and who listens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::{Connection, Side};
@@ -9,11 +9,11 @@ use netserv_server_sdk::tcp::{Connection, Side};
 use crate::frames::Framer;
 use crate::head::{self, Answer, Answered};
 use crate::host::{Counter, Host, Sent};
-use crate::icy::{Demuxer, Muxer};
+use crate::icy::{Demuxer, Muxer, Piece};
 use crate::joining::{Joining, Place, is_alone};
 use crate::limits::{
-    AHEAD_BYTES_AGAIN, AHEAD_BYTES_MAX, INTERVAL, NO_FRAME_BYTES_MAX, PARTS, RETRY_MS_MAX, RETRY_MS_MIN,
-    SAME_AGAIN_MAX, SILENT_MS_MAX,
+    AHEAD_BYTES_AGAIN, AHEAD_BYTES_MAX, INTERVAL, NO_FRAME_BYTES_MAX, OPENING_BYTES_MAX, PARTS, RETRY_MS_MAX,
+    RETRY_MS_MIN, SAME_AGAIN_MAX, SILENT_MS_MAX, TITLES_MAX, UNANSWERED_BYTES_MAX,
 };
 use crate::listener::{Fate, Listener, Titles};
 use crate::ring::Ring;
@@ -26,8 +26,12 @@ pub struct Stream {
     pub server: SocketAddr,
     /// What makes two requests ones for it.
     pub key: String,
+    /// Whether all who ask for it name the same origin.
+    pub has_origin: bool,
     /// What its server is asked.
     pub request: Vec<u8>,
+    /// How much of that went already.
+    asked: usize,
     /// Where its bytes come from.
     pub source: Source,
     /// What listeners are told, once it is known.
@@ -40,6 +44,10 @@ pub struct Stream {
     pub listeners: BTreeMap<Connection, Listener>,
     /// Who waits for the answer: whether it wants titles, and what it sent.
     pub waiting: BTreeMap<Connection, (bool, Vec<u8>)>,
+    /// Its first frames, if it may be a file: by them it is known when its server begins anew.
+    pub opening: Vec<u8>,
+    /// Whether they still come.
+    takes_opening: bool,
     /// Finds frames.
     pub framer: Framer,
     /// What has come and is not in the ring yet, while it is not known where it goes on.
@@ -68,8 +76,8 @@ pub struct Stream {
 pub struct Carried {
     /// The place from which on it has gone.
     pub begin: u64,
-    /// Whether all that listeners lack can.
-    pub is_all: bool,
+    /// The place from which on it will have gone.
+    pub least: u64,
 }
 
 /// What listeners are told.
@@ -81,6 +89,8 @@ pub struct Told {
     pub onward: Vec<u8>,
     /// Whether the server has titles.
     pub has_titles: bool,
+    /// Whether it says that it is a radio's; else it may be a file.
+    pub is_radio: bool,
 }
 
 /// Where the bytes of a stream come from.
@@ -91,6 +101,8 @@ pub enum Source {
         /// When that is.
         next_ms: u64,
     },
+    /// From nowhere: it was a file, and listeners get the rest of it.
+    Over,
     /// A server that was asked.
     Asked(Connection),
     /// A server that answers.
@@ -122,17 +134,21 @@ pub enum Course {
 
 impl Stream {
     /// Makes one that nobody has asked for yet.
-    pub fn new(server: SocketAddr, key: String, request: Vec<u8>) -> Stream {
+    pub fn new(server: SocketAddr, key: String, has_origin: bool, request: Vec<u8>) -> Stream {
         Stream {
             server,
             key,
+            has_origin,
             request,
+            asked: 0,
             source: Source::Away { next_ms: 0 },
             answer: None,
             ring: Ring::default(),
             titles: Titles::default(),
             listeners: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            opening: Vec::new(),
+            takes_opening: false,
             framer: Framer::default(),
             joining: None,
             carried: None,
@@ -155,7 +171,7 @@ impl Stream {
     /// Returns the connection to its server.
     pub fn source_id(&self) -> Option<Connection> {
         match self.source {
-            Source::Away { .. } => None,
+            Source::Away { .. } | Source::Over => None,
             Source::Asked(id) | Source::Live { id, .. } => Some(id),
         }
     }
@@ -164,11 +180,17 @@ impl Stream {
     pub fn ask(&mut self, host: &mut dyn Host, now_ms: u64) -> bool {
         let Some(id) = host.open(self.server) else { return false };
         host.count(Counter::Upstreams, 1);
-        host.send(id, Side::Server, &self.request);
         self.source = Source::Asked(id);
+        self.asked = 0;
+        self.go_on_asking(host, id);
         self.heard_ms = now_ms;
         self.raw.clear();
         true
+    }
+
+    /// Says as much of the request as there is room for.
+    fn go_on_asking(&mut self, host: &mut dyn Host, id: Connection) {
+        self.asked += host.send_part(id, Side::Server, &self.request[self.asked..]).0;
     }
 
     /// Takes bytes of its server.
@@ -179,7 +201,7 @@ impl Stream {
             self.raw.extend_from_slice(bytes);
         }
         if is_asked {
-            match head::answered(&self.raw) {
+            match head::answered(&self.raw, self.has_origin) {
                 Answered::Incomplete => return Course::Goes,
                 Answered::Stream(answer) if self.goes_on_with(&answer) => self.answered(host, answer, now_ms),
                 Answered::Stream(_) | Answered::Other { .. } if self.is_begun => return self.give_up(host, now_ms),
@@ -189,9 +211,12 @@ impl Stream {
         } else {
             self.sound(host, now_ms, bytes);
         }
+        if self.is_again(now_ms) {
+            self.end(host);
+        }
         self.begin(host, settings, now_ms);
         if !self.is_begun && self.raw.len() > NO_FRAME_BYTES_MAX {
-            return self.is_none(self.answer.as_ref().is_some_and(|told| told.has_titles));
+            return self.odd();
         }
         self.hold(host, now_ms);
         Course::Goes
@@ -200,7 +225,8 @@ impl Stream {
     /// Its server says nothing more.
     pub fn lost(&mut self, host: &mut dyn Host, now_ms: u64) -> Course {
         if !self.is_begun {
-            return Course::Ends;
+            // What it said is an answer, too.
+            return if self.raw.is_empty() { Course::Ends } else { self.odd() };
         }
         let is_live = matches!(self.source, Source::Live { .. });
         if is_live && now_ms.saturating_sub(self.live_ms) > LONG_MS {
@@ -208,11 +234,17 @@ impl Stream {
         }
         // What has come and was not joined is better than nothing.
         self.join(host, u64::MAX);
+        self.takes_opening = false;
+        if self.is_again(u64::MAX) {
+            self.end(host);
+            return Course::Goes;
+        }
         if is_live && self.joining.is_none() {
             self.same_again = if self.ring.end() == self.ended_at { self.same_again + 1 } else { 0 };
             self.ended_at = self.ring.end();
             if self.same_again >= SAME_AGAIN_MAX {
-                return Course::Ends;
+                self.end(host);
+                return Course::Goes;
             }
         }
         self.joining = None;
@@ -235,16 +267,27 @@ impl Stream {
                 }
             }
             Source::Asked(_) | Source::Live { is_paused: false, .. } if is_silent => {
+                // Whether more comes is for who waits for it to see.
+                if !self.is_begun && !self.raw.is_empty() {
+                    return self.odd();
+                }
                 if self.give_up(host, now_ms) == Course::Ends {
                     return Course::Ends;
                 }
             }
-            Source::Away { .. } | Source::Asked(_) | Source::Live { .. } => {}
+            Source::Asked(id) => self.go_on_asking(host, id),
+            Source::Away { .. } | Source::Over | Source::Live { .. } => {}
         }
         if self.away_ms.is_some_and(|since| now_ms.saturating_sub(since) > settings.outage_ms) {
             return Course::Ends;
         }
         self.join(host, now_ms);
+        if self.is_again(now_ms) {
+            self.end(host);
+        }
+        if self.is_over() {
+            self.let_go(host);
+        }
         self.begin(host, settings, now_ms);
         let (ring, titles) = (&self.ring, &self.titles);
         self.listeners.retain(|id, listener| {
@@ -265,6 +308,44 @@ impl Stream {
         Course::Goes
     }
 
+    /// Returns whether it was a file, of which who comes now would get the end alone.
+    pub fn is_over(&self) -> bool {
+        self.source == Source::Over
+    }
+
+    /// Returns whether what has come is what was there first.
+    fn is_again(&self, now_ms: u64) -> bool {
+        self.joining.as_ref().is_some_and(|pending| pending.place(now_ms, &self.opening) == Place::Again)
+    }
+
+    /// Asks for no more of it: listeners get what is there.
+    fn end(&mut self, host: &mut dyn Host) {
+        if let Some(id) = self.source_id() {
+            host.close(id);
+        }
+        self.source = Source::Over;
+        self.joining = None;
+        self.away_ms = None;
+    }
+
+    /// Returns whether one more can be served: who waits for an answer is kept with its request.
+    pub fn has_place(&self) -> bool {
+        let kept: usize = self.waiting.values().map(|(_, sent)| sent.len()).sum();
+        !self.is_over() && kept <= UNANSWERED_BYTES_MAX
+    }
+
+    /// Closes the connections of those who have all of it.
+    fn let_go(&mut self, host: &mut dyn Host) {
+        let end = self.ring.end();
+        self.listeners.retain(|id, listener| {
+            let has_all = listener.at >= end;
+            if has_all {
+                host.close(*id);
+            }
+            !has_all
+        });
+    }
+
     /// Adds a client, which listens at once if it can.
     pub fn add(&mut self, host: &mut dyn Host, settings: &Settings, now_ms: u64, client: (Connection, bool, Vec<u8>)) {
         let (id, wants_titles, sent) = client;
@@ -278,10 +359,12 @@ impl Stream {
     }
 
     /// Goes on with what the version before had.
-    pub fn resume(&mut self, now_ms: u64) {
+    pub fn resume(&mut self, now_ms: u64, is_over: bool) {
         self.is_begun = true;
         (self.heard_ms, self.live_ms) = (now_ms, now_ms);
-        if matches!(self.source, Source::Away { .. }) {
+        if is_over {
+            self.source = Source::Over;
+        } else if matches!(self.source, Source::Away { .. }) {
             self.source = Source::Away { next_ms: now_ms + self.wait_ms };
         }
     }
@@ -298,29 +381,42 @@ impl Stream {
         self.live_ms = now_ms;
         self.framer = Framer::default();
         self.joining = Some(Joining::behind(&self.ring, now_ms));
+        self.takes_opening = !self.is_begun && !answer.is_radio;
         let rest = self.raw[answer.length..].to_vec();
         if self.is_begun {
             self.raw = Vec::new();
         }
-        let Answer { interval, media_type, onward, .. } = answer;
+        let Answer { interval, media_type, onward, is_radio, .. } = answer;
         // Listeners that were told that there are titles go on to get some, or none.
-        self.answer.get_or_insert(Told { media_type, onward, has_titles: interval > 0 });
+        self.answer.get_or_insert(Told { media_type, onward, has_titles: interval > 0, is_radio });
         self.sound(host, now_ms, &rest);
     }
 
     /// Takes what comes behind the head.
     fn sound(&mut self, host: &mut dyn Host, now_ms: u64, bytes: &[u8]) {
         let Source::Live { demuxer, .. } = &mut self.source else { return };
-        let (ring, titles, joining) = (&mut self.ring, &mut self.titles, &mut self.joining);
         let mut sound = Vec::with_capacity(bytes.len());
-        demuxer.push(bytes, |part| sound.extend_from_slice(part), |title| titles.push(ring.end(), title));
-        self.framer.push(&sound, |frame, header| match joining {
-            Some(pending) => {
-                pending.push(frame, header);
-                finish(host, joining, ring, now_ms);
+        let mut told: VecDeque<(usize, Vec<u8>)> = VecDeque::new();
+        demuxer.push(bytes, |piece| match piece {
+            Piece::Sound(part) => sound.extend_from_slice(part),
+            Piece::Title(text) => {
+                if told.len() >= TITLES_MAX {
+                    told.pop_front();
+                }
+                told.push_back((sound.len(), text.to_vec()));
             }
-            None => ring.push(frame, header.duration_us, is_alone(frame, header)),
         });
+        let mut begin = 0;
+        for (end, text) in told {
+            self.frames(host, now_ms, &sound[begin..end]);
+            begin = end;
+            let behind = self.framer.left().len();
+            match &mut self.joining {
+                Some(pending) => pending.push_title(behind, &text),
+                None => self.titles.push(self.ring.end() + behind as u64, &text),
+            }
+        }
+        self.frames(host, now_ms, &sound[begin..]);
         match self.framer.take_dropped() {
             0 => {}
             dropped => host.count(Counter::DroppedBytes, dropped),
@@ -328,10 +424,28 @@ impl Stream {
         self.joined();
     }
 
+    /// Takes sound.
+    fn frames(&mut self, host: &mut dyn Host, now_ms: u64, sound: &[u8]) {
+        let Stream { framer, joining, ring, titles, opening, takes_opening, .. } = self;
+        framer.push(sound, |frame, header| {
+            if *takes_opening && opening.len() < OPENING_BYTES_MAX {
+                opening.extend_from_slice(frame);
+            }
+            match joining {
+                Some(pending) => {
+                    pending.push(frame, header);
+                    finish(host, joining, (ring, titles, opening), now_ms);
+                }
+                None => ring.push(frame, header.duration_us, is_alone(frame, header)),
+            }
+        });
+    }
+
     /// Joins what has come to what is there, if it is known how by now.
     fn join(&mut self, host: &mut dyn Host, now_ms: u64) {
         if self.joining.is_some() {
-            finish(host, &mut self.joining, &mut self.ring, now_ms);
+            let into = (&mut self.ring, &mut self.titles, &self.opening[..]);
+            finish(host, &mut self.joining, into, now_ms);
             self.joined();
         }
     }
@@ -353,7 +467,7 @@ impl Stream {
         for (id, (wants_titles, _)) in std::mem::take(&mut self.waiting) {
             let muxer = (wants_titles && told.has_titles).then(|| Muxer::new(INTERVAL));
             let head = head::head_for(&told.onward, muxer.map(|_| INTERVAL));
-            if host.send(id, Side::Client, &head) != Sent::Done {
+            if host.send_part(id, Side::Client, &head).1 != Sent::Done {
                 host.close(id);
                 continue;
             }
@@ -385,15 +499,24 @@ impl Stream {
         self.lost(host, now_ms)
     }
 
+    fn odd(&mut self) -> Course {
+        self.is_none(self.answer.as_ref().is_some_and(|told| told.has_titles))
+    }
+
     fn is_none(&mut self, has_titles: bool) -> Course {
         Course::IsNone { said: std::mem::take(&mut self.raw), has_titles }
     }
 }
 
 /// Puts what is to be joined into the ring, if it is known where.
-fn finish(host: &mut dyn Host, joining: &mut Option<Joining>, ring: &mut Ring, now_ms: u64) {
-    let first = match joining.as_ref().map(|pending| pending.place(now_ms)) {
-        None | Some(Place::Unknown) => return,
+fn finish(
+    host: &mut dyn Host,
+    joining: &mut Option<Joining>,
+    (ring, titles, opening): (&mut Ring, &mut Titles, &[u8]),
+    now_ms: u64,
+) {
+    let first = match joining.as_ref().map(|pending| pending.place(now_ms, opening)) {
+        None | Some(Place::Unknown | Place::Again) => return,
         Some(Place::Behind) => {
             host.count(Counter::Continued, 1);
             usize::MAX
@@ -401,7 +524,7 @@ fn finish(host: &mut dyn Host, joining: &mut Option<Joining>, ring: &mut Ring, n
         Some(Place::With(first)) => first,
     };
     if let Some(pending) = joining.take() {
-        pending.finish(first, ring);
+        pending.finish(first, ring, titles);
     }
 }
 

@@ -29,6 +29,12 @@ pub struct Node {
     pub learned: BTreeSet<SocketAddr>,
     /// Whether no connection can be opened.
     pub is_cut_off: bool,
+    /// Servers to which the module may not connect.
+    pub denied: BTreeSet<SocketAddr>,
+    /// Bytes that may wait for one side, if there are so few; nothing waits unless a test says so.
+    pub share: Option<usize>,
+    /// How many bytes wait for sides.
+    pub queued: BTreeMap<Connection, u64>,
 }
 
 /// Numbers of connections that tests have opened by the module.
@@ -59,16 +65,21 @@ impl Node {
 }
 
 impl Host for Node {
+    fn may_open(&mut self, to: SocketAddr) -> Option<bool> {
+        Some(!self.denied.contains(&to))
+    }
+
     fn open(&mut self, to: SocketAddr) -> Option<Connection> {
         let id = FIRST_OPENED + self.opened.len() as u64;
-        (!self.is_cut_off).then(|| self.opened.push((id, to))).map(|()| id)
+        let may_open = !self.is_cut_off && !self.denied.contains(&to);
+        may_open.then(|| self.opened.push((id, to))).map(|()| id)
     }
 
     fn send(&mut self, id: Connection, to: Side, bytes: &[u8]) -> Sent {
         if self.closed.contains(&id) {
             return Sent::Gone;
         }
-        if self.stuck.contains(&id) {
+        if self.stuck.contains(&id) || self.share.is_some_and(|share| bytes.len() > share) {
             return Sent::Full;
         }
         self.sent.entry((id, to == Side::Server)).or_default().extend_from_slice(bytes);
@@ -76,7 +87,7 @@ impl Host for Node {
     }
 
     fn queued(&mut self, id: Connection, _: Side) -> Option<u64> {
-        (!self.closed.contains(&id)).then_some(0)
+        (!self.closed.contains(&id)).then(|| self.queued.get(&id).copied().unwrap_or(0))
     }
 
     fn pause(&mut self, id: Connection, _: Side, is_paused: bool) {

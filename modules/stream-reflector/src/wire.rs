@@ -19,6 +19,11 @@ impl Writer {
         self
     }
 
+    /// Returns how many bytes there are.
+    pub fn length(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns all of it.
     pub fn finish(self) -> Vec<u8> {
         self.0

@@ -22,7 +22,10 @@ fn what_is_put_in_comes_out() {
         let (mut got, mut told, mut rest) = (Vec::new(), Vec::new(), &mixed[..]);
         while !rest.is_empty() {
             let (piece, later) = rest.split_at(1 + random.size(rest.len().min(900)));
-            demuxer.push(piece, |part| got.extend_from_slice(part), |title| told.push(title.to_vec()));
+            demuxer.push(piece, |piece| match piece {
+                Piece::Sound(part) => got.extend_from_slice(part),
+                Piece::Title(title) => told.push(title.to_vec()),
+            });
             // A version goes on where the last one was.
             let (interval, state, left, text) = demuxer.place();
             demuxer = Demuxer::at(interval, state, left, text).unwrap();
@@ -40,7 +43,10 @@ fn what_is_put_in_comes_out() {
 fn without_titles_everything_is_sound() {
     let mut demuxer = Demuxer::new(0).unwrap();
     let mut got = Vec::new();
-    demuxer.push(b"\x01\x02", |part| got.extend_from_slice(part), |_| panic!("a title"));
+    demuxer.push(b"\x01\x02", |piece| match piece {
+        Piece::Sound(part) => got.extend_from_slice(part),
+        Piece::Title(_) => panic!("a title"),
+    });
     assert_eq!(got, b"\x01\x02");
 }
 

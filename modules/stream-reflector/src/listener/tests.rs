@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::limits::PIECE_BYTES_MIN;
 use crate::testing::{MP3_BYTES, MP3_US, Node, mp3};
 
 const SECOND: usize = 38;
@@ -87,11 +88,13 @@ fn who_is_late_catches_up() {
 #[test]
 fn titles_come_where_they_begin() {
     let mut titles = Titles::default();
-    assert_eq!((titles.of(u64::MAX), titles.last()), ((0, &b""[..]), &b""[..]));
+    assert_eq!((titles.of(u64::MAX), titles.newest(100).count()), ((0, &b""[..]), 0));
     titles.push(10, b"a");
     titles.push(20, b"a");
     titles.push(20, b"b");
     assert_eq!([titles.of(9), titles.of(10), titles.of(20)], [(0, &b""[..]), (1, b"a"), (2, b"b")]);
+    assert_eq!(titles.newest(1).collect::<Vec<_>>(), [(20, &b"b"[..])]);
+    assert_eq!(titles.newest(2).collect::<Vec<_>>(), [(10, &b"a"[..]), (20, b"b")]);
     (0..TITLES_MAX as u64).for_each(|at| titles.push(30 + at, at.to_string().as_bytes()));
     assert_eq!((titles.of(29), titles.all.len()), ((0, &b""[..]), TITLES_MAX), "the oldest give way");
 }
@@ -108,4 +111,46 @@ fn each_listener_has_titles_of_its_own() {
     node.stuck.clear();
     listener.pump(&mut node, 1, (&ring, &titles), &settings, 0);
     assert_eq!(&node.to_client(1)[1000..1017], b"\x01StreamTitle='x';");
+}
+
+/// Goal: with little memory left for what waits, a listener gets what is due in pieces, and its titles whole or not at all.
+#[test]
+fn a_small_share_of_memory_is_enough() {
+    for share in [1, 16, 2048] {
+        let (mut node, ring, mut titles, settings) = (Node::default(), ring(15), Titles::default(), settings());
+        titles.push(0, b"StreamTitle='x';");
+        node.share = Some(share);
+        for (id, muxer) in [(1, None), (2, Some(Muxer::new(1000)))] {
+            let mut listener = Listener::new(&ring, &settings, muxer, 0);
+            assert_eq!(listener.pump(&mut node, id, (&ring, &titles), &settings, 0), Fate::Goes);
+            assert_eq!(listener.blocked_ms.is_some(), share < PIECE_BYTES_MIN, "{share}");
+            node.share = None;
+            assert_eq!(listener.pump(&mut node, id, (&ring, &titles), &settings, 10), Fate::Goes);
+            node.share = Some(share);
+        }
+        let (plain, with_titles) = (node.to_client(1), node.to_client(2));
+        let (mut sound, mut told) = (Vec::new(), 0);
+        crate::icy::Demuxer::new(1000).unwrap().push(with_titles, |piece| match piece {
+            crate::icy::Piece::Sound(part) => sound.extend_from_slice(part),
+            crate::icy::Piece::Title(text) => told += usize::from(text == b"StreamTitle='x';"),
+        });
+        assert!(plain == sound && plain.len() > 3 * SECOND * MP3_BYTES, "{} and {}", plain.len(), sound.len());
+        assert_eq!(told, 1);
+    }
+}
+
+/// Goal: one that has no room for a title has an empty one there, and that one at the next place.
+#[test]
+fn a_title_that_finds_no_room_comes_later() {
+    let (mut node, ring, mut titles, settings) = (Node::default(), ring(15), Titles::default(), settings());
+    titles.push(0, &[b'x'; 3000]);
+    node.share = Some(PIECE_BYTES_MIN);
+    let mut listener = Listener::new(&ring, &settings, Some(Muxer::new(16_000)), 0);
+    listener.pump(&mut node, 1, (&ring, &titles), &settings, 0);
+    assert_eq!(node.to_client(1)[16_000], 0);
+    node.share = None;
+    listener.pump(&mut node, 1, (&ring, &titles), &settings, 0);
+    listener.pump(&mut node, 1, (&ring, &titles), &settings, 2000);
+    let at = (2..).map(|count| count * 16_001 - 1).find(|at| node.to_client(1)[*at] != 0).unwrap();
+    assert_eq!(node.to_client(1)[at..at + 2], [188, b'x']);
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How connections go on with the next version of the module. Each of a stream's has some of its frames along, the newest first. Where
-//! that is not all that listeners lack, since they are few, they get all that there is before.
+//! How connections go on with the next version of the module. Each of a stream's has some of its frames along, the newest first and each
+//! frame once. Where these are not all that a listener lacks, since listeners are few, it gets the others before.
 
 use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::Connection;
 
 use super::{Reflector, Role};
-use crate::frames::Framer;
+use crate::frames::{Framer, HEADER_BYTES, Header};
 use crate::host::{Counter, Host};
 use crate::icy::{Demuxer, Muxer};
-use crate::limits::{CARRIED_BYTES_MAX, CARRIED_FRAMES_MAX};
-use crate::listener::Listener;
+use crate::joining::is_alone;
+use crate::limits::{CARRIED_TITLES_BYTES_MAX, STATE_BYTES_MAX, TITLE_BYTES_MAX};
+use crate::listener::{Listener, Titles};
 use crate::ring::Ring;
 use crate::stream::{Carried, Source, Stream, Told};
 use crate::wire::{Reader, Writer};
@@ -29,7 +30,7 @@ impl Reflector {
         let mut writer = Writer::default();
         match self.roles.get(&id) {
             Some(Role::Asking { server, bytes, .. }) => asking(&mut writer, *server, bytes),
-            Some(Role::Watched { server, bytes }) => {
+            Some(Role::Watched { server, bytes, .. }) => {
                 writer.number(WATCHED).bytes(server.to_string().as_bytes()).bytes(bytes);
             }
             Some(Role::Client(number)) => {
@@ -74,7 +75,7 @@ impl Reflector {
             }
             WATCHED => {
                 let (server, bytes) = (from.text()?.parse().ok()?, from.bytes()?.to_vec());
-                self.roles.insert(id, Role::Watched { server, bytes });
+                self.roles.insert(id, Role::Watched { server, bytes, since_ms: now_ms });
             }
             LISTENER => {
                 let number = self.stream_of(from, now_ms)?;
@@ -92,13 +93,10 @@ impl Reflector {
                 let (interval, state, left) = (from.size()?, u8::try_from(from.number()?).ok()?, from.size()?);
                 let demuxer = Demuxer::at(interval, state, left, from.bytes()?)?;
                 let (is_paused, framer) = (from.number()? > 0, Framer::with(from.bytes()?.to_vec()));
-                let title = from.bytes()?;
                 let stream = self.streams.get_mut(&number)?;
-                // Of all that is kept, it is true of the newest.
-                stream.titles.push(0, title);
                 stream.framer = framer;
                 stream.source = Source::Live { id, demuxer, is_paused };
-                stream.resume(now_ms);
+                stream.resume(now_ms, false);
                 self.roles.insert(id, Role::Source(number));
             }
             PASSED => self.passing.import(id, from)?,
@@ -112,14 +110,20 @@ impl Reflector {
         let server: SocketAddr = from.text()?.parse().ok()?;
         let (key, request) = (from.text()?.to_owned(), from.bytes()?.to_vec());
         let (media_type, onward) = (from.text()?.to_owned(), from.bytes()?.to_vec());
-        let has_titles = from.number()? > 0;
-        let (end, end_us, part) = (from.place()?, from.place()?, ring(from)?);
+        let flags = from.number()?;
+        let (has_titles, is_radio) = (flags & HAS_TITLES > 0, flags & IS_RADIO > 0);
+        let (end, end_us, opening) = (from.place()?, from.place()?, from.bytes()?.to_vec());
+        let mut titles = Titles::default();
+        for _ in 0..from.number()? {
+            titles.push(from.place()?, from.bytes()?);
+        }
+        let part = ring(from)?;
         let known = self.streams.iter().find(|(_, stream)| stream.server == server && stream.key == key);
         let number = known.map(|(number, _)| *number).unwrap_or_else(|| {
-            let mut stream = Stream::new(server, key, request);
-            stream.answer = Some(Told { media_type, onward, has_titles });
-            stream.ring = Ring::at(end, end_us);
-            stream.resume(now_ms);
+            let mut stream = Stream::new(server, key, flags & HAS_ORIGIN > 0, request);
+            stream.answer = Some(Told { media_type, onward, has_titles, is_radio });
+            (stream.ring, stream.titles, stream.opening) = (Ring::at(end, end_us), titles, opening);
+            stream.resume(now_ms, flags & IS_OVER > 0);
             self.new_stream(stream)
         });
         self.streams.get_mut(&number)?.ring.prepend(&part);
@@ -132,12 +136,9 @@ fn asking(writer: &mut Writer, server: SocketAddr, bytes: &[u8]) {
 }
 
 fn listener(writer: &mut Writer, host: &mut dyn Host, stream: &mut Stream, id: Connection) -> Option<()> {
-    describe(writer.number(LISTENER), stream)?;
-    let is_all = stream.carried.is_some_and(|carried| carried.is_all);
+    let begin = describe(writer.number(LISTENER), stream, LISTENER_BYTES)?;
     let one = stream.listeners.get_mut(&id)?;
-    if !is_all {
-        one.flush(host, id, &stream.ring, &stream.titles);
-    }
+    one.flush(host, id, (&stream.ring, &stream.titles), begin);
     let behind_us = stream.ring.end_us().saturating_sub(one.play_us);
     let (interval, left) = one.muxer.map_or((0, 0), |muxer| muxer.place());
     writer.number(one.at).number(behind_us).number(interval as u64).number(left as u64);
@@ -145,50 +146,85 @@ fn listener(writer: &mut Writer, host: &mut dyn Host, stream: &mut Stream, id: C
 }
 
 fn source(writer: &mut Writer, stream: &mut Stream) -> Option<()> {
-    if !matches!(stream.source, Source::Live { .. }) {
-        return None;
-    }
-    describe(writer.number(SOURCE), stream)?;
-    let Source::Live { demuxer, is_paused, .. } = &stream.source else { return None };
+    let Source::Live { demuxer, is_paused, .. } = stream.source.clone() else { return None };
+    let left_bytes = stream.framer.left().len();
+    describe(writer.number(SOURCE), stream, SOURCE_BYTES + left_bytes)?;
     let (interval, state, left, text) = demuxer.place();
     writer.number(interval as u64).number(state.into()).number(left as u64).bytes(text);
-    writer.number((*is_paused).into()).bytes(stream.framer.left()).bytes(stream.titles.last());
+    writer.number(is_paused.into()).bytes(stream.framer.left());
     Some(())
 }
 
-/// Says what stream it is, with the next part of it that goes along; nothing for one that has not begun.
-fn describe(writer: &mut Writer, stream: &mut Stream) -> Option<()> {
+/// Says what stream it is, with the next part of it that goes along, if `more` bytes are to follow. Returns the place from which on all of
+/// it goes along with some connection; nothing for a stream that has not begun.
+fn describe(writer: &mut Writer, stream: &mut Stream, more: usize) -> Option<u64> {
     let told = stream.answer.as_ref().filter(|_| stream.is_begun)?;
-    writer.bytes(stream.server.to_string().as_bytes()).bytes(stream.key.as_bytes()).bytes(&stream.request);
-    writer.bytes(told.media_type.as_bytes()).bytes(&told.onward).number(told.has_titles.into());
     let ring = &stream.ring;
+    writer.bytes(stream.server.to_string().as_bytes()).bytes(stream.key.as_bytes()).bytes(&stream.request);
+    writer.bytes(told.media_type.as_bytes()).bytes(&told.onward);
+    let flags = [
+        (told.has_titles, HAS_TITLES),
+        (told.is_radio, IS_RADIO),
+        (stream.has_origin, HAS_ORIGIN),
+        (stream.is_over(), IS_OVER),
+    ];
+    writer.number(flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum());
     writer.number(ring.end()).number(ring.end_us());
-    let carried = stream.carried.get_or_insert_with(|| {
-        let least = stream.listeners.values().map(|listener| listener.at).min().unwrap_or(ring.end());
-        // A part may end a frame before it is full, so half of it is counted.
-        let carries = (stream.listeners.len() * CARRIED_BYTES_MAX / 2) as u64;
-        Carried { begin: ring.end(), is_all: ring.end().saturating_sub(least) <= carries }
-    });
-    let part = ring.part(carried.begin, CARRIED_BYTES_MAX, CARRIED_FRAMES_MAX);
-    carried.begin = part.begin();
+    let room = |writer: &Writer, more: usize| STATE_BYTES_MAX.saturating_sub(writer.length() + PART_BYTES + more);
+    let carried = match &mut stream.carried {
+        Some(carried) => {
+            writer.bytes(&[]).number(0);
+            carried
+        }
+        carried @ None => {
+            // The first one has less room, the one of the source perhaps as well, and a part may end a frame before it is full.
+            let each = room(writer, LISTENER_BYTES + 16);
+            let least = (2..stream.listeners.len()).try_fold(ring.end(), |end, _| {
+                let begin = ring.part(end, each).at;
+                if begin < end { Ok(begin) } else { Err(end) }
+            });
+            writer.bytes(&stream.opening);
+            let titles: Vec<_> = stream.titles.newest(CARRIED_TITLES_BYTES_MAX).collect();
+            writer.number(titles.len() as u64);
+            for (at, text) in titles {
+                writer.number(at).bytes(text);
+            }
+            let (Ok(least) | Err(least)) = least;
+            carried.insert(Carried { begin: ring.end(), least })
+        }
+    };
+    let part = ring.part(carried.begin, room(writer, more));
     let mut bytes = Vec::new();
-    part.copy(part.begin(), part.end(), &mut bytes);
-    writer.number(part.begin()).bytes(&bytes).number(part.frames().count() as u64);
-    writer.number(part.end_us() - part.frames().map(|(_, us, _)| us).sum::<u64>());
-    for (length, duration_us, is_alone) in part.frames() {
-        writer.number(length << 1 | u64::from(is_alone)).number(duration_us);
-    }
-    Some(())
+    ring.copy(part.at, carried.begin, &mut bytes);
+    carried.begin = part.at;
+    carried.least = carried.least.min(part.at);
+    writer.number(part.at).number(part.us).bytes(&bytes);
+    Some(carried.least)
 }
 
 fn ring(from: &mut Reader<'_>) -> Option<Ring> {
-    let (begin, mut bytes, count) = (from.place()?, from.bytes()?, from.number()?);
-    let mut ring = Ring::at(begin, from.place()?);
-    for _ in 0..count {
-        let (flags, duration_us) = (from.place()?, from.place()?);
-        let (frame, rest) = bytes.split_at_checked(usize::try_from(flags >> 1).ok()?)?;
-        ring.push(frame, duration_us, flags & 1 > 0);
+    let (mut ring, mut bytes) = (Ring::at(from.place()?, from.place()?), from.bytes()?);
+    while !bytes.is_empty() {
+        // No frame is as short as what is looked at of it.
+        let mut first = [0; HEADER_BYTES];
+        let length = bytes.len().min(HEADER_BYTES);
+        first[..length].copy_from_slice(&bytes[..length]);
+        let header = Header::parse(&first)?;
+        let (frame, rest) = bytes.split_at_checked(header.length)?;
+        ring.push(frame, header.duration_us, is_alone(frame, &header));
         bytes = rest;
     }
     Some(ring)
 }
+
+/// What there is to say of a stream beside numbers and texts.
+const HAS_TITLES: u64 = 1;
+const IS_RADIO: u64 = 2;
+const HAS_ORIGIN: u64 = 4;
+const IS_OVER: u64 = 8;
+/// Bytes that are said of a part of a stream, beside the part: numbers of eight bytes.
+const PART_BYTES: usize = 3 * 8;
+/// Bytes that are said of a listener behind the stream.
+const LISTENER_BYTES: usize = 4 * 8;
+/// Bytes that are said of a source behind the stream at most, beside what is no frame yet.
+const SOURCE_BYTES: usize = 6 * 8 + TITLE_BYTES_MAX;

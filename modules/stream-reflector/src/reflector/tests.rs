@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 mod bad_input;
+mod fairness;
+mod files;
 mod outages;
+mod servers;
 mod upgrades;
 
 use super::*;
+use crate::icy::{Demuxer, Piece};
 use crate::testing::{FIRST_OPENED, MP3_BYTES, Node, adts, mp3s};
 
 const SERVER: &str = "198.51.100.7:8000";
@@ -75,6 +79,16 @@ impl Bench {
             self.reflector.tick(&mut self.node, self.now_ms);
         }
     }
+}
+
+/// Returns what a listener with titles has got, without these.
+fn sound_of(body: &[u8]) -> Vec<u8> {
+    let mut sound = Vec::new();
+    Demuxer::new(16_000).unwrap().push(body, |piece| match piece {
+        Piece::Sound(part) => sound.extend_from_slice(part),
+        Piece::Title(_) => {}
+    });
+    sound
 }
 
 #[test]
@@ -206,4 +220,39 @@ fn who_is_slow_is_cut_alone() {
     assert!(!bench.node.closed.contains(&1) && bench.node.body(1) == mp3s(0..50 + 15 * 38 - 1));
     bench.closed(2);
     assert_eq!(bench.node.count(Counter::Listeners), 1);
+}
+
+/// Goal: a title comes where it begins, also if more than what is before it came at once, and to one that begins before it.
+#[test]
+fn no_title_comes_before_its_sound() {
+    let mut bench = Bench::new();
+    bench.listen(1, "Icy-MetaData: 1\r\n");
+    bench.server(FIRST, HEAD);
+    let sound = mp3s(0..480);
+    let mut all = Vec::new();
+    for (number, part) in sound.chunks_exact(8000).enumerate() {
+        all.extend_from_slice(part);
+        all.extend_from_slice(match number {
+            1 => b"\x01StreamTitle='1';",
+            9 => b"\x01StreamTitle='2';",
+            _ => b"\0",
+        });
+    }
+    bench.server(FIRST, &all[..7000]);
+    bench.server(FIRST, &all[7000..]);
+    bench.listen(2, "Icy-MetaData: 1\r\n");
+    bench.wait(20_000);
+    for id in [1, 2] {
+        let (mut at, mut told) = (0, Vec::new());
+        Demuxer::new(16_000).unwrap().push(bench.node.body(id), |piece| match piece {
+            Piece::Sound(part) => at += part.len(),
+            Piece::Title(text) => told.push((at, text.to_vec())),
+        });
+        let heard = sound_of(bench.node.body(id));
+        let begun = (0..480).find(|number| heard.starts_with(&mp3s(*number..number + 1))).unwrap() * MP3_BYTES;
+        assert_eq!(begun > 0, id == 2, "one comes later");
+        let places: Vec<usize> = told.iter().map(|(at, _)| begun + at).collect();
+        assert_eq!(told.iter().map(|(_, text)| &text[13..14]).collect::<Vec<_>>(), [b"1", b"2"], "{id}");
+        assert!((80_000..80_000 + 16_000).contains(&places[1]), "{id}: {places:?}");
+    }
 }

@@ -70,18 +70,25 @@ fn parts_make_the_whole() {
     let whole = ring(100);
     let mut other = Ring::at(whole.end(), whole.end_us());
     while other.begin() > 0 {
-        let part = whole.part(other.begin(), 10_000, 20);
-        assert!(part.bytes.len() <= 10_000 && part.frames.len() <= 20 && !part.bytes.is_empty());
-        other.prepend(&part);
-        other.prepend(&part);
+        let part = whole.part(other.begin(), 10_000);
+        let frames = usize::try_from(other.begin() - part.at).unwrap() / MP3_BYTES;
+        assert!((23..=100).contains(&(frames + 76 * usize::from(part.at == 0))));
+        let mut older = Ring::at(part.at, part.us);
+        let first = usize::try_from(part.at).unwrap() / MP3_BYTES;
+        (first..first + frames).for_each(|number| older.push(&mp3(number), MP3_US, true));
+        other.prepend(&older);
+        other.prepend(&older);
     }
     assert_eq!((&other.bytes, &other.frames, other.end_us), (&whole.bytes, &whole.frames, whole.end_us));
-    assert!(whole.frames().eq(std::iter::repeat_n((MP3_BYTES as u64, MP3_US, true), 100)));
-    assert!(whole.part(0, 10_000, 20).bytes.is_empty() && Ring::at(7, 9).part(7, 10, 10).frames.is_empty());
+    assert_eq!((whole.part(0, 10_000).at, whole.part(whole.end(), 400).at), (0, whole.end()));
+    assert_eq!(Ring::at(7, 9).part(7, 10), Mark { at: 7, us: 9, is_alone: true });
     let full = ring(2 * RING_BYTES_MAX / MP3_BYTES);
     let mut too_full = full.clone();
-    too_full.prepend(&Ring::at(full.begin(), 0).part(full.begin(), 1, 1));
+    let mut older = Ring::at(full.begin() - MP3_BYTES as u64, 0);
+    older.push(&mp3(0), MP3_US, true);
+    too_full.prepend(&older);
     assert_eq!(too_full.begin(), full.begin());
+    assert!(too_full.bytes.capacity() <= RING_BYTES_MAX);
     let mut last = Vec::new();
     whole.copy(whole.last_but(3).unwrap(), whole.end(), &mut last);
     assert!(last == mp3s(97..100) && whole.last_but(101).is_none() && Ring::default().last_but(1).is_none());

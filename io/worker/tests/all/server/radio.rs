@@ -177,7 +177,8 @@ fn listeners_share_one_connection() {
     for (number, other) in others.into_iter().enumerate() {
         let heard = other.join().unwrap();
         assert_whole(&heard.frames);
-        assert!(heard.frames.len() > 50, "{} frames", heard.frames.len());
+        // Four seconds at once, and then as it sounds.
+        assert!(heard.frames.len() * FRAME_MS > 6000, "{} frames", heard.frames.len());
         assert!(heard.has_title || number % 2 == 1);
     }
     assert_eq!(radio.connections(), 1);
@@ -228,10 +229,10 @@ fn listeners_go_on_with_the_next_version() {
         std::thread::sleep(Duration::from_millis(700));
     }
     let late = listen(spec.port(), false, Duration::from_secs(1));
-    for listener in listeners.into_iter().chain([late]) {
+    for (listener, ms) in listeners.into_iter().map(|listener| (listener, 8000)).chain([(late, 4000)]) {
         let heard = listener.join().unwrap();
         assert_whole(&heard.frames);
-        assert!(heard.frames.len() > 40, "{} frames", heard.frames.len());
+        assert!(heard.frames.len() * FRAME_MS > ms, "{} frames", heard.frames.len());
     }
     assert_eq!(radio.connections(), 1);
 }
