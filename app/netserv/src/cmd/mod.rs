@@ -7,6 +7,7 @@ pub mod key;
 pub mod module;
 pub mod node;
 pub mod probe;
+pub mod relocate;
 pub mod remove;
 pub mod setup;
 pub mod state;
@@ -29,6 +30,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Setup(setup) => setup.run(&client, output).await,
         Command::Remove(remove) => remove.run(&client, output).await,
         Command::State(state) => state.run(&client, output).await,
+        Command::Relocate(relocate) => relocate.run(&client, output).await,
         Command::Tell(tell) => tell.run(&client, output).await,
         Command::Probe(probe) => probe.run(&client, output).await,
         Command::Path(path) => path.run(&client, output).await,

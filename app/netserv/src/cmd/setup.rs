@@ -21,11 +21,40 @@ use crate::units::parse_duration;
 /// Install, refresh or replace a module on every node toward a destination
 #[derive(Args)]
 pub struct Setup {
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    route: Route,
+    /// Which of the module's owners in turn the nodes are, counted by you from 1 on: nodes refuse an
+    /// earlier epoch than one that they know
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epoch: Option<u64>,
+    /// Where nodes fetch the state that the module begins with, which `netserv state export` wrote; once in
+    /// each epoch
+    #[arg(long, value_name = "URL", requires_all = ["state_digest", "epoch"])]
+    state: Option<String>,
+    /// The state's digest
+    #[arg(long, value_name = "DIGEST", requires = "state")]
+    state_digest: Option<Digest>,
+    /// Addresses of yours that lead to the module wherever it is, with commas between: the node named by --node adds them to
+    /// the module's container, with a route that its routing daemon can tell others of
+    ///
+    /// A node that sees a SETUP with a later epoch go to another one gives them up.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires_all = ["nodes", "epoch"])]
+    floating: Vec<IpAddr>,
+    #[command(flatten)]
+    identity: Identity,
+    /// Only ask what would happen
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A module as it is to be on a node.
+#[derive(Args)]
+pub struct Wanted {
     /// The module: a name with a version (then --url and --digest are needed), or a package file
     #[arg(value_name = "MODULE@VERSION|FILE.nsm")]
     module: Subject,
-    #[command(flatten)]
-    route: Route,
     /// Where nodes fetch the package [default: the file's own path, for nodes on this machine]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -50,28 +79,6 @@ pub struct Setup {
     /// How long the lease lasts
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
     ttl: Duration,
-    /// Which of the module's owners in turn the nodes are, counted by you from 1 on: nodes refuse an
-    /// earlier epoch than one that they know
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    epoch: Option<u64>,
-    /// Where nodes fetch the state that the module begins with, which `netserv state export` wrote; once in
-    /// each epoch
-    #[arg(long, value_name = "URL", requires_all = ["state_digest", "epoch"])]
-    state: Option<String>,
-    /// The state's digest
-    #[arg(long, value_name = "DIGEST", requires = "state")]
-    state_digest: Option<Digest>,
-    /// Addresses of yours that lead to the module wherever it is, with commas between: the node named by --node adds them to
-    /// the module's container, with a route that its routing daemon can tell others of
-    ///
-    /// A node that sees a SETUP with a later epoch go to another one gives them up.
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires_all = ["nodes", "epoch"])]
-    floating: Vec<IpAddr>,
-    #[command(flatten)]
-    identity: Identity,
-    /// Only ask what would happen
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// What is to be installed.
@@ -98,8 +105,9 @@ impl FromStr for Subject {
 }
 
 /// What a SETUP says of the package.
-struct Target {
-    module: ModuleRef,
+pub struct Target {
+    /// The module.
+    pub module: ModuleRef,
     url: String,
     digest: Digest,
     dependencies: Vec<Dependency>,
@@ -111,7 +119,7 @@ impl Setup {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let target = self.target(output)?;
+        let target = self.wanted.target(output)?;
         let account = self.identity.account()?;
         let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
         let path = self.route.path()?;
@@ -120,7 +128,26 @@ impl Setup {
         report::write(&result, output)
     }
 
-    fn target(&self, output: &Output) -> Result<Target, Failure> {
+    fn builder(&self, target: &Target) -> RequestBuilder {
+        let mut builder = self.wanted.builder(target);
+        if let Some(epoch) = self.epoch {
+            builder = builder.epoch(epoch);
+        }
+        if let (Some(url), Some(digest)) = (&self.state, self.state_digest) {
+            builder = builder.state(&StateSource { url: url.clone(), digest });
+        }
+        builder = builder.floating(&self.floating);
+        let builder = self.route.travel.shape(builder.target(&self.route.target()));
+        if self.dry_run { builder.dry_run() } else { builder }
+    }
+}
+
+impl Wanted {
+    /// Returns what requests say of the package.
+    ///
+    /// # Errors
+    /// It is not known, or the file is none.
+    pub fn target(&self, output: &Output) -> Result<Target, Failure> {
         match &self.module {
             Subject::Module(module) => {
                 let missing = |what: &str| {
@@ -158,7 +185,8 @@ impl Setup {
         Ok(Target { module: package.manifest().module(), url, digest: package.digest(), dependencies })
     }
 
-    fn builder(&self, target: &Target) -> RequestBuilder {
+    /// Begins a SETUP.
+    pub fn builder(&self, target: &Target) -> RequestBuilder {
         let mut builder = RequestBuilder::setup(&target.module, &target.url, target.digest, self.ttl);
         for filter in &self.filter {
             builder = builder.filter(filter);
@@ -172,15 +200,7 @@ impl Setup {
         for dependency in &target.dependencies {
             builder = builder.dependency(dependency);
         }
-        if let Some(epoch) = self.epoch {
-            builder = builder.epoch(epoch);
-        }
-        if let (Some(url), Some(digest)) = (&self.state, self.state_digest) {
-            builder = builder.state(&StateSource { url: url.clone(), digest });
-        }
-        builder = builder.floating(&self.floating);
-        let builder = self.route.travel.shape(builder.target(&self.route.target()));
-        if self.dry_run { builder.dry_run() } else { builder }
+        builder
     }
 }
 

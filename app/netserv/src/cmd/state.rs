@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use netserv_model::limits::{FREEZE_TIME_MAX, STATE_BYTES_MAX};
+use netserv_model::limits::STATE_BYTES_MAX;
 use netserv_model::{Digest, ModuleName};
 use netserv_wire::nslp::RequestBuilder;
 use netserv_wire::state::{self, ModuleState, StateError};
 use serde::Serialize;
 
+use super::relocate::parse_freeze;
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
-use crate::units::parse_duration;
 
 /// Have a running module's state written, and look at one
 #[derive(Subcommand)]
@@ -86,15 +86,6 @@ impl State {
             }
             State::Show(Show { file }) => show(&read(&file)?, &file, output),
         }
-    }
-}
-
-/// Reads a time of whole seconds, as nodes take it.
-fn parse_freeze(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text)?;
-    match time.subsec_nanos() == 0 && time >= Duration::from_secs(1) && time <= FREEZE_TIME_MAX {
-        true => Ok(time),
-        false => Err(format!("`{text}` is no time of whole seconds, 1 s to {} s", FREEZE_TIME_MAX.as_secs())),
     }
 }
 
