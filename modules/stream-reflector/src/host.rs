@@ -17,12 +17,20 @@ pub trait Host {
     fn send(&mut self, id: Connection, to: Side, bytes: &[u8]) -> Sent;
     /// Sends as many bytes as there is room for. Returns how many, and what became of the next ones.
     fn send_part(&mut self, id: Connection, to: Side, bytes: &[u8]) -> (usize, Sent) {
-        let (mut sent, mut piece) = (0, bytes.len());
+        match self.send(id, to, bytes) {
+            Sent::Done => (bytes.len(), Sent::Done),
+            Sent::Full => self.send_pieces(id, to, bytes),
+            Sent::Gone => (0, Sent::Gone),
+        }
+    }
+    /// Does the same for a side that probably has room for little, without showing the node all bytes each time.
+    fn send_pieces(&mut self, id: Connection, to: Side, bytes: &[u8]) -> (usize, Sent) {
+        let (mut sent, mut piece) = (0, PIECE_BYTES_MIN);
         while sent < bytes.len() {
             piece = piece.min(bytes.len() - sent);
             match self.send(id, to, &bytes[sent..sent + piece]) {
-                Sent::Done => sent += piece,
-                Sent::Full if piece > PIECE_BYTES_MIN => piece = (piece / 2).max(PIECE_BYTES_MIN),
+                Sent::Done => (sent, piece) = (sent + piece, 2 * piece),
+                Sent::Full if piece > PIECE_BYTES_MIN => piece = PIECE_BYTES_MIN,
                 other @ (Sent::Full | Sent::Gone) => return (sent, other),
             }
         }

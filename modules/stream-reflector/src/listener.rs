@@ -27,6 +27,8 @@ pub struct Listener {
     pub muxer: Option<Muxer>,
     /// Since when it takes nothing.
     pub blocked_ms: Option<u64>,
+    /// Whether it has got a begin of a frame, and lacks the rest.
+    pub is_within_frame: bool,
 }
 
 /// What becomes of a listener.
@@ -84,7 +86,7 @@ impl Listener {
     pub fn new(ring: &Ring, settings: &Settings, muxer: Option<Muxer>, now_ms: u64) -> Listener {
         let least = ring.end().saturating_sub(crate::limits::START_BYTES_MAX);
         let start = ring.start(least, ring.end_us().saturating_sub(settings.bridge_us));
-        Listener { at: start.at, play_us: start.us, since_ms: now_ms, muxer, blocked_ms: None }
+        Listener { at: start.at, play_us: start.us, since_ms: now_ms, muxer, blocked_ms: None, is_within_frame: false }
     }
 
     /// Sends what is due.
@@ -98,7 +100,7 @@ impl Listener {
     ) -> Fate {
         self.play(ring, settings, now_ms);
         if self.at < ring.begin() {
-            if self.blocked_ms.is_some() {
+            if self.blocked_ms.is_some() || self.is_within_frame {
                 return Fate::Cut;
             }
             // It takes what it gets; the stream was too far ahead.
@@ -164,8 +166,17 @@ impl Listener {
 
     /// Sends what is up to a place, as far as there is room.
     fn give(&mut self, host: &mut dyn Host, id: Connection, (ring, titles): (&Ring, &Titles), to: u64) -> Sent {
+        let sent = self.give_sound(host, id, (ring, titles), to);
+        self.is_within_frame = !ring.begins(self.at);
+        sent
+    }
+
+    fn give_sound(&mut self, host: &mut dyn Host, id: Connection, (ring, titles): (&Ring, &Titles), to: u64) -> Sent {
         let mut sound = Vec::new();
         ring.copy(self.at, to, &mut sound);
+        if self.blocked_ms.is_some() {
+            return self.give_part(host, id, &sound, titles);
+        }
         let mut muxer = self.muxer;
         let mixed = mix(muxer.as_mut(), &sound, (titles, self.at));
         match host.send(id, Side::Client, mixed.as_deref().unwrap_or(&sound)) {
@@ -182,7 +193,7 @@ impl Listener {
     fn give_part(&mut self, host: &mut dyn Host, id: Connection, mut sound: &[u8], titles: &Titles) -> Sent {
         loop {
             let now = self.muxer.map_or(sound.len(), |muxer| muxer.place().1.min(sound.len()));
-            let (sent, outcome) = host.send_part(id, Side::Client, &sound[..now]);
+            let (sent, outcome) = host.send_pieces(id, Side::Client, &sound[..now]);
             self.at += sent as u64;
             sound = &sound[sent..];
             let Some(muxer) = &mut self.muxer else { return outcome };

@@ -393,7 +393,8 @@ impl Reflector {
     /// Closes the connection to a stream's server behind the last listener.
     fn end_if_idle(&mut self, host: &mut dyn Host, now_ms: u64, number: u32) {
         let Some(stream) = self.streams.get(&number).filter(|stream| stream.is_idle()) else { return };
-        if stream.is_over() {
+        // A radio that goes away again and again may stay one day.
+        if stream.is_over() && stream.answer.as_ref().is_some_and(|told| !told.is_radio) {
             if self.files.len() >= FILES_MAX {
                 self.files.pop_front();
             }

@@ -71,6 +71,11 @@ impl Ring {
         self.frames.get(count).map_or(self.end(), |mark| mark.at)
     }
 
+    /// Returns whether a frame begins at a place, or will.
+    pub fn begins(&self, at: u64) -> bool {
+        at == self.end() || self.frames.binary_search_by_key(&at, |mark| mark.at).is_ok()
+    }
+
     /// Returns the frame with which to begin at a place and a time, or behind the later of both: within a second and a half one that
     /// needs none before it, if there is one. Without any frame it is where the next one will be.
     pub fn start(&self, at: u64, us: u64) -> Mark {

@@ -33,6 +33,10 @@ pub struct Node {
     pub denied: BTreeSet<SocketAddr>,
     /// Bytes that may wait for one side, if there are so few; nothing waits unless a test says so.
     pub share: Option<usize>,
+    /// How often something can be sent, if not as often as is tried.
+    pub room: Option<usize>,
+    /// Bytes that it was tried to send.
+    pub tried: usize,
     /// How many bytes wait for sides.
     pub queued: BTreeMap<Connection, u64>,
 }
@@ -79,9 +83,11 @@ impl Host for Node {
         if self.closed.contains(&id) {
             return Sent::Gone;
         }
-        if self.stuck.contains(&id) || self.share.is_some_and(|share| bytes.len() > share) {
+        self.tried += bytes.len();
+        if self.room == Some(0) || self.stuck.contains(&id) || self.share.is_some_and(|share| bytes.len() > share) {
             return Sent::Full;
         }
+        self.room = self.room.map(|room| room - 1);
         self.sent.entry((id, to == Side::Server)).or_default().extend_from_slice(bytes);
         Sent::Done
     }

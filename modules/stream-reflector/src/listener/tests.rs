@@ -154,3 +154,29 @@ fn a_title_that_finds_no_room_comes_later() {
     let at = (2..).map(|count| count * 16_001 - 1).find(|at| node.to_client(1)[*at] != 0).unwrap();
     assert_eq!(node.to_client(1)[at..at + 2], [188, b'x']);
 }
+
+/// Goal: one whose place is overwritten amid a frame is cut, since it would hear the begin of one and then another.
+#[test]
+fn nobody_hears_half_a_frame() {
+    let (mut node, mut ring, titles, settings) = (Node::default(), ring(15), Titles::default(), settings());
+    let mut listener = Listener::new(&ring, &settings, None, 0);
+    node.share = Some(PIECE_BYTES_MIN);
+    node.room = Some(3);
+    assert_eq!(listener.pump(&mut node, 1, (&ring, &titles), &settings, 0), Fate::Goes);
+    assert_eq!((node.to_client(1).len(), listener.is_within_frame), (3 * PIECE_BYTES_MIN, true));
+    (0..5000).for_each(|number| ring.push(&mp3(number), MP3_US, true));
+    node.room = None;
+    assert_eq!(listener.pump(&mut node, 1, (&ring, &titles), &settings, 1), Fate::Cut);
+}
+
+/// Goal: one that takes nothing costs the node next to nothing each time that it is tried, however much is due to it.
+#[test]
+fn who_takes_nothing_costs_little() {
+    let (mut node, ring, titles, settings) = (Node::default(), ring(15), Titles::default(), settings());
+    let mut listener = Listener::new(&ring, &settings, None, 0);
+    node.stuck.insert(1);
+    listener.pump(&mut node, 1, (&ring, &titles), &settings, 0);
+    node.tried = 0;
+    listener.pump(&mut node, 1, (&ring, &titles), &settings, 250);
+    assert_eq!(node.tried, PIECE_BYTES_MIN);
+}

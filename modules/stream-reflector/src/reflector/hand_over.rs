@@ -80,11 +80,13 @@ impl Reflector {
             LISTENER => {
                 let number = self.stream_of(from, now_ms)?;
                 let (at, behind_us) = (from.place()?, from.place()?);
-                let (interval, left) = (from.size()?, from.size()?);
+                let (interval, left, is_within_frame) = (from.size()?, from.size()?, from.number()? > 0);
                 let muxer = if interval > 0 { Some(Muxer::at(interval, left)?) } else { None };
                 let stream = self.streams.get_mut(&number)?;
                 let play_us = stream.ring.end_us().saturating_sub(behind_us);
-                stream.listeners.insert(id, Listener { at, play_us, since_ms: now_ms, muxer, blocked_ms: None });
+                let (since_ms, blocked_ms) = (now_ms, None);
+                let listener = Listener { at, play_us, since_ms, muxer, blocked_ms, is_within_frame };
+                stream.listeners.insert(id, listener);
                 self.roles.insert(id, Role::Client(number));
                 host.count(Counter::Imported, 1);
             }
@@ -141,7 +143,12 @@ fn listener(writer: &mut Writer, host: &mut dyn Host, stream: &mut Stream, id: C
     one.flush(host, id, (&stream.ring, &stream.titles), begin);
     let behind_us = stream.ring.end_us().saturating_sub(one.play_us);
     let (interval, left) = one.muxer.map_or((0, 0), |muxer| muxer.place());
-    writer.number(one.at).number(behind_us).number(interval as u64).number(left as u64);
+    writer
+        .number(one.at)
+        .number(behind_us)
+        .number(interval as u64)
+        .number(left as u64)
+        .number(one.is_within_frame.into());
     Some(())
 }
 
@@ -225,6 +232,6 @@ const IS_OVER: u64 = 8;
 /// Bytes that are said of a part of a stream, beside the part: numbers of eight bytes.
 const PART_BYTES: usize = 3 * 8;
 /// Bytes that are said of a listener behind the stream.
-const LISTENER_BYTES: usize = 4 * 8;
+const LISTENER_BYTES: usize = 5 * 8;
 /// Bytes that are said of a source behind the stream at most, beside what is no frame yet.
 const SOURCE_BYTES: usize = 6 * 8 + TITLE_BYTES_MAX;
