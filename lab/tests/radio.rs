@@ -14,7 +14,11 @@ use netserv_lab::radio::{self, Listening};
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 
-over_each_driver!(one_connection_for_all_listeners, who_may_not_be_connected_to_goes_on_as_it_came);
+over_each_driver!(
+    one_connection_for_all_listeners,
+    who_may_not_be_connected_to_goes_on_as_it_came,
+    answers_without_end_take_no_more_memory_than_there_is
+);
 
 const PERMITS: &str = "connect = ['tcp']\n";
 /// None of them is for Icecast.
@@ -81,6 +85,53 @@ fn who_may_not_be_connected_to_goes_on_as_it_came(driver: Driver) {
     }
     assert_eq!((station.counter("learned"), station.counter("upstreams")), (0, 0));
 }
+
+/// Goal: more clients of a server that is not known than the module has memory for their answers, whose heads never end, have all that comes,
+/// and none of them is cut: the module bears them.
+fn answers_without_end_take_no_more_memory_than_there_is(driver: Driver) {
+    let name = "answers_without_end_take_no_more_memory_than_there_is";
+    let Some(mut net) = Serving::start(name, driver, PERMITS) else { return };
+    let server = net.lab.v4("sender").to_string();
+    let mut serve = net.lab.command("sender", "python3");
+    net.lab.start("sender", "server", serve.args(["-c", ENDLESS_HEADS, &server])).unwrap();
+    net.install("stream-reflector", &net.alice, &["--filter", &format!("tcp dst {server}/32 port 8000")]);
+    let output = net.lab.command("receiver", "python3").args(["-c", MANY_CLIENTS, &server]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.trim(), "1500 of 1500", "{}", net.lab.log("node", "netservd"));
+}
+
+/// Sends each client 15,000 bytes of a head that has no end.
+const ENDLESS_HEADS: &str = "
+import asyncio, sys
+async def serve(reader, writer):
+    await reader.read(100)
+    writer.write(b'HTTP/1.0 200 OK\\r\\nX: ' + b'a' * 14980)
+    await asyncio.sleep(60)
+async def main():
+    async with await asyncio.start_server(serve, sys.argv[1], 8000, backlog=4096) as server:
+        await server.serve_forever()
+asyncio.run(main())
+";
+/// Has 1,500 clients ask, and says how many of them have got all, and are not cut a second later.
+const MANY_CLIENTS: &str = "
+import asyncio, sys
+async def ask(slots):
+    async with slots:
+        reader, writer = await asyncio.open_connection(sys.argv[1], 8000)
+        writer.write(b'GET / HTTP/1.0\\r\\n\\r\\n')
+        try:
+            await asyncio.wait_for(reader.readexactly(15000), 30)
+        except Exception:
+            return None
+    return reader, writer
+async def main():
+    slots = asyncio.Semaphore(100)
+    clients = await asyncio.gather(*(ask(slots) for _ in range(1500)))
+    await asyncio.sleep(1)
+    print(sum(client is not None and not client[0].at_eof() and client[0].exception() is None for client in clients), 'of 1500')
+asyncio.run(main())
+";
 
 /// Goal: 200 listeners of 128 kbit/s have one connection to Icecast, decode without an error, take at most 15 % of a core, and an outage of 5 s
 /// loses nobody. In release: `./dev radio`, which also says what Icecast itself takes for as many.
