@@ -186,6 +186,12 @@ pub const WAITING_PER_REQUEST_MAX: usize = 4;
 pub const HELD_RESPONSES_MAX: usize = 8192;
 /// Bytes of one such response that are on their way to its client.
 pub const HELD_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of one whose client took all that was on its way, if they are in memory anyway.
+pub const HELD_WIDE_BYTES_MAX: usize = 256 * 1024;
+/// Responses of one module that may have so many on their way.
+pub const HELD_WIDE_MAX: usize = 64;
+/// How long such a client may take nothing before it is as others are.
+pub const HELD_WIDE_PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes that its source is asked for at once.
 pub const HELD_PIECE_BYTES: usize = 16 * 1024;
 /// Bytes that its source is asked for at once while those of all such responses take [`HELD_MEMORY_BYTES_MAX`].

@@ -77,6 +77,8 @@ pub struct Module {
     pub held_memory: Budget,
     /// How many of those there may be.
     pub held_places: Budget,
+    /// Those of them that may have much on their way.
+    pub held_wide: Budget,
     /// What the node answers again without an instance.
     pub hits: Hits,
     /// What its server part did.
@@ -109,6 +111,7 @@ impl Module {
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),
+            held_wide: Budget::new(limits::HELD_WIDE_MAX),
             hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),

@@ -61,6 +61,8 @@ pub struct HeldBody {
     silent: Option<Instant>,
     /// Since when the client has to take something before there is more.
     blocked: Option<Instant>,
+    /// There while it may have much on its way.
+    wide: Option<Reserved>,
     /// How long it may still leave it waiting.
     patience: Duration,
     /// Bytes that the head promised and the source has not given.
@@ -114,6 +116,7 @@ impl HeldBody {
             ends: Instant::now() + bounds.total,
             silent: None,
             blocked: None,
+            wide: None,
             patience: limits::HELD_PATIENCE,
             promised: length,
             flight: Arc::default(),
@@ -137,6 +140,9 @@ impl HeldBody {
         if taken == 0 {
             return;
         }
+        if self.wide.is_none() && self.flight.bytes.load(Ordering::Acquire) == 0 && taken >= WIDE_AFTER {
+            self.wide = self.module.held_wide.reserve(1).ok();
+        }
         self.unblock(now);
         let rate = u64::from(self.bounds.least_rate.max(1));
         let earned = Duration::from_nanos(taken.saturating_mul(1_000_000_000) / rate);
@@ -146,6 +152,7 @@ impl HeldBody {
     fn unblock(&mut self, now: Instant) {
         if let Some(since) = self.blocked.take() {
             self.patience = self.patience.saturating_sub(now - since);
+            self.wide.take_if(|_| now - since > limits::HELD_WIDE_PATIENCE);
         }
     }
 
@@ -182,7 +189,7 @@ impl HeldBody {
         let all = (limits::HELD_PIECE_BYTES, limits::HELD_BYTES_MAX);
         // What is in memory anyway takes none.
         if self.is_private.as_ref().is_some_and(|is_private| !is_private.load(Ordering::Relaxed)) {
-            return (None, all.0, all.1);
+            return (None, all.0, if self.wide.is_some() { limits::HELD_WIDE_BYTES_MAX } else { all.1 });
         }
         match self.module.held_memory.reserve(limits::HELD_PIECE_BYTES) {
             Ok(memory) => (Some(memory), all.0, all.1),
@@ -254,6 +261,9 @@ impl HeldBody {
         self.module.log(LogLevel::Error, text.as_bytes());
     }
 }
+
+/// Bytes that a client has to take at once before it may have more on their way.
+const WIDE_AFTER: u64 = limits::HELD_BYTES_MAX as u64;
 
 type Next = Poll<Option<Result<Frame<Bytes>, Error>>>;
 
@@ -395,6 +405,42 @@ mod tests {
         drop(pieces);
         let _piece = poll(&mut body);
         assert!(body.module.held_memory.left() < left, "what it gives next may be a copy, too");
+    }
+
+    #[test]
+    fn who_takes_all_at_once_has_more_on_its_way_if_that_takes_no_memory() {
+        let (mut body, _) = body(Given::endless(), None, HOUR);
+        let is_private = Arc::new(AtomicBool::new(false));
+        body.is_private = Some(Arc::clone(&is_private));
+        let all = |body: &mut HeldBody| -> Vec<Bytes> {
+            std::iter::from_fn(|| match poll(body) {
+                Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
+                Poll::Ready(_) | Poll::Pending => None,
+            })
+            .collect()
+        };
+        let bytes = |pieces: &[Bytes]| pieces.iter().map(Bytes::len).sum::<usize>();
+        let mut pieces = all(&mut body);
+        assert_eq!(bytes(&pieces), limits::HELD_BYTES_MAX);
+        pieces.pop();
+        pieces.extend(all(&mut body));
+        assert_eq!(bytes(&pieces), limits::HELD_BYTES_MAX, "it took a part");
+        pieces.clear();
+        pieces = all(&mut body);
+        assert_eq!(bytes(&pieces), limits::HELD_WIDE_BYTES_MAX);
+        assert_eq!(body.module.held_wide.left(), limits::HELD_WIDE_MAX - 1);
+        // It takes its time, and is one of many again.
+        std::thread::sleep(limits::HELD_WIDE_PATIENCE + Duration::from_millis(5));
+        pieces.drain(1..);
+        pieces.extend(all(&mut body));
+        assert_eq!((bytes(&pieces), body.module.held_wide.left()), (limits::HELD_BYTES_MAX, limits::HELD_WIDE_MAX));
+        // Others have all places; or what comes is a copy.
+        let others = body.module.held_wide.reserve(limits::HELD_WIDE_MAX).unwrap();
+        pieces.clear();
+        assert_eq!(bytes(&all(&mut body)), limits::HELD_BYTES_MAX);
+        drop(others);
+        is_private.store(true, Ordering::Relaxed);
+        assert_eq!(bytes(&all(&mut body)), limits::HELD_BYTES_MAX);
     }
 
     #[test]
