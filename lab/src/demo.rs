@@ -4,6 +4,7 @@
 mod calls;
 mod cdn;
 mod compressor;
+mod moves;
 mod radio;
 mod sip;
 
@@ -40,6 +41,8 @@ pub enum App {
     Cdn,
     /// AMnet's reflector before an unmodified Icecast.
     Radio,
+    /// A module that moves between two nodes with what it knows.
+    Move,
 }
 
 /// Shows an application. Nobody types SETUP.
@@ -54,6 +57,7 @@ pub fn run_app(app: App) -> Result<()> {
         App::Compressor => compressor::run(),
         App::Cdn => cdn::run(),
         App::Radio => radio::run(),
+        App::Move => moves::run(),
     }
 }
 

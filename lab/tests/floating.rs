@@ -7,10 +7,11 @@ mod common;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use common::store::{StateStore, outcome_of};
+use common::store::outcome_of;
 use common::{Driver, eventually, request_as};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::LabUser;
+use netserv_lab::states::StateStore;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::floating::GivenUp;
@@ -38,7 +39,7 @@ fn a_module_and_its_addresses_move_to_another_node() {
     let before = net.status("n1").unwrap();
     assert_eq!(before.floating, addresses());
 
-    let store = StateStore::open(&mut net.lab, "sender");
+    let store = StateStore::open(&mut net.lab, "sender").unwrap();
     let to = net.lab.v4("receiver").to_string();
     let export = ["state", "export", MODULE, "--url", &store.url("s"), "--to", &to, "--node", "n1"];
     let exported = outcome_of(&request_as(&net.lab, &net.user, &export), "n1");

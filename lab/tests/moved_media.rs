@@ -7,11 +7,12 @@ mod common;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use common::store::{StateStore, outcome_of};
+use common::store::outcome_of;
 use common::{Driver, ask_udp, eventually, request_as};
 use netserv_lab::netns::{Lab, is_root, program};
 use netserv_lab::node::LabUser;
 use netserv_lab::rtp::Told;
+use netserv_lab::states::StateStore;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
@@ -27,7 +28,7 @@ const EACH_MS: u64 = 20;
 #[test]
 fn a_call_goes_on_when_its_relay_moves() {
     let Some(mut net) = Net::up("a_call_goes_on_when_its_relay_moves") else { return };
-    let store = StateStore::open(&mut net.lab, "sender");
+    let store = StateStore::open(&mut net.lab, "sender").unwrap();
     assert!(matches!(net.setup("sender", "n1", "1", &[]), Outcome::Installed { .. }));
     net.route("n1");
     eventually("the relay answers", || net.pings());

@@ -6,10 +6,11 @@ mod common;
 
 use std::process::Command;
 
-use common::store::{StateStore, outcome_of};
+use common::store::outcome_of;
 use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle};
 use netserv_lab::netns::program;
 use netserv_lab::node::{LabPackage, workspace};
+use netserv_lab::states::StateStore;
 use netserv_model::request::{ModuleState, Outcome, StateSource};
 use netserv_model::{Flavour, RefusalKind};
 
@@ -177,7 +178,7 @@ fn net_with_store(test: &str, extra: &str) -> Option<(Net, StateStore)> {
         net.lab.stop(node, "netservd").unwrap();
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &config).unwrap();
     }
-    let store = StateStore::open(&mut net.lab, "sender");
+    let store = StateStore::open(&mut net.lab, "sender").unwrap();
     Some((net, store))
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `./dev demo --app move`: a module that runs moves between two nodes with what it knows, also when one of them dies on the way.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::title;
+use crate::netns::wait_until;
+use crate::relocating::{Relocated, Relocating};
+
+/// Packets a second, and for how long.
+const RATE: u64 = 500;
+const SECONDS: u64 = 10;
+/// How long a step may take.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Shows it.
+///
+/// # Errors
+/// Something did not do what the demo shows.
+pub fn run() -> Result<()> {
+    let begun = Instant::now();
+    title("net-monitor runs on n1, and counts what comes for the sender");
+    let mut net = Relocating::up("auto")?;
+    println!(
+        "  sender {} ── n1 ── r (plain router) ── n2 ── receiver {}",
+        net.lab.v4("sender"),
+        net.lab.v4("receiver")
+    );
+    let mut stream = net.stream(RATE, SECONDS)?;
+    ensure!(wait_until(WAIT, || net.counted("n1").is_ok_and(|count| count > RATE)), "it counts nothing");
+    println!("  {} packets so far, of {RATE} a second", net.counted("n1")?);
+
+    title("`netserv relocate` has it go on on n2, and back, while packets come");
+    let mut still_ms = 0;
+    for (old, new) in [("n1", "n2"), ("n2", "n1"), ("n1", "n2")] {
+        let told = net.relocate(old, new)?;
+        shown(&told);
+        still_ms += told.state.map_or(0, |state| state.still_ms);
+        println!("  counted so far: {}; {old} has {} modules", net.counted(new)?, net.states(old)?.len());
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    ensure!(stream.wait()?.success(), "the packets did not come");
+    let (sent, missed) = (RATE * SECONDS, still_ms * RATE / 1000 + 1);
+    ensure!(wait_until(WAIT, || net.counted("n2").is_ok_and(|count| count + missed >= sent)), "too few are counted");
+    let counted = net.counted("n2")?;
+    ensure!(counted <= sent, "{counted} of {sent} counted: some twice");
+    println!("  {counted} of {sent} are counted, none twice; it stood still for less than {still_ms} ms in all");
+
+    title("n2 is killed in the middle of a move; the same command again");
+    let command = net.command("n2", "n1")?.spawn()?;
+    std::thread::sleep(Duration::from_millis(100));
+    net.lab.kill("n2", "netservd")?;
+    println!("  the command: {}", command.wait_with_output()?.status);
+    net.lab.restart_netservd("n2")?;
+    let mut told = None;
+    let again = || {
+        told = net.relocate("n2", "n1").ok();
+        told.is_some()
+    };
+    ensure!(wait_until(WAIT, again), "the same command does not end it");
+    if let Some(told) = &told {
+        shown(told);
+    }
+    ensure!(net.states("n1")?.len() == 1 && net.states("n2")?.is_empty(), "it is not on n1 alone");
+    println!("  n1 has it, n2 has nothing; {} are counted", net.counted("n1")?);
+    println!("\n  the whole demo: {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn shown(told: &Relocated) {
+    let Relocated { node, epoch, resumed, state } = told;
+    let how = if *resumed { ", going on from an earlier command" } else { "" };
+    match state {
+        Some(state) => println!(
+            "  on {node} in epoch {epoch}{how}: {} bytes of state, on the way for less than {} ms",
+            state.bytes, state.still_ms
+        ),
+        None => println!("  on {node} in epoch {epoch}{how}"),
+    }
+}
