@@ -17,7 +17,8 @@ use netserv_skips::skipped;
 over_each_driver!(
     one_connection_for_all_listeners,
     who_may_not_be_connected_to_goes_on_as_it_came,
-    answers_without_end_take_no_more_memory_than_there_is
+    answers_without_end_take_no_more_memory_than_there_is,
+    who_takes_nothing_costs_others_nothing
 );
 
 const PERMITS: &str = "connect = ['tcp']\n";
@@ -100,6 +101,83 @@ fn answers_without_end_take_no_more_memory_than_there_is(driver: Driver) {
     assert!(output.status.success(), "{said}");
     assert_eq!(said.trim(), "1500 of 1500", "{}", net.lab.log("node", "netservd"));
 }
+
+/// Goal: 40 listeners of all streams that there may be, four clients of something else, none of whom takes anything, and 100 whose
+/// requests do not end, leave those who take what they get all that sounds, in whole frames and by the connection that is there.
+fn who_takes_nothing_costs_others_nothing(driver: Driver) {
+    let Some(mut net) = Serving::start("who_takes_nothing_costs_others_nothing", driver, PERMITS) else { return };
+    let server = net.lab.v4("sender").to_string();
+    let mut serve = net.lab.command("sender", "python3");
+    net.lab.start("sender", "server", serve.args(["-c", ENDLESS_STREAMS, &server])).unwrap();
+    let (filter, servers) = (format!("tcp dst {server}/32 port 8000"), format!("servers={server}:8000"));
+    net.install("stream-reflector", &net.alice, &["--filter", &filter, "--property", &servers]);
+    let output = net.lab.command("receiver", "python3").args(["-c", HOSTILE_CLIENTS, &server]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", net.lab.log("node", "netservd"));
+    let status = net.status(&net.alice, "stream-reflector").unwrap();
+    println!("{}: {}{:?}", driver.name(), said.trim(), status.counters);
+    assert_eq!(status.counters["upstreams"], 4);
+}
+
+/// Has streams of frames of MP3 at 128 kbit/s, sent as fast as they are taken, and answers all other requests without end.
+const ENDLESS_STREAMS: &str = "
+import asyncio, sys
+FRAME = bytes([0xff, 0xfb, 0x90, 4, 0, 0, 0, 0]) + b'U' * 409
+async def serve(reader, writer):
+    try:
+        head = await reader.readuntil(b'\\r\\n\\r\\n')
+        kind = b'audio/mpeg\\r\\nicy-name: x' if head.startswith(b'GET /live') else b'text/plain'
+        writer.write(b'HTTP/1.0 200 OK\\r\\nContent-Type: ' + kind + b'\\r\\n\\r\\n')
+        while True:
+            writer.write(FRAME * 20)
+            await writer.drain()
+    except Exception:
+        writer.close()
+async def main():
+    async with await asyncio.start_server(serve, sys.argv[1], 8000, backlog=4096) as server:
+        await server.serve_forever()
+asyncio.run(main())
+";
+/// Fails unless listeners among such clients hear for 6 s what they should.
+const HOSTILE_CLIENTS: &str = "
+import asyncio, socket, sys
+address, held = (sys.argv[1], 8000), []
+async def hold(request, slots):
+    async with slots:
+        client = socket.socket()
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await asyncio.get_running_loop().sock_connect(client, address)
+        await asyncio.get_running_loop().sock_sendall(client, request)
+        held.append(client)
+async def listen(path):
+    reader, writer = await asyncio.open_connection(*address, limit=1 << 24)
+    writer.write(b'GET ' + path + b' HTTP/1.0\\r\\n\\r\\n')
+    head = await asyncio.wait_for(reader.readuntil(b'\\r\\n\\r\\n'), 10)
+    sound, loop = b'', asyncio.get_running_loop()
+    until = loop.time() + 6
+    while loop.time() < until:
+        try:
+            piece = await asyncio.wait_for(reader.read(1 << 16), until - loop.time())
+        except asyncio.TimeoutError:
+            break
+        assert piece, f'{path} is cut after {len(sound)} bytes'
+        sound += piece
+    assert b'audio/mpeg' in head, head
+    assert all(sound[at:at + 4] == bytes([0xff, 0xfb, 0x90, 4]) for at in range(0, len(sound) - 4, 417)), 'no whole frames'
+    return len(sound) * 8 // 128
+async def main():
+    slots = asyncio.Semaphore(100)
+    lines = b' HTTP/1.0\\r\\nIcy-MetaData: 1\\r\\n\\r\\n'
+    await asyncio.gather(*(hold(b'GET /live' + str(n % 4).encode() + lines, slots) for n in range(40)))
+    await asyncio.gather(*(hold(b'POST / HTTP/1.0\\r\\n\\r\\n', slots) for _ in range(4)))
+    await asyncio.gather(*(hold(b'GET /live0 HTTP/1.0\\r\\nX: ' + b'a' * 8000, slots) for _ in range(100)))
+    await asyncio.sleep(1)
+    heard = await asyncio.gather(*(listen(b'/live' + str(n % 4).encode()) for n in range(8)))
+    print('heard for', heard, 'ms')
+    assert min(heard) > 6000 and max(heard) < 12000, heard
+asyncio.run(main())
+";
 
 /// Sends each client 8,000 bytes of a head that has no end.
 const ENDLESS_HEADS: &str = "

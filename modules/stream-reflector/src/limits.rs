@@ -39,6 +39,8 @@ pub const INTERVAL_MAX: usize = 1 << 20;
 pub const INTERVAL: usize = 16_000;
 /// Bytes that may wait for a listener in the node for it to get more.
 pub const QUEUED_BYTES_MAX: u64 = 128 * 1024;
+/// Bytes that one gets at once who took nothing before.
+pub const BLOCKED_BYTES_MAX: u64 = 16 * 1024;
 /// Bytes that a listener gets at once.
 pub const SEND_BYTES_MAX: usize = 128 * 1024;
 /// How long until a source that went away is asked for again, at first and at most.
@@ -80,9 +82,9 @@ pub const DENIED_MS_MAX: u64 = 60_000;
 /// Bytes that wait in the module for the ends of connections that are passed on; with more, who has taken nothing for longest is cut.
 pub const WAITING_BYTES_MAX: usize = 512 << 10;
 /// Bytes that wait in the node for an end of a connection that is passed on for its other end not to be read.
-pub const PASSED_QUEUED_MAX: u64 = 512 * 1024;
+pub const PASSED_QUEUED_MAX: u64 = 128 * 1024;
 /// Bytes that wait when it is read again.
-pub const PASSED_QUEUED_AGAIN: u64 = 256 * 1024;
+pub const PASSED_QUEUED_AGAIN: u64 = 64 * 1024;
 /// Bytes for which the node always has room when nothing waits.
 pub const PIECE_BYTES_MIN: usize = 2 * 1024;
 /// Bytes of an answer's head that listeners get; an answer with more is for one client.

@@ -10,7 +10,9 @@ use netserv_server_sdk::tcp::{Connection, Side};
 
 use crate::host::{Host, Sent};
 use crate::icy::Muxer;
-use crate::limits::{CATCH_UP_BYTES, CATCH_UP_PERCENT, LATE_US, QUEUED_BYTES_MAX, SEND_BYTES_MAX, TITLES_MAX};
+use crate::limits::{
+    BLOCKED_BYTES_MAX, CATCH_UP_BYTES, CATCH_UP_PERCENT, LATE_US, QUEUED_BYTES_MAX, SEND_BYTES_MAX, TITLES_MAX,
+};
 use crate::ring::Ring;
 use crate::settings::Settings;
 
@@ -173,10 +175,13 @@ impl Listener {
 
     fn give_sound(&mut self, host: &mut dyn Host, id: Connection, (ring, titles): (&Ring, &Titles), to: u64) -> Sent {
         let mut sound = Vec::new();
-        ring.copy(self.at, to, &mut sound);
         if self.blocked_ms.is_some() {
+            // It is tried with little, since most who take nothing go on to.
+            let little = to.min(self.at + BLOCKED_BYTES_MAX);
+            ring.copy(self.at, little, &mut sound);
             return self.give_part(host, id, &sound, titles);
         }
+        ring.copy(self.at, to, &mut sound);
         let mut muxer = self.muxer;
         let mixed = mix(muxer.as_mut(), &sound, (titles, self.at));
         match host.send(id, Side::Client, mixed.as_deref().unwrap_or(&sound)) {
