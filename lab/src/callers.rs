@@ -6,10 +6,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rustix::net::RecvFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::phones::user;
@@ -29,6 +33,9 @@ pub struct Options {
     /// The number of the first one's user.
     #[arg(long, default_value_t = 0)]
     first: u32,
+    /// Says after each second what became of calls so far, and begins none any more once the standard input ends.
+    #[arg(long)]
+    follow: bool,
     /// A source's address and its calls a second: `192.0.2.1=170`.
     #[arg(required = true)]
     sources: Vec<Source>,
@@ -75,18 +82,48 @@ pub struct Told {
 /// A source's address is not there.
 pub fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
-    let callers: Vec<_> = options
-        .sources
-        .iter()
-        .map(|source| {
-            let (source, options) = (*source, options.clone());
-            std::thread::spawn(move || Caller::open(source, &options, begun)?.run(Duration::from_secs(options.seconds)))
+    let is_over = Arc::new(AtomicBool::new(false));
+    if options.follow {
+        let is_over = Arc::clone(&is_over);
+        std::thread::spawn(move || {
+            // An input that fails is over, too.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+    let (so_far, news) = channel();
+    let callers: Vec<_> = (0..)
+        .zip(&options.sources)
+        .map(|(number, source)| {
+            let (source, options, is_over, so_far) = (*source, options.clone(), Arc::clone(&is_over), so_far.clone());
+            std::thread::spawn(move || {
+                let tell = |told: &Told| drop(so_far.send((number, told.clone())));
+                Caller::open(source, &options, begun)?.run(Duration::from_secs(options.seconds), &is_over, tell)
+            })
         })
         .collect();
+    drop(so_far);
+    let mut all = vec![Told::default(); callers.len()];
+    for (number, told) in news {
+        all[number] = told;
+        if options.follow {
+            println!("{}", serde_json::to_string(&all)?);
+        }
+    }
     let told =
         callers.into_iter().map(|caller| caller.join().expect("a caller ends")).collect::<Result<Vec<Told>>>()?;
     println!("{}", serde_json::to_string(&told)?);
     Ok(())
+}
+
+/// Returns from which second on, for so many of them, as many calls of each source were answered as is enough; and how many were.
+pub fn enough_from(told: &[Told], seconds: u32, is_enough: impl Fn(&[u32]) -> bool) -> Option<(usize, Vec<u32>)> {
+    let seconds = usize::try_from(seconds).ok()?;
+    let last = told.iter().map(|told| told.answered.len()).min()?.checked_sub(seconds)?;
+    let answered = |from: usize| {
+        (from, told.iter().map(|told| told.answered[from..from + seconds].iter().sum()).collect::<Vec<u32>>())
+    };
+    (0..=last).map(answered).find(|(_, answered)| is_enough(answered))
 }
 
 struct Caller {
@@ -128,17 +165,34 @@ impl Caller {
         })
     }
 
-    fn run(mut self, lasts: Duration) -> Result<Told> {
+    /// Calls for so long, or until it is over; tells after each second what became of that so far.
+    fn run(mut self, mut lasts: Duration, is_over: &AtomicBool, tell: impl Fn(&Told)) -> Result<Told> {
         let mut room = [0; 4096];
-        let mut number = 0_u32;
+        let (mut number, mut second) = (0_u32, 0);
+        let each = Duration::from_secs_f64(1.0 / self.source.rate.max(0.001));
+        let mut due = each;
         loop {
             let now = Instant::now();
             let since = now.duration_since(self.begun);
+            if is_over.load(Ordering::Relaxed) {
+                lasts = lasts.min(since);
+            }
+            if since.as_secs() > second {
+                second = since.as_secs();
+                tell(&self.told);
+            }
             if since >= lasts + LAST_WAIT {
                 break;
             }
+            // What is there is read first, so that who calls more than it can do still hears of what became of that.
+            while let Ok((length, _)) = rustix::net::recv(&self.socket, &mut room[..], RecvFlags::DONTWAIT) {
+                self.answered(&room[..length]);
+            }
             let is_through = self.phones > 0 && number == self.phones;
-            if since < lasts && !is_through && f64::from(number) < since.as_secs_f64() * self.source.rate {
+            let late = since.saturating_sub(due);
+            if since < lasts && !is_through && since >= due {
+                // Calls for which the machine had no time are none: they would come all at once.
+                due += if self.phones == 0 && late > LATE_MAX { late } else { each };
                 number += 1;
                 self.call(number, now)?;
                 continue;
@@ -151,8 +205,7 @@ impl Caller {
                 }
             }
             // As soon as the next call is due, or an answer is there.
-            let next = Duration::from_secs_f64(1.0 / self.source.rate.max(1.0));
-            self.socket.set_read_timeout(Some(next.min(Duration::from_millis(10))))?;
+            self.socket.set_read_timeout(Some(each.min(Duration::from_millis(10))))?;
             if let Ok(length) = self.socket.recv(&mut room) {
                 self.answered(&room[..length]);
             }
@@ -219,8 +272,30 @@ impl Caller {
     }
 }
 
+/// How late a call may begin.
+const LATE_MAX: Duration = Duration::from_millis(200);
 const T1: Duration = Duration::from_millis(500);
 /// A request is sent so often at most.
 const SENT_MAX: u32 = 4;
 /// How long the last calls are waited for.
 const LAST_WAIT: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_in_which_enough_is_answered_are_found() {
+        let check = |answered: [&[u32]; 2], expected: Option<(usize, u32, u32)>| {
+            let told = answered.map(|answered| Told { answered: answered.to_vec(), ..Told::default() });
+            let found = enough_from(&told, 2, |sums| sums[0] >= 10 && sums[0] + sums[1] >= 30);
+            assert_eq!(found.map(|(from, sums)| (from, sums[0], sums[1])), expected, "{told:?}");
+        };
+        check([&[0, 5, 5, 5], &[9, 0, 9, 11]], Some((2, 10, 20)));
+        check([&[5, 5, 5, 5], &[9, 0, 9]], None);
+        check([&[5, 4, 5, 4], &[90, 90, 90, 90]], None);
+        check([&[5, 5], &[10, 11]], Some((0, 10, 21)));
+        check([&[5], &[10, 10]], None);
+        check([&[], &[]], None);
+    }
+}

@@ -2,10 +2,11 @@
 //! A SIP provider in a lab: Kamailio with the agent beside it, two nodes on the way, and phones behind them.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -221,6 +222,36 @@ impl SipProvider {
     /// # Errors
     /// They cannot be run.
     pub fn callers(&self, rates: &[(bool, u32)], seconds: u64) -> Result<Vec<callers::Told>> {
+        let output = self.callers_command(rates, seconds)?.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
+        ensure!(output.status.success(), "the callers failed");
+        serde_json::from_slice(&output.stdout).context("the callers say nothing")
+    }
+
+    /// The same, but they end sooner, as soon as what became of their calls so far is as it should be.
+    ///
+    /// # Errors
+    /// They cannot be run.
+    pub fn callers_until(
+        &self,
+        rates: &[(bool, u32)],
+        seconds: u64,
+        is_enough: impl Fn(&[callers::Told]) -> bool,
+    ) -> Result<Vec<callers::Told>> {
+        let mut command = self.callers_command(rates, seconds)?;
+        let mut callers = command.arg("--follow").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut input = callers.stdin.take();
+        let mut told = Vec::new();
+        for line in BufReader::new(callers.stdout.take().context("they have an output")?).lines() {
+            told = serde_json::from_str(&line?).context("the callers say something else")?;
+            if is_enough(&told) {
+                drop(input.take());
+            }
+        }
+        ensure!(callers.wait()?.success() && !told.is_empty(), "the callers failed");
+        Ok(told)
+    }
+
+    fn callers_command(&self, rates: &[(bool, u32)], seconds: u64) -> Result<Command> {
         let mut command = self.lab.command("receiver", program("netserv-lab")?);
         command.arg("callers");
         for v6 in [false, true] {
@@ -241,9 +272,7 @@ impl SipProvider {
             let source = if *v6 { IpAddr::from(self.lab.v6("receiver")) } else { address.into() };
             command.arg(format!("{source}={rate}"));
         }
-        let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
-        ensure!(output.status.success(), "the callers failed");
-        serde_json::from_slice(&output.stdout).context("the callers say nothing")
+        Ok(command)
     }
 
     /// Has the host outside call each of these phones once, so many a second; returns how many took their call.
