@@ -37,6 +37,8 @@ pub struct Told {
     pub sent: u64,
     /// Those that came back.
     pub received: u64,
+    /// Of these, those that came behind a later one of their call.
+    pub late: u64,
     /// How long half of them took there and back, in microseconds.
     pub p50_us: u64,
     /// And 95 in 100.
@@ -112,6 +114,7 @@ fn send(
 fn receive(socket: &UdpSocket, options: &Options, begun: Instant) -> Result<Told> {
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
     let (mut took_us, mut heard, mut gap) = (Vec::new(), vec![None; options.calls as usize], Duration::ZERO);
+    let (mut last, mut late) = (vec![0; options.calls as usize], 0);
     let mut bytes = [0; 2048];
     while begun.elapsed() < Duration::from_secs(options.seconds) + LAST_WAIT {
         let Ok((length, _)) = socket.recv_from(&mut bytes) else { continue };
@@ -123,12 +126,18 @@ fn receive(socket: &UdpSocket, options: &Options, begun: Instant) -> Result<Told
         if let Some(before) = heard.replace(now) {
             gap = gap.max(now.saturating_sub(before));
         }
+        // Its time stamp, which goes on for days.
+        let stamp = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+        let last = &mut last[call as usize];
+        late += u64::from(stamp < *last);
+        *last = stamp.max(*last);
     }
     took_us.sort_unstable();
     let part = |hundredth: usize| took_us.get(took_us.len() * hundredth / 100).copied().unwrap_or(0);
     Ok(Told {
         sent: 0,
         received: took_us.len() as u64,
+        late,
         p50_us: part(50),
         p95_us: part(95),
         p99_us: part(99),

@@ -21,6 +21,19 @@ pub fn network<const N: usize>(
     prefixes: &[&str],
     users: [(&str, &str); N],
 ) -> Result<(Lab, [LabUser; N])> {
+    network_with("", driver, prefixes, users)
+}
+
+/// The same with a node that has further settings: lines such as `dataplane.cores = [1]`.
+///
+/// # Errors
+/// Something does not start.
+pub fn network_with<const N: usize>(
+    settings: &str,
+    driver: Option<&str>,
+    prefixes: &[&str],
+    users: [(&str, &str); N],
+) -> Result<(Lab, [LabUser; N])> {
     let chain = [("sender", Kind::Host), ("node", Kind::Node), ("receiver", Kind::Host)];
     let mut lab = Lab::up(Topology::chain(&chain))?;
     if let Some(driver) = driver {
@@ -31,7 +44,7 @@ pub fn network<const N: usize>(
     for (name, extra) in users {
         all.push(LabUser { extra: extra.to_owned(), ..lab.user(name, &[&own[0], &own[1]])? });
     }
-    let extra = format!("{FILES_ALLOWED}\n[network]\nprefixes = {prefixes:?}\n");
+    let extra = format!("{settings}\n{FILES_ALLOWED}\n[network]\nprefixes = {prefixes:?}\n");
     lab.start_netservd("node", "node", &all, &extra)?;
     lab.start_netservd("sender", "host", &[], "")?;
     lab.serve_http("sender")?;

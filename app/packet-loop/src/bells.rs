@@ -9,48 +9,64 @@ use rustix::event::{Timespec, epoll};
 
 use super::seats::SeatId;
 
-/// The eventfds of all rings and of commands, and the driver, in one epoll instance.
+/// The eventfds of all rings and of commands, and the driver, in one epoll instance; and all but the driver in another.
 ///
-/// Eventfds are edge-triggered, so that nobody has to read them.
+/// Eventfds are edge-triggered, so that nobody has to read them. One that was heard in the one instance is heard once more in the
+/// other, which does no harm.
 pub(super) struct Bells {
     events: OwnedFd,
+    without_driver: OwnedFd,
     /// The driver cannot be waited for.
     is_blind: bool,
 }
 
 impl Bells {
     pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Bells> {
-        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&events, commands, COMMANDS, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        let create = || epoll::create(epoll::CreateFlags::CLOEXEC);
+        let (events, without_driver) = (create()?, create()?);
+        for instance in [&events, &without_driver] {
+            epoll::add(instance, commands, COMMANDS, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        }
         let is_blind = driver.is_none();
         if let Some(driver) = driver {
             epoll::add(&events, driver, DRIVER, epoll::EventFlags::IN)?;
         }
-        Ok(Bells { events, is_blind })
+        Ok(Bells { events, without_driver, is_blind })
     }
 
     /// Adds a ring's eventfd.
     pub(super) fn add(&self, seat: SeatId, ring: &HostRing) -> rustix::io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&self.events, ring, epoll::EventData::new_u64(seat.into()), flags)
+        let seat = epoll::EventData::new_u64(seat.into());
+        epoll::add(&self.events, ring, seat, flags)?;
+        epoll::add(&self.without_driver, ring, seat, flags)
     }
 
     /// Removes a ring's eventfd. Closing it would not be enough: the worker has the same one.
     pub(super) fn remove(&self, ring: &HostRing) {
         // An eventfd that could not be added is not there.
         let _ = epoll::delete(&self.events, ring);
+        let _ = epoll::delete(&self.without_driver, ring);
     }
 
     /// Puts up to [`RUNG_MAX`] containers that rang since the last call into `rung`, in the place of what is there; the
     /// next call has the others. If nothing happened, waits for `wait` at most. Returns whether there are commands, and
     /// says so once.
     pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
-        let wait = if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait };
+        self.take_of(&self.events, if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait }, rung)
+    }
+
+    /// The same, but packets do not end the wait.
+    pub(super) fn take_without_driver(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
+        self.take_of(&self.without_driver, wait, rung)
+    }
+
+    fn take_of(&self, instance: &OwnedFd, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
         let wait =
             Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: DRIVER }; RUNG_MAX];
         // An interrupted call means no more than that the loop looks again.
-        let count = epoll::wait(&self.events, &mut events, Some(&wait)).unwrap_or(0);
+        let count = epoll::wait(instance, &mut events, Some(&wait)).unwrap_or(0);
         rung.clear();
         rung.extend(events[..count].iter().filter_map(|event| SeatId::try_from(event.data.u64()).ok()));
         events[..count].iter().any(|event| event.data.u64() == COMMANDS.u64())

@@ -10,6 +10,7 @@ pub mod budget;
 mod command;
 pub mod counters;
 pub mod feed;
+mod gather;
 mod lanes;
 pub mod limits;
 pub mod meters;
@@ -45,6 +46,7 @@ use rand::rngs::OsRng;
 use bells::Bells;
 pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
+use gather::Gather;
 pub use lanes::{LanePlace, Reply, WorkerRings};
 use meters::ModuleCounts;
 use naps::{NAP, Naps};
@@ -102,6 +104,7 @@ pub struct PacketLoop {
     report: Report,
     /// How long to look for packets again and again before sleeping.
     busy_poll: Duration,
+    gather: Gather,
     /// When the current turn began, and when it did on the node's monotonic clock.
     now: Instant,
     now_ns: u64,
@@ -160,6 +163,7 @@ impl PacketLoop {
             _wake: wake,
             report,
             busy_poll: Duration::ZERO,
+            gather: Gather::new(Duration::ZERO, now),
             now,
             now_ns: 0,
             busy_at: now,
@@ -177,6 +181,12 @@ impl PacketLoop {
     /// Sets how long the loop polls before it sleeps. While containers hold packets, it yields its core to them.
     pub fn set_busy_poll(&mut self, busy_poll: Duration) {
         self.busy_poll = busy_poll;
+    }
+
+    /// Sets how long packets gather with the driver after a small batch, while they are frequent. A loop that polls takes each as it
+    /// comes.
+    pub fn set_gather(&mut self, time: Duration) {
+        self.gather = Gather::new(time, self.now);
     }
 
     /// Has the calling thread, which is to run the loop, and the workers that may be in the real-time class be in it.
@@ -211,6 +221,11 @@ impl PacketLoop {
         let mut batch = Batch::new();
         while !self.take_commands() {
             match self.turn(&mut batch) {
+                // Whoever waits for packets to gather sleeps anyway, and so a worker woken on this core gets it at once.
+                Ok(_) if self.woke && self.gather.left(self.now).is_some() => {
+                    self.woke = false;
+                    self.sleep();
+                }
                 // Yields, so that a worker woken on this core gets it before many full batches have passed. If nobody
                 // waits for the core, this costs next to nothing.
                 Ok(busy) if std::mem::take(&mut self.woke) || busy && self.keeps_workers_waiting() => self.hand_over(),
@@ -239,7 +254,13 @@ impl PacketLoop {
         if returned > 0 {
             self.driver.flush()?;
         }
-        self.driver.receive(batch, Some(Duration::ZERO))?;
+        match self.gather.left(self.now) {
+            Some(_) => batch.clear(),
+            None => {
+                self.driver.receive(batch, Some(Duration::ZERO))?;
+                self.gather.received(self.now, batch.len());
+            }
+        }
         if !batch.is_empty() {
             self.now_ns = monotonic_nanos();
         }
@@ -308,11 +329,15 @@ impl PacketLoop {
             Some(place) => self.seats.set_round(place),
             None => {
                 let idle = self.pending.is_empty();
-                let at_most = if idle { IDLE_SLEEP } else { BUSY_SLEEP };
+                let gathers = self.gather.left(Instant::now());
+                let at_most = gathers.unwrap_or(if idle { IDLE_SLEEP } else { BUSY_SLEEP });
                 if let Some(real_time) = &self.real_time {
                     real_time.sleeps(self.now, at_most, idle);
                 }
-                self.hear_bells(at_most);
+                match gathers {
+                    Some(left) => self.hear_rings(left),
+                    None => drop(self.hear_bells(at_most)),
+                }
                 if let Some(real_time) = &self.real_time {
                     real_time.wakes(Instant::now());
                 }

@@ -83,3 +83,11 @@ pub const SHARE_SPIN: Duration = Duration::from_millis(7);
 pub const SHARE_RETURN: Duration = Duration::from_millis(20);
 /// Workers that look for packets again and again at a time, over all lanes: they have the same cores.
 pub const SPINNERS_MAX: usize = 4;
+/// For how long packets gather at most (`dataplane.gather-us`), well below the time after which answers are late for anybody.
+pub const GATHER_TIME_MAX: Duration = Duration::from_millis(1);
+/// Packets a second from which on they gather: with fewer, hardly two would come in the time.
+pub const GATHER_RATE_MIN: u32 = 2000;
+/// How long packets are counted before they are called frequent.
+pub const GATHER_WINDOW: Duration = Duration::from_millis(10);
+/// Packets of a batch after which the next ones gather: from more, a wake-up has paid off.
+pub const GATHER_BATCH_MAX: usize = netserv_model::limits::BATCH_PACKETS_MAX / 2;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::limits::{HELD_PACKETS_MANY, UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
 
-/// How long it sleeps, to which the kernel adds some 50 µs: as long as a worker takes for a few batches.
-pub(super) const NAP: Duration = Duration::from_micros(30);
+/// How long it sleeps: as long as a worker takes for a few batches.
+pub(super) const NAP: Duration = Duration::from_micros(80);
 
 /// Counts turns without answers.
 #[derive(Debug)]

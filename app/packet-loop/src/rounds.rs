@@ -164,7 +164,19 @@ impl PacketLoop {
     pub(super) fn hear_bells(&mut self, wait: Duration) -> bool {
         self.heard_at = self.now;
         let mut rung = std::mem::take(&mut self.rung);
-        let mut any = self.bells.take(wait, &mut rung);
+        let any = self.bells.take(wait, &mut rung);
+        any | self.activate_rung(rung)
+    }
+
+    /// Activates containers that rang, while packets are left with the driver. Waits at most so long for one, or for a command.
+    pub(super) fn hear_rings(&mut self, wait: Duration) {
+        let mut rung = std::mem::take(&mut self.rung);
+        self.bells.take_without_driver(wait, &mut rung);
+        self.activate_rung(rung);
+    }
+
+    fn activate_rung(&mut self, mut rung: Vec<SeatId>) -> bool {
+        let mut any = false;
         for seat in rung.drain(..) {
             any |= self.seats.end(seat).is_some() && self.activate(seat);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet threads from outside, one for each lane: commands, wake-ups, counters.
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,10 +14,11 @@ use netserv_container::ScheduledThread;
 use netserv_dataplane::Driver;
 use netserv_model::limits::LANES_MAX;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 use super::counters::{PacketCounters, PacketTotals};
 use super::{LanePlace, PacketCommand, PacketEvent, PacketLoop, RealTimeClub, Report};
+use crate::limits::GATHER_TIME_MAX;
 
 /// How packet threads use the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,9 @@ pub struct PacketThreadConfig {
     pub cores: Vec<usize>,
     /// How long they look for packets again and again before they sleep. It takes a core of its own to gain by that.
     pub busy_poll: Duration,
+    /// How long packets gather after a small batch, while they are frequent, so that one wake-up serves several of them; at most
+    /// [`GATHER_TIME_MAX`]. Threads with `busy_poll` take each as it comes.
+    pub gather: Duration,
     /// Whether they and the workers that may be in the real-time class are in it. They should have cores of their own.
     pub real_time: bool,
 }
@@ -105,6 +110,9 @@ impl PacketThread {
             let (name, counters) = (place.thread_name(), threads.sender.lanes[number].counters.clone());
             let mut packet_loop = PacketLoop::new(driver, place, counters, commands, wake, ending.report.clone())?;
             packet_loop.set_busy_poll(config.busy_poll);
+            if config.busy_poll.is_zero() {
+                packet_loop.set_gather(config.gather.min(GATHER_TIME_MAX));
+            }
             let cores = cores(cores_of(&config.cores, number, count))?;
             let class = if config.real_time { Class::RealTime(club.clone()) } else { Class::Usual };
             let (thread, started) = spawn(name, packet_loop, cores, class, ending.clone())?;
@@ -179,6 +187,8 @@ fn spawn(
     let run = move || {
         let pinned = cores.map_or(Ok(()), |cores| sched_setaffinity(None, &cores));
         let ready = pinned.is_ok();
+        // Moments are short here. Nothing is lost if the kernel adds to them.
+        let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
         if let Err(error) = ScheduledThread::this().and_then(|thread| thread.shorten_slice()) {
             tracing::debug!(%error, "the packet thread has slices as all programs do");
         }
@@ -256,6 +266,8 @@ impl Ending {
     }
 }
 
+/// How late the kernel may end a sleep of a packet thread; usually it may by 50 µs.
+const TIMER_SLACK_NS: u64 = 1000;
 /// How often the end of the packet threads is reported until the control loop has room for it.
 const REPORT_TRIES: u32 = 100;
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);

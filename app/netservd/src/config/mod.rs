@@ -25,6 +25,7 @@ use netserv_model::floating::is_container_address;
 use netserv_model::limits;
 use netserv_model::policy::NodePolicy;
 use netserv_model::{Flavour, NodeId};
+use netserv_packet_loop::limits::GATHER_TIME_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -324,6 +325,12 @@ impl Config {
             dataplane.lanes_wanted(),
             limits::LANES_MAX
         );
+        ensure!(
+            Duration::from_micros(dataplane.gather_us) <= GATHER_TIME_MAX,
+            "dataplane.gather-us is {}, but must be at most {}",
+            dataplane.gather_us,
+            GATHER_TIME_MAX.as_micros()
+        );
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
         ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
         for scheme in &self.fetch.schemes {
@@ -360,6 +367,12 @@ mod tests {
             lines.filter(|line| !line.ends_with(':')).fold(String::new(), |all, line| all + line + "\n");
         let example = Config::parse(&example).unwrap();
         assert_eq!((example.users[0].prefixes.len(), example.signaling.domain.neighbours.len()), (2, 1));
+    }
+
+    #[test]
+    fn packets_gather_for_gather_time_max_at_most() {
+        let check = |us: u128| Config::parse(&format!("[dataplane]\ngather-us = {us}")).is_ok();
+        assert!(check(0) && check(GATHER_TIME_MAX.as_micros()) && !check(GATHER_TIME_MAX.as_micros() + 1));
     }
 
     #[test]

@@ -144,6 +144,9 @@ pub struct Dataplane {
     pub lanes: LanesChoice,
     /// Microseconds for which packet threads look for packets again and again before they sleep; 0 sleeps at once.
     pub busy_poll_us: u64,
+    /// Microseconds for which packets gather after a small batch, while more than 2,000 a second come, so that one wake-up serves
+    /// several of them; 0 takes each as it comes. Without effect beside `busy-poll-us`.
+    pub gather_us: u64,
     /// Whether packet threads and the workers of Wasm modules are in the kernel's real-time class, before all usual
     /// programs of `cores`, which have to be named for that. Only containers that may use a whole processor are.
     pub real_time: bool,
@@ -162,6 +165,7 @@ impl Default for Dataplane {
             cores: Vec::new(),
             lanes: LanesChoice::default(),
             busy_poll_us: 0,
+            gather_us: 0,
             real_time: false,
             pcap: PathBuf::new(),
         }

@@ -54,7 +54,8 @@ impl Plane {
         let (filters, counters, devices) = (first.filters(), first.destination_counters(), first.devices());
         let signaling = if config.intercepts() { first.intercept()? } else { None };
         let (cores, real_time) = (config.dataplane.cores.clone(), config.dataplane.real_time);
-        let thread = PacketThreadConfig { cores, busy_poll: busy_poll(config), real_time };
+        let gather = Duration::from_micros(config.dataplane.gather_us);
+        let thread = PacketThreadConfig { cores, busy_poll: busy_poll(config), gather, real_time };
         let packets = PacketThread::start(lanes, &thread, report)?;
         if let Some(why) = packets.why_usual() {
             tracing::warn!(why, "a packet thread stays in the usual scheduling class");

@@ -6,6 +6,7 @@ mod commands;
 mod cost;
 mod failures;
 mod flavours;
+mod gather;
 mod guards;
 mod lanes;
 mod real_time;
