@@ -22,7 +22,7 @@ use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::Gates;
 use crate::limits::REQUESTS_MAX;
-use crate::looks::Looks;
+use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
 use crate::sensors::Sensors;
@@ -48,6 +48,7 @@ pub struct Agent {
     names: Names,
     /// What modules count, for the page.
     looks: Looks,
+    shown: Shown,
     /// What is to be removed for each deployment, also of rules that are gone.
     modules: BTreeMap<DeploymentId, Asked>,
     node: Arc<NodeClient>,
@@ -92,6 +93,7 @@ impl Agent {
             telling,
             names,
             looks: Looks::default(),
+            shown: Shown::default(),
             modules,
             node,
             turns,

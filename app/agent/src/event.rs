@@ -44,7 +44,7 @@ pub enum Event {
     /// Somebody asks for the nearest node.
     Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
     /// Somebody looks at the page.
-    Sites(oneshot::Sender<Sites>),
+    Sites(oneshot::Sender<Arc<Sites>>),
     /// Nodes were asked what a deployment's module counts there, and told it if they could.
     Looked(DeploymentId, Option<Counted>),
     /// Somebody asks how things are.

@@ -23,6 +23,8 @@ pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const LOOKS_MAX: usize = 4;
 /// They are asked again after this time, if somebody looks.
 pub const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// What the page shows is looked up as often; all regions are looked at for it.
+pub const SITES_EVERY: Duration = Duration::from_millis(500);
 /// Deployments on the page.
 pub const SITES_MAX: usize = 200;
 /// Regions that the page names of each.

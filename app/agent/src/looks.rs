@@ -2,6 +2,7 @@
 //! What modules count, as nodes told it last, for the page. Nodes are asked only while somebody looks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use netserv_model::NodeId;
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use netserv_model::api::AgentNode;
 
-use crate::limits::{LOOK_EVERY, LOOKS_MAX};
+use crate::limits::{LOOK_EVERY, LOOKS_MAX, SITES_EVERY};
 
 /// `GET /v1/sites` of the page.
 #[derive(Debug, Serialize)]
@@ -52,6 +53,25 @@ pub struct SiteNode {
     pub counters: BTreeMap<String, u64>,
     /// Seconds since `purged` was seen to have grown.
     pub purged_s: Option<u64>,
+}
+
+/// What was shown last, for those who look soon after.
+#[derive(Debug, Default)]
+pub struct Shown(Option<(Instant, Arc<Sites>)>);
+
+impl Shown {
+    /// Returns what was shown within the last [`SITES_EVERY`]; nothing if it is to be looked up again.
+    pub fn get(&self, now: Instant) -> Option<Arc<Sites>> {
+        let (at, sites) = self.0.as_ref()?;
+        (now < *at + SITES_EVERY).then(|| Arc::clone(sites))
+    }
+
+    /// Keeps what is shown.
+    pub fn put(&mut self, now: Instant, sites: Sites) -> Arc<Sites> {
+        let sites = Arc::new(sites);
+        self.0 = Some((now, Arc::clone(&sites)));
+        sites
+    }
 }
 
 /// What each node of a deployment counts, by the counters' names.
@@ -121,6 +141,8 @@ impl Looks {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn ids(numbers: impl IntoIterator<Item = u64>) -> BTreeSet<DeploymentId> {
@@ -152,6 +174,20 @@ mod tests {
         assert_eq!(looks.due(now, &there).len(), 0);
         looks.told(now, DeploymentId(0), None);
         assert_eq!(looks.due(now, &there), [DeploymentId(LOOKS_MAX as u64)]);
+    }
+
+    /// Who asks for the page again and again does not have all regions looked at each time.
+    #[test]
+    fn what_is_shown_is_looked_up_now_and_then() {
+        let (mut shown, begin, mut looks) = (Shown::default(), Instant::now(), 0);
+        for millis in 0..1000 {
+            let now = begin + Duration::from_millis(millis);
+            if shown.get(now).is_none() {
+                looks += 1;
+                shown.put(now, Sites { regions: 0, observations: 0, sites: vec![], more: 0 });
+            }
+        }
+        assert_eq!(looks, 2);
     }
 
     #[test]

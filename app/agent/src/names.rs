@@ -94,12 +94,16 @@ impl Names {
 
     fn text(&self, domain: &str) -> String {
         let nodes = self.known.values().flatten().filter(|(node, _)| is_label(node.as_str()));
+        // Case says nothing in DNS: of several nodes with one name there, it is that of the one which writes it so.
+        let lower = |node: &NodeId| node.as_str().to_ascii_lowercase();
+        let own: BTreeSet<&str> = nodes.clone().map(|(node, _)| node.as_str()).collect();
+        let nodes = nodes.filter(|(node, _)| lower(node) == node.as_str() || !own.contains(&*lower(node)));
         let lines: BTreeSet<(&NodeId, IpAddr)> =
             nodes.flat_map(|(node, addresses)| addresses.iter().map(move |address| (node, *address))).collect();
         let mut text = "# written by netserv-agent\n".to_owned();
         for (node, address) in lines {
             // A string takes all there is.
-            let _ = writeln!(text, "{address} {}.{domain}", node.as_str().to_ascii_lowercase());
+            let _ = writeln!(text, "{address} {}.{domain}", lower(node));
         }
         text
     }
@@ -197,6 +201,16 @@ mod tests {
         assert_eq!(lines(&mut names), all[..2]);
         names.go_to(None);
         names.write(begun).unwrap();
+    }
+
+    /// Another node that has a node's name in another case takes no viewers from it.
+    #[test]
+    fn a_name_in_another_case_is_no_name() {
+        let mut names = Names::new(None);
+        names.put(DeploymentId(1), &deployment(&[("N1", &["10.0.0.9"]), ("N2", &["10.0.0.2"])], Health::Running));
+        assert!(names.text("x").contains("10.0.0.9 n1.x\n") && names.text("x").contains("10.0.0.2 n2.x\n"));
+        names.put(DeploymentId(2), &deployment(&[("n1", &["10.0.0.1"])], Health::Running));
+        assert_eq!(names.text("x").lines().skip(1).collect::<Vec<_>>(), ["10.0.0.2 n2.x", "10.0.0.1 n1.x"]);
     }
 
     #[test]

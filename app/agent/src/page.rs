@@ -39,7 +39,7 @@ async fn sites(State(api): State<Api>) -> Response {
     let (reply, answer) = oneshot::channel();
     let asked = api.events.send(Event::Sites(reply)).await;
     match (asked, answer.await) {
-        (Ok(()), Ok(sites)) => Json(sites).into_response(),
+        (Ok(()), Ok(sites)) => Json(&*sites).into_response(),
         (Err(_), _) | (_, Err(_)) => (StatusCode::SERVICE_UNAVAILABLE, "the agent ends\n").into_response(),
     }
 }

@@ -324,6 +324,16 @@ impl Placement {
         self.deployments.iter().map(|(id, deployment)| (*id, deployment))
     }
 
+    /// Returns one deployment; nothing if it is gone.
+    pub fn deployment(&self, id: DeploymentId) -> Option<&Deployment> {
+        self.deployments.get(&id)
+    }
+
+    /// Returns how many deployments there are.
+    pub fn deployment_count(&self) -> usize {
+        self.deployments.len()
+    }
+
     /// Returns the deployments of a rule.
     pub fn deployments_of(&self, rule: RuleId) -> impl Iterator<Item = (DeploymentId, &Deployment)> {
         self.deployments().filter(move |(_, one)| one.rule == rule)

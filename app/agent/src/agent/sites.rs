@@ -15,9 +15,13 @@ use crate::looks::{Site, SiteNode, Sites};
 
 impl Agent {
     /// Returns where modules are and what they counted last, and has nodes asked anew.
-    pub(super) fn sites(&mut self) -> Sites {
+    pub(super) fn sites(&mut self) -> Arc<Sites> {
+        let now = Instant::now();
+        if let Some(shown) = self.shown.get(now) {
+            return shown;
+        }
         let there: BTreeSet<DeploymentId> = self.placement.deployments().map(|(id, _)| id).take(SITES_MAX).collect();
-        for id in self.looks.due(Instant::now(), &there) {
+        for id in self.looks.due(now, &there) {
             self.look_at(id);
         }
         let regions = self.placement.regions_of(&there, SITE_REGIONS_MAX);
@@ -32,12 +36,13 @@ impl Agent {
                 nodes: deployment.nodes.iter().map(|node| self.site_node(id, node)).collect(),
             }
         };
-        Sites {
+        let sites = Sites {
             regions: self.placement.regions(),
             observations: self.placement.counters().observations,
             sites: self.placement.deployments().take(SITES_MAX).map(site).collect(),
-            more: self.placement.deployments().count().saturating_sub(SITES_MAX),
-        }
+            more: self.placement.deployment_count().saturating_sub(SITES_MAX),
+        };
+        self.shown.put(now, sites)
     }
 
     fn site_node(&self, id: DeploymentId, node: &netserv_placement::Node) -> SiteNode {
@@ -51,7 +56,7 @@ impl Agent {
 
     /// Asks a deployment's nodes what the module counts there.
     fn look_at(&self, id: DeploymentId) {
-        let client = self.placement.deployments().find(|(one, _)| *one == id).map(|(_, deployment)| deployment.client);
+        let client = self.placement.deployment(id).map(|deployment| deployment.client);
         let asked = self.modules.get(&id).cloned();
         let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
         tokio::spawn(async move {
