@@ -113,8 +113,10 @@ fn pictures_get_smaller_and_clips_become_streams() {
         assert!(told.contains(&format!("mjpeg,{size}")), "{query}: {told}");
     }
     assert_eq!(edge.counter("n1", "processed"), 2, "so many widths there are");
-    let small = edge.get("n1", "/plain/small.jpg?w=200", &[]);
-    assert_eq!(small.header("netserv-process"), Some("original; same"), "{}", small.head);
+    for small in ["small", "late"] {
+        let small = edge.get("n1", &format!("/plain/{small}.jpg?w=200"), &[]);
+        assert_eq!(small.header("netserv-process"), Some("original; same"), "{}", small.head);
+    }
     let png = edge.get("n1", "/picture.png", &[]);
     assert_eq!(png.header("netserv-process"), Some("overlay; made"), "{}", png.head);
     assert!(edge.probe(&png.body, "png_pipe").contains("png,320,180"));
@@ -136,7 +138,7 @@ fn pictures_get_smaller_and_clips_become_streams() {
         }
     }
     let silent = edge.get("n1", "/no-pictures.mp4/hls.m3u8", &[]);
-    assert_eq!((silent.status(), silent.header("location")), (302, Some("/no-pictures.mp4")), "{}", silent.head);
+    assert_eq!((silent.status(), silent.header("location")), (302, Some("../no-pictures.mp4")), "{}", silent.head);
     let missing = edge.get("n1", "/none.mp4/hls.m3u8", &["-L"]);
     assert_eq!(missing.status(), 404, "{}", missing.head);
     assert_eq!(edge.get("n1", "/clip.mp4/hls-high-0-0123456789abcdef.ts", &[]).status(), 404);
@@ -209,7 +211,7 @@ fn the_original_is_the_answer_where_nothing_can_be_made() {
     assert_eq!((answer.status(), answer.header("netserv-process")), (200, Some("original; unavailable")));
     assert!(answer.body == original && answer.header("accept-ranges").is_some());
     let stream = edge.get("n1", "/clip.mp4/hls.m3u8", &[]);
-    assert_eq!((stream.status(), stream.header("location")), (302, Some("/clip.mp4")), "{}", stream.head);
+    assert_eq!((stream.status(), stream.header("location")), (302, Some("../clip.mp4")), "{}", stream.head);
 
     let mut waiting: Vec<Child> = (0..8).map(|number| edge.ask("n2", &format!("/clip.mp4?{number}"), &[])).collect();
     let waits = || {
@@ -297,6 +299,10 @@ impl Edge {
         write("cut.mp4", &clip[..clip.len() / 2]);
         write("broken.mp4", &[&clip[..24], &noise(50_000)].concat());
         write("noise.jpg", &noise(50_000));
+        // How wide it is comes late, behind what applications have put there.
+        let small = std::fs::read(www.join("small.jpg")).unwrap();
+        let application = [&[0xff, 0xe1, 0xff, 0xff][..], &[0; 0xfffd]].concat();
+        write("late.jpg", &[&small[..2], &application.repeat(3), &small[2..]].concat());
         let dir = self.lab.dir().display().to_string();
         let config = format!(
             "daemon off; user root; worker_processes 1; pid {dir}/origin.pid; error_log stderr notice; events {{ }}\n\

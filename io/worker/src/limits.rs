@@ -180,6 +180,11 @@ pub const STREAMS_MAX: u32 = 128;
 pub const SEND_BYTES_MAX: usize = 256 * 1024;
 /// How long a request waits for its turn if its module serves as many as it may.
 pub const TURN_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long an instance that answers a request may wait for a server's answer, or for another instance's entry of the cache, until that
+/// counts as long.
+pub const LONG_WAIT_TIME: Duration = Duration::from_secs(2);
+/// So many quarters of a module's requests at a time may wait for long; what further ones wait for fails.
+pub const LONG_WAITS_QUARTERS: usize = 3;
 /// Requests of HTTP/2 that wait for their turn, for each that may be served at a time. Of HTTP/1, each connection may have one.
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
 /// Responses of one module that the node pumps by itself.
@@ -238,6 +243,8 @@ pub const PEM_BYTES_MAX: u64 = 256 * 1024;
 pub const EGRESS_CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a server may be silent while a component waits for its answer.
 pub const EGRESS_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// Interim responses (RFC 9110 §15.2) that a server may send before its answer.
+pub const EGRESS_INTERIM_MAX: usize = 16;
 /// Addresses of a name that are tried.
 pub const EGRESS_ADDRESSES_MAX: usize = 4;
 /// Topics of one module's channel.

@@ -11,9 +11,10 @@ use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::{counters, kv};
 
 use crate::found::Place;
-use crate::purge;
+use crate::purge::VARIANTS_MAX;
 use crate::site::{Site, now};
 use crate::usage::Counted;
+use crate::{purge, stall};
 
 /// What came of asking the origin.
 pub enum Outcome {
@@ -36,6 +37,16 @@ pub struct Fill {
     key: String,
     /// The counter of what comes.
     counter: String,
+}
+
+/// What came of writing a piece.
+enum Turn {
+    /// So many bytes are there.
+    Piece(u64),
+    /// There are no more, or the cache takes none.
+    End,
+    /// The origin broke off.
+    Broken,
 }
 
 /// Asks the origin for what goes to a place, by the validators of what is stored there.
@@ -70,7 +81,9 @@ fn ask_once(
     let mut headers = forward::fill(&request, &site.policy);
     headers.extend(held.map(Stored::conditions).unwrap_or_default());
     let (requested, purged) = (now(), purge::last());
-    let fetched = match fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers) {
+    let answer = fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers);
+    stall::asked(&site.label, &answer);
+    let fetched = match answer {
         Ok(fetched) => fetched,
         Err(error) => return Ok(Outcome::Failed(error)),
     };
@@ -131,21 +144,47 @@ impl Fill {
         said.cloned().collect()
     }
 
-    /// Writes what comes from the origin, and calls `between` before each piece. Who reads it fails if that does. Returns whether all
-    /// of it is there.
-    pub fn run(mut self, between: impl Fn()) -> bool {
-        while let Ok(chunk) = self.fetched.chunk() {
-            let Some(chunk) = chunk else {
-                return self.finish();
-            };
-            // A counter over its quota costs nothing but the count.
-            let _ = counters::add(&self.counter, u64::try_from(chunk.len()).unwrap_or(u64::MAX));
-            if write_all(&self.stream, &chunk).is_err() {
-                return self.finish();
+    /// Writes what comes from the origin, and asks `goes_on` behind each piece, by its length. Who reads it fails if that
+    /// does. Returns whether all of it is there.
+    pub fn run(mut self, mut goes_on: impl FnMut(u64) -> bool) -> bool {
+        loop {
+            match self.turn() {
+                Turn::Piece(length) if goes_on(length) => {}
+                Turn::End => return self.finish(),
+                Turn::Piece(_) | Turn::Broken => return false,
             }
-            between();
         }
-        false
+    }
+
+    /// Writes no more than about so many bytes of what comes from the origin. Returns what is left to do.
+    pub fn run_for(mut self, bytes: u64) -> Option<Fill> {
+        let mut left = bytes;
+        loop {
+            match self.turn() {
+                Turn::Piece(length) => match left.checked_sub(length) {
+                    Some(rest) => left = rest,
+                    None => return Some(self),
+                },
+                Turn::End => {
+                    self.finish();
+                    return None;
+                }
+                Turn::Broken => return None,
+            }
+        }
+    }
+
+    /// Writes the next piece.
+    fn turn(&mut self) -> Turn {
+        let chunk = match self.fetched.chunk() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Turn::End,
+            Err(_) => return Turn::Broken,
+        };
+        let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        // A counter over its quota costs nothing but the count.
+        let _ = counters::add(&self.counter, length);
+        if write_all(&self.stream, &chunk).is_err() { Turn::End } else { Turn::Piece(length) }
     }
 
     /// Ends it. Requests for what the cache does not take, since it is too large or too slow, or for anything while its disk takes
@@ -207,7 +246,7 @@ fn begin(
         Ok(cache::Opened::Writer(next)) => Some(next),
         Err(_) => None,
     };
-    fill.run(|| {});
+    fill.run(|_| true);
     Err(Purged { key, next })
 }
 
@@ -313,8 +352,6 @@ pub fn count(name: &str) {
     let _ = counters::add(name, 1);
 }
 
-/// Variants of one response; further ones are not stored while these are fresh.
-const VARIANTS_MAX: u32 = 64;
 /// Seconds for which the names that select variants are known without a response that says so.
 const VARIANTS_SECONDS: u64 = 7 * 24 * 60 * 60;
 /// Seconds for which requests for what is not stored do not wait for each other.

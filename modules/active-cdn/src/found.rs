@@ -83,6 +83,8 @@ pub enum Filled {
     Alone,
     /// It cannot be had from the cache.
     Pass,
+    /// Too many wait for those who fill the cache, or this one does for too long.
+    Stalled,
 }
 
 /// Opens a place that has nothing of use, or joins who fills it.
@@ -94,6 +96,7 @@ pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
             Ok(Opened::Writer(writer)) => return (place, Filled::Writer(writer)),
             Ok(Opened::Reader(reader)) => reader,
             Err(Error::Busy) => return (place, Filled::Alone),
+            Err(Error::Stalled) => return (place, Filled::Stalled),
             // Who filled it gave up, or had a 304. What is there is of use, or each goes on its own.
             Err(_) => return given_up(place),
         };

@@ -11,6 +11,7 @@ mod found;
 mod process;
 mod purge;
 mod site;
+mod stall;
 mod told;
 mod usage;
 mod warm;
@@ -87,7 +88,7 @@ fn with_stored(site: Site, request: Request, held: Held) -> Response {
             if Route::is_no_store(&site.request()) {
                 return passed(&site, request, reason);
             }
-            if by_request {
+            if by_request && site.may_ask() {
                 let outcome = fill::ask(&site, &held.place, None, Some(&held.stored));
                 return given(site, outcome, Some((held, or_stale)), reason);
             }
@@ -130,6 +131,9 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
             (place, Some((held, or_stale)))
         }
     };
+    if !site.may_ask() {
+        return stalled(&site, held);
+    }
     if fill::is_unwell() {
         return passed(&site, request, reason);
     }
@@ -157,6 +161,22 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
             }
             None => passed(&site, request, reason),
         },
+        (_, Filled::Stalled) => {
+            stall::found(&site.label);
+            stalled(&site, held)
+        }
+    }
+}
+
+/// Answers without the origin, which stands still.
+fn stalled(site: &Site, held: Option<(Held, bool)>) -> Response {
+    match held {
+        Some((held, true)) => {
+            usage::add(&site.label, Counted::Hits, 1);
+            let status = CacheStatus { ttl: Some(held.stored.ttl_at(now())), ..CacheStatus::default() };
+            answer(site, &held.reader, &held.stored, status)
+        }
+        Some((_, false)) | None => failed(&ErrorCode::ConnectionLimitReached),
     }
 }
 
@@ -173,15 +193,17 @@ fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwa
         }
         (Outcome::Filling(reader, stored, fill), _) => {
             let status = CacheStatus { stored: true, ttl: Some(stored.ttl_at(now())), ..status };
-            if process::waits(&site, &stored) {
-                fill.run(|| {});
-                return made(&site, &reader, &stored, status);
-            }
-            let mut response = made(&site, &reader, &stored, status);
+            let (mut response, fill) = match process::waits_for(&site, &reader, &stored) {
+                None => (made(&site, &reader, &stored, status), fill),
+                Some(most) => match fill.run_for(most) {
+                    Some(fill) => (process::too_long(&site, &reader, &stored, status), fill),
+                    None => return made(&site, &reader, &stored, status),
+                },
+            };
             // This one does not come from the cache: its age is what the origin says (RFC 9111 §5.1).
             response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
             response.headers.extend(fill.age());
-            response.then(move || _ = fill.run(|| {}))
+            response.then(move || _ = fill.run(|_| true))
         }
         (Outcome::Fetched(fetched, _), Some((held, true))) if fetched.status >= 500 => {
             let status = CacheStatus { forwarded_status: Some(fetched.status), ..status };
@@ -197,11 +219,14 @@ fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwa
 /// Validates a response that was served stale, unless somebody does.
 fn refresh(site: &Site, held: Held) {
     let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
+    if !site.may_ask() {
+        return;
+    }
     let (place, opened) = found::open(place, &site.get());
     let Filled::Writer(writer) = opened else { return };
     usage::add(&site.label, Counted::Misses, 1);
     if let Outcome::Filling(_, _, fill) = fill::ask(site, &place, Some(writer), Some(&held.stored)) {
-        fill.run(|| {});
+        fill.run(|_| true);
     }
 }
 
@@ -252,9 +277,14 @@ fn passed(site: &Site, request: Request, reason: Forwarded) -> Response {
 }
 
 fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
+    if !site.may_ask() {
+        return Err(ErrorCode::ConnectionLimitReached);
+    }
     request.authority.clone_from(&site.authority);
     site.request().path.clone_into(&mut request.path);
-    http::forward(&site.scheme, request, &forward::request(&site.request(), &site.policy))
+    let answer = http::forward(&site.scheme, request, &forward::request(&site.request(), &site.policy));
+    stall::asked(&site.label, &answer);
+    answer
 }
 
 /// Answers with what the origin says.
@@ -264,6 +294,13 @@ fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) ->
         fetched.header("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
     {
         usage::add(&site.label, Counted::OriginBytes, length);
+    }
+    if let Some(part) = process::stream_of(site)
+        && fetched.status == 200
+    {
+        let mut response = process::instead(site, part, process::Reason::NotStored);
+        response.headers.push(status.field(&site.policy.name));
+        return response;
     }
     let mut headers = forward::response(&fetched.headers, &site.policy, times.received);
     headers.push(status.field(&site.policy.name));
@@ -318,8 +355,14 @@ fn failed(error: &ErrorCode) -> Response {
         error,
         ErrorCode::ConnectionTimeout | ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout
     );
+    if matches!(error, ErrorCode::ConnectionLimitReached) {
+        return Response::text(503, "too many wait for the origin\n").with("retry-after", RETRY_SECONDS);
+    }
     let status = if is_late { 504 } else { 502 };
     Response::text(status, format!("the origin does not answer: {error:?}\n"))
 }
+
+/// Seconds after which who was turned away may come again.
+const RETRY_SECONDS: &str = "2";
 
 http_module!(ActiveCdn);

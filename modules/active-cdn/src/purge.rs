@@ -31,9 +31,15 @@ pub fn one(key: &str) -> u64 {
     let entry = cache::stat(key).and_then(|entry| Entry::decode(&entry.details.meta));
     let gone = u64::from(cache::remove(key));
     match entry {
-        Some(Entry::Stored(_) | Entry::Pass) | None => gone + made(key),
+        Some(Entry::Stored(_) | Entry::Pass) | None => gone + made(key) + variants(key),
         Some(Entry::Variants(_)) => gone + made(key) + all(&Scope::Prefix(format!("{key}\n"))),
     }
+}
+
+/// Takes variants out of the cache whose names the cache has forgotten, which the next response would tell again.
+fn variants(key: &str) -> u64 {
+    let left = cache::list(&format!("{key}\n"), None, VARIANTS_MAX).unwrap_or_default();
+    left.iter().map(|one| u64::from(cache::remove(&one.key))).sum()
 }
 
 /// Takes what was made of a response out of the cache.
@@ -57,6 +63,8 @@ fn all(scope: &Scope) -> u64 {
     0
 }
 
+/// Variants of one response; further ones are not stored while these are fresh.
+pub const VARIANTS_MAX: u32 = 64;
 /// How often a purge is tried while another one goes on.
 const TRIES_MAX: u32 = 500;
 /// Nanoseconds between two tries.

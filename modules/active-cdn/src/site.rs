@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a request's answer comes from, and what the provider wants of the cache.
 
+use std::cell::OnceCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use netserv_http_caching as caching;
@@ -9,7 +10,7 @@ use netserv_server_sdk::http::{Request, Scheme};
 use netserv_server_sdk::{connection, node, properties};
 
 use crate::process::rules::{self, Plan};
-use crate::usage;
+use crate::{stall, usage};
 
 /// One request's target, by itself: the request may be gone while it is filled for others.
 pub struct Site {
@@ -25,6 +26,8 @@ pub struct Site {
     pub plan: Option<Plan>,
     /// What its counters have behind their names.
     pub label: String,
+    /// Whether the request may wait for the origin, once that was looked at.
+    may_ask: OnceCell<bool>,
     method: String,
     path: String,
     headers: Vec<(String, Vec<u8>)>,
@@ -68,7 +71,8 @@ impl Site {
         let hosts = usage::hosts();
         let is_kept = is_kept(&authority, hosts.as_deref());
         let label = usage::label(&authority, hosts.as_deref());
-        Site { policy: policy(), scheme, is_kept, label, authority, plan: None, method, path, headers }
+        let (plan, may_ask) = (None, OnceCell::new());
+        Site { policy: policy(), scheme, is_kept, label, authority, plan, may_ask, method, path, headers }
     }
 
     /// Returns the request as decisions take it.
@@ -81,6 +85,11 @@ impl Site {
             path: &self.path,
             headers: &self.headers,
         }
+    }
+
+    /// Returns whether the request may wait for the origin: not while that stands still.
+    pub fn may_ask(&self) -> bool {
+        *self.may_ask.get_or_init(|| stall::may_ask(&self.label))
     }
 
     /// Returns the same request for the whole body.

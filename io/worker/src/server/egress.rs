@@ -18,7 +18,7 @@ use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1;
 use netserv_wire::container::frames::LogLevel;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -31,9 +31,10 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::http::hop_by_hop;
-use super::http::upstream::{self, Upstream};
+use super::http::interim::{Bounded, Excess};
+use super::http::upstream::{self, Sender, Upstream};
 use super::module::{Module, Transport};
-use super::tls;
+use super::{tls, waiting};
 use crate::limits;
 
 /// Where a container has the operator's own authorities, if there are any.
@@ -52,12 +53,24 @@ pub fn trust(authorities: PathBuf) {
 pub struct Egress {
     module: Arc<Module>,
     upstream: Option<(Authority, Arc<Upstream>)>,
+    /// Whether the instance is one of those that answer requests, of which a part may wait for long.
+    answers: bool,
 }
 
 impl Egress {
     /// Returns what sends requests only to where the module may connect.
     pub fn new(module: &Arc<Module>) -> Egress {
-        Egress { module: Arc::clone(module), upstream: None }
+        Egress { module: Arc::clone(module), upstream: None, answers: false }
+    }
+
+    /// Sends the requests of an instance that answers one itself.
+    pub fn that_answers(self) -> Egress {
+        Egress { answers: true, ..self }
+    }
+
+    /// Returns whether the instance answers a request.
+    pub fn answers(&self) -> bool {
+        self.answers
     }
 
     /// Sends requests to `authority` to where the intercepted flow went, too.
@@ -89,7 +102,14 @@ impl WasiHttpHooks for Egress {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Exchange, Error>> + Send> {
         let route = self.route(request.uri());
-        Box::new(async move { send(request, route?, Patience::new(options)).await })
+        let long_waits = self.answers.then(|| self.module.long_waits.clone());
+        Box::new(async move {
+            let sent = send(request, route?, Patience::new(options));
+            match long_waits {
+                Some(places) => waiting::bounded(&places, sent).await.unwrap_or(Err(Error::ConnectionLimitReached)),
+                None => sent.await,
+            }
+        })
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
@@ -278,12 +298,15 @@ impl Body for Driven {
     }
 }
 
-type Connected = (SendRequest<WasiBody>, http1::Connection<TokioIo<Box<dyn Stream>>, WasiBody>);
+type Connected = (Sender, http1::Connection<TokioIo<Bounded<Box<dyn Stream>>>, WasiBody>);
 
 async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error> {
     let connecting = async {
         let stream = route.connect(patience.connect).await?;
-        upstream::builder().handshake(TokioIo::new(stream)).await.map_err(Error::from)
+        let excess = Excess::default();
+        let stream = TokioIo::new(Bounded::new(stream, excess.clone()));
+        let (requests, connection) = upstream::builder().handshake(stream).await?;
+        Ok::<Connected, Error>((Sender { requests, excess }, connection))
     };
     timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?
 }
@@ -296,10 +319,11 @@ async fn send_upstream(
     patience: Patience,
 ) -> Result<Response<WasiBody>, Error> {
     if let Some(mut sender) = upstream.take()
-        && matches!(timeout(patience.connect, sender.ready()).await, Ok(Ok(())))
+        && matches!(timeout(patience.connect, sender.requests.ready()).await, Ok(Ok(())))
     {
         let again = repeated(&request);
-        let sent = timeout(patience.first_byte, sender.try_send_request(request));
+        sender.excess.watch(&mut request);
+        let sent = timeout(patience.first_byte, sender.requests.try_send_request(request));
         match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
             Ok(response) => return Ok(kept(response, sender, upstream, patience)),
             // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
@@ -312,7 +336,8 @@ async fn send_upstream(
     let (mut sender, connection) = handshake(route, patience).await?;
     // It ends when nobody wants to send by it any more.
     tokio::spawn(async move { connection.await.ok() });
-    let sent = timeout(patience.first_byte, sender.send_request(request));
+    sender.excess.watch(&mut request);
+    let sent = timeout(patience.first_byte, sender.requests.send_request(request));
     let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
     Ok(kept(response, sender, upstream, patience))
 }
@@ -332,7 +357,7 @@ fn repeated(request: &Request<WasiBody>) -> Option<Request<WasiBody>> {
 
 fn kept(
     response: Response<Incoming>,
-    sender: SendRequest<WasiBody>,
+    sender: Sender,
     upstream: &Arc<Upstream>,
     patience: Patience,
 ) -> Response<WasiBody> {
@@ -340,11 +365,12 @@ fn kept(
 }
 
 async fn answer(
-    mut sender: SendRequest<WasiBody>,
-    request: Request<WasiBody>,
+    mut sender: Sender,
+    mut request: Request<WasiBody>,
     patience: Patience,
 ) -> Result<Response<WasiBody>, Error> {
-    let response = timeout(patience.first_byte, sender.send_request(request));
+    sender.excess.watch(&mut request);
+    let response = timeout(patience.first_byte, sender.requests.send_request(request));
     let response = response.await.map_err(|_| Error::ConnectionReadTimeout)??;
     Ok(answered(response, patience, None))
 }
@@ -353,7 +379,7 @@ async fn answer(
 fn answered(
     mut response: Response<Incoming>,
     patience: Patience,
-    keep: Option<(SendRequest<WasiBody>, Arc<Upstream>)>,
+    keep: Option<(Sender, Arc<Upstream>)>,
 ) -> Response<WasiBody> {
     hop_by_hop::strip(response.headers_mut());
     let mut pause = tokio::time::interval(patience.between_bytes);
@@ -369,7 +395,7 @@ struct ResponseBody {
     is_awaited: bool,
     is_whole: bool,
     /// What to keep for the next request when it has come whole.
-    keep: Option<(SendRequest<WasiBody>, Arc<Upstream>)>,
+    keep: Option<(Sender, Arc<Upstream>)>,
 }
 
 impl Body for ResponseBody {

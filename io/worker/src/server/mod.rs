@@ -31,6 +31,7 @@ pub mod testing;
 pub mod thread;
 pub mod tls;
 pub mod udp;
+pub mod waiting;
 
 use std::sync::{Arc, mpsc};
 

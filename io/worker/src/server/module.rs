@@ -19,6 +19,7 @@ use crate::clock;
 use crate::compute::Budget;
 use crate::limits;
 use crate::server::hits::Hits;
+use crate::server::waiting;
 use crate::shared::channel::Channel;
 use crate::shared::control::ControlPort;
 use crate::shared::counters::Counters;
@@ -79,6 +80,8 @@ pub struct Module {
     pub held_places: Budget,
     /// Those of them that may have much on their way.
     pub held_wide: Budget,
+    /// How many of its instances may wait for others for long.
+    pub long_waits: Budget,
     /// What the node answers again without an instance.
     pub hits: Hits,
     /// What its server part did.
@@ -112,6 +115,7 @@ impl Module {
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),
             held_wide: Budget::new(limits::HELD_WIDE_MAX),
+            long_waits: Budget::new(waiting::most(&limits)),
             hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),

@@ -15,7 +15,6 @@ use super::place::open;
 use super::reason::{HEADER, Reason};
 use super::result::Original;
 use crate::answer::{sent, sent_bytes};
-use crate::site::Site;
 use making::Making;
 use playlist::Lists;
 
@@ -52,15 +51,22 @@ pub fn answer(original: &Original<'_>, part: &Part, text: &str) -> Result<Respon
     })
 }
 
-/// Answers in the place of a part that there is not.
-pub fn instead(site: &Site, part: &Part) -> Response {
+/// Answers in the place of a part of a clip's stream that there is not.
+pub fn instead(clip: &str, part: &Part) -> Response {
     let response = match part {
         Part::Segment(_) => Response::text(404, "no such segment\n"),
         Part::Master | Part::List(_) => {
-            Response::text(302, "the clip is not to be had as a stream\n").with("location", site.request().path)
+            Response::text(302, "the clip is not to be had as a stream\n").with("location", &from_below(clip))
         }
     };
     response.with("cache-control", "no-store")
+}
+
+/// Returns a reference to a clip from the parts of its stream, which are one level below. It names no host, whatever the clip's path
+/// begins with.
+fn from_below(clip: &str) -> String {
+    let name = clip.rsplit_once('/').map_or(clip, |(_, name)| name);
+    format!("../{name}")
 }
 
 fn segment(original: &Original<'_>, name: &str) -> Result<Response, Reason> {
@@ -78,4 +84,22 @@ fn read(reader: &Reader) -> Option<Lists> {
         bytes.extend(piece);
     }
     Lists::decode(std::str::from_utf8(&bytes).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clip_is_at_the_same_host_whatever_its_path_is() {
+        for (clip, reference) in [
+            ("/videos/film.mp4", "../film.mp4"),
+            ("//evil.example/film.mp4", "../film.mp4"),
+            ("/\\evil.example/film.mp4", "../film.mp4"),
+            ("//evil.example", "../evil.example"),
+            ("/javascript:x.mp4", "../javascript:x.mp4"),
+        ] {
+            assert_eq!(from_below(clip), reference, "{clip}");
+        }
+    }
 }

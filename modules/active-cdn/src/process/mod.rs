@@ -27,7 +27,7 @@ use crate::site::Site;
 use limits::HEAD_BYTES_MAX;
 use part::Part;
 pub use reason::Reason;
-use result::Original;
+use result::{Original, bytes_max};
 use rules::{Plan, Task};
 
 /// Checks the provider's rules, when the module begins. A bad one ends it, with what is wrong.
@@ -37,11 +37,25 @@ pub fn check() {
     }
 }
 
-/// Returns whether all of an original has to be there before it is answered.
-pub fn waits(site: &Site, stored: &Stored) -> bool {
-    site.plan
-        .as_ref()
-        .is_some_and(|plan| !plan.is_segment() && permitted(site, stored).is_ok() && plan.kind(stored).is_ok())
+/// Returns how many bytes of an original that is on its way have to be there before it is answered, unless it ends before.
+pub fn waits_for(site: &Site, reader: &Reader, stored: &Stored) -> Option<u64> {
+    let plan = site.plan.as_ref().filter(|plan| !plan.is_segment() && permitted(site, stored).is_ok())?;
+    let most = bytes_max(plan.kind(stored).ok()?.0);
+    // One that is too long is its own answer.
+    reader.entry().size.is_none_or(|size| size <= most).then_some(most)
+}
+
+/// Answers with an original that is on its way and turned out to be too long.
+pub fn too_long(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus) -> Response {
+    unprocessed(site, reader, stored, status, Reason::Long)
+}
+
+/// Returns the part of a stream that is asked for with `GET`.
+pub fn stream_of(site: &Site) -> Option<&Part> {
+    match &site.plan.as_ref().filter(|_| site.request().method == "GET")?.task {
+        Task::Hls(part) => Some(part),
+        Task::Same | Task::Width(_) => None,
+    }
 }
 
 /// Answers with what is made of an original, or with the original.
@@ -49,16 +63,28 @@ pub fn answer(site: &Site, plan: &Plan, reader: &Reader, stored: &Stored, status
     let made = permitted(site, stored).and_then(|()| plan.make(site, reader, stored, status));
     match made {
         Ok(response) => response,
-        Err(reason) => {
-            count("unprocessed");
-            let mut response = match &plan.task {
-                Task::Same | Task::Width(_) => sent(site, reader, stored, status),
-                Task::Hls(part) => hls::instead(site, part),
-            };
+        Err(reason) => unprocessed(site, reader, stored, status, reason),
+    }
+}
+
+/// Answers with what there is in the place of what was to be made.
+fn unprocessed(site: &Site, reader: &Reader, stored: &Stored, status: CacheStatus, reason: Reason) -> Response {
+    count("unprocessed");
+    match site.plan.as_ref().map(|plan| &plan.task) {
+        Some(Task::Hls(part)) => instead(site, part, reason),
+        Some(Task::Same | Task::Width(_)) | None => {
+            let mut response = sent(site, reader, stored, status);
             response.headers.push(reason.field());
             response
         }
     }
+}
+
+/// Answers in the place of a part of a stream that there is not.
+pub fn instead(site: &Site, part: &Part, reason: Reason) -> Response {
+    let mut response = hls::instead(site.request().path, part);
+    response.headers.push(reason.field());
+    response
 }
 
 impl Plan {
@@ -79,7 +105,8 @@ impl Plan {
             Task::Same if text.is_empty() => Err(Reason::Same),
             Task::Same => result::answer(&original, format, 0, &text),
             Task::Width(width) => {
-                let width = if picture_width(reader).is_some_and(|has| has <= *width) { 0 } else { *width };
+                // One that does not say how wide it is may be no wider.
+                let width = if picture_width(reader).is_none_or(|has| has <= *width) { 0 } else { *width };
                 if width == 0 && text.is_empty() {
                     return Err(Reason::Same);
                 }

@@ -49,8 +49,7 @@ impl Original<'_> {
 
     /// Returns whether it is longer than what is processed of its kind.
     pub fn is_long(&self) -> bool {
-        let is_picture = matches!(self.source, Source::Jpeg | Source::Png);
-        let most = if is_picture { PICTURE_BYTES_MAX } else { CLIP_BYTES_MAX };
+        let most = bytes_max(self.source);
         // Of one that came in chunks the length is known once it is there; the job bounds it until then.
         self.reader.entry().size.is_some_and(|size| size > most)
     }
@@ -98,6 +97,11 @@ impl Original<'_> {
             let _ = Writer::finish(writer);
         }
     }
+}
+
+/// Returns how long an original may be.
+pub fn bytes_max(source: Source) -> u64 {
+    if matches!(source, Source::Jpeg | Source::Png) { PICTURE_BYTES_MAX } else { CLIP_BYTES_MAX }
 }
 
 /// Returns an output with a text over it, if there is one.

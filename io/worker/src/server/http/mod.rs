@@ -8,6 +8,7 @@ pub mod connection;
 pub mod held;
 pub mod hop_by_hop;
 mod intercepted;
+pub mod interim;
 pub mod opening;
 mod rewound;
 pub mod service;

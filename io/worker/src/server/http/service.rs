@@ -173,7 +173,7 @@ impl HttpService {
         let Some(turn) = self.turn(deadline, request.version()).await else {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
         };
-        let egress = Egress::new(&self.module);
+        let egress = Egress::new(&self.module).that_answers();
         let egress = match via.upstream {
             Some(upstream) => egress.with_upstream(authority, upstream),
             None => egress,

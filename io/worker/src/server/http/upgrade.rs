@@ -15,6 +15,7 @@ use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
 use super::connection::Progress;
+use super::interim::{Bounded, Excess};
 use super::opening;
 use super::upstream::{self, Upstream};
 use crate::limits;
@@ -66,9 +67,12 @@ impl Agreed {
     }
 }
 
-async fn sent(request: Request<Incoming>, upstream: &Upstream) -> Result<Response<Incoming>, ()> {
+async fn sent(mut request: Request<Incoming>, upstream: &Upstream) -> Result<Response<Incoming>, ()> {
     let stream = upstream.connect().await.map_err(drop)?;
-    let (mut sender, connection) = upstream::builder().handshake(TokioIo::new(stream)).await.map_err(drop)?;
+    let excess = Excess::default();
+    excess.watch(&mut request);
+    let stream = TokioIo::new(Bounded::new(stream, excess));
+    let (mut sender, connection) = upstream::builder().handshake(stream).await.map_err(drop)?;
     // It ends with the answer, or becomes what the connection is made.
     tokio::spawn(async move { connection.with_upgrades().await.ok() });
     let sent = timeout(limits::EGRESS_IDLE_TIME_MAX, sender.send_request(request));

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wasmtime_wasi_http::WasiBody;
 
+use super::interim::Excess;
 use crate::limits;
 use crate::server::origin::Origin;
 
@@ -21,7 +22,7 @@ pub struct Upstream {
     /// A connection that nothing was sent on.
     fresh: Mutex<Option<TcpStream>>,
     /// A connection on which an answer has come whole.
-    idle: Mutex<Option<SendRequest<WasiBody>>>,
+    idle: Mutex<Option<Sender>>,
 }
 
 impl Upstream {
@@ -43,16 +44,24 @@ impl Upstream {
     }
 
     /// Takes the connection that is kept for the next request, if it is still there.
-    pub fn take(&self) -> Option<SendRequest<WasiBody>> {
-        lock(&self.idle).take().filter(|sender| !sender.is_closed())
+    pub fn take(&self) -> Option<Sender> {
+        lock(&self.idle).take().filter(|sender| !sender.requests.is_closed())
     }
 
     /// Keeps a connection for the next request, if there is none.
-    pub fn keep(&self, sender: SendRequest<WasiBody>) {
-        if !sender.is_closed() {
+    pub fn keep(&self, sender: Sender) {
+        if !sender.requests.is_closed() {
             lock(&self.idle).get_or_insert(sender);
         }
     }
+}
+
+/// What sends requests on a connection.
+pub struct Sender {
+    /// Sends them.
+    pub requests: SendRequest<WasiBody>,
+    /// Whether the server has sent too many interim responses there.
+    pub excess: Excess,
 }
 
 /// Returns what speaks HTTP/1 with servers, within the bounds that heads have.

@@ -10,9 +10,11 @@ use super::body::{Body, Part, Reading, Source};
 use super::found::{seconds, share};
 use super::sink::Writing;
 use super::wit::entries::{self as wit, Error, Range};
+use crate::compute::Budget;
 use crate::server::disk::spawn_blocking;
 use crate::server::state::ServerState;
-use crate::storage::cache::{About, CacheError, Details, Entry, Opened, Scope, Share};
+use crate::server::waiting;
+use crate::storage::cache::{About, CacheError, Details, Entry, Joined, Opened, Scope, Share};
 
 type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
@@ -36,6 +38,7 @@ impl wit::Host for ServerState {
 
     async fn open_or_join(&mut self, key: String) -> Answer<wit::Opened> {
         let Some(share) = share(&self.module).await else { return Ok(Err(Error::Unavailable)) };
+        let long_waits = self.egress.answers().then(|| self.module.long_waits.clone());
         let reading = loop {
             match share.open_or_join(&key, seconds()) {
                 Ok(Opened::Entry(entry)) => match with_meta(&share, Some(entry)).await? {
@@ -44,7 +47,7 @@ impl wit::Host for ServerState {
                     Ok(None) => {}
                     Err(error) => return Ok(Err(error.into())),
                 },
-                Ok(Opened::Joined(joined)) => match joined.about().await {
+                Ok(Opened::Joined(joined)) => match about(&joined, long_waits.as_ref()).await {
                     Ok(about) => break Reading { source: Source::Joined(Arc::new(joined)), about },
                     Err(error) => return Ok(Err(error.into())),
                 },
@@ -161,6 +164,14 @@ impl wit::HostReader for ServerState {
     fn drop(&mut self, reading: Resource<Reading>) -> wasmtime::Result<()> {
         self.table.delete(reading)?;
         Ok(())
+    }
+}
+
+/// Waits until who writes an entry says what it is. Of a module's instances that answer requests, a part does so for long.
+async fn about(joined: &Joined, long_waits: Option<&Budget>) -> Result<Arc<About>, CacheError> {
+    match long_waits {
+        Some(places) => waiting::bounded(places, joined.about()).await.unwrap_or(Err(CacheError::Stalled)),
+        None => joined.about().await,
     }
 }
 

@@ -150,6 +150,31 @@ fn endless_heads_end() {
     assert_eq!(status(&edge.ask("/", "")), 200);
 }
 
+/// Goal: as many interim responses as servers send before an answer are read over; without an end of them, the request fails soon.
+#[test]
+fn interim_responses_are_bounded() {
+    let origin = Origin::start(|request, stream| {
+        let interim = b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n";
+        let count = path_of(request).trim_start_matches('/').parse().unwrap_or(usize::MAX);
+        let begun = Instant::now();
+        for _ in 0..count {
+            if begun.elapsed() > Duration::from_secs(20) || stream.write_all(interim).is_err() {
+                return;
+            }
+        }
+        let _ = stream.write_all(kept("", "here").as_bytes());
+    });
+    let edge = Edge::start(origin.port);
+    let answer = edge.ask("/16", "");
+    assert_eq!((status(&answer), &*body(&answer)), (200, "here"), "{answer}");
+    for (path, lines) in [("/2000", ""), ("/endless", ""), ("/endless", "range: bytes=5-\r\n")] {
+        let begun = Instant::now();
+        let answer = edge.ask(path, lines);
+        assert_eq!(status(&answer), 502, "{path}: {answer}");
+        assert!(begun.elapsed() < Duration::from_secs(3), "{path}: {:?}", begun.elapsed());
+    }
+}
+
 /// Goal: a redirect is the client's to follow, wherever it leads, and the node asks nobody that `origin` does not name.
 #[test]
 fn redirects_are_not_followed() {

@@ -5,7 +5,9 @@ mod bad_clients;
 mod bad_origins;
 mod ended;
 mod numbers;
+mod processed;
 mod slow;
+mod stalled;
 mod told;
 
 use std::ffi::OsStr;

@@ -84,6 +84,30 @@ fn a_long_fetch_does_not_keep_messages_waiting() {
     wait_for(&mut edge.worker, "warmed", 1);
 }
 
+/// Goal: what is fetched beforehand does not keep the totals of what is counted meanwhile.
+#[test]
+fn totals_are_made_while_something_long_is_fetched() {
+    let origin = Origin::start(|request, stream| {
+        if path_of(request) != "/film" {
+            return drop(stream.write_all(kept("", "page").as_bytes()));
+        }
+        let _ = stream.write_all(kept("", &"a".repeat(100_000)).split_at(1000).0.as_bytes());
+        while stream.write_all(b"a").is_ok() {
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let own = format!("127.0.0.1:{}", origin.port);
+    let mut edge = Edge::start_with(origin.port, CACHE_BYTES, |spec| *spec = spec.clone().property("hosts", &own));
+    tell(&mut edge.worker, "warm", 1, "/film");
+    let begun = Instant::now();
+    while origin.count() < 1 {
+        assert!(begun.elapsed() < LONG);
+        thread::sleep(Duration::from_millis(5));
+    }
+    edge.ask_until_hit("/page");
+    assert!(wait_for(&mut edge.worker, "hits", 1) >= 1);
+}
+
 /// Goal: from the moment at which a purge is told, no request gets what was there before, however many come at a time.
 /// Method: each version of a page has its number; it changes, the purge is told, and what is asked for from then on has it.
 #[test]
@@ -137,6 +161,37 @@ fn nobody_gets_what_was_purged() {
     let asked = asked.load(Ordering::SeqCst);
     eprintln!("{asked} answers, {} purges in {:?}", told.load(Ordering::SeqCst), begun.elapsed());
     assert!(asked > 60 && edge.worker.counts().failed == 0, "{asked}: {:?}", edge.worker.log);
+}
+
+/// Goal: a purge takes all variants, also if the cache has forgotten in the meantime what selects them.
+/// Method: a cache of 64 blocks with two variants, and as many other things as push the first one and the names out.
+#[test]
+fn a_purge_takes_variants_whose_names_are_forgotten() {
+    let version = Arc::new(AtomicUsize::new(0));
+    let said = Arc::clone(&version);
+    let origin = Origin::start(move |request, stream| {
+        let lines = if path_of(request).starts_with("/page") { "vary: accept-language\r\n" } else { "" };
+        let answer = kept(lines, &said.load(Ordering::SeqCst).to_string());
+        let _ = stream.write_all(answer.as_bytes());
+    });
+    let mut edge = Edge::start_with(origin.port, 1 << 20, |_| {});
+    for others in 62..65 {
+        let page = format!("/page-{others}");
+        let before = version.load(Ordering::SeqCst);
+        let ask = |edge: &Edge, language: &str| edge.ask(&page, &format!("accept-language: {language}\r\n"));
+        for language in ["de", "en"] {
+            ask(&edge, language);
+        }
+        for other in 0..others {
+            edge.ask(&format!("/other-{others}-{other}"), "");
+        }
+        version.fetch_add(1, Ordering::SeqCst);
+        tell(&mut edge.worker, "purge", others, &format!("127.0.0.1:{}{page}", origin.port));
+        for language in ["de", "en"] {
+            let answer = ask(&edge, language);
+            assert_eq!(body(&answer), (before + 1).to_string(), "{others} {language}: {answer}");
+        }
+    }
 }
 
 /// Goal: what the origin said before a purge is not kept after it, also if it was on its way, in whatever way it is stored.
