@@ -5,13 +5,15 @@
 mod common;
 
 use std::net::IpAddr;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{eventually, request_as};
+use common::{eventually, processes_under, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::LabUser;
 use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::website::noise;
 use netserv_model::RefusalKind;
 use netserv_model::request::{ModuleStatus, Outcome};
 use netserv_skips::skipped;
@@ -26,7 +28,7 @@ const PURGE_TIME_MAX: Duration = Duration::from_secs(1);
 /// each node what its cache saved.
 #[test]
 fn one_message_purges_and_warms_both_nodes() {
-    let Some(net) = Net::up("one_message_purges_and_warms_both_nodes") else { return };
+    let Some(mut net) = Net::up("one_message_purges_and_warms_both_nodes") else { return };
     net.install();
     let key = |name: &str| format!("{}/{name}", net.lab.v4("sender"));
     for name in ["a.txt", "b.txt"] {
@@ -68,7 +70,50 @@ fn one_message_purges_and_warms_both_nodes() {
         assert_eq!(refusal.kind, RefusalKind::NotInstalled);
     }
     assert!(net.ask("receiver", "n2", "b.txt").contains("; hit"));
+    a_killed_node_serves_nothing_damaged(&mut net);
 }
+
+/// Goal: of what was on its way when a node was killed, nothing is served by the next start, and what was whole is there. Method: the
+/// origin stands still in the middle of a film.
+fn a_killed_node_serves_nothing_damaged(net: &mut Net) {
+    let film = noise(FILM_BYTES);
+    net.write("film.bin", &film);
+    let got = net.lab.dir().join("got.bin");
+    let begin = |net: &Net| {
+        let mut curl = net.lab.command("receiver", "curl");
+        let url = format!("http://{}/film.bin", net.cache("n2"));
+        curl.args(["-s", "-m", "20", "-D", "-", "-o"]).arg(&got).arg(&url).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let bytes = || std::fs::metadata(&got).map_or(0, |file| file.len());
+    let origin = processes_under(net.lab.pid("sender", "nginx").unwrap());
+    let signal = |name: &str| {
+        let pids = origin.iter().map(u32::to_string);
+        assert!(Command::new("kill").arg(name).args(pids).status().unwrap().success());
+    };
+    let mut cut = begin(net);
+    while bytes() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal("-STOP");
+    net.lab.kill("n2", "netservd").unwrap();
+    cut.kill().unwrap();
+    cut.wait().unwrap();
+    assert!(bytes() < film.len() as u64, "all of it had come");
+    net.lab.restart_netservd("n2").unwrap();
+    let runs = |status: &ModuleStatus| status.module.name.as_str() == CDN && !status.addresses.is_empty();
+    eventually("the module runs again", || net.lab.modules("n2").is_ok_and(|told| told.modules.iter().any(runs)));
+    eventually("what was whole is there", || net.ask("receiver", "n2", "c.txt").contains("; hit"));
+    signal("-CONT");
+    for is_hit in [false, true] {
+        let answer = begin(net).wait_with_output().unwrap();
+        let head = String::from_utf8_lossy(&answer.stdout).to_lowercase();
+        assert!(answer.status.success() && head.contains("; hit") == is_hit, "{head}");
+        assert!(std::fs::read(&got).unwrap() == film, "{} bytes are others", bytes());
+    }
+}
+
+/// Bytes of a film: more than is on its way at a time.
+const FILM_BYTES: usize = 32 << 20;
 
 /// `sender – n1 – n2 – receiver`, with the origin on the sender, and a cache on each node.
 struct Net {
@@ -156,9 +201,9 @@ impl Net {
     }
 
     /// Writes a page that is fresh for a while, since it changed long ago.
-    fn write(&self, name: &str, text: &str) {
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.lab.dir().join("www").join(name);
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, bytes).unwrap();
         let changed = SystemTime::now() - Duration::from_secs(20 * 24 * 60 * 60);
         std::fs::File::options().write(true).open(path).unwrap().set_modified(changed).unwrap();
     }
