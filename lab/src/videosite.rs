@@ -97,7 +97,8 @@ impl VideoSite {
         let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
         let mut user = lab.user("www", &[&own[0], &own[1]])?;
         user.extra =
-            "listen = [\"tcp port 80\", \"tcp port 443\"]\nconnect = [\"tcp\"]\ncontainer.memory-bytes = 268435456\n"
+            "listen = [\"tcp port 80\", \"tcp port 443\"]\nconnect = [\"tcp\"]\ncontainer.memory-bytes = 268435456\n\
+             module-limits.request-ms = 600000\n"
                 .to_owned();
         for (number, (node, _, place)) in (1..).zip(REGIONS) {
             let extra = format!(

@@ -18,7 +18,32 @@ pub struct Watched {
     pub picture: Vec<u8>,
     /// One of the film alone.
     pub frame: Vec<u8>,
+    /// How bright each pixel of the film's picture is, line by line.
+    pub pixels: Vec<u8>,
 }
+
+impl Watched {
+    /// Returns how many pixels are clearly others than in another picture of the same film, in the upper three quarters and below.
+    ///
+    /// # Errors
+    /// The pictures have other sizes.
+    pub fn differs(&self, other: &Watched) -> Result<(usize, usize)> {
+        ensure!(
+            self.pixels.len() == other.pixels.len(),
+            "the pictures have {} and {} pixels",
+            self.pixels.len(),
+            other.pixels.len()
+        );
+        let is_other: Vec<bool> =
+            self.pixels.iter().zip(&other.pixels).map(|(a, b)| a.abs_diff(*b) > CLEARLY).collect();
+        let (above, below) = is_other.split_at(is_other.len() / 4 * 3);
+        let count = |part: &[bool]| part.iter().filter(|is_other| **is_other).count();
+        Ok((count(above), count(below)))
+    }
+}
+
+/// More than what coding makes of a pixel.
+const CLEARLY: u8 = 60;
 
 /// How long each step may take on a busy machine.
 const STEP_WAIT: Duration = Duration::from_secs(60);
@@ -31,6 +56,10 @@ pub fn watch(site: &VideoSite, viewer: &str, seek_s: u32) -> Result<Watched> {
     let url = format!("http://{}/video/index.html", site.lab.v4("sender"));
     let mut browser = Browser::open(&site.lab, viewer, &url)?;
     step(&mut browser, "play", "document.getElementById('film')?.currentTime > 0.3")?;
+    let is_buffered = format!(
+        "(film => film.buffered.length > 0 && film.buffered.end(0) > {seek_s})(document.getElementById('film'))"
+    );
+    step(&mut browser, "get the film up to there", &is_buffered)?;
     let seek = format!(
         "(film => {{ film.pause(); film.currentTime = {seek_s}; return true; }})(document.getElementById('film'))"
     );
@@ -50,8 +79,19 @@ pub fn watch(site: &VideoSite, viewer: &str, seek_s: u32) -> Result<Watched> {
     let clip: Value = serde_json::from_str(browser.evaluate(rectangle)?.as_str().context("the film has no place")?)?;
     let picture = shot(&mut browser, &json!({}))?;
     let frame = shot(&mut browser, &json!({ "clip": clip }))?;
-    Ok(Watched { host, picture, frame })
+    let pixels = browser.evaluate(PIXELS)?.as_str().and_then(base64).context("the film's picture cannot be read")?;
+    Ok(Watched { host, picture, frame, pixels })
 }
+
+/// Returns how bright each pixel is, in Base64.
+const PIXELS: &str = "(film => {
+    const canvas = new OffscreenCanvas(film.videoWidth, film.videoHeight).getContext('2d');
+    canvas.drawImage(film, 0, 0);
+    const colours = canvas.getImageData(0, 0, film.videoWidth, film.videoHeight).data;
+    let text = '';
+    for (let at = 0; at < colours.length; at += 4) text += String.fromCharCode((colours[at] + colours[at + 1] + colours[at + 2]) / 3);
+    return btoa(text);
+})(document.getElementById('film'))";
 
 /// Has a browser beside the site open the agent's page, and returns a picture of it once it shows what nodes count.
 ///

@@ -11,7 +11,7 @@ use super::title;
 use crate::netns::wait_until;
 use crate::node::workspace;
 use crate::videosite::{self, FILM, REGIONS, Times, VideoSite};
-use crate::watching;
+use crate::watching::{self, Watched};
 
 /// When the cache comes and goes. Others would wait longer; the time without viewers is over that in which they count.
 const TIMES: Times = Times { count: 5, lease_s: 10, idle_s: 12 };
@@ -21,6 +21,8 @@ const INSTALL_WAIT: Duration = Duration::from_secs(90);
 const REMOVE_WAIT: Duration = Duration::from_secs(60);
 /// From the request that was enough to the first viewer who is sent on, with a module that the node has not and has compiled before.
 const GOALS: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
+/// Pixels that are clearly others where two names of places are written.
+const TEXT_PIXELS_MIN: usize = 100;
 /// Seconds of the film, and where the browser seeks to.
 const FILM_S: u32 = 20;
 const SEEK_S: u32 = 15;
@@ -35,7 +37,8 @@ pub fn run() -> Result<()> {
         "A video site: nginx and netserv-agent as in dist/examples/nginx; viewers of two regions, each behind a node",
     );
     let mut site = VideoSite::up(None)?;
-    site.start(TIMES, "")?;
+    // Each node lays its place over the film.
+    site.start(TIMES, ", process = \"/video/*.mp4 overlay\", overlay = \"{place}\"")?;
     videosite::write_film(&site.path("www"), FILM_S)?;
     println!("  sender {} ── r ── n1 (Rome) ── v1", site.lab.v4("sender"));
     println!("                       └── n2 (Oslo) ── v2");
@@ -53,8 +56,15 @@ pub fn run() -> Result<()> {
     let left = Instant::now();
     arrive(&site, oslo, GOALS[0])?;
     let second = watch(&site, oslo, &pictures)?;
-    ensure!(std::fs::read(&first)? != std::fs::read(&second)?, "both browsers show the same");
-    println!("  pictures: {} and {}", first.display(), second.display());
+    let (above, below) = first.differs(&second)?;
+    ensure!(above == 0 && below >= TEXT_PIXELS_MIN, "the films differ in {above} pixels above and {below} below");
+    println!(
+        "  both show the same second of the film; {below} pixels differ, where each node's place is written over it"
+    );
+    println!(
+        "  pictures: {}",
+        [rome.0, oslo.0].map(|node| picture(&pictures, node).display().to_string()).join(" and ")
+    );
     println!("  the agent's page: {}", own_page(&site, &pictures)?.display());
     let is_gone = || {
         let _ = site.follow(oslo.1, FILM);
@@ -101,16 +111,19 @@ fn arrive(site: &VideoSite, (node, viewer, place): (&str, &str, &str), goal: Dur
     Ok(())
 }
 
-/// Has a browser go to the site, which sends it to the node, play and seek. Returns where its picture is.
-fn watch(site: &VideoSite, (node, viewer, place): (&str, &str, &str), pictures: &Path) -> Result<PathBuf> {
+/// Has a browser go to the site, which sends it to the node, play and seek. Keeps its picture.
+fn watch(site: &VideoSite, (node, viewer, place): (&str, &str, &str), pictures: &Path) -> Result<Watched> {
     let watched = watching::watch(site, viewer, SEEK_S)?;
     let module = site.module(node).context("the node has no module")?;
     let is_own = module.addresses.iter().any(|address| watched.host == address.to_string());
     ensure!(is_own, "the browser is at {}, not at {node}", watched.host);
     println!("  a browser in {place} asks the site, is at {}, plays, and seeks to {SEEK_S} s", watched.host);
-    let path = pictures.join(format!("{node}.png"));
-    std::fs::write(&path, watched.picture)?;
-    Ok(path)
+    std::fs::write(picture(pictures, node), &watched.picture)?;
+    Ok(watched)
+}
+
+fn picture(pictures: &Path, node: &str) -> PathBuf {
+    pictures.join(format!("{node}.png"))
 }
 
 /// Has the provider's browser open the agent's page. Returns where its picture is.
