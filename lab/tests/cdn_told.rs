@@ -32,7 +32,7 @@ fn one_message_purges_and_warms_both_nodes() {
     net.install();
     let key = |name: &str| format!("{}/{name}", net.lab.v4("sender"));
     for name in ["a.txt", "b.txt"] {
-        net.write(name, &format!("first of {name}\n"));
+        net.write(name, format!("first of {name}\n"));
         for (node, machine) in NODES {
             eventually("it is in the cache", || net.ask(machine, node, name).contains("; hit"));
         }
