@@ -25,6 +25,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, timeout};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::io::TokioIo;
@@ -83,7 +84,7 @@ impl Egress {
     fn route(&self, uri: &Uri) -> Result<Route, Error> {
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.clone();
         let tls = uri.scheme() == Some(&Scheme::HTTPS);
-        let is_same = |(own, upstream): &&(Authority, Arc<Upstream>)| upstream.is_secure == tls && *own == authority;
+        let is_same = |(own, upstream): &&(Authority, Arc<Upstream>)| upstream.is_secure() == tls && *own == authority;
         let upstream = self.upstream.as_ref().filter(is_same).map(|(_, upstream)| Arc::clone(upstream));
         if upstream.is_none() && !self.module.has_block("http-client") {
             return Err(Error::HttpRequestDenied);
@@ -150,7 +151,8 @@ struct Route {
     upstream: Option<Arc<Upstream>>,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A connection to a server, whatever it goes by.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Route {
@@ -165,25 +167,7 @@ impl Route {
         if !self.tls {
             return Ok(Box::new(stream));
         }
-        let name = ServerName::try_from(self.host().to_owned()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        let connector = TlsConnector::from(client_config()?);
-        let connected = connector.connect(name, stream).await;
-        Ok(Box::new(connected.map_err(|error| self.no_tls(error))?))
-    }
-
-    /// Says why there is no TLS with the server: in the log, and as `wasi:http` knows it.
-    fn no_tls(&self, error: io::Error) -> Error {
-        let text = format!("no TLS with {}: {error}", self.authority);
-        self.module.log(LogLevel::Warn, text.as_bytes());
-        match error.get_ref().and_then(|cause| cause.downcast_ref()) {
-            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
-                Error::TlsCertificateError
-            }
-            Some(rustls::Error::AlertReceived(alert)) => {
-                Error::TlsAlertReceived { alert_id: Some((*alert).into()), alert_message: Some(format!("{alert:?}")) }
-            }
-            Some(_) | None => Error::Tls(error),
-        }
+        Ok(Box::new(secure(&self.module, self.host(), self.authority.as_str(), stream).await?))
     }
 
     async fn connect_as_permitted(&self, time: Duration) -> Result<TcpStream, Error> {
@@ -202,6 +186,36 @@ impl Route {
     fn host(&self) -> &str {
         let host = self.authority.host();
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+    }
+}
+
+/// Begins TLS with a server that is to have a certificate for `host`. Why there is none is in the module's log.
+///
+/// # Errors
+/// There is none, as `wasi:http` knows it.
+pub async fn secure(
+    module: &Module,
+    host: &str,
+    server: &str,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, Error> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| Error::HttpRequestUriInvalid)?;
+    let connected = TlsConnector::from(client_config()?).connect(name, stream).await;
+    connected.map_err(|error| {
+        module.log(LogLevel::Warn, format!("no TLS with {server}: {error}").as_bytes());
+        no_tls(error)
+    })
+}
+
+fn no_tls(error: io::Error) -> Error {
+    match error.get_ref().and_then(|cause| cause.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
+            Error::TlsCertificateError
+        }
+        Some(rustls::Error::AlertReceived(alert)) => {
+            Error::TlsAlertReceived { alert_id: Some((*alert).into()), alert_message: Some(format!("{alert:?}")) }
+        }
+        Some(_) | None => Error::Tls(error),
     }
 }
 

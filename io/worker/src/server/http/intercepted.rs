@@ -45,11 +45,11 @@ pub async fn begin(
     };
     let Begun { read, server } = begun;
     let own = |name: &Option<String>| name.as_ref().zip(tls_names).is_some_and(|(name, names)| names.contains(name));
-    flow.is_secure = match opening {
-        Opening::Http => false,
-        Opening::Tls(name) if own(&name) => true,
+    let name = match opening {
+        Opening::Http => None,
+        Opening::Tls(name) if own(&name) => name,
         Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown => {
-            match Upstream::new(origin, false, server).connect().await {
+            match Upstream::new(origin, None, server).connect().await {
                 Ok(server) => relay(counts, client, server, &read).await,
                 Err(_) => {
                     counts.failed();
@@ -59,7 +59,8 @@ pub async fn begin(
             return None;
         }
     };
-    let upstream = Some(Arc::new(Upstream::new(origin, flow.is_secure, server)));
+    flow.is_secure = name.is_some();
+    let upstream = Some(Arc::new(Upstream::new(origin, name, server)));
     Some(Ours { client: Rewound::new(read, client), via: Via { flow, upstream } })
 }
 

@@ -19,6 +19,7 @@ use super::interim::{Bounded, Excess};
 use super::opening;
 use super::upstream::{self, Upstream};
 use crate::limits;
+use crate::server::egress::{self, Stream};
 use crate::server::module::Module;
 
 /// Returns whether a request makes its connection something else.
@@ -39,7 +40,7 @@ pub async fn pass(
     module.counts.request();
     let is_tunnel = request.method() == Method::CONNECT;
     let client = hyper::upgrade::on(&mut request);
-    let Ok(mut response) = sent(request, upstream).await else {
+    let Ok(mut response) = sent(module, request, upstream).await else {
         module.counts.failed();
         let mut response = Response::new(ResponseBody::text("Bad Gateway", module));
         *response.status_mut() = StatusCode::BAD_GATEWAY;
@@ -67,14 +68,27 @@ impl Agreed {
     }
 }
 
-async fn sent(mut request: Request<Incoming>, upstream: &Upstream) -> Result<Response<Incoming>, ()> {
-    let stream = upstream.connect().await.map_err(drop)?;
+async fn sent(module: &Module, mut request: Request<Incoming>, upstream: &Upstream) -> Result<Response<Incoming>, ()> {
     let excess = Excess::default();
     excess.watch(&mut request);
-    let stream = TokioIo::new(Bounded::new(stream, excess));
-    let (mut sender, connection) = upstream::builder().handshake(stream).await.map_err(drop)?;
+    let connecting = async {
+        let stream = TokioIo::new(Bounded::new(connect(module, upstream).await?, excess));
+        upstream::builder().handshake(stream).await.map_err(drop)
+    };
+    let (mut sender, connection) = timeout(limits::EGRESS_CONNECT_TIME_MAX, connecting).await.map_err(drop)??;
     // It ends with the answer, or becomes what the connection is made.
     tokio::spawn(async move { connection.with_upgrades().await.ok() });
     let sent = timeout(limits::EGRESS_IDLE_TIME_MAX, sender.send_request(request));
     sent.await.map_err(drop)?.map_err(drop)
+}
+
+/// Connects to the server, by TLS if that is what the client speaks.
+async fn connect(module: &Module, upstream: &Upstream) -> Result<Box<dyn Stream>, ()> {
+    let stream = upstream.connect().await.map_err(drop)?;
+    // Small messages are not to wait for acknowledgements; without the option they do, and still arrive.
+    let _ = stream.set_nodelay(true);
+    match &upstream.name {
+        Some(name) => Ok(Box::new(egress::secure(module, name, name, stream).await.map_err(drop)?)),
+        None => Ok(Box::new(stream)),
+    }
 }

@@ -17,8 +17,8 @@ use crate::server::origin::Origin;
 /// The server of one intercepted connection.
 pub struct Upstream {
     origin: Arc<dyn Origin>,
-    /// Whether the client speaks TLS with the node.
-    pub is_secure: bool,
+    /// The server's name, if the client speaks TLS with the node in its place.
+    pub name: Option<String>,
     /// A connection that nothing was sent on.
     fresh: Mutex<Option<TcpStream>>,
     /// A connection on which an answer has come whole.
@@ -27,8 +27,13 @@ pub struct Upstream {
 
 impl Upstream {
     /// Returns what gets to the server by `origin`, first by a connection that may be there already.
-    pub fn new(origin: Arc<dyn Origin>, is_secure: bool, fresh: Option<TcpStream>) -> Upstream {
-        Upstream { origin, is_secure, fresh: Mutex::new(fresh), idle: Mutex::default() }
+    pub fn new(origin: Arc<dyn Origin>, name: Option<String>, fresh: Option<TcpStream>) -> Upstream {
+        Upstream { origin, name, fresh: Mutex::new(fresh), idle: Mutex::default() }
+    }
+
+    /// Returns whether the client speaks TLS.
+    pub fn is_secure(&self) -> bool {
+        self.name.is_some()
     }
 
     /// Connects to the server.

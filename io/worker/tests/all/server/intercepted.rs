@@ -18,8 +18,9 @@ use netserv_worker::server::engine::ServerEngine;
 use netserv_worker::server::http::service::HttpService;
 use netserv_worker::server::http::site::{HttpSite, Version};
 use netserv_worker::server::module::{Module, Profile, Shared};
-use netserv_worker::server::{blocks, component, tls};
+use netserv_worker::server::{blocks, component, egress, tls};
 use netserv_worker::wakeup::Wakeup;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 use tokio_rustls::rustls;
 
@@ -189,6 +190,36 @@ fn what_upgrades_goes_to_the_server() {
             assert_eq!(body(&read_response(&mut client)), "intercepted");
         }
     }
+}
+
+/// Goal: what a client says by TLS goes on by TLS, to the server that it is for, or not at all. Method: clients whose servers have a
+/// certificate that is trusted, another one, and none.
+#[test]
+fn what_upgrades_by_tls_goes_to_the_server_by_tls() {
+    let site = Site::with("certificates/localhost.pem", &["localhost"]);
+    let upgrade = "GET /chat HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    let connect_to = "CONNECT other.test:443 HTTP/1.1\r\nhost: other.test:443\r\n\r\n";
+    let trusted = site.switches("certificates/localhost.pem");
+    for request in [upgrade, connect_to] {
+        let mut client = by_tls(site.before(trusted), "localhost");
+        client.write_all(VERSION).unwrap();
+        assert_eq!(body(&read_response(&mut client)), "intercepted");
+        client.write_all(request.as_bytes()).unwrap();
+        assert_eq!(status(&head(&mut client)), if request == upgrade { 101 } else { 200 });
+        client.write_all(b"there and back").unwrap();
+        assert_eq!(said(&mut client), "there and back");
+    }
+    let mut client = by_tls(site.before(site.switches("tls.pem")), "localhost");
+    client.write_all(upgrade.as_bytes()).unwrap();
+    assert_eq!(status(&head(&mut client)), 502);
+    let plain = listener();
+    let mut client = by_tls(site.before(plain.local_addr().unwrap()), "localhost");
+    client.write_all(upgrade.as_bytes()).unwrap();
+    let (mut arrived, mut first) = (accept(&plain), [0]);
+    arrived.read_exact(&mut first).unwrap();
+    assert_eq!(first, [0x16], "a handshake record of TLS");
+    drop(arrived);
+    assert_eq!(status(&head(&mut client)), 502);
 }
 
 /// A real client and a real server of WebSocket: `curl` and Python's own modules.
@@ -370,6 +401,12 @@ struct Site {
 
 impl Site {
     fn start(tls_names: &[&str]) -> Site {
+        Site::with("tls.pem", tls_names)
+    }
+
+    /// Starts one with a certificate of those beside these tests.
+    fn with(certificate: &str, tls_names: &[&str]) -> Site {
+        egress::trust(pem("certificates/authority.pem"));
         let engine = Arc::new(ServerEngine::new().unwrap());
         let wasm = std::fs::read(super::component("server_tests")).unwrap();
         let component = component::compile(&engine, &wasm, &blocks::all()).unwrap();
@@ -384,10 +421,36 @@ impl Site {
         let module = Arc::new(Module::new(profile, Shared::default(), Arc::new(Wakeup::new().unwrap())));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let service = Arc::new(runtime.block_on(HttpService::start(&engine, component, &module)).unwrap());
-        let tls = std::fs::File::open(pem("tls.pem")).map(|file| tls::acceptor(file).unwrap()).unwrap();
+        let tls = std::fs::File::open(pem(certificate)).map(|file| tls::acceptor(file).unwrap()).unwrap();
         let tls_names = Arc::new(tls_names.iter().map(|name| name.to_ascii_lowercase()).collect());
         let site = Arc::new(HttpSite::new(Version { service, tls: Some(tls), tls_names }));
         Site { runtime, site }
+    }
+
+    /// Returns where a server is that makes connections by TLS another protocol when it is asked to, in which it says what it hears.
+    fn switches(&self, certificate: &str) -> SocketAddr {
+        let (listener, acceptor) = (listener(), tls::acceptor(std::fs::File::open(pem(certificate)).unwrap()).unwrap());
+        let address = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        self.runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let agrees: &[u8] = match head.starts_with(b"CONNECT ") {
+                    true => b"HTTP/1.1 200 OK\r\n\r\n",
+                    false => b"HTTP/1.1 101 Any\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+                };
+                stream.write_all(agrees).await.unwrap();
+                let (mut from, mut to) = tokio::io::split(stream);
+                tokio::spawn(async move { tokio::io::copy(&mut from, &mut to).await });
+            }
+        });
+        address
     }
 
     /// Returns where connections to `server` are taken over.
@@ -497,6 +560,13 @@ fn connect(at: SocketAddr) -> TcpStream {
     stream
 }
 
+/// Connects by TLS to a server of that name.
+fn by_tls(at: SocketAddr, name: &str) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let config = tls::client(Some(&pem("certificates/authority.pem"))).unwrap();
+    let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
+    rustls::StreamOwned::new(rustls::ClientConnection::new(Arc::new(config), name).unwrap(), connect(at))
+}
+
 fn accept(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(false).unwrap();
     let (stream, _) = listener.accept().unwrap();
@@ -510,14 +580,14 @@ fn idle(listener: &TcpListener) -> bool {
 }
 
 /// Returns what comes next.
-fn said(stream: &mut TcpStream) -> String {
+fn said(stream: &mut impl io::Read) -> String {
     let mut buffer = vec![0; 65_536];
     let length = stream.read(&mut buffer).unwrap();
     String::from_utf8_lossy(&buffer[..length]).into_owned()
 }
 
 /// Returns a head that comes, with the empty line.
-fn head(stream: &mut TcpStream) -> String {
+fn head(stream: &mut impl io::Read) -> String {
     let (mut all, mut byte) = (Vec::new(), [0]);
     while !all.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).unwrap();
