@@ -10,7 +10,8 @@ use netserv_server_sdk::{connection, state_module};
 use wasi::exports::http::incoming_handler::Guest;
 use wasi::http::outgoing_handler;
 use wasi::http::types::{
-    Fields, IncomingRequest, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, ResponseOutparam, Scheme,
+    ErrorCode, Fields, FutureIncomingResponse, IncomingRequest, Method, OutgoingBody, OutgoingRequest,
+    OutgoingResponse, ResponseOutparam, Scheme,
 };
 use wasi::io::streams::{InputStream, OutputStream, StreamError};
 
@@ -70,6 +71,7 @@ impl Guest for Tests {
                 answer(out, 200, b"printed");
             }
             "/fetch" => fetch(out, query),
+            "/upload" => upload(out, query),
             "/work" => {
                 answer(out, 200, b"answered");
                 sleep(number);
@@ -237,38 +239,66 @@ fn drip(out: ResponseOutparam) {
 
 /// Fetches `http://AUTHORITY/path`, and answers with its status and body, or why there is none.
 fn fetch(out: ResponseOutparam, url: &str) {
+    let Some(request) = request(&Method::Get, url) else { return answer(out, 400, b"not a URL") };
+    answer(out, 200, fetched(outgoing_handler::handle(request, None)).as_bytes());
+}
+
+/// Sends some of a body to a URL, and then does what comes before the URL: `end`, `trap`, or wait.
+fn upload(out: ResponseOutparam, query: &str) {
+    let Some((then, url)) = query.split_once('&') else { return answer(out, 400, b"no URL") };
+    let Some(request) = request(&Method::Post, url) else { return answer(out, 400, b"not a URL") };
+    let Ok(body) = request.body() else { return };
+    let Ok(stream) = body.write() else { return };
+    let sent = outgoing_handler::handle(request, None);
+    let _ = stream.blocking_write_and_flush(b"some of it");
+    println!("some was sent");
+    match then {
+        "end" => {
+            drop(stream);
+            let _ = OutgoingBody::finish(body, None);
+            answer(out, 200, fetched(sent).as_bytes());
+        }
+        "trap" => {
+            sleep(100);
+            std::process::abort();
+        }
+        _ => sleep(60_000),
+    }
+}
+
+fn request(method: &Method, url: &str) -> Option<OutgoingRequest> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let request = OutgoingRequest::new(Fields::new());
     let scheme = if scheme == "https" { Scheme::Https } else { Scheme::Http };
     let set = request
-        .set_method(&Method::Get)
+        .set_method(method)
         .and_then(|()| request.set_scheme(Some(&scheme)))
         .and_then(|()| request.set_authority(Some(authority)))
         .and_then(|()| request.set_path_with_query(Some(&format!("/{path}"))));
-    if set.is_err() {
-        return answer(out, 400, b"not a URL");
-    }
-    let text = match outgoing_handler::handle(request, None) {
-        Ok(future) => {
-            future.subscribe().block();
-            match future.get() {
-                Some(Ok(Ok(response))) => {
-                    let mut text = format!("{} ", response.status());
-                    if let Ok(body) = response.consume()
-                        && let Ok(stream) = body.stream()
-                    {
-                        read_all(&stream, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
-                    }
-                    text
-                }
-                Some(Ok(Err(code))) => format!("{code:?}"),
-                Some(Err(())) | None => "nothing".to_owned(),
-            }
-        }
-        Err(code) => format!("{code:?}"),
+    set.ok().map(|()| request)
+}
+
+/// Waits for an answer. Returns its status and body, or why there is none.
+fn fetched(sent: Result<FutureIncomingResponse, ErrorCode>) -> String {
+    let future = match sent {
+        Ok(future) => future,
+        Err(code) => return format!("{code:?}"),
     };
-    answer(out, 200, text.as_bytes());
+    future.subscribe().block();
+    match future.get() {
+        Some(Ok(Ok(response))) => {
+            let mut text = format!("{} ", response.status());
+            if let Ok(body) = response.consume()
+                && let Ok(stream) = body.stream()
+            {
+                read_all(&stream, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+            }
+            text
+        }
+        Some(Ok(Err(code))) => format!("{code:?}"),
+        Some(Err(())) | None => "nothing".to_owned(),
+    }
 }
 
 wasi::http::proxy::export!(Tests);

@@ -66,6 +66,9 @@ impl Program {
             };
             let _ = instantiated.send(Ok(()));
             let outcome = command.wasi_cli_run().call_run(&mut store).await;
+            if is_success(&outcome) {
+                store.data_mut().egress.let_go();
+            }
             if role == Role::Resident && is_success(&outcome) {
                 drop(store);
                 // It wants nothing that the version before it has.

@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -56,17 +57,20 @@ pub struct Egress {
     upstream: Option<(Authority, Arc<Upstream>)>,
     /// Whether the instance is one of those that answer requests, of which a part may wait for long.
     answers: bool,
+    /// Whether the instance ended in the middle of what it did, by which the body of a request ends that looks whole.
+    broken: Arc<AtomicBool>,
 }
 
 impl Egress {
     /// Returns what sends requests only to where the module may connect.
     pub fn new(module: &Arc<Module>) -> Egress {
-        Egress { module: Arc::clone(module), upstream: None, answers: false }
+        Egress { module: Arc::clone(module), upstream: None, answers: false, broken: Arc::default() }
     }
 
     /// Sends the requests of an instance that answers one itself.
-    pub fn that_answers(self) -> Egress {
-        Egress { answers: true, ..self }
+    pub fn that_answers(mut self) -> Egress {
+        self.answers = true;
+        self
     }
 
     /// Returns whether the instance answers a request.
@@ -78,6 +82,16 @@ impl Egress {
     pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>) -> Egress {
         self.upstream = Some((authority, upstream));
         self
+    }
+
+    /// Has bodies that end from here on not be whole: before the resources go that they come from.
+    pub fn break_off(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+
+    /// Has bodies be what the instance says they are, also when this is dropped: it has come to its own end.
+    pub fn let_go(&mut self) {
+        self.broken = Arc::default();
     }
 
     /// Returns how to get to the server of a request.
@@ -103,6 +117,8 @@ impl WasiHttpHooks for Egress {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Exchange, Error>> + Send> {
         let route = self.route(request.uri());
+        let broken = Arc::clone(&self.broken);
+        let request = request.map(|body| RequestBody { body, broken }.boxed_unsync());
         let long_waits = self.answers.then(|| self.module.long_waits.clone());
         Box::new(async move {
             let sent = send(request, route?, Patience::new(options));
@@ -115,6 +131,39 @@ impl WasiHttpHooks for Egress {
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
         limits::BODY_CHUNK_BYTES_MAX
+    }
+}
+
+impl Drop for Egress {
+    fn drop(&mut self) {
+        self.break_off();
+    }
+}
+
+/// A request's body, which is not whole if its instance ended before it did.
+struct RequestBody {
+    body: WasiBody,
+    broken: Arc<AtomicBool>,
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() && self.broken.load(Ordering::Acquire) {
+            return Poll::Ready(Some(Err(Error::ConnectionTerminated)));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

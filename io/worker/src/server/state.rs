@@ -22,6 +22,8 @@ use crate::limits;
 
 /// The node's side of one instance.
 pub struct ServerState {
+    /// Where its own HTTP requests go. It goes before the resources that their bodies come from.
+    pub egress: Egress,
     /// What WASI knows of it.
     pub wasi: WasiCtx,
     /// What `wasi:http` knows of it.
@@ -32,8 +34,6 @@ pub struct ServerState {
     pub messages: MessageMemory,
     /// What the building blocks keep for this instance.
     pub blocks: BlockState,
-    /// Where its own HTTP requests go.
-    pub egress: Egress,
     /// Between whom the request came that it answers.
     pub flow: Option<Flow>,
     /// Its connections, if it handles them as events.
@@ -117,6 +117,7 @@ impl ServerState {
     /// Takes all resources from an instance whose HTTP messages need too much memory: it traps as soon as it uses one.
     fn weigh_messages(&mut self) {
         if let Err(denied) = self.messages.weigh(&mut self.table) {
+            self.egress.break_off();
             self.table = ResourceTable::new();
             self.table.set_max_capacity(0);
             self.cap.denied = Some(denied);

@@ -281,7 +281,10 @@ impl HttpService {
         let handled = tokio::select! {
             biased;
             handled = timeout_at(deadline, self.engine.pace(call)) => match handled {
-                Ok(Ok(())) => return Ok(()),
+                Ok(Ok(())) => {
+                    store.data_mut().egress.let_go();
+                    return Ok(());
+                }
                 Ok(Err(error)) if is_full(&error) || store.data().cap.is_crowded() => Ended::Full,
                 Ok(Err(error)) => Ended::Failed(error),
                 Err(_) => Ended::Late,

@@ -3,10 +3,12 @@
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 
-use super::{Spec, Worker, get};
+use super::http::runtime;
+use super::streams::{ask as ask_by, http2};
+use super::{LONG, Spec, Worker, get};
 
 /// Goal: a module gets what a server says whose certificate an authority vouches for that the operator trusts, and from
 /// others learns what is wrong. Method: modules with certificates of a private authority are the servers.
@@ -76,6 +78,67 @@ fn servers_that_refuse_tls_are_told_apart() {
         assert!(expected != "TlsAlertReceived" || answer.contains("Some(40)"), "{answer}");
         server.join().unwrap();
     }
+}
+
+/// Goal: a server never takes what was cut off for the whole. Method: a body without a length, whose instance ends in all ways in mid-body.
+#[test]
+fn a_body_that_is_cut_off_does_not_look_whole() {
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", origin.local_addr().unwrap());
+    let spec = client().with(|spec| spec.limits.request_ms = 1000);
+    let mut worker = Worker::with(&spec);
+    let port = spec.port();
+    let ask = |then: &str| {
+        let path = format!("/upload?{then}&{url}");
+        std::thread::spawn(move || get(port, &path))
+    };
+    let whole = ask("end");
+    let (mut arrived, _) = some_of_it(&origin);
+    arrived.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood").unwrap();
+    assert!(rest(arrived).ends_with("0\r\n\r\n"));
+    assert_eq!(whole.join().unwrap().1, "200 good");
+    for (then, status) in [("trap", 500), ("wait", 504)] {
+        let asked = ask(then);
+        let (arrived, got) = some_of_it(&origin);
+        let all = got + &rest(arrived);
+        assert!(!all.ends_with("0\r\n\r\n"), "{then}: {all}");
+        assert_eq!(asked.join().unwrap().0, status, "{then}");
+    }
+    // A client of HTTP/2 that thinks better of it.
+    let spec = client().with(|spec| spec.slot = 1).with(|spec| spec.name = "example.org/other@1.0.0".to_owned());
+    worker.load(&spec);
+    let (arrived, got) = runtime().block_on(async {
+        let client = http2(spec.port()).await;
+        let path = format!("/upload?wait&{url}");
+        let asked = ask_by(&client, &path);
+        let arrived = tokio::task::spawn_blocking(move || some_of_it(&origin));
+        tokio::select! {
+            _ = asked => panic!("it was answered"),
+            arrived = arrived => arrived.unwrap(),
+        }
+    });
+    let all = got + &rest(arrived);
+    assert!(!all.ends_with("0\r\n\r\n"), "{all}");
+}
+
+/// Accepts a connection, and returns what comes by it up to some of a body.
+fn some_of_it(listener: &TcpListener) -> (TcpStream, String) {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let (mut got, mut byte) = (Vec::new(), [0]);
+    while !got.ends_with(b"some of it\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        got.push(byte[0]);
+    }
+    (stream, String::from_utf8(got).unwrap())
+}
+
+/// Returns what else comes by a connection, however it ends.
+fn rest(mut stream: TcpStream) -> String {
+    let mut all = Vec::new();
+    // One that is reset has said what it had to say.
+    let _ = stream.read_to_end(&mut all);
+    String::from_utf8(all).unwrap()
 }
 
 fn client() -> Spec {

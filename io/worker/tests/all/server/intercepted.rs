@@ -192,6 +192,21 @@ fn what_upgrades_goes_to_the_server() {
     }
 }
 
+/// Goal: the server of an intercepted connection never takes what was cut off for the whole. Method: an instance that traps in mid-body.
+#[test]
+fn a_body_that_is_cut_off_does_not_look_whole_to_the_server() {
+    let (server, site) = (listener(), Site::start(&[]));
+    let mut client = connect(site.before(server.local_addr().unwrap()));
+    client.write_all(b"GET /upload?trap&http://site.test/ HTTP/1.1\r\nhost: site.test\r\n\r\n").unwrap();
+    let mut arrived = accept(&server);
+    let mut all = Vec::new();
+    // It is reset, or ends.
+    let _ = arrived.read_to_end(&mut all);
+    let all = String::from_utf8(all).unwrap();
+    assert!(all.ends_with("some of it\r\n"), "{all}");
+    assert_eq!(status(&head(&mut client)), 500);
+}
+
 /// Goal: what a client says by TLS goes on by TLS, to the server that it is for, or not at all. Method: clients whose servers have a
 /// certificate that is trusted, another one, and none.
 #[test]

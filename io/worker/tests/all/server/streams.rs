@@ -164,10 +164,10 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-type Client = SendRequest<Full<Bytes>>;
-type Answer = hyper::Result<Response<hyper::body::Incoming>>;
+pub type Client = SendRequest<Full<Bytes>>;
+pub type Answer = hyper::Result<Response<hyper::body::Incoming>>;
 
-async fn http2(port: u16) -> Client {
+pub async fn http2(port: u16) -> Client {
     let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let (client, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -183,7 +183,7 @@ async fn send(client: &Client, request: http::request::Builder) -> Answer {
     client.clone().send_request(request.body(Full::default()).unwrap()).await
 }
 
-async fn ask(client: &Client, path: &str) -> Answer {
+pub async fn ask(client: &Client, path: &str) -> Answer {
     send(client, request(path)).await
 }
 
