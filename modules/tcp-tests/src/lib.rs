@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Does with connections what their clients say, most of it bad.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use netserv_server_sdk::tcp::{
@@ -20,10 +20,13 @@ struct Tests {
     told: String,
     /// What the instance on another node told.
     carried: Vec<u8>,
+    /// Connections that it was told of.
+    known: HashSet<Connection>,
 }
 
 impl TcpModule for Tests {
-    fn connect(&mut self, _: Connection, _: &Flow) -> Decision {
+    fn connect(&mut self, id: Connection, _: &Flow) -> Decision {
+        self.known.insert(id);
         match properties::get("decision").as_deref() {
             Some("serve") => Decision::Serve,
             Some("splice") => Decision::Splice,
@@ -140,6 +143,9 @@ impl TcpModule for Tests {
     }
 
     fn closed(&mut self, id: Connection) {
+        if !self.known.remove(&id) && !property("strict").is_empty() {
+            std::process::abort();
+        }
         if let Some(client) = self.opened.remove(&id) {
             answer(client, b"closed");
         }

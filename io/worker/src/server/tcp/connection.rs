@@ -37,7 +37,7 @@ pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
     let service = Arc::clone(service);
     tokio::spawn(async move {
         serve(&service, id, &connection, accepted).await;
-        service.owner(&connection).leave(id);
+        service.depart(id, &connection);
     });
 }
 
@@ -68,7 +68,7 @@ fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
             exchange(&service, id, &connection, (Side::Server, &Arc::new(stream)), None).await;
         }
         service.closed(&connection, id).await;
-        service.owner(&connection).leave(id);
+        service.depart(id, &connection);
     });
     Ok(id)
 }

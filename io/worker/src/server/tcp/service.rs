@@ -167,7 +167,7 @@ impl TcpService {
         &self.module
     }
 
-    /// Adds a connection, unless there are as many as there may be. [`TcpService::leave`] must follow.
+    /// Adds a connection, unless there are as many as there may be. [`TcpService::depart`] must follow.
     pub(super) fn enter(&self, sides: Sides) -> Option<(u64, Arc<Connection>)> {
         self.module.counts.connection();
         let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
@@ -178,8 +178,14 @@ impl TcpService {
         entered
     }
 
+    /// Forgets a connection that is over, whichever version has it.
+    pub(super) fn depart(self: &Arc<Self>, id: u64, connection: &Connection) {
+        connection.gone();
+        self.owner(connection).leave(id);
+    }
+
     /// Forgets a connection.
-    pub(super) fn leave(&self, id: u64) {
+    fn leave(&self, id: u64) {
         self.connections.leave(id);
         // Whoever waits for the end looks again.
         self.stage.send_if_modified(|stage| matches!(stage, Stage::Ending | Stage::Draining));
@@ -233,6 +239,7 @@ impl TcpService {
     pub async fn stop(&self) {
         self.advance(Stage::Ending);
         let _ = timeout(limits::STOP_TIME_MAX, self.emptied(Stage::Ending)).await;
+        self.hand_over_spliced();
         self.cut();
         // Connections that the next version has may last for hours, and need nothing of this one's instance.
         drop(self.enter_guest().await.take());
@@ -240,30 +247,57 @@ impl TcpService {
 
     /// Hands the connections over to the next version, those that both agree on. Events wait meanwhile: what belongs together is
     /// never with two versions at a time.
-    pub(in crate::server) async fn hand_over(&self, heir: &Arc<TcpService>) {
+    pub async fn hand_over(&self, heir: &Arc<TcpService>) {
         let (mut guest, mut next) = (self.enter_guest().await, heir.enter_guest().await);
         // There is one next version.
         if self.heir.set(Arc::clone(heir)).is_err() {
             return;
         }
+        self.hand_over_spliced();
         let until = Instant::now() + limits::TCP_HAND_OVER_TIME_MAX;
-        let most = usize::try_from(heir.module.limits.connections).unwrap_or(usize::MAX);
         for (id, connection) in self.connections.all() {
             if Instant::now() >= until {
                 return;
             }
             let Some(flow) = connection.flow().filter(|_| connection.stage() == table::Stage::Open) else { continue };
             let Some(Some(state)) = call_in!(self, guest, export_connection, id) else { continue };
-            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.connections.offer(id, &connection, most) {
+            if state.len() > limits::TCP_STATE_BYTES_MAX || !heir.has_room_for(id, &connection) {
                 continue;
             }
             if call_in!(heir, next, import_connection, id, flow, &state) == Some(true) {
-                heir.connections.take();
-                connection.handed_over();
-                self.leave(id);
+                self.pass_on(id, &connection, heir);
             } else {
                 heir.connections.leave(id);
             }
+        }
+    }
+
+    /// Hands over the connections that go on without the module, of which the next version is told nothing. One that becomes such a
+    /// connection afterwards follows when this version ends.
+    fn hand_over_spliced(&self) {
+        let Some(heir) = self.heir.get() else { return };
+        for (id, connection) in self.connections.all() {
+            if connection.stage() == table::Stage::Spliced && heir.has_room_for(id, &connection) {
+                connection.untold();
+                self.pass_on(id, &connection, heir);
+            }
+        }
+    }
+
+    /// Offers a connection of the version before to this one, unless it has as many as it may have, or ends itself.
+    fn has_room_for(&self, id: u64, connection: &Arc<Connection>) -> bool {
+        let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
+        self.is_open() && self.connections.offer(id, connection, most)
+    }
+
+    /// Gives a connection that was offered to the next version.
+    fn pass_on(&self, id: u64, connection: &Connection, heir: &Arc<TcpService>) {
+        heir.connections.take();
+        connection.handed_over();
+        self.leave(id);
+        // It may have ended meanwhile, and then nobody else forgets it.
+        if connection.is_gone() {
+            heir.leave(id);
         }
     }
 
@@ -327,7 +361,8 @@ impl TcpService {
     }
 
     pub(in crate::server) async fn closed(self: &Arc<Self>, connection: &Connection, id: u64) -> Option<()> {
-        call!(self, connection, closed, id)
+        // Whoever was never told of it is not told of its end.
+        if connection.is_untold() { None } else { call!(self, connection, closed, id) }
     }
 
     pub(super) async fn opened(self: &Arc<Self>, connection: &Connection, id: u64) -> Option<()> {

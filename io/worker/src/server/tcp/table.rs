@@ -57,6 +57,10 @@ pub struct Connection {
     flow: OnceLock<Option<Flow>>,
     /// How often it was handed over from one version of the module to the next.
     hand_overs: AtomicUsize,
+    /// Whether the version that has it was never told of it.
+    untold: AtomicBool,
+    /// Whether it is over.
+    gone: AtomicBool,
 }
 
 /// Which sides a connection has.
@@ -320,7 +324,8 @@ impl Connection {
         let queues = [SendQueue::new(Arc::clone(pool)), SendQueue::new(Arc::clone(pool))];
         let (stage, moved) = (watch::Sender::new(Stage::Open), Mutex::new(Instant::now()));
         let (flow, hand_overs) = (OnceLock::new(), AtomicUsize::new(0));
-        Connection { queues, there, valves: Default::default(), stage, moved, flow, hand_overs }
+        let (untold, gone) = (AtomicBool::new(false), AtomicBool::new(false));
+        Connection { queues, there, valves: Default::default(), stage, moved, flow, hand_overs, untold, gone }
     }
 
     /// Takes note that the module knows the connection.
@@ -336,12 +341,32 @@ impl Connection {
 
     /// Takes note that the next version of the module has it.
     pub fn handed_over(&self) {
-        self.hand_overs.fetch_add(1, Ordering::Release);
+        self.hand_overs.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Returns how often it was handed over.
     pub fn hand_overs(&self) -> usize {
-        self.hand_overs.load(Ordering::Acquire)
+        self.hand_overs.load(Ordering::SeqCst)
+    }
+
+    /// Takes note that the next version is not told of it.
+    pub fn untold(&self) {
+        self.untold.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether the version that has it was never told of it.
+    pub fn is_untold(&self) -> bool {
+        self.untold.load(Ordering::SeqCst)
+    }
+
+    /// Takes note that it is over: whoever hands it over after that forgets it himself.
+    pub fn gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether it is over.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// Returns what waits for a side.

@@ -98,6 +98,31 @@ fn a_version_that_fails_at_handing_over_costs_its_own_connections() {
     }
 }
 
+/// Goal: connections that go on without the module go on over an upgrade, too. Method: one that the old version lets go on; the new one
+/// traps if it is told of the end of what it does not know.
+#[test]
+fn a_connection_that_goes_on_without_the_module_goes_on_over_an_upgrade() {
+    let old = tests(&[("decision", "splice")], &[]);
+    let new = tests(&[("strict", "yes"), ("version", "new")], &[]);
+    let (listener, origin) = server();
+    let mut client = old.connect(Some(origin));
+    let (mut opened, _) = listener.accept().unwrap();
+    let mut exchange = |client: &mut TcpStream, text: &str| {
+        client.write_all(text.as_bytes()).unwrap();
+        assert_eq!(said(&mut opened), text);
+        opened.write_all(text.as_bytes()).unwrap();
+        assert_eq!(said(client), text);
+    };
+    exchange(&mut client, "before");
+    old.runtime.block_on(old.service.hand_over(&new.service));
+    exchange(&mut client, "meanwhile");
+    old.runtime.block_on(old.service.stop());
+    exchange(&mut client, "after");
+    drop((client, opened));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(ask(&mut new.connect(None), "who"), "new ");
+}
+
 #[test]
 fn a_module_opens_connections_where_it_may() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
