@@ -74,7 +74,7 @@ fn open(service: &Arc<TcpService>, remote: &Address) -> Result<u64, Error> {
 }
 
 /// Serves a connection to its end.
-async fn serve(service: &Arc<TcpService>, id: u64, connection: &Connection, accepted: Accepted) {
+async fn serve(service: &Arc<TcpService>, id: u64, connection: &Arc<Connection>, accepted: Accepted) {
     let Accepted { stream: client, client: from, server: to, origin } = accepted;
     let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
     let origin = match service.connect(connection, id, flow).await {

@@ -337,13 +337,28 @@ impl TcpService {
 
     pub(in crate::server) async fn connect(
         self: &Arc<Self>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
         id: u64,
         flow: Flow,
     ) -> Option<Decision> {
-        let decision = call!(self, connection, connect, id, &flow);
-        connection.known(Some(flow));
-        decision
+        loop {
+            let owner = self.owner(connection);
+            let mut guest = owner.enter_guest().await;
+            if !Arc::ptr_eq(&owner, &self.owner(connection)) {
+                continue;
+            }
+            // A version that has handed over its connections is told of no further one.
+            if let Some(heir) = owner.heir.get()
+                && heir.has_room_for(id, connection)
+            {
+                owner.pass_on(id, connection, heir);
+                continue;
+            }
+            let decision = call_in!(owner, guest, connect, id, &flow);
+            // Before whoever waits to hand it over looks.
+            connection.known(Some(flow));
+            return decision;
+        }
     }
 
     pub(in crate::server) async fn data(
@@ -366,9 +381,15 @@ impl TcpService {
     }
 
     pub(super) async fn opened(self: &Arc<Self>, connection: &Connection, id: u64) -> Option<()> {
-        let opened = call!(self, connection, opened, id);
-        connection.known(None);
-        opened
+        loop {
+            let owner = self.owner(connection);
+            let mut guest = owner.enter_guest().await;
+            if Arc::ptr_eq(&owner, &self.owner(connection)) {
+                let opened = call_in!(owner, guest, opened, id);
+                connection.known(None);
+                return opened;
+            }
+        }
     }
 
     pub(super) async fn room(self: &Arc<Self>, connection: &Connection, id: u64, to: Side) -> Option<()> {

@@ -123,6 +123,22 @@ fn a_connection_that_goes_on_without_the_module_goes_on_over_an_upgrade() {
     assert_eq!(ask(&mut new.connect(None), "who"), "new ");
 }
 
+/// Goal: no connection is told to a version that has handed over its own. Method: one that comes while the old version is at work.
+#[test]
+fn a_connection_that_waits_for_a_hand_over_is_the_next_versions() {
+    let (old, new) = (tests(&[("version", "old")], &[]), tests(&[("version", "new")], &[]));
+    let mut busy = old.connect(None);
+    busy.write_all(b"block 600").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let (service, heir) = (Arc::clone(&old.service), Arc::clone(&new.service));
+    let handed_over = old.runtime.spawn(async move { service.hand_over(&heir).await });
+    std::thread::sleep(Duration::from_millis(100));
+    let mut client = old.connect(None);
+    assert_eq!(said(&mut busy), "blocked");
+    old.runtime.block_on(handed_over).unwrap();
+    assert_eq!(ask(&mut client, "who"), "new ");
+}
+
 #[test]
 fn a_module_opens_connections_where_it_may() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
