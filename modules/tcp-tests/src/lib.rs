@@ -64,6 +64,7 @@ impl TcpModule for Tests {
                         size /= 2;
                     }
                 }
+                println!("{} bytes wait", queued(id, Side::Client).unwrap_or_default());
                 Action::Pass
             }
             "queued" => {

@@ -262,6 +262,10 @@ impl Servers {
             ComponentKind::Tcp => {
                 no_tls_names(module)?;
                 let service = TcpService::start(&self.engine, component, module, Times::default(), ended).await?;
+                let before = self.running.values().find_map(|running| running.tcp_of(&module.name.name));
+                if let Some(before) = before {
+                    service.connections.join(&before.connections);
+                }
                 connection::bind(&service);
                 Ok(Work::Tcp(service))
             }

@@ -23,7 +23,7 @@ pub struct ConnectionTable {
     inner: Mutex<Inner>,
     timers: Notify,
     watches: Notify,
-    pool: Arc<Pool>,
+    pool: OnceLock<Arc<Pool>>,
     opener: OnceLock<Opener>,
 }
 
@@ -117,9 +117,15 @@ impl ConnectionTable {
         self.opener.get().map_or(Err(Error::Quota), |open| open(remote))
     }
 
+    /// Has what waits in these connections and in those of the version before be counted together: they are handed over with it.
+    pub fn join(&self, before: &ConnectionTable) {
+        // A table that has its own has had connections.
+        let _ = self.pool.set(Arc::clone(before.pool()));
+    }
+
     /// Returns what waits in all connections.
-    pub fn pool(&self) -> &Pool {
-        &self.pool
+    pub fn pool(&self) -> &Arc<Pool> {
+        self.pool.get_or_init(Arc::default)
     }
 
     /// Adds a connection, unless there are so many.
@@ -129,9 +135,9 @@ impl ConnectionTable {
             return None;
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let connection = Arc::new(Connection::new(sides, &self.pool));
+        let connection = Arc::new(Connection::new(sides, self.pool()));
         inner.connections.insert(id, Arc::clone(&connection));
-        self.pool.enter();
+        self.pool().enter();
         Some((id, connection))
     }
 
@@ -142,7 +148,7 @@ impl ConnectionTable {
         if has_room {
             inner.connections.insert(id, Arc::clone(connection));
             inner.offered = Some(id);
-            self.pool.enter();
+            self.pool().enter();
         }
         has_room
     }
@@ -162,7 +168,7 @@ impl ConnectionTable {
         let mut inner = self.lock();
         inner.offered.take_if(|offered| *offered == id);
         if inner.connections.remove(&id).is_some() {
-            self.pool.leave();
+            self.pool().leave();
         }
     }
 
@@ -470,6 +476,22 @@ mod tests {
         connections.leave(first);
         let (third, _) = connections.enter(Sides::Both, 2).unwrap();
         assert!(third != first && connections.count() == 2);
+    }
+
+    #[test]
+    fn what_waits_counts_in_all_versions_whose_tables_are_joined() {
+        let (before, next) = (connections(), connections());
+        next.join(&before);
+        let (id, connection) = before.enter(Sides::Client, 1).unwrap();
+        before.send(id, Side::Client, b"some").unwrap();
+        assert_eq!((before.pool().waiting(), next.pool().waiting()), (4, 4));
+        assert!(next.offer(id, &connection, 1));
+        next.take();
+        before.leave(id);
+        assert_eq!(connections().pool().waiting(), 0, "others have their own");
+        next.leave(id);
+        drop(connection);
+        assert_eq!(before.pool().waiting(), 0);
     }
 
     #[test]

@@ -139,6 +139,26 @@ fn a_connection_that_waits_for_a_hand_over_is_the_next_versions() {
     assert_eq!(ask(&mut client, "who"), "new ");
 }
 
+/// Goal: what waits for clients is bounded for all versions of a module together. Method: clients of the old version that take nothing, which
+/// are handed over, leave one of the new version less than the first of them had.
+#[test]
+fn what_waits_in_connections_that_were_handed_over_counts() {
+    let spec = Spec::of(compiled("tcp_tests")).property("export", "it");
+    let mut worker = Worker::with(&spec);
+    let mut greedy: Vec<TcpStream> = (0..60).map(|_| connect(spec.port())).collect();
+    let fill = |client: &mut TcpStream, worker: &mut Worker| -> u32 {
+        client.write_all(b"fill").unwrap();
+        let line = worker.wait_for_line(" bytes wait");
+        line.split(' ').next().unwrap().parse().unwrap()
+    };
+    let waiting: Vec<u32> = greedy.iter_mut().map(|client| fill(client, &mut worker)).collect();
+    worker.load(&spec.clone().with(|next| next.slot = 1));
+    worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+    std::thread::sleep(Duration::from_millis(500));
+    let left = fill(&mut connect(spec.port()), &mut worker);
+    assert!(left < waiting[0] / 2 && waiting[0] <= 1 << 20, "{left} bytes, and of the first {}", waiting[0]);
+}
+
 #[test]
 fn a_module_opens_connections_where_it_may() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
