@@ -414,8 +414,9 @@ impl TcpService {
         let ready = tokio::select! {
             biased;
             _ = stage.wait_for(|stage| *stage >= Stage::Draining) => return,
-            () = self.is_wanted.notified() => return,
+            // Somebody may want the module at any time, and what is watched has its turn all the same.
             ready = Pollables::poll(&mut own.store.data_mut().table, pollables) => ready,
+            () = self.is_wanted.notified() => return,
         };
         let ready = match ready {
             Ok(ready) => ready,

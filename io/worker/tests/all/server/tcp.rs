@@ -280,6 +280,32 @@ fn what_is_watched_holds_up_nobody() {
     assert_eq!((count("watched"), count("quota")), (64, 6), "{answers:?}");
 }
 
+/// Goal: what is watched is told of while other connections want the module all the time.
+#[test]
+fn what_is_watched_is_told_to_a_module_that_is_busy() {
+    let service = tests(&[], &[]);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..30 {
+            scope.spawn(|| {
+                let mut client = service.connect(None);
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(ask(&mut client, "block 5"), "blocked");
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let mut client = service.connect(None);
+        client.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+        client.write_all(b"watch 100").unwrap();
+        let (begun, mut answer) = (Instant::now(), [0; 7]);
+        let told = client.read_exact(&mut answer);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        told.unwrap();
+        assert_eq!(&answer, b"watched", "after {:?}", begun.elapsed());
+    });
+}
+
 fn tests(properties: &[(&str, &str)], connect: &[&str]) -> Service {
     Service::of("tcp_tests", Times::default(), MANY, properties, connect)
 }
