@@ -174,6 +174,8 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 pub const GRACE_TIME: Duration = Duration::from_millis(500);
 /// How long a TLS handshake may take.
 pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the answer of a server may take that does not agree to an upgrade.
+pub const PASSED_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Streams at a time of one HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 128;
 /// Bytes of responses that wait in one HTTP/2 stream.

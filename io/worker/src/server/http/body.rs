@@ -93,8 +93,8 @@ impl ResponseBody {
     }
 
     /// Returns a body that no component made.
-    pub fn passed(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>) -> ResponseBody {
-        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }
+    pub fn passed(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Underway) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: Some(underway) }
     }
 
     /// Returns a text of the node's own.

@@ -10,11 +10,11 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
-use super::connection::Progress;
+use super::connection::{Deadline, Progress};
 use super::interim::{Bounded, Excess};
 use super::opening;
 use super::upstream::{self, Upstream};
@@ -36,7 +36,7 @@ pub async fn pass(
     upstream: &Arc<Upstream>,
     progress: &Progress,
 ) -> (Response<ResponseBody>, Option<Agreed>) {
-    let _underway = progress.begin(None);
+    let waiting = progress.begin(None);
     module.counts.request();
     let is_tunnel = request.method() == Method::CONNECT;
     let client = hyper::upgrade::on(&mut request);
@@ -49,7 +49,11 @@ pub async fn pass(
     // A server that agrees to CONNECT answers without a body.
     let agrees = response.status() == StatusCode::SWITCHING_PROTOCOLS || (is_tunnel && response.status().is_success());
     let agreed = agrees.then(|| Agreed { client, server: hyper::upgrade::on(&mut response) });
-    (response.map(|body| ResponseBody::passed(body.map_err(Error::from).boxed_unsync(), module)), agreed)
+    // An answer has its time, whichever end does not hold it up.
+    let underway = progress.begin(Some(Deadline::new(Instant::now() + limits::PASSED_TIME_MAX)));
+    drop(waiting);
+    let passed = |body: Incoming| ResponseBody::passed(body.map_err(Error::from).boxed_unsync(), module, underway);
+    (response.map(passed), agreed)
 }
 
 /// Two connections that become one.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::ServerLoad;
-use netserv_worker::limits::{HEAD_BYTES_MAX, SILENT_TIME_MAX};
+use netserv_worker::limits::{HEAD_BYTES_MAX, HEAD_TIME_MAX, SILENT_TIME_MAX};
 use netserv_worker::server::accepted::Accepted;
 use netserv_worker::server::engine::ServerEngine;
 use netserv_worker::server::http::service::HttpService;
@@ -235,6 +235,29 @@ fn what_upgrades_by_tls_goes_to_the_server_by_tls() {
     assert_eq!(first, [0x16], "a handshake record of TLS");
     drop(arrived);
     assert_eq!(status(&head(&mut client)), 502);
+}
+
+/// Goal: an answer to an upgrade that the server does not agree to comes whole, however long it takes. Method: longer than a connection may be
+/// idle.
+#[test]
+fn an_upgrade_that_is_refused_is_answered_to_the_end() {
+    let (server, site) = (listener(), Site::start(&[]));
+    let mut client = connect(site.before(server.local_addr().unwrap()));
+    client.write_all(VERSION).unwrap();
+    assert_eq!(body(&read_response(&mut client)), "intercepted");
+    let upgrade = b"GET /a HTTP/1.1\r\nhost: site.test\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    client.write_all(upgrade).unwrap();
+    let mut arrived = accept(&server);
+    head(&mut arrived);
+    arrived.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nn").unwrap();
+    assert_eq!(status(&head(&mut client)), 403);
+    std::thread::sleep(HEAD_TIME_MAX + Duration::from_secs(2));
+    arrived.write_all(b"o").unwrap();
+    let mut no = [0; 2];
+    client.read_exact(&mut no).unwrap();
+    assert_eq!(&no, b"no");
+    client.write_all(VERSION).unwrap();
+    assert_eq!(body(&read_response(&mut client)), "intercepted");
 }
 
 /// A real client and a real server of WebSocket: `curl` and Python's own modules.
