@@ -74,6 +74,8 @@ enum Stage {
     Open,
     /// Each ends when its requests have.
     Ending,
+    /// Only those go on that are handed on between their ends.
+    Relaying,
     /// They end.
     Ended,
 }
@@ -100,7 +102,7 @@ impl HttpSite {
 
     /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].
     pub async fn stop(&self) {
-        self.begin_to_end();
+        self.advance(Stage::Ending);
         let _ = timeout(limits::STOP_TIME_MAX, self.emptied()).await;
         self.stage.send_replace(Stage::Ended);
         self.version().service.end();
@@ -108,8 +110,9 @@ impl HttpSite {
 
     /// Ends all connections as [`HttpSite::stop`] does, but for those that are handed on between their ends; waits for these.
     pub async fn drain(&self) {
-        self.begin_to_end();
+        self.advance(Stage::Ending);
         let _ = timeout(limits::STOP_TIME_MAX, self.emptied()).await;
+        self.advance(Stage::Relaying);
         self.version().service.end();
         self.emptied().await;
     }
@@ -117,15 +120,15 @@ impl HttpSite {
     /// Waits until there are no connections, or those that there are were cut.
     async fn emptied(&self) {
         let mut closed = self.stage.subscribe();
-        while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() == Stage::Ending {
+        while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() < Stage::Ended {
             // The sender lives as long as the site.
             let _ = closed.changed().await;
         }
     }
 
-    fn begin_to_end(&self) {
+    fn advance(&self, to: Stage) {
         // It may have been cut by then.
-        self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
+        self.stage.send_if_modified(|stage| std::mem::replace(stage, to.max(*stage)) < to);
     }
 
     /// Returns whether connections go on.
@@ -173,8 +176,12 @@ impl HttpSite {
 
     /// Waits until the site's connections end.
     async fn ended(&self) {
+        self.reached(Stage::Ended).await;
+    }
+
+    async fn reached(&self, wanted: Stage) {
         // The sender lives as long as the site.
-        let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
+        let _ = self.stage.subscribe().wait_for(|stage| *stage >= wanted).await;
     }
 
     fn version(&self) -> Version {
@@ -184,7 +191,7 @@ impl HttpSite {
     fn closed(&self) {
         self.open.fetch_sub(1, Ordering::SeqCst);
         // Whoever waits for the end looks again.
-        self.stage.send_if_modified(|stage| *stage == Stage::Ending);
+        self.stage.send_if_modified(|stage| matches!(stage, Stage::Ending | Stage::Relaying));
     }
 
     async fn serve_intercepted(self: &Arc<Self>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
@@ -274,7 +281,7 @@ impl HttpSite {
                     ending = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                () = self.ended(), if ending => return,
+                () = self.reached(Stage::Relaying), if ending => return,
             }
         }
     }

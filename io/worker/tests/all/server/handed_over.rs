@@ -8,7 +8,9 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netserv_worker::limits::HELD_PATIENCE;
+use netserv_model::effect::ModuleSlot;
+use netserv_wire::container::frames::{FromWorker, ToWorker};
+use netserv_worker::limits::{HELD_PATIENCE, STOP_TIME_MAX};
 use netserv_worker::storage::CACHE_FILE;
 
 use super::{Spec, Worker, compiled, connect, get, serve_each};
@@ -148,6 +150,27 @@ fn an_answer_that_stalls_or_is_not_whole_is_broken_off() {
             assert!(begun.elapsed() < 2 * HELD_PATIENCE, "it does not count");
         }
     }
+}
+
+/// Goal: what was handed over does not outlive a module that is drained, as no other response does. Method: a source that goes on for long.
+#[test]
+fn what_was_handed_over_ends_with_a_module_that_is_drained() {
+    let origin = Server::start(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 600\r\n\r\n");
+        (0..600).all(|_| {
+            thread::sleep(IDLE / 5);
+            stream.write_all(b".").is_ok()
+        });
+    });
+    let (spec, mut worker, _store) = start(Some(origin.port));
+    let mut stream = ask(spec.port(), "/pass?/");
+    assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
+    worker.send(&ToWorker::Drain { slot: ModuleSlot(0) }, None);
+    let begun = Instant::now();
+    assert!(!body_of(&mut stream).expect_err("it is not whole").is_empty());
+    let took = begun.elapsed();
+    assert!(took > STOP_TIME_MAX / 2 && took < STOP_TIME_MAX + Duration::from_secs(2), "{took:?}");
+    assert_eq!(worker.answer(), FromWorker::Drained { slot: ModuleSlot(0) });
 }
 
 /// A server that does the same on each connection once a request came.
