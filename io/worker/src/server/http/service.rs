@@ -323,6 +323,10 @@ impl HttpService {
         if request.method() == Method::CONNECT {
             return Err(StatusCode::NOT_IMPLEMENTED);
         }
+        // In HTTP/2 nobody else has counted them.
+        if request.headers().len() > limits::HEADERS_MAX {
+            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        }
         let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if length.and_then(|text| text.parse().ok()).is_some_and(|length: u64| length > self.module.limits.body_bytes) {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);

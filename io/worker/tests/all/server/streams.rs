@@ -9,7 +9,9 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use netserv_worker::limits::{GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WAITING_PER_REQUEST_MAX};
+use netserv_worker::limits::{
+    GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX,
+};
 
 use super::http::runtime;
 use super::{LONG, Spec, Worker, connect, get};
@@ -75,6 +77,19 @@ fn requests_that_wait_without_a_connection_of_their_own_are_bounded() {
         assert_eq!((refused, waited), (20 - 2 * WAITING_PER_REQUEST_MAX, 2 * WAITING_PER_REQUEST_MAX));
     });
     assert!(busy.into_iter().all(|one| one.join().unwrap() == 200));
+}
+
+#[test]
+fn there_are_only_so_many_header_lines() {
+    let spec = Spec::new();
+    let _worker = Worker::with(&spec);
+    runtime().block_on(async {
+        let client = http2(spec.port()).await;
+        for (lines, expected) in [(HEADERS_MAX, 200), (HEADERS_MAX + 1, 431)] {
+            let asked = (0..lines).fold(request("/seen"), |asked, number| asked.header("x", number));
+            assert_eq!(send(&client, asked).await.unwrap().status(), expected, "{lines} lines");
+        }
+    });
 }
 
 /// In HTTP/1 it ends the connection, whose place is another's then.
