@@ -163,6 +163,8 @@ pub const METHOD_BYTES_MAX: usize = 32;
 pub const CLIENT_HELLO_BYTES_MAX: usize = 16 * 1024;
 /// Bytes that an intercepted connection is read of at once before it is known what it is.
 pub const OPENING_BYTES: usize = 4 * 1024;
+/// Bytes of an intercepted connection's beginning that are looked at after each piece; beyond them, after so many more or an empty line.
+pub const LOOK_BYTES: usize = 1024;
 /// How long the client of an intercepted connection may be silent before its server is connected, which may speak first.
 pub const SILENT_TIME_MAX: Duration = Duration::from_millis(250);
 /// Bytes that a connection that goes on without its module is read of at once.

@@ -71,7 +71,7 @@ const RECORD_HEADER_BYTES: usize = 5;
 /// RFC 8446 §5.1.
 const RECORD_BYTES_MAX: usize = 1 << 14;
 /// RFC 8446 §5.1: the content type of handshakes.
-const HANDSHAKE: u8 = 0x16;
+pub(super) const HANDSHAKE: u8 = 0x16;
 /// RFC 8446 §4.
 const CLIENT_HELLO: u8 = 0x01;
 /// RFC 6066 §3.

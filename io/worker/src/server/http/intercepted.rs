@@ -93,11 +93,15 @@ impl Begun {
             }
         };
         let until = Instant::now() + limits::HEAD_TIME_MAX;
+        let mut looked = 0;
         loop {
-            match opening::look(&self.read) {
-                Opening::Unknown if !ended => {}
-                Opening::Unknown => return Ok(Opening::Other),
-                known @ (Opening::Http | Opening::Upgrade | Opening::Tls(_) | Opening::Other) => return Ok(known),
+            if ended || opening::may_tell_more(&self.read, looked) {
+                looked = self.read.len();
+                match opening::look(&self.read) {
+                    Opening::Unknown if !ended => {}
+                    Opening::Unknown => return Ok(Opening::Other),
+                    known @ (Opening::Http | Opening::Upgrade | Opening::Tls(_) | Opening::Other) => return Ok(known),
+                }
             }
             ended = match timeout_at(until, more(client, &mut self.read)).await {
                 Ok(ended) => ended?,

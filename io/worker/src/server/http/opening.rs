@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an intercepted connection begins with: a request of HTTP/1, TLS, or something that is none of the node's business.
 
-use super::client_hello::{self, Hello};
+use super::client_hello::{self, HANDSHAKE, Hello};
 use crate::limits;
 
 /// What the first bytes of a connection are.
@@ -36,6 +36,20 @@ pub fn look(bytes: &[u8]) -> Opening {
         Some(false) => Opening::Unknown,
         None => Opening::Other,
     }
+}
+
+/// Returns whether a look at these bytes may tell more than one at the first `looked` of them did. Who sends a long head in small pieces
+/// has it looked at a few times only.
+pub fn may_tell_more(bytes: &[u8], looked: usize) -> bool {
+    let (before, new) = bytes.split_at(looked);
+    let is_tls = bytes.first() == Some(&HANDSHAKE);
+    if before.is_empty() || is_tls || bytes.len() <= limits::LOOK_BYTES || new.len() >= limits::LOOK_BYTES {
+        return true;
+    }
+    // The first line, or the empty one, may be there.
+    let first = new.contains(&b'\n') && !before.contains(&b'\n');
+    let tail = &bytes[looked.saturating_sub(2)..];
+    first || tail.windows(2).any(|end| end == b"\n\n") || tail.windows(3).any(|end| end == b"\n\r\n")
 }
 
 /// Returns whether a connection begins with the first line of a request, whatever follows.
@@ -153,6 +167,31 @@ mod tests {
         let target = [b"GET /", &vec![b'x'; limits::HEAD_BYTES_MAX][..]].concat();
         check(&target, &Opening::Other);
         check(&target[..1000], &Opening::Unknown);
+    }
+
+    /// Goal: a head in the smallest pieces is known as soon as it is there, and costs a few looks. Method: those of the most bytes, with and
+    /// without lines.
+    #[test]
+    fn a_head_in_pieces_is_looked_at_a_few_times() {
+        let line = [&b"x: "[..], &vec![b'x'; limits::HEAD_BYTES_MAX - 100]].concat();
+        let lines = b"a:\r\n".repeat(limits::HEAD_BYTES_MAX / 4 - 30);
+        for (rest, end) in [(&line[..], &b"\r\n\r\n"[..]), (&lines, b"\r\n"), (&lines, b"\n")] {
+            let whole = [b"GET / HTTP/1.1\r\n", rest, end].concat();
+            let (mut looked, mut looks) = (0, 0);
+            let known = (1..=whole.len()).find(|length| {
+                if !may_tell_more(&whole[..*length], looked) {
+                    return false;
+                }
+                (looked, looks) = (*length, looks + 1);
+                look(&whole[..*length]) != Opening::Unknown
+            });
+            assert_eq!(known, Some(whole.len()));
+            assert!(looks <= limits::LOOK_BYTES + limits::HEAD_BYTES_MAX / limits::LOOK_BYTES + 2, "{looks}");
+        }
+        let hello = hello(Some("a.example"), &[], 3000);
+        assert!((1..=hello.len()).all(|length| may_tell_more(&hello[..length], length - 1)));
+        let long = [b"GET /", &vec![b'x'; 2000][..], b"\n"].concat();
+        assert!(may_tell_more(&long, long.len() - 1) && !may_tell_more(&long[..2000], 1999));
     }
 
     #[test]
