@@ -143,12 +143,12 @@ impl Fill {
             Scope::Prefix(prefix) => self.key.starts_with(prefix),
             Scope::Tag(tag) => state.about.as_ref().is_none_or(|about| about.details.tags.contains(tag)),
         };
-        state.is_purged |= is_in && self.is_joinable;
+        state.is_purged |= is_in;
     }
 
     /// Has the entry be read to its end by who joined, and not kept.
     pub(super) fn forget(&self) {
-        self.lock().is_purged |= self.is_joinable;
+        self.lock().is_purged = true;
     }
 
     pub(super) fn is_purged(&self) -> bool {

@@ -250,6 +250,23 @@ fn what_is_removed_while_it_is_written_is_read_and_not_kept() {
 }
 
 #[test]
+fn what_is_removed_or_purged_while_it_is_written_alone_is_not_kept() {
+    let (_, share) = cache();
+    let alone = |key: &str| Writer::alone(&share, key, lasting(60), 0).unwrap();
+    for by in ["remove", "purge", "other"] {
+        let mut writer = alone("k");
+        writer.write(b"of before").unwrap();
+        match by {
+            "remove" => assert!(!share.remove("k"), "it is not there yet"),
+            "purge" => while share.purge(Scope::Prefix("k".to_owned())).unwrap().step() {},
+            _ => assert!(!share.remove("l")),
+        }
+        writer.finish().unwrap();
+        assert_eq!(share.stat("k").is_some(), by == "other", "{by}");
+    }
+}
+
+#[test]
 fn many_readers_are_woken_soon_for_little_and_at_once_for_much() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
