@@ -111,7 +111,10 @@ impl Socket {
             return Batch::default();
         }
         let batch = ROOM.with_borrow_mut(|room| {
-            room.resize(sys::ROOM_BYTES, 0);
+            // Pages of it that no datagram needs are never touched, as the ones are not that the kernel gives.
+            if room.is_empty() {
+                *room = vec![0; sys::ROOM_BYTES];
+            }
             // What the kernel tells of datagrams that went before is no reason to give up those that came.
             let received = self.attempt(Interest::READABLE, || calls::receive(self.socket.as_fd(), room, most));
             pack(room, received.unwrap_or_default())
