@@ -31,7 +31,8 @@ pub const UDP_DATAGRAM_BYTES_MAX: usize = 65_536;
 pub const UDP_PAYLOAD_BYTES_MAX: usize = 65_507;
 /// Bytes that a version of a module tells the next one of a connection.
 pub const TCP_STATE_BYTES_MAX: usize = 64 * 1024;
-/// How long connections are handed over; those that are not by then stay with the old version.
+/// How long connections are handed over; those that are not by then stay with the old version. A call that has begun goes on as long as it
+/// may: one that was broken off would cost its version.
 pub const TCP_HAND_OVER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a module that fails closed keeps connections of a chain from going past it after it has failed; by then the container's
 /// rules do.
