@@ -143,6 +143,10 @@ impl Controller {
             self.timers.cancel(&Timer::Thaw(key.clone()));
             self.retire(key, &old);
         }
+        if let Some((flavour, slot)) = candidate.place().filter(|_| setup.state.is_some()) {
+            let job = WorkerJob::Confirm { worker: WorkerId::new(key.0.clone(), flavour), slot };
+            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
+        }
         let mut active = self.activate(key, origin, setup, candidate);
         active.control = control;
         if let Some((epoch, state, lost)) = before {

@@ -222,6 +222,13 @@ pub enum WorkerJob {
         /// The module's place.
         slot: ModuleSlot,
     },
+    /// A module that was loaded with a state is in force: what its user's module kept before is not put back if it is unloaded.
+    Confirm {
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+    },
     /// Have packets go through modules in this order, which are loaded; others come after them.
     Order {
         /// Their worker.
@@ -265,6 +272,7 @@ impl WorkerJob {
             | WorkerJob::Stop { worker }
             | WorkerJob::Unload { worker, .. }
             | WorkerJob::Drain { worker, .. }
+            | WorkerJob::Confirm { worker, .. }
             | WorkerJob::Order { worker, .. }
             | WorkerJob::Tell { worker, .. } => worker,
             WorkerJob::Load(load) => &load.worker,

@@ -319,7 +319,7 @@ impl Machine {
             WorkerJob::Drain { .. } => unreachable!("no module of the world takes connections"),
             WorkerJob::Order { .. } => unreachable!("there are no services in the world"),
             WorkerJob::Tell { .. } => unreachable!("nobody in the world tells modules anything"),
-            WorkerJob::Export(_) => unreachable!("nobody in the world moves state"),
+            WorkerJob::Export(_) | WorkerJob::Confirm { .. } => unreachable!("nobody in the world moves state"),
         }
         true
     }

@@ -243,6 +243,7 @@ impl Effects {
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
             WorkerJob::Drain { worker, slot } => WorkersJob::Drain(worker, slot, ticket),
+            WorkerJob::Confirm { worker, slot } => WorkersJob::Confirm(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
             WorkerJob::Export(export) => WorkersJob::Export(export, ticket),
             WorkerJob::Tell { worker, slot, message } => WorkersJob::Tell(worker, slot, message, ticket),

@@ -77,7 +77,7 @@ fn a_module_begins_with_a_state_once_in_each_epoch() {
     let load = node.commands().into_iter().find(|line| line.starts_with("load")).unwrap();
     assert_eq!(load, "load jane 0 m@1.0.0 with 5");
     node.loaded(0);
-    node.commands();
+    assert!(node.commands().contains(&"confirm jane 0".to_owned()), "what it replaced is not put back any more");
     node.sleep_ms(1000);
     let id = node.setup(with_state("m@1.0.0", 1, 5));
     commands!(node, "store jane m@1.0.0", format!("answer {id} refreshed 600"));

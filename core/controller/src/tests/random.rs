@@ -357,7 +357,7 @@ impl World {
             WorkerJob::Drain { .. } => unreachable!("no module here intercepts"),
             WorkerJob::Order { .. } => unreachable!("there is no service here"),
             WorkerJob::Tell { .. } => unreachable!("nobody tells modules anything"),
-            WorkerJob::Export(_) => unreachable!("nobody moves state"),
+            WorkerJob::Export(_) | WorkerJob::Confirm { .. } => unreachable!("nobody moves state"),
         }
     }
 

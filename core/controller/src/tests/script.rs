@@ -443,6 +443,7 @@ fn lines(job: &Job) -> Vec<String> {
         }
         Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
         Job::Workers(WorkerJob::Drain { worker, slot }) => format!("drain {} {}", place(worker), slot.0),
+        Job::Workers(WorkerJob::Confirm { worker, slot }) => format!("confirm {} {}", place(worker), slot.0),
         Job::Filters(change) => {
             let add = change
                 .add

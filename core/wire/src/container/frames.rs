@@ -70,6 +70,11 @@ pub enum ToWorker {
         /// The module's place.
         slot: ModuleSlot,
     },
+    /// A module that came with a state is in force: what was there before it is not put back any more. Not answered.
+    Confirm {
+        /// The module's place.
+        slot: ModuleSlot,
+    },
     /// Tell what the modules counted; answered by one [`FromWorker::Stats`] per module, then
     /// [`FromWorker::StatsDone`].
     Stats,
@@ -364,6 +369,7 @@ impl ToWorker {
             }
             ToWorker::Unload { slot }
             | ToWorker::Drain { slot }
+            | ToWorker::Confirm { slot }
             | ToWorker::Tell { slot, .. }
             | ToWorker::Export { slot } => check_slot(*slot)?,
             ToWorker::Order { slots } => check_order(slots)?,
@@ -616,7 +622,7 @@ mod tests {
         {
             assert!(FromWorker::decode(text.as_bytes()).is_err(), "{text}");
         }
-        for name in ["unload", "drain"] {
+        for name in ["unload", "drain", "confirm"] {
             assert!(ToWorker::decode(format!(r#"{{"frame":"{name}","slot":64}}"#).as_bytes()).is_err());
         }
         assert!(FromWorker::decode(br#"{"frame":"drained","slot":64}"#).is_err());
@@ -688,6 +694,7 @@ mod tests {
             load(),
             unload,
             ToWorker::Drain { slot: ModuleSlot(63) },
+            ToWorker::Confirm { slot: ModuleSlot(63) },
             ToWorker::Stats,
             ToWorker::Export { slot: ModuleSlot(63) },
             ToWorker::Sockets { v6: true },

@@ -355,6 +355,7 @@ impl Worker {
                     self.unload(slot)?;
                     self.control.send(&FromWorker::Drained { slot });
                 }
+                ToWorker::Confirm { slot } => self.moves.confirm(slot),
                 ToWorker::Export { slot } => self.export(slot, descriptors)?,
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.

@@ -306,6 +306,7 @@ impl Worker {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Drain { slot } => self.drain(slot)?,
+                ToWorker::Confirm { slot } => self.moves.confirm(slot),
                 ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
                 ToWorker::Tell { slot, message } => self.tell(slot, message),
                 ToWorker::Node { info } => self.node = Arc::new(info),

@@ -3,7 +3,7 @@
 //! written.
 //!
 //! What a module begins with is in kv before any of its code runs; if it is not installed after all, what was there before is
-//! put back.
+//! put back, also when it has run already: what it needs beside its worker may be refused then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -25,7 +25,7 @@ pub struct Moves {
     running: BTreeSet<ModuleSlot>,
     /// Where to write the states of those that were asked.
     asked: BTreeMap<ModuleSlot, File>,
-    /// What was in kv before modules that are being loaded with a state.
+    /// What was in kv before modules that were loaded with a state and are not in force yet.
     before: BTreeMap<ModuleSlot, Entries>,
 }
 
@@ -55,6 +55,8 @@ impl Moves {
         limits: &ModuleLimits,
         is_there: (bool, bool),
     ) -> Result<Said, Refusal> {
+        // What is in this place now stays, whatever becomes of this one.
+        self.before.remove(&slot);
         let given = state.map(|file| give(&file, &owner, limits, is_there)).transpose();
         self.owners.insert(slot, owner);
         self.running.remove(&slot);
@@ -65,11 +67,15 @@ impl Moves {
 
     /// Takes note that a module runs with what it began with.
     pub fn loaded(&mut self, slot: ModuleSlot) {
-        self.before.remove(&slot);
         self.running.insert(slot);
     }
 
-    /// Forgets a module, and puts back what kv held before it if it never ran.
+    /// Takes note that a module is in force with what it began with.
+    pub fn confirm(&mut self, slot: ModuleSlot) {
+        self.before.remove(&slot);
+    }
+
+    /// Forgets a module, and puts back what kv held before it if it never was in force.
     /// Returns what there is to say about that.
     pub fn end(&mut self, slot: ModuleSlot) -> Option<String> {
         self.asked.remove(&slot);

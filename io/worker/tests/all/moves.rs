@@ -74,6 +74,29 @@ fn a_module_that_traps_or_refuses_when_it_is_asked_goes_on() {
     }
 }
 
+/// Goal: a module that is loaded and not installed after all leaves what was there before. Method: one that goes before it is in force, and
+/// after.
+#[test]
+fn what_was_there_before_a_state_is_put_back_until_the_module_is_in_force() {
+    for (is_confirmed, expected) in [(false, 2), (true, 10)] {
+        let mut node = Node::start();
+        let carrier = carrier("");
+        node.load(0, "carrier", &carrier);
+        assert_eq!(node.round(1, &[0; 64]).bytes[0], 1);
+        let parts = BTreeMap::from([(StatePart::Packet, b"x".as_slice())]);
+        let entries = vec![(b"n".as_slice(), [9, 0, 0, 0, 0, 0, 0, 0].as_slice())];
+        let state = ModuleState { module: "example.org/carrier".parse().unwrap(), schema: 1, parts, entries };
+        assert_eq!(load(&mut node, 1, &carrier, Some(&file(&state.to_bytes().unwrap()))), Ok(()));
+        if is_confirmed {
+            node.send(&ToWorker::Confirm { slot: ModuleSlot(1) }, None);
+        }
+        node.send(&ToWorker::Unload { slot: ModuleSlot(1) }, None);
+        // Once it answers, the other is gone.
+        node.export(0).unwrap();
+        assert_eq!(node.round(1, &[0; 64]).bytes[0], expected);
+    }
+}
+
 /// Goal: whatever comes as a state, what ran before goes on with all that it knows.
 #[test]
 fn a_state_that_cannot_be_taken_is_refused_and_what_runs_goes_on() {

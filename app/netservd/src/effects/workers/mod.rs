@@ -83,6 +83,8 @@ pub enum WorkersJob {
     Unload(WorkerId, ModuleSlot, Ticket),
     /// Call a module no more, and let its connections go on.
     Drain(WorkerId, ModuleSlot, Ticket),
+    /// Have what was there before a module with a state not be put back any more.
+    Confirm(WorkerId, ModuleSlot, Ticket),
     /// Have packets go through modules in this order.
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
     /// Put a message into the inbox of a module.
@@ -283,6 +285,10 @@ impl Workers {
             }
             WorkersJob::Drain(worker, slot, ticket) => {
                 self.drain(&worker, slot);
+                ticket.done();
+            }
+            WorkersJob::Confirm(worker, slot, ticket) => {
+                self.send_or_kill(&worker, &ToWorker::Confirm { slot });
                 ticket.done();
             }
             WorkersJob::Order(worker, slots, ticket) => {

@@ -50,6 +50,7 @@ pub(crate) fn serve() -> ExitCode {
                 }
                 ToWorker::Unload { .. }
                 | ToWorker::Drain { .. }
+                | ToWorker::Confirm { .. }
                 | ToWorker::Stats
                 | ToWorker::Permit { .. }
                 | ToWorker::Sockets { .. }
