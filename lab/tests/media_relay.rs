@@ -97,7 +97,7 @@ fn two_hundred_calls_are_delayed_no_more_than_by_rtpengine() {
 }
 
 /// What the node is set to for each of the goals.
-const GATHERING: &str = "dataplane.gather-us = 250";
+const GATHERING: &str = "dataplane.gather-us = 1000";
 const AT_ONCE: &str = "dataplane.gather-us = 0";
 
 /// What a relay took for its calls, and what became of these.
