@@ -15,7 +15,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{HEADER_BYTES, Head, NUMBER_MAX, PAYLOAD_BYTES, place};
-use super::entry::{Entry, block_counts};
+use super::entry::{Entry, Rest, block_counts};
 use super::index::Index;
 use super::pool::{Blocks, Pool};
 use crate::storage::Disk;
@@ -264,7 +264,7 @@ impl Records {
         let mut payload = entry.number.to_le_bytes().to_vec();
         payload.extend(entry.head.encode());
         entry.first_blocks().iter().for_each(|block| payload.extend_from_slice(&block.to_le_bytes()));
-        for run in entry.rest.numbers.chunk_by(|one, other| one.checked_add(1) == Some(*other)) {
+        for run in entry.rest.numbers().chunk_by(|one, other| one.checked_add(1) == Some(*other)) {
             payload.extend_from_slice(&run[0].to_le_bytes());
             payload.extend_from_slice(&u32::try_from(run.len()).expect("a file has few blocks").to_le_bytes());
         }
@@ -400,10 +400,10 @@ fn came(payload: &[u8], pool: &Arc<Pool>, index: &mut Index) -> Option<()> {
     }
     // A revision of a body has its blocks.
     let old = index.find(&head.module, &head.key, false);
-    let same = old.filter(|old| old.head.rest_number == head.rest_number && old.rest.numbers == rest);
+    let same = old.filter(|old| old.head.rest_number == head.rest_number && old.rest.numbers() == rest);
     let rest = match same {
-        Some(old) => Some(Arc::clone(&old.rest)),
-        None => Blocks::claim(rest, pool).map(Arc::new),
+        Some(old) => Some(old.rest.clone()),
+        None => Blocks::claim(rest, pool).map(Rest::new),
     };
     // Whoever wrote over the blocks of another one was not written down, and nor is what that had.
     if let (Some(first), Some(rest)) = (Blocks::claim(first, pool), rest)

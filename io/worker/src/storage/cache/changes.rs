@@ -37,7 +37,7 @@ impl Share {
         let mut blocks = Blocks::none(&self.cache.pool);
         let written = self.write_revision(number, &mut blocks, &bytes);
         let count = blocks.count();
-        let rest = Arc::clone(&old.rest);
+        let rest = old.rest.clone();
         let entry = Entry::new(head, text_bytes, number, blocks, rest, true).map(Arc::new);
         let uncount = |index: &mut Index| index.uncount(&self.module, count);
         let entry = match (written, entry) {

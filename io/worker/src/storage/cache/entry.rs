@@ -20,10 +20,29 @@ pub struct Entry {
     /// The number of the first part.
     pub(super) number: u64,
     first: Blocks,
-    /// The rest of the body, which the entry's next revision has, too.
-    pub(super) rest: Arc<Blocks>,
+    pub(super) rest: Rest,
     /// Whether its head was seen on the disk.
     is_sure: AtomicBool,
+}
+
+/// The rest of a body, which the entry's next revision has, too. Of most entries there is none.
+#[derive(Clone, Debug)]
+pub(super) struct Rest(Option<Arc<Blocks>>);
+
+impl Rest {
+    /// Returns these blocks.
+    pub(super) fn new(blocks: Blocks) -> Rest {
+        Rest(Some(blocks).filter(|blocks| !blocks.numbers.is_empty()).map(Arc::new))
+    }
+
+    /// Returns their numbers.
+    pub(super) fn numbers(&self) -> &[u32] {
+        self.0.as_ref().map_or(&[], |blocks| &blocks.numbers)
+    }
+
+    fn count(&self) -> u32 {
+        self.0.as_ref().map_or(0, |blocks| blocks.count())
+    }
 }
 
 impl Entry {
@@ -33,11 +52,11 @@ impl Entry {
         text_bytes: usize,
         number: u64,
         first: Blocks,
-        rest: Arc<Blocks>,
+        rest: Rest,
         is_sure: bool,
     ) -> Option<Entry> {
         let (first_count, rest_count) = block_counts(&head, text_bytes)?;
-        let is_whole = (first.numbers.len(), rest.numbers.len()) == (first_count, rest_count);
+        let is_whole = (first.numbers.len(), rest.numbers().len()) == (first_count, rest_count);
         is_whole.then_some(Entry { head, text_bytes, number, first, rest, is_sure: AtomicBool::new(is_sure) })
     }
 
@@ -183,7 +202,7 @@ impl Entry {
         let inline = u64::from(self.head.inline);
         match offset.checked_sub(inline) {
             Some(at) => {
-                let block = |index| self.rest.numbers.get(index).copied();
+                let block = |index| self.rest.numbers().get(index).copied();
                 rest_spot(block, self.head.rest_number, at, max).map(Some)
             }
             None => {

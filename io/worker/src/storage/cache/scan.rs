@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block::{self, HEADER_BYTES, Head, Header, REST, place};
-use super::entry::{Entry, block_counts};
+use super::entry::{Entry, Rest, block_counts};
 use super::index::Index;
 use super::pool::{Blocks, Pool};
 use crate::storage::Disk;
@@ -101,7 +101,7 @@ fn whole(head: Head, text_bytes: usize, first: &[Seen], rest: &[Seen], pool: &Ar
     let rest = blocks(rest, rest_count, REST)?;
     let first = Blocks::claim(first, pool)?;
     let rest = Blocks::claim(rest, pool)?;
-    Entry::new(head, text_bytes, number, first, Arc::new(rest), true)
+    Entry::new(head, text_bytes, number, first, Rest::new(rest), true)
 }
 
 /// Returns the blocks if they are so many, without a gap.

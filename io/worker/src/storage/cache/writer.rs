@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::{Head, PAYLOAD_BYTES, REST};
 use super::details::{About, Details};
-use super::entry::Entry;
+use super::entry::{Entry, Rest};
 use super::error::CacheError;
 use super::file::Lent;
 use super::fill::{Failure, Fill};
@@ -213,7 +213,7 @@ impl Writer {
         }
         let (first, rest) = self.blocks.take().expect("it is not finished");
         let count = first.count() + rest.count();
-        let entry = Entry::new(head, text_bytes, self.fill.number(), first, Arc::new(rest), true);
+        let entry = Entry::new(head, text_bytes, self.fill.number(), first, Rest::new(rest), true);
         let entry = Arc::new(entry.expect("it has the blocks that it takes"));
         let cache = &self.share.cache;
         let gone = cache.add(&entry, |index| {
