@@ -100,6 +100,9 @@ fn two_hundred_calls_are_delayed_no_more_than_by_rtpengine() {
 const GATHERING: &str = "dataplane.gather-us = 1000";
 const AT_ONCE: &str = "dataplane.gather-us = 0";
 
+/// A relay's name, its processes, and where it takes requests.
+type Side<'a> = (&'a str, &'a dyn Fn() -> Vec<u32>, SocketAddr);
+
 /// What a relay took for its calls, and what became of these.
 #[derive(Debug)]
 struct Relayed {
@@ -127,7 +130,7 @@ fn beside_rtpengine(test: &str, settings: &str) -> Option<Vec<[Relayed; 2]>> {
     net.start_echo();
     let daemon = net.lab.pid("node", "netservd").unwrap();
     let ours = || processes_under(daemon).into_iter().chain([daemon]).collect::<Vec<u32>>();
-    let sides: [(&str, &dyn Fn() -> Vec<u32>, SocketAddr); 2] = [
+    let sides: [Side<'_>; 2] = [
         ("media-relay", &ours, SocketAddr::new(net.relay(false), 2223)),
         ("rtpengine", &|| vec![peer], SocketAddr::new(node.into(), 2224)),
     ];
