@@ -70,8 +70,8 @@ struct OpenPort {
 }
 
 impl Listeners {
-    /// Opens the ports of a module whose container has `addresses`, those that are open already for its new version, and
-    /// closes what it has no longer.
+    /// Opens the ports of a module at `addresses`, those that are open already for its new version, and closes what it
+    /// has no longer.
     ///
     /// # Errors
     /// [`RefusalKind::PortTaken`] if one is another module's, [`RefusalKind::NodeFailed`] if the kernel refuses; its
@@ -89,8 +89,8 @@ impl Listeners {
         }
         let mut new = Vec::new();
         for port in ports.iter().filter(|port| !self.ports.contains_key(port)) {
-            for address in places(addresses) {
-                new.push((*port, bind(SocketAddr::new(address, *port))?));
+            for address in addresses {
+                new.push((*port, bind(SocketAddr::new(*address, *port))?));
             }
         }
         self.close_if(|port, open| open.name == *name && !ports.contains(&port));
@@ -157,9 +157,9 @@ pub fn tcp_ports(filters: &[Filter]) -> Result<BTreeSet<u16>, Refusal> {
 
 const TCP: u8 = 6;
 
-/// Returns where to listen: in a container's network, at whatever address leads to it, since floating ones come and go, in
-/// both versions of IP where there are both. Without a network of its own, a worker has nothing but the loopback's.
-fn places(addresses: &[IpAddr]) -> Vec<IpAddr> {
+/// Returns where to listen in a container that has `addresses`: at whatever address leads to it, since floating ones come and
+/// go, in both versions of IP where there are both. Without a network of its own, a worker has nothing but the loopback's.
+pub fn places(addresses: &[IpAddr]) -> Vec<IpAddr> {
     if addresses.is_empty() || addresses.iter().any(IpAddr::is_loopback) {
         return addresses.to_vec();
     }

@@ -18,7 +18,7 @@ use super::engine::ServerEngine;
 use super::http::service::HttpService;
 use super::http::site::{HttpSite, Version};
 use super::intercepts::Intercepts;
-use super::listeners::{Handler, Listeners, tcp_ports};
+use super::listeners::{Handler, Listeners, places, tcp_ports};
 use super::module::Module;
 use super::orders::{Order, Report, Reports, ServerLoad};
 use super::takers::Taker;
@@ -285,7 +285,7 @@ impl Servers {
             return Ok(());
         };
         let owner = (module.slot, &module.name.name);
-        self.ports.open(owner, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
+        self.ports.open(owner, &tcp_ports(&network.listen)?, &places(&network.addresses), &handler)?;
         if network.intercept.is_empty() {
             self.intercepts.close(module.slot);
             return Ok(());
