@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use netserv_container::HostRing;
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 use super::seats::SeatId;
 
@@ -56,14 +56,17 @@ impl Bells {
         self.take_of(&self.events, if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait }, rung)
     }
 
-    /// The same, but packets do not end the wait.
+    /// The same, but packets do not end the wait, which may be shorter than a millisecond.
     pub(super) fn take_without_driver(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
-        self.take_of(&self.without_driver, wait, rung)
+        // epoll_wait(2) counts in milliseconds.
+        let mut events = [PollFd::new(&self.without_driver, PollFlags::IN)];
+        let is_rung = poll(&mut events, Some(&timespec(wait))).is_ok_and(|ready| ready > 0);
+        rung.clear();
+        is_rung && self.take_of(&self.without_driver, Duration::ZERO, rung)
     }
 
     fn take_of(&self, instance: &OwnedFd, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
-        let wait =
-            Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
+        let wait = timespec(wait);
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: DRIVER }; RUNG_MAX];
         // An interrupted call means no more than that the loop looks again.
         let count = epoll::wait(instance, &mut events, Some(&wait)).unwrap_or(0);
@@ -71,6 +74,10 @@ impl Bells {
         rung.extend(events[..count].iter().filter_map(|event| SeatId::try_from(event.data.u64()).ok()));
         events[..count].iter().any(|event| event.data.u64() == COMMANDS.u64())
     }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(1), tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// How long the loop sleeps at most with a driver that cannot be waited for.

@@ -19,6 +19,21 @@ fn what_comes_while_packets_gather_is_taken_after_that() {
     rig.finish();
 }
 
+/// A millisecond, as epoll counts, would be many times as long.
+#[test]
+fn packets_gather_for_as_many_microseconds_as_are_asked_for() {
+    let time = Duration::from_micros(100);
+    let mut shortest = Duration::MAX;
+    for _ in 0..200 {
+        let mut rung = Vec::new();
+        let bells = Rig::new().packets.bells;
+        let begun = Instant::now();
+        assert!(!bells.take_without_driver(time, &mut rung));
+        shortest = shortest.min(begun.elapsed());
+    }
+    assert!((time..time * 8).contains(&shortest), "{shortest:?}");
+}
+
 #[test]
 fn an_answer_goes_out_while_packets_gather() {
     let mut rig = gathering(Duration::from_secs(60));
