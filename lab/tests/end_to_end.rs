@@ -47,6 +47,10 @@ fn connections_are_seen_by_their_first_segment_alone(driver: Driver) {
     let result = net.setup_with(&package, &url, &format!("tcp syn dst {v4}/32 port 80"), &more);
     assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
     std::fs::write(net.lab.dir().join("www/large"), vec![0; 300_000]).unwrap();
+    // A segment that waits for a neighbour to be found may be sent again.
+    for address in [v4.to_string(), v6.to_string()] {
+        eventually("the way is found", || net.lab.run("receiver", "ping", &["-c", "1", "-W", "1", &address]).is_ok());
+    }
     for (count, host) in [(1, v4.to_string()), (2, v4.to_string()), (3, format!("[{v6}]"))] {
         let output = net.lab.run("receiver", "curl", &["--silent", "--fail", &format!("http://{host}/large")]).unwrap();
         assert_eq!(output.stdout.len(), 300_000);
