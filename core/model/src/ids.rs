@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +35,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(Arc<str>);
+        pub struct $name(String);
 
         impl $name {
             /// Returns the identifier as text.
@@ -50,7 +49,7 @@ macro_rules! text_id {
 
             fn from_str(text: &str) -> Result<$name, ParseIdError> {
                 let check: fn(&str) -> bool = $check;
-                if check(text) { Ok($name(text.into())) } else { Err(ParseIdError::new(text, $wanted)) }
+                if check(text) { Ok($name(text.to_owned())) } else { Err(ParseIdError::new(text, $wanted)) }
             }
         }
 
@@ -64,7 +63,7 @@ macro_rules! text_id {
 
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0.to_string()
+                id.0
             }
         }
 
