@@ -356,6 +356,9 @@ impl Stream {
     /// Returns what the next version goes on with: joins what is to be joined.
     pub fn settle(&mut self, host: &mut dyn Host) {
         self.join(host, u64::MAX);
+        if self.is_again(u64::MAX) {
+            self.end(host);
+        }
     }
 
     /// Goes on with what the version before had.

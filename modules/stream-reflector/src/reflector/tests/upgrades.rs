@@ -207,6 +207,29 @@ fn a_file_that_is_over_goes_on_to_its_end() {
     assert_eq!(next.node.opened.len(), 2);
 }
 
+/// Goal: a file that begins again while it is handed over comes once.
+#[test]
+fn a_file_that_begins_again_is_over_for_the_next_version() {
+    let mut bench = Bench::new();
+    bench.listen(1, "");
+    for (id, frames) in [(FIRST, 600), (FIRST + 1, 50)] {
+        bench.server(id, b"HTTP/1.0 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n");
+        (0..frames).step_by(50).for_each(|first| drop(bench.server(id, &mp3s(first..first + 50))));
+        if id == FIRST {
+            bench.closed(id);
+            bench.wait(1000);
+        }
+    }
+    assert!(!bench.reflector.streams[&0].is_over());
+    let state = bench.reflector.export(&mut bench.node, 1).unwrap();
+    assert!(bench.reflector.export(&mut bench.node, FIRST + 1).is_none() && bench.node.closed.contains(&(FIRST + 1)));
+    let mut next = Bench::new();
+    next.node = bench.node;
+    assert!(next.reflector.import(&mut next.node, 0, 1, &state));
+    next.wait(20_000);
+    assert!(next.node.body(1) == mp3s(0..599) && next.node.closed.contains(&1));
+}
+
 /// Goal: a version that has listeners and no connection to their server asks for one.
 #[test]
 fn listeners_alone_are_enough() {
