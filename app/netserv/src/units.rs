@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use netserv_model::limits::FREEZE_TIME_MAX;
+
 /// Parses `500ms`, `90s`, `10m`, `1h`, `7d`, sums such as `1h30m`, and a bare number of seconds.
 ///
 /// # Errors
@@ -33,6 +35,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         rest = tail;
     }
     if text.is_empty() { Err(bad()) } else { Ok(total) }
+}
+
+/// Parses for how long a module may stand still: whole seconds, as nodes take it.
+///
+/// # Errors
+/// The text is something else, or no such time.
+pub fn parse_freeze(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text)?;
+    match time.subsec_nanos() == 0 && time >= Duration::from_secs(1) && time <= FREEZE_TIME_MAX {
+        true => Ok(time),
+        false => Err(format!("`{text}` is no time of whole seconds, 1 s to {} s", FREEZE_TIME_MAX.as_secs())),
+    }
 }
 
 /// Writes seconds as `1h 30m`, with the two largest units that are not zero.

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use netserv_model::api::RequestResult;
-use netserv_model::limits::FREEZE_TIME_MAX;
 use netserv_model::request::{Ask, ModuleState, ModuleStatus, NodeReport, Outcome, StateSource};
 use netserv_model::target::Target as Nodes;
 use netserv_model::{Digest, ModuleName, NodeId, Refusal, RefusalKind};
@@ -22,7 +21,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::request::{Account, Identity, Travel};
-use crate::units::{format_bytes, parse_duration};
+use crate::units::{format_bytes, parse_duration, parse_freeze};
 
 /// Move a running module with its state from one node of a path to another
 ///
@@ -99,7 +98,6 @@ impl Relocate {
         let path = Path { client, account, travel, to: &self.to };
         let module = target.module.name.clone();
         let (old, new) = self.owners(&path, &module, output).await?;
-        let epoch = |status: &Option<ModuleStatus>| status.as_ref().map_or(0, |status| status.epoch);
         let shown = |epoch, resumed, state| Shown {
             module: module.clone(),
             old_node: self.old_node.clone(),
@@ -118,8 +116,8 @@ impl Relocate {
                 self.release(&path, &module, new.epoch, output).await?;
                 shown(new.epoch, true, None)
             }
-            (Some(old), _) => {
-                let next = epoch(&Some(old.clone())).max(epoch(&new)) + 1;
+            (Some(old), new) => {
+                let next = new.as_ref().map_or(old.epoch, |new| new.epoch.max(old.epoch)) + 1;
                 let is_still = old.state == ModuleState::Frozen;
                 if is_still {
                     self.thaw(&path, &target, old.epoch, output).await?;
@@ -187,18 +185,16 @@ impl Relocate {
             Ok(result) => done(&result, &self.node, "see why, then try again").err(),
             Err(failure) => Some(failure),
         };
-        let Some(failure) = failure else {
-            let still_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            return Ok(ShownState { digest, bytes, still_ms });
-        };
-        // An answer may be lost that said it was done.
-        let (_, there) = self.owners(path, &target.module.name, output).await.map_err(|_| again(&failure))?;
-        if there.is_some_and(|there| there.epoch == next) {
-            let still_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            return Ok(ShownState { digest, bytes, still_ms });
+        if let Some(failure) = failure {
+            // An answer may be lost that said it was done.
+            let (_, there) = self.owners(path, &target.module.name, output).await.map_err(|_| again(&failure))?;
+            if there.is_none_or(|there| there.epoch != next) {
+                self.thaw(path, target, epoch, output).await.map_err(|_| again(&failure))?;
+                return Err(Failure { fix: format!("{}; it goes on on {}", failure.fix, self.old_node), ..failure });
+            }
         }
-        self.thaw(path, target, epoch, output).await.map_err(|_| again(&failure))?;
-        Err(Failure { fix: format!("{}; it goes on on {}", failure.fix, self.old_node), ..failure })
+        let still_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(ShownState { digest, bytes, still_ms })
     }
 
     /// Has the old node let go.
@@ -273,13 +269,4 @@ fn again(failure: &Failure) -> Failure {
 /// Returns whether a node has the module, and not only its connections.
 fn is_there(status: &ModuleStatus) -> bool {
     status.state != ModuleState::Draining
-}
-
-/// Reads a time of whole seconds, as nodes take it.
-pub fn parse_freeze(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text)?;
-    match time.subsec_nanos() == 0 && time >= Duration::from_secs(1) && time <= FREEZE_TIME_MAX {
-        true => Ok(time),
-        false => Err(format!("`{text}` is no time of whole seconds, 1 s to {} s", FREEZE_TIME_MAX.as_secs())),
-    }
 }

@@ -14,12 +14,12 @@ use netserv_wire::nslp::RequestBuilder;
 use netserv_wire::state::{self, ModuleState, StateError};
 use serde::Serialize;
 
-use super::relocate::parse_freeze;
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
+use crate::units::parse_freeze;
 
 /// Have a running module's state written, and look at one
 #[derive(Subcommand)]
@@ -30,8 +30,8 @@ pub enum State {
 
 /// Have a node write the state of a running module to a URL, by an HTTP PUT
 ///
-/// The module goes on, but with --freeze. The answer has the state's digest: `netserv setup --state URL --state-digest DIGEST --epoch N` has another
-/// node begin with it. The node's operator lists the hosts that it writes to in `fetch.put-hosts`.
+/// The module goes on, but with --freeze. The answer has the state's digest: `netserv setup --state URL --state-digest DIGEST
+/// --epoch N` has another node begin with it. The node's operator lists the hosts that it writes to in `fetch.put-hosts`.
 #[derive(Args)]
 pub struct Export {
     /// The module's name, without a version
