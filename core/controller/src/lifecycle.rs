@@ -135,8 +135,7 @@ impl Controller {
         let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
         let mut old = entry.active.take();
         let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
-        let before = old.as_ref().map(|old| (old.record.epoch, old.record.state, old.record.given_up.clone()));
-        let kept = old.as_ref().filter(|_| ticket.is_none()).map(|old| (old.lease(), old.record.given_up.clone()));
+        let before = old.as_ref().map(|old| (old.lease(), old.record.clone()));
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
@@ -149,17 +148,20 @@ impl Controller {
         }
         let mut active = self.activate(key, origin, setup, candidate);
         active.control = control;
-        if let Some((epoch, state, lost)) = before {
-            if active.record.epoch == epoch {
-                active.record.state = active.record.state.or(state);
+        if let Some((lease, before)) = before {
+            // Nobody asked: it is composed anew.
+            let is_same_request = ticket.is_none();
+            if is_same_request {
+                active.keep_lease(lease);
             }
-            active.record.given_up.extend(lost.into_iter().filter(|lost| lost.epoch >= active.record.epoch));
+            let record = &mut active.record;
+            if record.epoch == before.epoch {
+                record.state = record.state.or(before.state);
+            }
+            let lost = before.given_up.into_iter().filter(|lost| is_same_request || lost.epoch >= record.epoch);
+            record.given_up.extend(lost);
         }
         self.leave_to_later(key, &mut active.record);
-        if let Some((lease, given_up)) = kept {
-            active.keep_lease(lease);
-            active.record.given_up = given_up;
-        }
         self.store(key, &active.record);
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
         let (floating, epoch) = (active.record.floating.clone(), active.record.epoch);
