@@ -19,7 +19,7 @@ use netserv_model::request::Outcome;
 
 use crate::netns::{Lab, clear_leftovers, is_root, wait_until};
 use crate::node::{LabPackage, LabUser, Part, workspace};
-use crate::topology::{Kind, Topology};
+use crate::topology::Topology;
 
 /// Phones in the demo.
 const PHONES: usize = 100;
@@ -120,13 +120,7 @@ pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
 
 /// Builds the network with its daemons and servers.
 fn network() -> Result<(Lab, LabUser)> {
-    let mut lab = Lab::up(Topology::chain(&[
-        ("sender", Kind::Host),
-        ("n1", Kind::Node),
-        ("r", Kind::Router),
-        ("n2", Kind::Node),
-        ("receiver", Kind::Host),
-    ]))?;
+    let mut lab = Lab::up(Topology::two_nodes())?;
     let sender = lab.v4("sender");
     println!("  sender {sender} ── n1 ── r (plain router) ── n2 ── receiver {}", lab.v4("receiver"));
     let mut user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;

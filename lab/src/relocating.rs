@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::netns::{Lab, program};
 use crate::node::{LabPackage, LabUser};
 use crate::states::StateStore;
-use crate::topology::{Kind, Topology};
+use crate::topology::Topology;
 
 /// `sender – n1 – r – n2 – receiver`, with the module on `n1` in the first epoch.
 pub struct Relocating {
@@ -52,14 +52,7 @@ impl Relocating {
     /// # Errors
     /// Something does not start.
     pub fn up(driver: &str) -> Result<Relocating> {
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        let mut lab = Lab::up(Topology::chain(&chain))?;
+        let mut lab = Lab::up(Topology::two_nodes())?;
         lab.use_driver(driver);
         let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))])?;
         let config = StateStore::config(&lab, "sender");

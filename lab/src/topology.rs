@@ -118,6 +118,17 @@ impl Topology {
         Topology { machines, links }
     }
 
+    /// Returns `sender – n1 – r – n2 – receiver`, with a plain router between the nodes.
+    pub fn two_nodes() -> Topology {
+        Topology::chain(&[
+            ("sender", Kind::Host),
+            ("n1", Kind::Node),
+            ("r", Kind::Router),
+            ("n2", Kind::Node),
+            ("receiver", Kind::Host),
+        ])
+    }
+
     /// Checks names, ends of links, and that everything hangs together.
     ///
     /// # Errors

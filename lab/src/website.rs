@@ -12,7 +12,7 @@ use crate::agent;
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
 use crate::node::LabUser;
-use crate::topology::{Kind, Topology};
+use crate::topology::Topology;
 
 /// `sender – n1 – r – n2 – receiver`: the site at the one end, clients at the other.
 pub struct Website {
@@ -31,13 +31,7 @@ impl Website {
     /// # Errors
     /// A daemon does not start.
     pub fn up(driver: Option<&str>, kbit_per_s: u32) -> Result<Website> {
-        let mut topology = Topology::chain(&[
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ]);
+        let mut topology = Topology::two_nodes();
         if kbit_per_s > 0 {
             topology.links[3].impairment.kbit_per_s = kbit_per_s;
             topology.links[3].impairment.delay = SLOW_DELAY;

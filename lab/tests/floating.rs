@@ -12,7 +12,7 @@ use common::{Driver, eventually, request_as};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::LabUser;
 use netserv_lab::states::StateStore;
-use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::topology::Topology;
 use netserv_model::api::RequestResult;
 use netserv_model::floating::GivenUp;
 use netserv_model::request::{ModuleState, ModuleStatus, Outcome};
@@ -99,14 +99,7 @@ impl Net {
             skipped(test, "not root, so no namespaces");
             return None;
         }
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+        let mut lab = Lab::up(Topology::two_nodes()).unwrap();
         lab.use_driver(Driver::Nfqueue.name());
         for (machine, neighbours) in [("n1", &["r"][..]), ("r", &["n1", "n2"]), ("n2", &["r"])] {
             let neighbours: Vec<(&str, u16)> = neighbours.iter().map(|name| (*name, 10)).collect();

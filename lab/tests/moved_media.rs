@@ -13,7 +13,7 @@ use netserv_lab::netns::{Lab, is_root, program};
 use netserv_lab::node::LabUser;
 use netserv_lab::rtp::Told;
 use netserv_lab::states::StateStore;
-use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::topology::Topology;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 
@@ -77,14 +77,7 @@ impl Net {
             skipped(test, "not root, so no namespaces");
             return None;
         }
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+        let mut lab = Lab::up(Topology::two_nodes()).unwrap();
         lab.use_driver(Driver::Nfqueue.name());
         let user = lab.user("voip", &["10.99.9.0/24"]).unwrap();
         let user = LabUser { extra: "listen = ['udp port 2223']\n".to_owned(), ..user };

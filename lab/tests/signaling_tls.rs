@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use common::eventually;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::{LabUser, workspace};
-use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::topology::Topology;
 use netserv_model::request::{HopProof, NodeReport, Outcome};
 use netserv_skips::skipped;
 
@@ -231,14 +231,7 @@ impl Net {
             skipped(test, "not root, so no namespaces");
             return None;
         }
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+        let mut lab = Lab::up(Topology::two_nodes()).unwrap();
         lab.use_driver("nfqueue");
         let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
         let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Driver, Net, eventually, net};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::Lab;
-use netserv_lab::topology::{Impairment, Kind, Topology};
+use netserv_lab::topology::{Impairment, Topology};
 use netserv_model::request::PathEnd;
 
 over_each_driver!(
@@ -101,14 +101,7 @@ fn links_without_global_addresses_hide_nobody(driver: Driver) {
 #[ignore = "takes minutes; `./dev truth` runs it"]
 fn none_of_three_hundred_stacks_is_called_whole_that_is_not() {
     for (loss_per_10000, seed) in [(1000, 1), (2000, 2)] {
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        let mut topology = Topology::chain(&chain);
+        let mut topology = Topology::two_nodes();
         for (number, link) in (0_u64..).zip(&mut topology.links) {
             let (delay, jitter) = (Duration::from_millis(3), Duration::from_millis(2));
             link.impairment = Impairment { delay, jitter, loss_per_10000, kbit_per_s: 0, seed: 10 * seed + number };

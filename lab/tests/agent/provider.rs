@@ -45,14 +45,7 @@ impl Provider {
 
     /// Starts one whose user has these prefixes, too, and then containers with a network.
     pub fn start_on(test: &str, more: &dyn Fn(&Lab) -> [String; 2], prefix: &str) -> Option<Provider> {
-        let chain = [
-            ("sender", Kind::Host),
-            ("n1", Kind::Node),
-            ("r", Kind::Router),
-            ("n2", Kind::Node),
-            ("receiver", Kind::Host),
-        ];
-        Provider::start_in(test, Topology::chain(&chain), more, prefix)
+        Provider::start_in(test, Topology::two_nodes(), more, prefix)
     }
 
     /// Starts one in a network with a sender and a receiver.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
 use netserv_lab::node::{LabPackage, LabUser, Part};
-use netserv_lab::topology::{Kind, Topology};
+use netserv_lab::topology::Topology;
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
 use netserv_model::{Refusal, RefusalKind};
@@ -94,9 +94,7 @@ pub fn net_with(test: &str, driver: Driver, extra: &str, others: &[(&str, &[&str
         skipped(test, "not root, so no namespaces");
         return None;
     }
-    let chain =
-        [("sender", Kind::Host), ("n1", Kind::Node), ("r", Kind::Router), ("n2", Kind::Node), ("receiver", Kind::Host)];
-    let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+    let mut lab = Lab::up(Topology::two_nodes()).unwrap();
     lab.use_driver(driver.name());
     if LANES.get() > 0 {
         lab.use_lanes(LANES.get());
