@@ -148,7 +148,7 @@ impl SipProvider {
              [[rule]]\nname = \"sip\"\nlog = \"kamailio\"\ncount = 3\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\ndigest = \"{}\"\n\
              filters = [\"udp dst {v4}/32 port 5060\", \"udp src {v4}/32 sport 5060\", \"udp dst {v6}/128 port 5060\", \
              \"udp src {v6}/128 sport 5060\"]\nintercept = [\"tcp dst {v4}/32 port 5060\", \"tcp dst {v6}/128 port 5060\"]\n\
-             lease-s = 10\nidle-s = 30\nproperties = {{ server = \"{v4} {v6}\" }}\n{more}",
+             server = \"calls\"\nlease-s = 10\nidle-s = 30\nproperties = {{ server = \"{v4} {v6}\" }}\n{more}",
             metric("waits", &format!("udp-queue = [\"{v4}:5060\", \"[{v6}]:5060\"]")),
             metric(
                 "calls",

@@ -16,11 +16,16 @@ use netserv_skips::skipped;
 
 over_each_driver!(
     keep_alives_are_answered_at_the_edge_once_phones_come,
+    nothing_answers_for_a_server_that_is_gone_nor_for_an_agent,
     calls_from_outside_reach_phones_behind_a_nat_that_keep_alive,
     a_server_with_too_many_calls_gets_those_that_it_can_take,
 );
 
 const LONG: Duration = Duration::from_secs(60);
+/// Three looks at the server, a REMOVE, and what this machine takes beside other tests.
+const GONE_MAX: Duration = Duration::from_secs(5);
+/// Of the provider's rule.
+const LEASE: Duration = Duration::from_secs(10);
 const FEW: Phones = Phones { count: 50, first: 0, every_ms: 500, seconds: 3, forms: "", tcp: false };
 
 /// Goal: from the first keep-alives on, the agent has the module brought to the nodes before the phones, which then answers all five forms
@@ -61,6 +66,38 @@ fn keep_alives_are_answered_at_the_edge_once_phones_come(driver: Driver) {
     // What was sent last may not be answered yet.
     let reached = seen(&provider).0 - before.0;
     assert!(told.answered + 5 >= told.sent && reached + 5 >= told.sent as u64, "{told:?}, {reached} reached Kamailio");
+}
+
+/// Goal: when Kamailio is gone, the modules that answer for it go, and come back with it; when the agent is killed, they go with their lease.
+/// Phones go on all the time.
+fn nothing_answers_for_a_server_that_is_gone_nor_for_an_agent(driver: Driver) {
+    let test = "nothing_answers_for_a_server_that_is_gone_nor_for_an_agent";
+    let Some(mut provider) = start(test, driver, false, Kind::Router) else { return };
+    provider.start_agent("").unwrap();
+    let mut phones = provider.start_phones(false, Phones { forms: "notify,options", seconds: 120, ..FEW }).unwrap();
+    let is_there = |provider: &SipProvider| ["n1", "n2"].map(|node| provider.counter(node, "notify").is_some());
+    let turns = |provider: &SipProvider, is: bool| {
+        let begun = Instant::now();
+        assert!(
+            wait_until(LONG, || is_there(provider) == [is, is]),
+            "{:?}\n{}",
+            is_there(provider),
+            provider.lab.log("sender", "agent")
+        );
+        begun.elapsed()
+    };
+    turns(&provider, true);
+    provider.lab.stop("sender", "kamailio").unwrap();
+    let gone = turns(&provider, false);
+    assert_eq!(provider.agent().unwrap().rules[0].state, "no-server");
+    provider.start_server(false).unwrap();
+    let back = turns(&provider, true);
+    provider.lab.kill("sender", "agent").unwrap();
+    let ended = turns(&provider, false);
+    eprintln!("modules gone {gone:?} after the server, back {back:?} after it, gone {ended:?} after the agent");
+    assert!(gone <= GONE_MAX && ended <= LEASE + GONE_MAX, "{gone:?}, {ended:?}");
+    phones.kill().unwrap();
+    phones.wait().unwrap();
 }
 
 /// Goal: phones whose keep-alives end at the edge are reached behind a NAT that forgets them otherwise, by UDP and TCP, over both versions

@@ -20,7 +20,7 @@ use crate::config::{Config, Deploy};
 use crate::errands;
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
-use crate::gates::Gates;
+use crate::gates::{Gates, Turn};
 use crate::limits::REQUESTS_MAX;
 use crate::looks::{Looks, Shown};
 use crate::names::Names;
@@ -157,10 +157,16 @@ impl Agent {
                 for (rule, text) in self.feedbacks.note(metric, &reading, edges) {
                     self.tell(rule, &text);
                 }
-                for rule in self.gates.note(metric, reading) {
-                    let (name, open) = (self.name(rule), self.gates.is_open(rule));
-                    tracing::info!(rule = name, open, "a rule by its metric");
-                    self.placement.gate(rule, open);
+                for (rule, turn) in self.gates.note(metric, reading) {
+                    let name = self.name(rule);
+                    match turn {
+                        Turn::Open | Turn::Shut => tracing::info!(rule = name, ?turn, "a rule by its metric"),
+                        Turn::Deserted => tracing::warn!(rule = name, "the server of a rule does not answer: its modules go"),
+                    }
+                    match turn {
+                        Turn::Open | Turn::Shut => self.placement.gate(rule, turn == Turn::Open),
+                        Turn::Deserted => self.placement.stop(rule),
+                    }
                 }
             }
             Event::Flows(name, count) => {

@@ -8,7 +8,7 @@ use netserv_placement::RuleId;
 
 use crate::config::{Config, Deploy, Metric, MetricId};
 use crate::feedback::Feedbacks;
-use crate::metric::{Reading, Threshold};
+use crate::metric::{Presence, Reading, Threshold};
 
 /// The gates of all rules.
 pub struct Gates {
@@ -18,23 +18,45 @@ pub struct Gates {
     off: BTreeSet<RuleId>,
 }
 
-/// The metric that a rule depends on; one without is always open.
-struct Gate(Option<(MetricId, Threshold)>);
+/// What a rule depends on; one without any of it is always open.
+struct Gate {
+    /// A metric over its bound.
+    condition: Option<(MetricId, Threshold)>,
+    /// A metric that can be read.
+    server: Option<(MetricId, Presence)>,
+}
 
 impl Gate {
     fn is_open(&self) -> bool {
-        self.0.as_ref().is_none_or(|(_, threshold)| threshold.is_open())
+        let is_over = self.condition.as_ref().is_none_or(|(_, threshold)| threshold.is_open());
+        is_over && self.server.as_ref().is_none_or(|(_, server)| server.is_there())
     }
+
+    fn is_deserted(&self) -> bool {
+        self.server.as_ref().is_some_and(|(_, server)| server.is_gone())
+    }
+}
+
+/// What a reading has changed for a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is in force.
+    Open,
+    /// It waits; what it has deployed stays while clients are seen.
+    Shut,
+    /// The server behind its modules is gone, so they are to go.
+    Deserted,
 }
 
 impl Gates {
     /// Returns those of a configuration, where some rules are switched off by name. Those by metrics are shut at first.
     pub fn new(config: &Config, off: &[String]) -> Gates {
         let gate = |rule: &Deploy| {
-            let metric = rule.condition.as_ref().and_then(|condition| {
+            let condition = rule.condition.as_ref().and_then(|condition| {
                 Some((config.metric(&condition.metric)?, Threshold::new(condition.over, condition.until())))
             });
-            (rule.id, Gate(metric))
+            let server = rule.server.as_ref().and_then(|name| Some((config.metric(name)?, Presence::default())));
+            (rule.id, Gate { condition, server })
         };
         Gates {
             rules: config.rules.iter().map(gate).collect(),
@@ -54,13 +76,26 @@ impl Gates {
         let known = |metric: &MetricId| config.metrics.iter().any(|one| one.id == *metric);
         self.readings = before.readings.into_iter().filter(|(metric, _)| known(metric)).collect();
         for (rule, gate) in &mut self.rules {
-            let Gate(Some((metric, threshold))) = gate else { continue };
-            let old = before.rules.get(rule).and_then(|gate| gate.0.as_ref());
-            match old.filter(|(by, old)| by == metric && old.has_bounds_of(threshold)) {
-                Some((_, old)) => *threshold = old.clone(),
-                None => {
-                    if let Some(reading) = self.readings.get(metric) {
-                        threshold.note(reading);
+            let old = before.rules.get(rule);
+            if let Some((metric, threshold)) = &mut gate.condition {
+                let old = old.and_then(|gate| gate.condition.as_ref());
+                match old.filter(|(by, old)| by == metric && old.has_bounds_of(threshold)) {
+                    Some((_, old)) => *threshold = old.clone(),
+                    None => {
+                        if let Some(reading) = self.readings.get(metric) {
+                            threshold.note(reading);
+                        }
+                    }
+                }
+            }
+            if let Some((metric, server)) = &mut gate.server {
+                let old = old.and_then(|gate| gate.server.as_ref());
+                match old.filter(|(by, _)| by == metric) {
+                    Some((_, old)) => *server = *old,
+                    None => {
+                        if let Some(reading) = self.readings.get(metric) {
+                            server.note(reading);
+                        }
                     }
                 }
             }
@@ -82,14 +117,25 @@ impl Gates {
         let _ = if on { self.off.remove(&rule) } else { self.off.insert(rule) };
     }
 
-    /// Takes what was read of a metric; returns the rules that are in force by it, or no more, and were not before.
-    pub fn note(&mut self, metric: MetricId, reading: Reading) -> Vec<RuleId> {
+    /// Takes what was read of a metric; returns the rules for which that changes something.
+    pub fn note(&mut self, metric: MetricId, reading: Reading) -> Vec<(RuleId, Turn)> {
         let mut changed = Vec::new();
         for (rule, gate) in &mut self.rules {
-            let Some((_, threshold)) = gate.0.as_mut().filter(|(by, _)| *by == metric) else { continue };
-            let was_open = threshold.is_open();
-            if threshold.note(&reading) != was_open && !self.off.contains(rule) {
-                changed.push(*rule);
+            let before = (gate.is_open(), gate.is_deserted());
+            if let Some((_, threshold)) = gate.condition.as_mut().filter(|(by, _)| *by == metric) {
+                threshold.note(&reading);
+            }
+            if let Some((_, server)) = gate.server.as_mut().filter(|(by, _)| *by == metric) {
+                server.note(&reading);
+            }
+            if self.off.contains(rule) {
+                continue;
+            }
+            match (gate.is_open(), gate.is_deserted()) {
+                after if after == before => {}
+                (_, true) if !before.1 => changed.push((*rule, Turn::Deserted)),
+                (open, _) if open != before.0 => changed.push((*rule, if open { Turn::Open } else { Turn::Shut })),
+                _ => {}
             }
         }
         self.readings.insert(metric, reading);
@@ -101,6 +147,7 @@ impl Gates {
         let state = match (self.off.contains(&rule.id), self.is_open(rule.id)) {
             (true, _) => "off",
             (false, true) => "on",
+            (false, false) if self.rules.get(&rule.id).is_some_and(Gate::is_deserted) => "no-server",
             (false, false) => "waiting",
         };
         AgentRule { name: rule.name.clone(), state: state.to_owned(), told: feedbacks.told(rule.id) }
@@ -128,6 +175,7 @@ impl Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::METRIC_MISSES_MAX;
 
     #[test]
     fn a_rule_is_in_force_by_its_metric_unless_it_is_off() {
@@ -150,7 +198,7 @@ mod tests {
         assert!(!gates.is_open(plain) && !gates.is_open(loaded) && gates.switched_off() == [plain]);
         gates.switch(plain, true);
         assert!(gates.is_open(plain) && gates.note(load, Ok(10.0)).is_empty());
-        assert_eq!((gates.note(load, Ok(11.0)), gates.note(load, Ok(6.0))), (vec![loaded], vec![]));
+        assert_eq!((gates.note(load, Ok(11.0)), gates.note(load, Ok(6.0))), (vec![(loaded, Turn::Open)], vec![]));
         assert!(gates.is_open(loaded));
         gates.switch(loaded, false);
         assert!(
@@ -164,6 +212,41 @@ mod tests {
         gates.note(load, Err("away".to_owned()));
         assert_eq!(gates.metrics(&config)[0].error.as_deref(), Some("away"));
     }
+
+    /// Goal: without its server, a rule has its modules removed, once; it is in force again when the server is back. Before anything was read it
+    /// waits.
+    #[test]
+    fn a_rule_without_its_server_is_deserted() {
+        let text = format!(
+            "user = \"janedoe\"\nkey = \"k\"\n[[metric]]\nname = \"done\"\nkamailio = \"/k\"\nstatistic = \"core:rcv_requests\"\n\
+             [[rule]]\nname = \"sip\"\nmodule = \"example.org/m@1.0.0\"\nurl = \"http://192.0.2.9/m.nsm\"\n\
+             digest = \"sha256:{:064}\"\nserver = \"done\"\n",
+            0
+        );
+        assert!(Config::parse(&text.replace("server = \"done\"", "server = \"other\"")).is_err());
+        let config = Config::parse(&text).unwrap();
+        let (done, sip) = (config.metrics[0].id, RuleId(0));
+        let mut gates = Gates::new(&config, &[]);
+        let away = || Err("away".to_owned());
+        let state = |gates: &Gates| gates.rules(&config, &Feedbacks::new(&config))[0].state.clone();
+        assert_eq!(state(&gates), "waiting");
+        assert_eq!((gates.note(done, Ok(0.0)), gates.note(done, Ok(f64::NAN))), (vec![(sip, Turn::Open)], vec![]));
+        for _ in 1..METRIC_MISSES_MAX {
+            assert!(gates.note(done, away()).is_empty());
+        }
+        assert!(gates.note(done, Ok(1.0)).is_empty() && gates.is_open(sip), "it is back in time");
+        let turns: Vec<_> = (0..3 * METRIC_MISSES_MAX).flat_map(|_| gates.note(done, away())).collect();
+        assert_eq!((turns, state(&gates)), (vec![(sip, Turn::Deserted)], "no-server".to_owned()));
+        let mut next = Gates::new(&config, &[]);
+        next.follow(&config, gates);
+        assert_eq!(state(&next), "no-server", "a reload changes nothing");
+        assert_eq!(next.note(done, Ok(0.0)), [(sip, Turn::Open)]);
+        // After a restart of the agent without the server.
+        let mut gates = Gates::new(&config, &[]);
+        let turns: Vec<_> = (0..METRIC_MISSES_MAX).flat_map(|_| gates.note(done, away())).collect();
+        assert_eq!(turns, [(sip, Turn::Deserted)]);
+    }
+
     /// Goal: a rule whose condition stays is as open as before, also between its two bounds, and other ones look at what was read last.
     #[test]
     fn gates_go_on_after_a_reload() {

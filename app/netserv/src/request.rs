@@ -65,7 +65,7 @@ pub fn widen(builder: RequestBuilder, off_path: Option<OffPath>) -> RequestBuild
 }
 
 /// How a request goes along its path.
-#[derive(Args)]
+#[derive(Clone, Args)]
 pub struct Travel {
     /// The source of the flow whose path is meant [default: the address that this node would use]
     #[arg(long, value_name = "SRC")]

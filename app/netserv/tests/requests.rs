@@ -131,6 +131,39 @@ HOP  NODE      ADDRESS      OUTCOME              TIME
     );
 }
 
+/// Goal: a node that still compiles is asked again in the same session, with a new signature, until it has the module.
+#[test]
+fn a_setup_that_takes_long_is_sent_again() {
+    let slow = report("r1", "10.0.0.1", refused(RefusalKind::InProgress, "accepted; not done after 9 ms"), 9000);
+    let answers = [vec![slow], vec![report("r1", "10.0.0.1", Outcome::Installed { lease_s: 3600 }, 12_100)]];
+    let answers = answers.map(|nodes| serde_json::to_string(&result(nodes, None)).unwrap());
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let node = FakeNode::with(move || {
+        let at = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst).min(1);
+        (axum::http::StatusCode::OK, axum::body::Body::from(answers[at].clone()))
+    });
+    let home = Home::with_key();
+    let arguments =
+        ["setup", "example.org/a@1.0.0", "--to", "10.2.0.1", "--url", "https://cp.example/a", "--digest", DIGEST];
+    check(
+        &home.ask(&node, &arguments),
+        0,
+        "\
+HOP  NODE  ADDRESS   OUTCOME              TIME
+1    r1    10.0.0.1  installed, lease 1h  12.1 ms
+1 node in 15.3 ms
+",
+        "\
+setup example.org/a@1.0.0 on the way to 10.2.0.1
+r1 has accepted it and still fetches or compiles: asked again
+",
+    );
+    let posts: Vec<PostRequest> =
+        node.seen().iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect::<Vec<_>>();
+    assert_eq!((posts.len(), posts[0].session, posts[1].session), (2, None, Some(SessionId([0xab; 16]))));
+    assert_ne!(posts[0].message, posts[1].message, "a nonce works once");
+}
+
 #[test]
 fn json_gives_back_the_result_as_it_came() {
     let refusal = Refusal::new(RefusalKind::Timeout, "no answer from beyond r1");

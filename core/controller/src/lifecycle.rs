@@ -66,7 +66,7 @@ impl Controller {
         } else {
             self.record_fetching(key, id).map(|record| record.digest)
         };
-        if let (RefusalKind::Stalled, Some(digest)) = (refusal.kind, digest) {
+        if let (RefusalKind::CompileLimit, Some(digest)) = (refusal.kind, digest) {
             self.keep_out(key, digest);
         }
         if installing {

@@ -38,10 +38,10 @@ impl Controller {
             Timer::RestartWorker(worker) => self.restart_worker(&worker),
             Timer::Fetch(job) => {
                 let detail = format!(
-                    "not fetched and compiled within {} s; what was begun goes on: send the request again later",
+                    "accepted; fetching and compiling its package take longer than {} s, and go on",
                     FETCH_ANSWER_TIME_MAX.as_secs()
                 );
-                self.fetch_overdue(job, &Refusal::new(RefusalKind::FetchFailed, detail));
+                self.fetch_overdue(job, &Refusal::new(RefusalKind::InProgress, detail));
             }
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),

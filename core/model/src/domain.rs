@@ -338,6 +338,7 @@ fn proves(is_signed: bool, own: &Outcome) -> bool {
         RefusalKind::NotANode,
         RefusalKind::OutsideDomain,
         RefusalKind::Timeout,
+        RefusalKind::InProgress,
     ];
     let is_unproven = matches!(own, Outcome::Refused(refusal) if unproven.contains(&refusal.kind));
     (own.is_ok() && !own.is_not_targeted()) || (is_signed && !is_unproven)

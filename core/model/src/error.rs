@@ -75,6 +75,10 @@ pub enum RefusalKind {
     Trapped,
     /// The module did not come to an end in time.
     Stalled,
+    /// The compiler used up what it may take for one module.
+    CompileLimit,
+    /// The request is accepted, and its package still being fetched and compiled, which goes on.
+    InProgress,
     /// The module failed too often, or took too long to compile, and is kept out for a while.
     Quarantined,
     /// No such module is installed for this user.
@@ -108,7 +112,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 45] = [
+    pub const ALL: [RefusalKind; 47] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -140,6 +144,8 @@ impl RefusalKind {
         RefusalKind::MemoryLimit,
         RefusalKind::Trapped,
         RefusalKind::Stalled,
+        RefusalKind::CompileLimit,
+        RefusalKind::InProgress,
         RefusalKind::Quarantined,
         RefusalKind::NotInstalled,
         RefusalKind::NotRunning,
@@ -190,6 +196,8 @@ impl RefusalKind {
             RefusalKind::MemoryLimit => "memory-limit",
             RefusalKind::Trapped => "trapped",
             RefusalKind::Stalled => "stalled",
+            RefusalKind::CompileLimit => "compile-limit",
+            RefusalKind::InProgress => "in-progress",
             RefusalKind::Quarantined => "quarantined",
             RefusalKind::NotInstalled => "not-installed",
             RefusalKind::NotRunning => "not-running",
@@ -256,10 +264,9 @@ impl RefusalKind {
                 "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator"
             }
             RefusalKind::Trapped => "find the trap with `netserv module test`",
-            RefusalKind::Stalled => {
-                "find the endless loop with `netserv module test`; if it is the compiler that took too long, make the code \
-                 smaller, or ask the operator for a higher `fetch.compile-cpu-s`"
-            }
+            RefusalKind::Stalled => "find the endless loop with `netserv module test`",
+            RefusalKind::CompileLimit => "make the code smaller, or ask the operator for a higher `fetch.compile-cpu-s`",
+            RefusalKind::InProgress => "send the request again in a while: it finds what is there by then",
             RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
             RefusalKind::NotRunning => "try again once `netserv probe --ask modules` shows that it runs",

@@ -10,7 +10,7 @@ use netserv_model::domain;
 use netserv_model::effect::RequestId;
 use netserv_model::limits::{BESIDE_MAX, STACK_ENTRIES_MAX};
 use netserv_model::off_path::Off;
-use netserv_model::request::{NodeReport, Outcome, PathEnd, Probe, ReturnStack, Withheld};
+use netserv_model::request::{Body, NodeReport, Outcome, PathEnd, Probe, ReturnStack, Withheld};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Spread};
@@ -410,7 +410,12 @@ impl Exchange {
             (self.own, self.is_vouched) = (Own::Reported(Box::new(report)), false);
         }
         if matches!(self.own, Own::Unasked | Own::Pending) {
-            let refusal = Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be"));
+            let refusal = match (&self.own, self.message.body()) {
+                (Own::Pending, Body::Setup(_)) => {
+                    Refusal::new(RefusalKind::InProgress, format!("accepted; not done after {waited_ms} ms, and goes on"))
+                }
+                _ => Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be")),
+            };
             self.own = Own::Reported(Box::new(refused(node, self.address, refusal, now.since(self.started))));
         }
         if matches!(self.returning, Returning::Waiting) {

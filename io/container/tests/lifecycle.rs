@@ -227,7 +227,7 @@ fn a_compilation_without_end_uses_its_processor_time_and_no_more() {
     let limits = BuildLimits { container, time: Duration::from_secs(60), cpu_time: Duration::from_secs(1) };
     let begun = Instant::now();
     let refusal = node.launcher.compile(&wasm, &out, &limits).unwrap_err();
-    assert_eq!(refusal.kind, RefusalKind::Stalled, "{refusal}");
+    assert_eq!(refusal.kind, RefusalKind::CompileLimit, "{refusal}");
     assert!(refusal.detail.contains("used its 1 s of processor time"), "{refusal}");
     assert!(begun.elapsed() < limits.time, "long before its time is over");
     assert!(!out.exists());
@@ -261,7 +261,7 @@ fn compilations_give_code_or_the_reason() {
         (b"nothing", RefusalKind::BadCode),
         (b"symlink", RefusalKind::BadCode),
         (b"memory", RefusalKind::MemoryLimit),
-        (b"hang", RefusalKind::Stalled),
+        (b"hang", RefusalKind::CompileLimit),
     ] {
         let refusal = compile(input).unwrap_err();
         assert_eq!(refusal.kind, kind, "{refusal}");

@@ -85,6 +85,10 @@ pub struct Deploy {
     /// The metric by which the rule is in force; without it, it always is.
     #[serde(default, rename = "while")]
     pub condition: Option<While>,
+    /// A metric that can be read while the server behind its modules answers. If it cannot be three times in a row, they are removed, and none is
+    /// deployed until it can be.
+    #[serde(default)]
+    pub server: Option<String>,
     /// What its modules are told of the server's load.
     #[serde(default)]
     pub feedback: Option<Feedback>,
@@ -275,6 +279,10 @@ impl Deploy {
         }
         if let Some(condition) = &self.condition {
             condition.check(metrics)?;
+        }
+        if let Some(name) = &self.server {
+            let known = metrics.iter().any(|metric| metric.name == *name);
+            ensure!(known, "`server`: there is no metric `{name}`");
         }
         if let Some(feedback) = &self.feedback {
             feedback.check(metrics)?;

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::config::{Metric, MetricSource};
 use crate::event::Event;
 use crate::limits::METRIC_TIME_MAX;
-pub use threshold::Threshold;
+pub use threshold::{Presence, Threshold};
 
 /// What was read of a metric; the text says why nothing was.
 pub type Reading = Result<f64, String>;

@@ -46,6 +46,33 @@ impl Threshold {
     }
 }
 
+/// Whether what a metric is read from is there. Before the first reading that is not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Presence {
+    is_known: bool,
+    misses: u32,
+}
+
+impl Presence {
+    /// Returns whether it is there.
+    pub fn is_there(&self) -> bool {
+        self.is_known && !self.is_gone()
+    }
+
+    /// Returns whether it is gone.
+    pub fn is_gone(&self) -> bool {
+        self.misses >= METRIC_MISSES_MAX
+    }
+
+    /// Takes note of what was read.
+    pub fn note(&mut self, reading: &Reading) {
+        match reading {
+            Ok(_) => *self = Presence { is_known: true, misses: 0 },
+            Err(_) => self.misses = self.misses.saturating_add(1),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,11 +4,11 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use netserv_model::request::{Dependency, StateSource};
-use netserv_model::{Digest, Filter, ModuleRef, WantedFilter};
+use netserv_model::request::{Dependency, Outcome, StateSource};
+use netserv_model::{Digest, Filter, ModuleRef, RefusalKind, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::client::Client;
@@ -81,6 +81,15 @@ pub struct Wanted {
     ttl: Duration,
 }
 
+/// How long nodes are asked again that fetch or compile.
+const INSTALL_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long nobody is asked in between.
+const INSTALL_PAUSE: Duration = Duration::from_secs(1);
+
+fn is_in_progress(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::InProgress)
+}
+
 /// What is to be installed.
 #[derive(Clone, Debug)]
 enum Subject {
@@ -114,18 +123,28 @@ pub struct Target {
 }
 
 impl Setup {
-    /// Sends the SETUP and shows the response stack.
+    /// Sends the SETUP, again while a node still fetches or compiles, and shows the response stack.
     ///
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let target = self.wanted.target(output)?;
         let account = self.identity.account()?;
-        let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
         let path = self.route.path()?;
         output.note(format!("setup {} {}", target.module, self.route.shown()));
-        let result = self.route.travel.send(client, output, message, path).await?;
-        report::write(&result, output)
+        let begun = Instant::now();
+        let mut travel = self.route.travel.clone();
+        loop {
+            let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
+            let result = travel.send(client, output, message, path.clone()).await?;
+            let slow = result.nodes.iter().find(|report| is_in_progress(&report.outcome));
+            let Some(slow) = slow.filter(|_| begun.elapsed() < INSTALL_TIME_MAX) else {
+                return report::write(&result, output);
+            };
+            output.note(format!("{} has accepted it and still fetches or compiles: asked again", slow.node));
+            travel.session = Some(result.session);
+            tokio::time::sleep(INSTALL_PAUSE).await;
+        }
     }
 
     fn builder(&self, target: &Target) -> RequestBuilder {

@@ -21,7 +21,7 @@ fn a_failed_install_leaves_nothing() {
         (&[&|node| node.package(0, EffectOutcome::Done)], RefusalKind::NodeFailed, &[]),
         (&[&|node| node.package(0, EffectOutcome::Routed(None))], RefusalKind::NodeFailed, &[]),
         (&[&|node| node.fetch_failed(0, RefusalKind::DigestMismatch)], RefusalKind::DigestMismatch, &[]),
-        (&[&|node| node.sleep(FETCH_ANSWER_TIME_MAX)], RefusalKind::FetchFailed, &[]),
+        (&[&|node| node.sleep(FETCH_ANSWER_TIME_MAX)], RefusalKind::InProgress, &[]),
         (&[fetched, &|node| node.died(None)], RefusalKind::NodeFailed, &[]),
         (&[fetched, &|node| node.sleep(START_ANSWER_TIME_MAX)], RefusalKind::NodeFailed, &["stop jane"]),
         (&[fetched, ready, &|node| node.trapped(0)], RefusalKind::Trapped, &["stop jane"]),
@@ -117,9 +117,9 @@ fn code_that_compiles_too_slowly_is_kept_out() {
     let mut node = Node::new();
     let id = node.setup(setup("m@1.0.0"));
     commands!(node, "fetch 0 100");
-    node.fetch_failed(0, RefusalKind::Stalled);
+    node.fetch_failed(0, RefusalKind::CompileLimit);
     node.commands();
-    assert_refused(&node.reports[&id], RefusalKind::Stalled, "");
+    assert_refused(&node.reports[&id], RefusalKind::CompileLimit, "");
     let id = node.setup(setup("m@1.0.0"));
     commands!(node, "answer 1 quarantined");
     assert_refused(&node.reports[&id], RefusalKind::Quarantined, "took too long to compile");
@@ -143,7 +143,7 @@ fn an_installed_module_that_compiles_too_slowly_is_kept_out() {
     node.failed_as(Flavour::Wasm, 1, RefusalKind::NodeFailed);
     node.sleep_ms(30_000);
     commands!(node, "fetch 3 100");
-    node.fetch_failed(3, RefusalKind::Stalled);
+    node.fetch_failed(3, RefusalKind::CompileLimit);
     node.commands();
     assert_eq!(node.states().len(), 2);
     let id = node.setup(setup("a@1.0.0"));

@@ -118,7 +118,8 @@ pub(super) fn twin_session(session: SessionId) -> SessionId {
 }
 
 fn is_final(outcome: &Outcome) -> bool {
-    let is_late = matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+    let late = [RefusalKind::Timeout, RefusalKind::InProgress];
+    let is_late = matches!(outcome, Outcome::Refused(refusal) if late.contains(&refusal.kind));
     !is_late && !outcome.is_not_targeted()
 }
 

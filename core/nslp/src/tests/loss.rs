@@ -47,14 +47,24 @@ fn without_a_hop_or_time_left_the_request_goes_no_further() {
 
 #[test]
 fn a_slow_controller_is_reported_as_such() {
+    slow_controller(&probe(1), RefusalKind::Timeout);
+}
+
+/// A package that takes long to fetch or compile is no failure.
+#[test]
+fn a_setup_that_takes_long_is_accepted() {
+    slow_controller(&super::follow::setup(1, "m"), RefusalKind::InProgress);
+}
+
+fn slow_controller(request: &str, kind: RefusalKind) {
     let mut node = Node::new(|_| {});
-    node.receive_within(2_000, &probe(1));
+    node.receive_within(2_000, request);
     let (request, _) = (node.asked(), node.sent_request());
     node.receive_response(&response(1, &["r2"]));
     node.at(2_000);
     let answer = node.sent_response();
     assert_eq!((names(&answer.entries), &answer.incomplete), (vec!["me", "r2"], &None));
-    assert!(matches!(&answer.entries[0].outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout));
+    assert!(matches!(&answer.entries[0].outcome, Outcome::Refused(refusal) if refusal.kind == kind));
     assert_eq!(answer.entries[0].address, ip("10.0.0.1"));
     node.report(request, report("me", "0.0.0.0"));
     assert_eq!(node.nslp.counters().reports_late, 1);

@@ -363,7 +363,9 @@ fn a_node_that_is_not_the_last_any_more_ends_its_way_back_and_lets_the_next_one_
 
 #[test]
 fn a_node_on_both_ways_refuses_on_the_second_as_on_the_first() {
-    for (kind, is_told_again) in [(RefusalKind::FetchFailed, true), (RefusalKind::Timeout, false)] {
+    for (kind, is_told_again) in
+        [(RefusalKind::FetchFailed, true), (RefusalKind::Timeout, false), (RefusalKind::InProgress, false)]
+    {
         let mut node = Node::new(|_| {});
         node.asked_of(&out(), "may-return: true\n", &setup(1));
         let request = node.asked();

@@ -23,7 +23,7 @@ impl Launcher {
     /// without control socket and ring. Blocks until that ends: call it off the control loop.
     ///
     /// # Errors
-    /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
+    /// The worker's own refusal, or `compile-limit`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
         compile(self, &[wasm], out, limits)
@@ -79,10 +79,21 @@ struct Words {
     who: &'static str,
     on_what: &'static str,
     failed: RefusalKind,
+    slow: RefusalKind,
 }
 
-const COMPILER: Words = Words { who: "the compiler", on_what: "on this module", failed: RefusalKind::BadCode };
-const ARCHIVER: Words = Words { who: "Java", on_what: "on its archive", failed: RefusalKind::NodeFailed };
+const COMPILER: Words = Words {
+    who: "the compiler",
+    on_what: "on this module",
+    failed: RefusalKind::BadCode,
+    slow: RefusalKind::CompileLimit,
+};
+const ARCHIVER: Words = Words {
+    who: "Java",
+    on_what: "on its archive",
+    failed: RefusalKind::NodeFailed,
+    slow: RefusalKind::NodeFailed,
+};
 
 /// Waits for the end of a process, which is to be a good one.
 fn finish(mut process: Process, limits: &BuildLimits, words: &Words) -> Result<(), Refusal> {
@@ -91,7 +102,7 @@ fn finish(mut process: Process, limits: &BuildLimits, words: &Words) -> Result<(
         process.kill();
         process.wait(Duration::from_secs(2));
         let detail = format!("{} did not end within {} s", words.who, time.as_secs());
-        return Err(Refusal::new(RefusalKind::Stalled, detail));
+        return Err(Refusal::new(words.slow, detail));
     };
     if exit.cause == ExitCause::Code(0) { Ok(()) } else { Err(refusal(exit, limits, words)) }
 }
@@ -112,7 +123,7 @@ fn put_in_place(output: File, bytes_max: u64, out: &Path) -> Result<(), Refusal>
 
 /// The process prints a refusal as its last line; what it cannot say itself is told from how it ended.
 fn refusal(exit: &Exit, limits: &BuildLimits, words: &Words) -> Refusal {
-    let Words { who, on_what, failed } = words;
+    let Words { who, on_what, failed, slow } = words;
     let said = exit.stderr.lines().last().and_then(|line| serde_json::from_str::<Refusal>(line).ok());
     match (exit.cause, said) {
         (ExitCause::Code(_), Some(said)) => said.clean(),
@@ -121,7 +132,7 @@ fn refusal(exit: &Exit, limits: &BuildLimits, words: &Words) -> Refusal {
         }
         (ExitCause::OutOfCpuTime, _) => {
             let seconds = cpu_seconds(limits);
-            Refusal::new(RefusalKind::Stalled, format!("{who} used its {seconds} s of processor time {on_what}"))
+            Refusal::new(*slow, format!("{who} used its {seconds} s of processor time {on_what}"))
         }
         (ExitCause::Code(_) | ExitCause::Signal(_), _) => {
             Refusal::new(*failed, format!("{who} failed {on_what}: {}", exit.refusal().detail))
@@ -164,7 +175,7 @@ mod tests {
         check(ExitCause::Code(1), &format!("a warning\n{said}"), RefusalKind::AbiMismatch);
         check(ExitCause::Code(1), "panicked", RefusalKind::BadCode);
         check(ExitCause::Signal(11), said, RefusalKind::BadCode);
-        check(ExitCause::OutOfCpuTime, said, RefusalKind::Stalled);
+        check(ExitCause::OutOfCpuTime, said, RefusalKind::CompileLimit);
         check(ExitCause::OutOfMemory, said, RefusalKind::MemoryLimit);
         check(ExitCause::Unknown, said, RefusalKind::NodeFailed);
     }

@@ -159,7 +159,7 @@ impl Schedule {
         self.builds.end(&build.user);
         self.building.remove(&lane);
         build.waiters.extend(self.joined.remove(&build.key).unwrap_or_default());
-        let overdue = result.as_ref().is_err_and(|refusal| refusal.kind == RefusalKind::Stalled);
+        let overdue = result.as_ref().is_err_and(|refusal| refusal.kind == RefusalKind::CompileLimit);
         if overdue {
             self.slow.insert(build.user.clone(), Instant::now() + SLOW_USER_TIME);
         }
