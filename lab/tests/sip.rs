@@ -95,7 +95,8 @@ fn nothing_answers_for_a_server_that_is_gone_nor_for_an_agent(driver: Driver) {
     provider.lab.kill("sender", "agent").unwrap();
     let ended = turns(&provider, false);
     eprintln!("modules gone {gone:?} after the server, back {back:?} after it, gone {ended:?} after the agent");
-    assert!(gone <= GONE_MAX && ended <= LEASE + GONE_MAX, "{gone:?}, {ended:?}");
+    let log = provider.lab.log("sender", "agent");
+    assert!(gone <= GONE_MAX && ended <= LEASE + GONE_MAX, "{gone:?}, {ended:?}\n{log}");
     phones.kill().unwrap();
     phones.wait().unwrap();
 }

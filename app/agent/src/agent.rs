@@ -161,7 +161,9 @@ impl Agent {
                     let name = self.name(rule);
                     match turn {
                         Turn::Open | Turn::Shut => tracing::info!(rule = name, ?turn, "a rule by its metric"),
-                        Turn::Deserted => tracing::warn!(rule = name, "the server of a rule does not answer: its modules go"),
+                        Turn::Deserted => {
+                            tracing::warn!(rule = name, "the server of a rule does not answer: its modules go");
+                        }
                     }
                     match turn {
                         Turn::Open | Turn::Shut => self.placement.gate(rule, turn == Turn::Open),

@@ -265,7 +265,9 @@ impl RefusalKind {
             }
             RefusalKind::Trapped => "find the trap with `netserv module test`",
             RefusalKind::Stalled => "find the endless loop with `netserv module test`",
-            RefusalKind::CompileLimit => "make the code smaller, or ask the operator for a higher `fetch.compile-cpu-s`",
+            RefusalKind::CompileLimit => {
+                "make the code smaller, or ask the operator for a higher `fetch.compile-cpu-s`"
+            }
             RefusalKind::InProgress => "send the request again in a while: it finds what is there by then",
             RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",

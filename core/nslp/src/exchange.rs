@@ -411,9 +411,10 @@ impl Exchange {
         }
         if matches!(self.own, Own::Unasked | Own::Pending) {
             let refusal = match (&self.own, self.message.body()) {
-                (Own::Pending, Body::Setup(_)) => {
-                    Refusal::new(RefusalKind::InProgress, format!("accepted; not done after {waited_ms} ms, and goes on"))
-                }
+                (Own::Pending, Body::Setup(_)) => Refusal::new(
+                    RefusalKind::InProgress,
+                    format!("accepted; not done after {waited_ms} ms, and goes on"),
+                ),
                 _ => Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be")),
             };
             self.own = Own::Reported(Box::new(refused(node, self.address, refusal, now.since(self.started))));

@@ -3,12 +3,13 @@
 //!
 //! `POST /probe` tells what the body holds. `POST /convert/FORMAT?width=320&text=hello` answers with the body in another
 //! format (`webm`, `mp4`, `mpegts`, `mp3`, `wav`, `jpeg` or `png`), scaled and with a text over it if the query says so.
+//! `POST /stream/FORMAT` does the same, and has the node send it while the body is still being converted.
 //! `POST /ladder?widths=320,160` answers with the body as MPEG-TS in several widths, one behind the other, all from one
 //! decoding ([`ladder`]).
 
 mod ladder;
 
-use netserv_server_sdk::http::{BodyError, HttpModule, Request, Response};
+use netserv_server_sdk::http::{BodyError, Bounds, HttpModule, Request, Response};
 use netserv_server_sdk::http_module;
 use netserv_server_sdk::media::{self, AudioCodec, Corner, Error, Format, Job, Overlay, Settings, Source, VideoCodec};
 use netserv_server_sdk::wasi::io::poll::{Pollable, poll};
@@ -16,6 +17,8 @@ use netserv_server_sdk::wasi::io::streams::{InputStream, OutputStream, StreamErr
 
 const INPUT_BYTES_MAX: usize = 8 << 20;
 const PIECE: u64 = 65_536;
+/// For converted clips on their way.
+const BOUNDS: Bounds = Bounds { idle_ms: 10_000, total_ms: 0, least_rate: 0 };
 
 struct Converter;
 
@@ -30,6 +33,13 @@ impl HttpModule for Converter {
             Some((format, content_type)) => match convert(format, query, body) {
                 Ok(response) => response.with("content-type", content_type),
                 Err(error) => failed(&error),
+            },
+            None if path.starts_with("/stream/") => match path.strip_prefix("/stream/").and_then(format) {
+                Some((format, content_type)) => match stream(format, query, body) {
+                    Ok(response) => response.with("content-type", content_type),
+                    Err(error) => failed(&error),
+                },
+                None => Response::text(404, "no such format\n"),
             },
             None if path == "/ladder" => ladder::answer(query, body).unwrap_or_else(|error| failed(&error)),
             None if path == "/probe" => media::probe(Source::Any, &body).map_or_else(|error| failed(&error), described),
@@ -62,10 +72,10 @@ fn described(found: media::Description) -> Response {
     Response::text(200, text)
 }
 
-fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error> {
+fn begin(format: Format, query: &str) -> Result<Job, Error> {
     let value = |name: &str| value(query, name);
     let text = value("text").map(|text| (Overlay::Text(text.replace('+', " ")), Corner::BottomLeft));
-    let job = media::transcode(&Settings {
+    media::transcode(&Settings {
         source: Source::Any,
         format,
         video: VideoCodec::Standard,
@@ -76,7 +86,25 @@ fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error
         audio_bit_rate: 0,
         duration_ms: 0,
         overlay: text,
-    })?;
+    })
+}
+
+/// The output is the node's to send; the instance goes on until the input is written.
+fn stream(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error> {
+    let job = begin(format, query)?;
+    let mut input = Input::new(job.input()?, body);
+    Ok(Response::stream(200, job.output()?, BOUNDS).then(move || {
+        input.write();
+        while input.stream.is_some() {
+            input.wait(&[]);
+            input.write();
+        }
+        drop(job);
+    }))
+}
+
+fn convert(format: Format, query: &str, body: Vec<u8>) -> Result<Response, Error> {
+    let job = begin(format, query)?;
     let mut pump = Pump { input: Input::new(job.input()?, body), output: job.output()? };
     // Until there is output, it can still be said that there is none.
     let first = pump.next();

@@ -136,7 +136,7 @@ impl Setup {
         let mut travel = self.route.travel.clone();
         loop {
             let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
-            let result = travel.send(client, output, message, path.clone()).await?;
+            let result = travel.send(client, output, message, path).await?;
             let slow = result.nodes.iter().find(|report| is_in_progress(&report.outcome));
             let Some(slow) = slow.filter(|_| begun.elapsed() < INSTALL_TIME_MAX) else {
                 return report::write(&result, output);

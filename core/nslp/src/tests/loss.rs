@@ -53,7 +53,7 @@ fn a_slow_controller_is_reported_as_such() {
 /// A package that takes long to fetch or compile is no failure.
 #[test]
 fn a_setup_that_takes_long_is_accepted() {
-    slow_controller(&super::follow::setup(1, "m"), RefusalKind::InProgress);
+    slow_controller(&follow::setup(1, "m"), RefusalKind::InProgress);
 }
 
 fn slow_controller(request: &str, kind: RefusalKind) {

@@ -88,12 +88,8 @@ const COMPILER: Words = Words {
     failed: RefusalKind::BadCode,
     slow: RefusalKind::CompileLimit,
 };
-const ARCHIVER: Words = Words {
-    who: "Java",
-    on_what: "on its archive",
-    failed: RefusalKind::NodeFailed,
-    slow: RefusalKind::NodeFailed,
-};
+const ARCHIVER: Words =
+    Words { who: "Java", on_what: "on its archive", failed: RefusalKind::NodeFailed, slow: RefusalKind::NodeFailed };
 
 /// Waits for the end of a process, which is to be a good one.
 fn finish(mut process: Process, limits: &BuildLimits, words: &Words) -> Result<(), Refusal> {

@@ -195,6 +195,11 @@ impl JobHandle {
         }
     }
 
+    /// Returns how the job ended, if it has.
+    pub fn ending(&self) -> Option<Ending> {
+        self.job.lock().ending.clone()
+    }
+
     /// As [`JobHandle::started`], for a thread.
     ///
     /// # Errors

@@ -47,12 +47,17 @@ impl wit::Host for ServerState {
             return Err(wasmtime::format_err!("a stream that is compressed is not compressed once more"));
         }
         self.blocks.lending.forget(source.rep());
+        let of_job = self.blocks.media.find(source.rep());
+        self.blocks.media.forget(source.rep());
         let source = self.table.delete(source)?;
         let coder = self.table.delete(coder)?;
         let (coded, mark) = Coded::new(coder, source);
         let stream: DynInputStream = Box::new(coded);
         let stream = self.table.push(stream)?;
         self.blocks.coding.note(stream.rep(), &mark);
+        if let Some(is_handed_over) = of_job {
+            self.blocks.media.note(stream.rep(), &is_handed_over);
+        }
         Ok(stream)
     }
 }

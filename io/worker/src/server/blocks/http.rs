@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:http/hand-over`, `netserv:http/hits` and `netserv:http/counted-hits`.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
@@ -77,6 +78,10 @@ impl wit::Host for ServerState {
         let is_private = self.blocks.lending.find(source.rep());
         self.blocks.lending.forget(source.rep());
         self.blocks.coding.forget(source.rep());
+        if let Some(is_handed_over) = self.blocks.media.find(source.rep()) {
+            is_handed_over.store(true, Ordering::Release);
+        }
+        self.blocks.media.forget(source.rep());
         let source = self.table.delete(source)?;
         let mut head = self.table.delete(head)?;
         let out = self.table.delete(out)?;

@@ -16,6 +16,8 @@ pub struct BlockState {
     pub cache_readers: Budget,
     /// The streams that give what others have in memory, too, with what says whether the bytes that each gave last are its own.
     pub lending: Streams<AtomicBool>,
+    /// The outputs of media jobs, with what says whether they were handed over.
+    pub media: Streams<AtomicBool>,
     /// The streams that compress others.
     pub coding: Streams<()>,
     /// How many control messages had come for the module when the instance began.
@@ -31,6 +33,7 @@ impl BlockState {
             compute: ComputeState::new(&module.coder_memory),
             cache_readers,
             lending,
+            media: Streams::default(),
             coding: Streams::default(),
             told,
         }

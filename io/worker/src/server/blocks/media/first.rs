@@ -38,8 +38,7 @@ impl wit::HostJob for ServerState {
     }
 
     fn output(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
-        let stream = self.table.get_mut(&job)?.output(0);
-        self.give(stream)
+        self.give_output(&job, 0)
     }
 
     async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {
@@ -47,7 +46,7 @@ impl wit::HostJob for ServerState {
     }
 
     fn drop(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<()> {
-        self.table.delete(job)?.ticket.cancel();
+        self.table.delete(job)?.drop_by_component();
         Ok(())
     }
 }

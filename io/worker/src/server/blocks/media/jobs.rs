@@ -27,8 +27,7 @@ impl wit::HostJob for ServerState {
         job: Resource<MediaJob>,
         place: u32,
     ) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
-        let stream = self.table.get_mut(&job)?.output(place);
-        self.give(stream)
+        self.give_output(&job, place)
     }
 
     async fn finish(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<Result<(), Error>> {
@@ -36,7 +35,7 @@ impl wit::HostJob for ServerState {
     }
 
     fn drop(&mut self, job: Resource<MediaJob>) -> wasmtime::Result<()> {
-        self.table.delete(job)?.ticket.cancel();
+        self.table.delete(job)?.drop_by_component();
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod pipes;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
 use tokio::io::AsyncWriteExt as _;
@@ -59,6 +60,8 @@ pub struct MediaJob {
     ticket: Arc<JobHandle>,
     input: Option<OwnedFd>,
     outputs: Vec<Option<OwnedFd>>,
+    /// Whether an output goes on without the component.
+    is_handed_over: Arc<AtomicBool>,
 }
 
 impl MediaJob {
@@ -72,7 +75,8 @@ impl MediaJob {
             // A job that ends early has read what it wanted.
             tokio::spawn(async move { end.write_all(&picture).await });
         }
-        Ok(MediaJob { ticket, input: Some(input), outputs: outputs.into_iter().map(Some).collect() })
+        let outputs = outputs.into_iter().map(Some).collect();
+        Ok(MediaJob { ticket, input: Some(input), outputs, is_handed_over: Arc::default() })
     }
 
     fn input(&mut self) -> Result<DynOutputStream, Error> {
@@ -80,18 +84,27 @@ impl MediaJob {
         Ok(Box::new(Input::new(pipe).map_err(|error| broken(&error))?))
     }
 
-    fn output(&mut self, place: u32) -> Result<DynInputStream, Error> {
+    /// Returns an output, with what says whether it was handed over.
+    fn output(&mut self, place: u32) -> Result<(DynInputStream, Arc<AtomicBool>), Error> {
         let outputs = self.outputs.len();
         let output = usize::try_from(place).ok().and_then(|place| self.outputs.get_mut(place));
         let output = output.ok_or_else(|| Error::Invalid(format!("output {place} of {outputs}")))?;
         let pipe = output.take().ok_or_else(given)?;
-        let stream = Output::new(pipe, self.ticket.output_bytes_max(MEDIA_OUTPUT_BYTES_MAX), Arc::clone(&self.ticket));
-        Ok(Box::new(stream.map_err(|error| broken(&error))?))
+        let (most, job) = (self.ticket.output_bytes_max(MEDIA_OUTPUT_BYTES_MAX), Arc::clone(&self.ticket));
+        let stream = Output::new(pipe, most, job, Arc::clone(&self.is_handed_over)).map_err(|error| broken(&error))?;
+        Ok((Box::new(stream), Arc::clone(&self.is_handed_over)))
+    }
+
+    /// Ends the job, unless an output goes on without the component.
+    fn drop_by_component(self) {
+        if !self.is_handed_over.load(Ordering::Acquire) {
+            self.ticket.cancel();
+        }
     }
 
     /// Waits for the job's end. What of its pipes was never asked for is nothing.
     async fn finish(self) -> Result<(), Error> {
-        let MediaJob { ticket, input, outputs } = self;
+        let MediaJob { ticket, input, outputs, .. } = self;
         drop((input, outputs));
         match ticket.ended().await {
             Ending { outcome: MediaOutcome::Done, .. } => Ok(()),
@@ -101,6 +114,21 @@ impl MediaJob {
 }
 
 impl ServerState {
+    /// Gives a component an output of a job.
+    fn give_output(
+        &mut self,
+        job: &Resource<MediaJob>,
+        place: u32,
+    ) -> wasmtime::Result<Result<Resource<DynInputStream>, Error>> {
+        let (stream, is_handed_over) = match self.table.get_mut(job)?.output(place) {
+            Ok(output) => output,
+            Err(error) => return Ok(Err(error)),
+        };
+        let stream = self.table.push(stream)?;
+        self.blocks.media.note(stream.rep(), &is_handed_over);
+        Ok(Ok(stream))
+    }
+
     /// Gives a component what there is, as a resource of its own.
     fn give<T: Send + 'static>(&mut self, made: Result<T, Error>) -> wasmtime::Result<Result<Resource<T>, Error>> {
         made.map_or_else(|error| Ok(Err(error)), |resource| Ok(Ok(self.table.push(resource)?)))

@@ -4,14 +4,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes};
+use netserv_wire::container::media::MediaOutcome;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::limits::{MEDIA_PIECE_BYTES_MAX, MEDIA_REST_TIME_MAX};
-use crate::media::JobHandle;
+use crate::media::{Ending, JobHandle};
 
 /// Where a job's input goes.
 pub struct Input {
@@ -101,6 +103,9 @@ pub struct Output {
     pipe: Receiver,
     left: u64,
     job: Arc<JobHandle>,
+    /// Whether it goes on without the component, which then does not ask how the job ended.
+    is_handed_over: Arc<AtomicBool>,
+    is_over: bool,
 }
 
 impl Output {
@@ -108,8 +113,35 @@ impl Output {
     ///
     /// # Errors
     /// It is no pipe, or cannot be waited for.
-    pub fn new(pipe: OwnedFd, bytes_max: u64, job: Arc<JobHandle>) -> io::Result<Output> {
-        Ok(Output { pipe: Receiver::from_owned_fd(pipe)?, left: bytes_max, job })
+    pub fn new(
+        pipe: OwnedFd,
+        bytes_max: u64,
+        job: Arc<JobHandle>,
+        is_handed_over: Arc<AtomicBool>,
+    ) -> io::Result<Output> {
+        Ok(Output { pipe: Receiver::from_owned_fd(pipe)?, left: bytes_max, job, is_handed_over, is_over: false })
+    }
+
+    /// Says how it ends: as its job did, for who does not ask that.
+    fn end(&mut self) -> StreamResult<Bytes> {
+        self.is_over = true;
+        if !self.is_handed_over.load(Ordering::Acquire) {
+            return Err(StreamError::Closed);
+        }
+        match self.job.ending() {
+            None => Ok(Bytes::new()),
+            Some(Ending { outcome: MediaOutcome::Done, .. }) => Err(StreamError::Closed),
+            Some(Ending { detail, .. }) => Err(StreamError::LastOperationFailed(wasmtime::format_err!("{detail}"))),
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Its component is not there to do it.
+        if self.is_handed_over.load(Ordering::Acquire) {
+            self.job.cancel();
+        }
     }
 }
 
@@ -119,8 +151,11 @@ impl InputStream for Output {
         if bytes.is_empty() {
             return Ok(Bytes::new());
         }
+        if self.is_over {
+            return self.end();
+        }
         match self.pipe.try_read(&mut bytes) {
-            Ok(0) => Err(StreamError::Closed),
+            Ok(0) => self.end(),
             Ok(length) => {
                 let length_wide = u64::try_from(length).unwrap_or(u64::MAX);
                 if length_wide > self.left {
@@ -140,6 +175,10 @@ impl InputStream for Output {
 #[wasmtime_wasi::async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
+        if self.is_over && self.is_handed_over.load(Ordering::Acquire) {
+            let _ = self.job.ended().await;
+            return;
+        }
         // If it cannot be waited for, the next read says so.
         let _ = self.pipe.readable().await;
     }
@@ -148,7 +187,7 @@ impl Pollable for Output {
 #[cfg(test)]
 mod tests {
     use netserv_model::effect::ModuleSlot;
-    use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
+    use netserv_wire::container::media::{MediaSource, MediaTask};
 
     use super::*;
     use crate::media::Desk;
@@ -191,7 +230,7 @@ mod tests {
         desk.open(|| {});
         let ticket = Arc::new(desk.ask(ModuleSlot(0), MediaTask::Probe { source: MediaSource::Any }).unwrap());
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let mut output = Output::new(reader, 6, Arc::clone(&ticket)).unwrap();
+        let mut output = Output::new(reader, 6, Arc::clone(&ticket), Arc::default()).unwrap();
         assert!(output.read(10).unwrap().is_empty());
         rustix::io::write(&writer, b"12345").unwrap();
         output.ready().await;
@@ -202,5 +241,35 @@ mod tests {
         assert_eq!(ticket.ended().await.outcome, MediaOutcome::Cancelled);
         drop(writer);
         assert!(matches!(output.read(10), Err(StreamError::Closed)));
+    }
+
+    /// Goal: output that was handed over ends as its job does, so that one that was broken off is not taken for whole; and a job ends whose
+    /// output nobody has any more.
+    #[tokio::test]
+    async fn output_that_was_handed_over_ends_as_its_job_does() {
+        for (outcome, is_whole) in [(MediaOutcome::Done, true), (MediaOutcome::Failed, false)] {
+            let desk: &'static Desk = Box::leak(Box::default());
+            desk.open(|| {});
+            let ticket = Arc::new(desk.ask(ModuleSlot(0), MediaTask::Probe { source: MediaSource::Any }).unwrap());
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            let is_handed_over = Arc::new(AtomicBool::new(true));
+            let mut output = Output::new(reader, 6, Arc::clone(&ticket), is_handed_over).unwrap();
+            drop(writer);
+            output.ready().await;
+            assert!(output.read(10).unwrap().is_empty(), "it is not known yet");
+            let ended = ticket.number();
+            let told = tokio::spawn(async move {
+                output.ready().await;
+                output.read(10)
+            });
+            desk.handle_ended(ended, outcome, "why".to_owned());
+            let end = told.await.unwrap();
+            assert_eq!(matches!(end, Err(StreamError::Closed)), is_whole, "{end:?}");
+            assert_eq!(matches!(end, Err(StreamError::LastOperationFailed(_))), !is_whole, "{end:?}");
+            let ticket = Arc::new(desk.ask(ModuleSlot(0), MediaTask::Probe { source: MediaSource::Any }).unwrap());
+            let (reader, _writer) = rustix::pipe::pipe().unwrap();
+            drop(Output::new(reader, 6, Arc::clone(&ticket), Arc::new(AtomicBool::new(true))).unwrap());
+            assert_eq!(ticket.ended().await.outcome, MediaOutcome::Cancelled);
+        }
     }
 }
