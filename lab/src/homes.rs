@@ -16,6 +16,7 @@ use crate::heard::Way;
 use crate::netns::{Lab, wait_until};
 use crate::node::{LabPackage, LabUser, Part, module_parts, workspace};
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
+use crate::voip::documented;
 
 /// `sender – r – n1 – homea – alice`, and `r – n2 – homeb – bob`: the provider, a plain router, a node before each NAT, and a phone behind it.
 pub struct Homes {
@@ -169,9 +170,7 @@ impl Homes {
 
     /// Returns the block of code of docs/apps/sip.md that begins with a line, with the lab's addresses.
     fn documented(&self, first: &str) -> Result<String> {
-        let page = std::fs::read_to_string(workspace().join("docs/apps/sip.md"))?;
-        let block = page.split_once(&format!("\n{first}")).and_then(|(_, rest)| rest.split_once("\n```"));
-        let (block, _) = block.with_context(|| format!("docs/apps/sip.md has no block that begins with `{first}`"))?;
+        let block = documented(first)?;
         let lab = [
             ("192.0.2.7", self.server(false).to_string()),
             ("2001:db8::7", self.server(true).to_string()),
@@ -180,7 +179,7 @@ impl Homes {
             ("198.51.100.0/24", "10.6.0.0/24".to_owned()),
             ("2001:db8:2::/48", "fd00:6::/64".to_owned()),
         ];
-        Ok(lab.iter().fold(format!("{block}\n"), |block, (documented, own)| block.replace(documented, own)))
+        Ok(lab.iter().fold(block, |block, (documented, own)| block.replace(documented, own)))
     }
 
     /// Has both phones register over a version of IP, in place of what they were before.

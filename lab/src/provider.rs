@@ -17,6 +17,7 @@ use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabUser, workspace};
 use crate::phones::Told;
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
+use crate::voip::documented;
 use crate::{agent, callers};
 
 /// `sender – n1 – r – n2 – home – receiver`: the provider at the one end, phones at the other, and a host `caller` at r.
@@ -73,7 +74,7 @@ impl SipProvider {
         let mut user =
             lab.user("voip", &[&format!("{}/32", lab.v4("sender")), &format!("{}/128", lab.v6("sender"))])?;
         // Interception needs a network of the container's.
-        user.extra = "connect = [\"tcp port 9\"]\n".to_owned();
+        user.extra = "connect = [\"tcp port 5060\"]\n".to_owned();
         for (name, prefixes) in
             [("n1", "\"10.99.1.0/29\", \"fd99:1::/125\""), ("n2", "\"10.99.2.0/29\", \"fd99:2::/125\"")]
         {
@@ -133,31 +134,25 @@ impl SipProvider {
         number.with_context(|| format!("no statistic {name}: {text}"))
     }
 
-    /// Starts the agent with the rule `sip`: the module sip-edge for whoever keeps alive or calls. `more` is what the rule has beyond.
+    /// Starts the agent with the first configuration of docs/apps/sip.md: the module sip-edge for whoever keeps alive or calls.
     ///
     /// # Errors
     /// The module is not built, or the agent does not start.
-    pub fn start_agent(&mut self, more: &str) -> Result<()> {
+    pub fn start_agent(&mut self) -> Result<()> {
         let package = self.lab.package("sip-edge", &self.user)?;
         let url = self.lab.publish("sender", &package)?;
-        let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
-        let path = |name: &str| self.path(name);
-        let metric = |name: &str, more: &str| format!("[[metric]]\nname = {name:?}\nevery-s = 0.25\n{more}\n");
-        let text = format!(
-            "[[log]]\nname = \"kamailio\"\nudp = {LOG:?}\npattern = \"phone {{client}} {{does}}\"\n{}{}\
-             [[rule]]\nname = \"sip\"\nlog = \"kamailio\"\ncount = 3\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\ndigest = \"{}\"\n\
-             filters = [\"udp dst {v4}/32 port 5060\", \"udp src {v4}/32 sport 5060\", \"udp dst {v6}/128 port 5060\", \
-             \"udp src {v6}/128 sport 5060\"]\nintercept = [\"tcp dst {v4}/32 port 5060\", \"tcp dst {v6}/128 port 5060\"]\n\
-             server = \"calls\"\nlease-s = 10\nidle-s = 30\nproperties = {{ server = \"{v4} {v6}\" }}\n{more}",
-            metric("waits", &format!("udp-queue = [\"{v4}:5060\", \"[{v6}]:5060\"]")),
-            metric(
-                "calls",
-                &format!("rate = true\nkamailio = {:?}\nstatistic = \"core:rcv_requests_invite\"", path("rpc.sock"))
-            ),
-            package.module,
-            package.digest,
-        );
-        agent::start(&mut self.lab, &self.user, &text)
+        let block = documented("[[log]]\nname = \"kamailio\"")?;
+        let own = [
+            ("192.0.2.7", self.lab.v4("sender").to_string()),
+            ("2001:db8::7", self.lab.v6("sender").to_string()),
+            ("127.0.0.1:5514", LOG.to_owned()),
+            ("/run/kamailio/rpc.sock", self.path("rpc.sock").display().to_string()),
+            ("example.org/sip-edge@1.0.0", package.module.to_string()),
+            ("https://www.example.org/sip-edge.nsm", url),
+            ("sha256:…", package.digest.to_string()),
+            ("idle-s = 60", "idle-s = 30".to_owned()),
+        ];
+        agent::start(&mut self.lab, &self.user, &own.iter().fold(block, |text, (page, lab)| text.replace(page, lab)))
     }
 
     /// Returns how things are for the agent.

@@ -151,6 +151,18 @@ impl Lab {
     }
 }
 
+/// Returns what a block of code of docs/apps/sip.md has from where it says this to its end.
+///
+/// # Errors
+/// None says it.
+pub fn documented(first: &str) -> Result<String> {
+    let page = std::fs::read_to_string(workspace().join("docs/apps/sip.md"))?;
+    let (_, rest) =
+        page.split_once(&format!("\n{first}")).with_context(|| format!("docs/apps/sip.md has no `{first}`"))?;
+    let (block, _) = rest.split_once("\n```").context("docs/apps/sip.md has a block without an end")?;
+    Ok(format!("{first}{block}\n"))
+}
+
 /// Returns an address as sipp wants it.
 fn bracketed(address: IpAddr) -> String {
     match address {

@@ -10,7 +10,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
 use netserv_model::request::{Ask, Hop, ModuleStatus, NodeReport, Outcome};
 use netserv_model::target::Target;
-use netserv_model::{ModuleName, NodeId, SessionId};
+use netserv_model::{ModuleName, NodeId, RefusalKind, SessionId};
 use netserv_placement::{Answer, Distance, Node};
 use netserv_wire::nslp::RequestBuilder;
 
@@ -49,9 +49,19 @@ pub async fn remove(
     client: IpAddr,
     session: Option<SessionId>,
 ) -> Answer {
-    match node.send(on(RequestBuilder::remove(module), both_ways), client, session).await {
-        Ok(_) => Answer::Removed,
-        Err(error) => failed("REMOVE", client, &error),
+    let result = match node.send(on(RequestBuilder::remove(module), both_ways), client, session).await {
+        Ok(result) => result,
+        Err(error) => return failed("REMOVE", client, &error),
+    };
+    let has_it_still = |report: &NodeReport| {
+        let Outcome::Refused(refusal) = &report.outcome else { return false };
+        !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode)
+    };
+    let left = way(&result).into_iter().find(|(report, _)| has_it_still(report));
+    match (left, &result.incomplete) {
+        (Some((report, _)), _) => failed("REMOVE", client, &anyhow!("{}: {}", report.node, report.outcome)),
+        (None, Some(why)) if why.kind != RefusalKind::NoNode => failed("REMOVE", client, &anyhow!("{why}")),
+        (None, _) => Answer::Removed,
     }
 }
 

@@ -25,5 +25,9 @@ pub const WAY_TIME: Duration = Duration::from_secs(600);
 pub const BACKOFF_MIN: Duration = Duration::from_secs(5);
 /// How long at most.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(3600);
+/// How often nodes are asked to remove a module at most,
+pub const REMOVES_MAX: u32 = 5;
+/// and how long it is from a failure to the next time.
+pub const REMOVE_AGAIN: Duration = Duration::from_millis(500);
 /// Leases shorter than this are refreshed too often.
 pub const LEASE_MIN: Duration = Duration::from_secs(10);

@@ -12,7 +12,9 @@ use netserv_model::{Instant, NodeId, SessionId};
 
 use crate::RuleId;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
-use crate::limits::{ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, RULES_MAX, SWEEP_REST, WAY_TIME};
+use crate::limits::{
+    ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST, WAY_TIME,
+};
 use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
 
@@ -277,10 +279,11 @@ impl Placement {
                 self.counters.failures += 1;
                 self.not_deployed(now, id);
             }
-            // What could not be removed goes with its lease.
-            (Asked::Remove(id), Answer::Way(_) | Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
-                self.forget(id);
+            (Asked::Remove(id), Answer::Failed) => {
+                self.counters.failures += 1;
+                self.not_removed(now, id);
             }
+            (Asked::Remove(id), Answer::Way(_) | Answer::Done { .. } | Answer::Removed) => self.forget(id),
         }
     }
 
@@ -514,7 +517,10 @@ impl Placement {
     /// Refreshes a deployment whose clients are seen, and removes others.
     fn look_at(&mut self, now: Instant, id: DeploymentId) {
         self.next_look.remove(&id);
-        let Some(deployment) = self.deployments.get(&id).filter(|one| one.health != Health::Leaving) else { return };
+        if self.is_leaving(id) {
+            return self.send_remove(id);
+        }
+        let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - rule.lease / 2);
         if idle_at <= now {
@@ -536,7 +542,7 @@ impl Placement {
 
     fn remove(&mut self, id: DeploymentId) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
-        deployment.health = Health::Leaving;
+        (deployment.health, deployment.failures) = (Health::Leaving, 0);
         self.put(id, deployment);
         self.look_no_more(id);
         // One that overtakes a SETUP removes nothing.
@@ -557,6 +563,17 @@ impl Placement {
         let Some(Deployment { rule, client, session, .. }) = self.deployments.get(&id).cloned() else { return };
         let ticket = self.ticket(Asked::Remove(id));
         self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
+    }
+
+    /// Has nodes asked again that may still have the module, as long as its lease may be in force; what is left goes with that.
+    fn not_removed(&mut self, now: Instant, id: DeploymentId) {
+        let Some(deployment) = self.deployments.get_mut(&id) else { return };
+        deployment.failures += 1;
+        let again = now + REMOVE_AGAIN;
+        if deployment.failures >= REMOVES_MAX || deployment.lease_until <= again {
+            return self.forget(id);
+        }
+        self.look_later(id, again);
     }
 
     fn forget(&mut self, id: DeploymentId) {

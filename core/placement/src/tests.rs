@@ -11,7 +11,7 @@ use std::time::Duration;
 use netserv_model::{Instant, NodeId, SessionId};
 use proptest::prelude::*;
 
-use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, RULES_MAX, SWEEP_REST};
+use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, REMOVES_MAX, RULES_MAX, SWEEP_REST};
 use crate::rule::tests::rule;
 use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
 
@@ -357,9 +357,18 @@ fn a_rule_that_is_stopped_removes_all_and_what_is_under_way_as_soon_as_it_is_the
     let late = agent.wish();
     assert!(matches!(late, Wish::Remove { session: Some(_), .. }), "{late:?}");
     agent.answer(&late, Answer::Removed);
+    // What nodes do not answer is asked for again, as long as its lease may be in force.
     agent.answer(&gone, Answer::Failed);
     agent.placement.stop(RULE);
-    assert!(agent.wishes().is_empty() && agent.kept.is_empty());
+    for _ in 1..REMOVES_MAX {
+        assert!(agent.wishes().is_empty(), "not at once");
+        agent.sleep(1);
+        let again = agent.wish();
+        assert!(matches!(again, Wish::Remove { .. }), "{again:?}");
+        agent.answer(&again, Answer::Failed);
+    }
+    agent.sleep(1);
+    assert!(agent.wishes().is_empty() && agent.kept.is_empty(), "often enough");
     agent.placement.gate(RULE, true);
     agent.deploy("192.0.2.1", "edge");
 }

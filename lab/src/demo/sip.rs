@@ -38,7 +38,7 @@ fn keep_alives() -> Result<()> {
     title("A SIP provider: Kamailio and netserv-agent on one machine, two nodes on the way to its phones");
     let mut provider = SipProvider::up(None, Kind::Nat)?;
     provider.start_server(false)?;
-    provider.start_agent("")?;
+    provider.start_agent()?;
     println!(
         "  sender {} ── n1 ── r (plain router) ── n2 ── home (NAT) ── phones {}",
         provider.server(false),
@@ -102,7 +102,7 @@ fn overload() -> Result<()> {
     provider.start_server(true)?;
     let plain = provider.callers(&CALLS, 6)?;
     shown("without the module", &plain);
-    provider.start_agent("feedback = { backlog = \"waits\", over = 30000, until = 6000, done = \"calls\" }\n")?;
+    provider.start_agent()?;
     let phones = provider.start_phones(false, Phones { forms: "notify", seconds: 30, ..PHONES })?;
     let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "rejected").is_some());
     ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", provider.lab.log("sender", "agent"));
