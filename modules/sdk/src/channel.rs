@@ -2,6 +2,21 @@
 //! The module's channel: what it publishes here, readers in its server part get as it comes.
 //!
 //! A topic keeps its last messages, up to 1 MiB of them; older ones give way, so that [`publish`] waits for nobody.
+//!
+//! ```
+//! use netserv_sdk::{channel, log};
+//!
+//! /// Tells readers of the topic `rates` of one host: who comes later gets the last rate of each.
+//! fn tell(host: &str, rate: u64) {
+//!     let event = format!("data: {host} {rate}\n\n");
+//!     if let Err(error) = channel::publish_keyed("rates", event.as_bytes(), host.as_bytes()) {
+//!         log::warn(&format!("not told: {error:?}"));
+//!     }
+//! }
+//! # netserv_sdk::fake::reset(&[]);
+//! # tell("192.0.2.1", 7);
+//! # assert_eq!(netserv_sdk::fake::with(|node| node.published.len()), 1);
+//! ```
 
 use crate::error::Error;
 use crate::host;

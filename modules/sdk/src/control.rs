@@ -3,6 +3,41 @@
 //!
 //! Messages come by [`PacketModule::control`](crate::PacketModule::control) to a module that says so:
 //! `netserv_module!(MyModule, control)`. An instance that is loaded later begins with the last message of each topic.
+//!
+//! ```
+//! use netserv_sdk::control::{self, Message};
+//! use netserv_sdk::{Packet, PacketModule, StartError, Verdict, netserv_module};
+//!
+//! struct Sampler {
+//!     one_in: u64,
+//! }
+//!
+//! impl PacketModule for Sampler {
+//!     fn start() -> Result<Sampler, StartError> {
+//!         Ok(Sampler { one_in: 100 })
+//!     }
+//!
+//!     fn process(&mut self, _: &mut Packet<'_>) -> Verdict {
+//!         Verdict::Pass
+//!     }
+//!
+//!     // netserv tell example.org/sampler --topic sample 10 --to DEST
+//!     fn control(&mut self, message: &Message<'_>) {
+//!         let number = std::str::from_utf8(message.body).ok().and_then(|text| text.parse().ok());
+//!         let answer = match (message.topic, number) {
+//!             ("sample", Some(one_in)) => {
+//!                 self.one_in = one_in;
+//!                 "done"
+//!             }
+//!             _ => "not understood",
+//!         };
+//!         // Who asks too often gets no answer.
+//!         let _ = control::notify(message.topic, answer.as_bytes());
+//!     }
+//! }
+//!
+//! netserv_module!(Sampler, control);
+//! ```
 
 use crate::error::Error;
 use crate::host;

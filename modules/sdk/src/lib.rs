@@ -60,6 +60,41 @@ pub const ABI: i32 = 1;
 pub const PACKET_BYTES_MAX: usize = 1984;
 
 /// A packet module.
+///
+/// One that has more than [`kv`] to carry to another node (`netserv relocate`, `netserv state export`) says it:
+///
+/// ```
+/// use netserv_sdk::{Packet, PacketModule, StartError, Verdict, netserv_module};
+///
+/// struct Counting {
+///     seen: u64,
+/// }
+///
+/// impl PacketModule for Counting {
+///     fn start() -> Result<Counting, StartError> {
+///         Ok(Counting { seen: 0 })
+///     }
+///
+///     fn process(&mut self, _: &mut Packet<'_>) -> Verdict {
+///         self.seen += 1;
+///         Verdict::Pass
+///     }
+///
+///     fn export_state(&mut self) -> Result<Vec<u8>, StartError> {
+///         Ok(self.seen.to_be_bytes().to_vec())
+///     }
+///
+///     fn import_state(&mut self, state: &[u8]) -> Result<(), StartError> {
+///         self.seen = u64::from_be_bytes(state.try_into().map_err(|_| "eight bytes")?);
+///         Ok(())
+///     }
+/// }
+///
+/// netserv_module!(Counting, state);
+/// # let mut there = Counting { seen: 0 };
+/// # there.import_state(&Counting { seen: 7 }.export_state().unwrap()).unwrap();
+/// # assert_eq!(there.seen, 7);
+/// ```
 pub trait PacketModule: Sized {
     /// Gets ready. No packet comes before.
     ///

@@ -1,5 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages to the module's server part. Those from there come by [`PacketModule::message`](crate::PacketModule::message).
+//!
+//! ```
+//! use netserv_sdk::{Packet, PacketModule, StartError, Verdict, messages, netserv_module};
+//!
+//! struct Guard {
+//!     blocked: Vec<Vec<u8>>,
+//! }
+//!
+//! impl PacketModule for Guard {
+//!     fn start() -> Result<Guard, StartError> {
+//!         Ok(Guard { blocked: Vec::new() })
+//!     }
+//!
+//!     fn process(&mut self, packet: &mut Packet<'_>) -> Verdict {
+//!         let is_blocked = self.blocked.iter().any(|start| packet.bytes().starts_with(start));
+//!         if is_blocked { Verdict::Drop } else { Verdict::Pass }
+//!     }
+//!
+//!     fn message(&mut self, start: &[u8]) {
+//!         self.blocked.push(start.to_vec());
+//!         let _ = messages::send(format!("{} blocked", self.blocked.len()).as_bytes());
+//!     }
+//! }
+//!
+//! netserv_module!(Guard);
+//! ```
 
 use crate::error::Error;
 use crate::host;

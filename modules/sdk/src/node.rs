@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node that the module runs on: its name, what its operator says of it, and the addresses of the module's container.
+//!
+//! ```
+//! use netserv_sdk::{log, node};
+//!
+//! /// Samples less where the operator says that the line is fast.
+//! fn one_in() -> u64 {
+//!     let address = node::addresses().first().map_or_else(String::new, ToString::to_string);
+//!     log::info(&format!("on {} in {}, as {address}", node::id(), node::place()));
+//!     match node::fact("uplink").as_deref() {
+//!         Some("100G") => 1000,
+//!         _ => 10,
+//!     }
+//! }
+//! # netserv_sdk::fake::reset(&[]);
+//! # assert_eq!(one_in(), 10);
+//! ```
 
 use crate::host;
 

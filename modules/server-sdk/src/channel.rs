@@ -1,5 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The module's channel: topics that its instances and its packet part publish to, and its instances read.
+//!
+//! ```no_run
+//! use netserv_server_sdk::channel::{self, Framing, Start};
+//! use netserv_server_sdk::http::{HttpModule, Request, Response};
+//! use netserv_server_sdk::http_module;
+//!
+//! struct Board;
+//!
+//! impl HttpModule for Board {
+//!     fn handle(request: Request) -> Response {
+//!         if request.method != "POST" {
+//!             // The instance ends, and the node goes on.
+//!             return channel::events(&request, "board");
+//!         }
+//!         let Ok(words) = request.body(1000) else { return Response::text(400, "too long\n") };
+//!         let event = format!("data: {}\n\n", String::from_utf8_lossy(&words).trim());
+//!         match channel::publish("board", event.as_bytes(), None) {
+//!             Ok(number) => Response::text(200, format!("message {number}\n")),
+//!             Err(error) => Response::text(503, format!("{error:?}\n")),
+//!         }
+//!     }
+//! }
+//!
+//! http_module!(Board);
+//!
+//! // A program reads by itself; a stream ends when the topic is closed, and fails once if its reader is too slow.
+//! let stream = channel::subscribe("board", Start::Oldest, Framing::Bytes).expect("a topic");
+//! while let Ok(bytes) = stream.blocking_read(4096) {
+//!     println!("{}", String::from_utf8_lossy(&bytes));
+//! }
+//! ```
 
 #[doc(inline)]
 pub use crate::bindings::imports::netserv::channel::channel::{

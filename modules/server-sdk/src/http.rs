@@ -1,5 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that answer HTTP requests.
+//!
+//! What takes long, or comes from elsewhere, the node sends by itself while the instance is gone:
+//!
+//! ```no_run
+//! use netserv_server_sdk::compress::{Compressor, Encoding};
+//! use netserv_server_sdk::http::{Bounds, HttpModule, Method, Repeat, Request, Response, Scheme, fetch};
+//! use netserv_server_sdk::{cache, http_module};
+//!
+//! /// A minute of silence, an hour in all, and a client that takes at least 1,000 bytes a second.
+//! const BOUNDS: Bounds = Bounds { idle_ms: 60_000, total_ms: 3_600_000, least_rate: 1000 };
+//!
+//! struct Front;
+//!
+//! impl HttpModule for Front {
+//!     fn handle(request: Request) -> Response {
+//!         // From the cache, and to who asks for the same again without an instance.
+//!         if let Ok(Some(reader)) = cache::get(&request.path)
+//!             && let Ok(body) = reader.body(None)
+//!         {
+//!             let response = Response::stream(200, body, BOUNDS);
+//!             let repeat = Repeat { unless: &["cookie"], for_ms: 0, counter: "hits" };
+//!             if let Err(error) = response.repeat(&request, &reader, &repeat) {
+//!                 eprintln!("the next one gets an instance, too: {error:?}");
+//!             }
+//!             return response;
+//!         }
+//!         // From another server, as it is or compressed on its way.
+//!         let Ok(fetched) = fetch(&Scheme::Http, "origin.example", &Method::Get, &request.path, &[]) else {
+//!             return Response::text(502, "the origin does not answer\n");
+//!         };
+//!         let takes_gzip = request.header("accept-encoding").is_some_and(|value| value.starts_with(b"gzip"));
+//!         match Compressor::open(Encoding::Gzip, 6) {
+//!             Ok(coder) if takes_gzip => {
+//!                 Response::coded(fetched.status, fetched, coder, BOUNDS).with("content-encoding", "gzip")
+//!             }
+//!             _ => Response::fetched(fetched.status, fetched, BOUNDS),
+//!         }
+//!     }
+//! }
+//!
+//! http_module!(Front);
+//! ```
 
 use crate::bindings::imports::netserv::cache1_1_0::entries::Reader;
 use crate::bindings::imports::netserv::compress1_0_0::codec::Compressor;

@@ -4,6 +4,28 @@
 //! itself.
 
 /// A module that has more than kv to carry. Each call is in a fresh instance.
+///
+/// ```no_run
+/// use netserv_server_sdk::state::StateModule;
+/// use netserv_server_sdk::{cache, channel, state_module};
+///
+/// struct Page;
+///
+/// impl StateModule for Page {
+///     fn export_state() -> Result<Vec<u8>, String> {
+///         let entries = cache::list("page/", None, 1024).map_err(|error| format!("no list: {error:?}"))?;
+///         Ok(entries.into_iter().map(|entry| entry.key).collect::<Vec<_>>().join("\n").into_bytes())
+///     }
+///
+///     fn import_state(state: &[u8]) -> Result<(), String> {
+///         // What is fetched here after this is what was there.
+///         channel::publish("to-fetch", state, None).map_err(|error| format!("not kept: {error:?}"))?;
+///         Ok(())
+///     }
+/// }
+///
+/// state_module!(Page);
+/// ```
 pub trait StateModule {
     /// Returns what the module has to know elsewhere, with numbers in one byte order.
     /// Nothing is the same as an empty list.

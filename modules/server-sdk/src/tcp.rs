@@ -1,5 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that handle TCP connections, their own or intercepted ones.
+//!
+//! One that answers in place of the server whose connections it took over, has clients wait that send faster than they read, and leaves
+//! its connections to the next version:
+//!
+//! ```no_run
+//! use std::collections::BTreeMap;
+//!
+//! use netserv_server_sdk::tcp::{self, Action, Connection, Decision, Error, Flow, Side, TcpModule};
+//! use netserv_server_sdk::tcp_module;
+//!
+//! #[derive(Default)]
+//! struct Echo {
+//!     /// What waits for room.
+//!     waiting: BTreeMap<Connection, Vec<u8>>,
+//! }
+//!
+//! impl TcpModule for Echo {
+//!     fn connect(&mut self, _: Connection, _: &Flow) -> Decision {
+//!         Decision::Serve
+//!     }
+//!
+//!     fn data(&mut self, id: Connection, _: Side, bytes: &[u8]) -> Action {
+//!         // What did not fit goes first: one more call may come after `pause`.
+//!         if self.waiting.contains_key(&id) || tcp::send(id, Side::Client, bytes) == Err(Error::WouldBlock) {
+//!             self.waiting.entry(id).or_default().extend_from_slice(bytes);
+//!             let _ = tcp::pause(id, Side::Client);
+//!         }
+//!         Action::Pass
+//!     }
+//!
+//!     fn room(&mut self, id: Connection, _: Side) {
+//!         let Some(bytes) = self.waiting.remove(&id) else { return };
+//!         self.data(id, Side::Client, &bytes);
+//!         if !self.waiting.contains_key(&id) {
+//!             let _ = tcp::resume(id, Side::Client);
+//!         }
+//!     }
+//!
+//!     fn closed(&mut self, id: Connection) {
+//!         self.waiting.remove(&id);
+//!     }
+//!
+//!     fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
+//!         Some(self.waiting.remove(&id).unwrap_or_default())
+//!     }
+//!
+//!     fn import(&mut self, id: Connection, _: Option<&Flow>, waiting: &[u8]) -> bool {
+//!         if !waiting.is_empty() {
+//!             // `room` comes for it here.
+//!             self.waiting.insert(id, waiting.to_vec());
+//!         }
+//!         true
+//!     }
+//! }
+//!
+//! tcp_module!(Echo);
+//! ```
+//!
+//! One that has a connection of its own, to whom the user's `connect` allows:
+//!
+//! ```no_run
+//! use netserv_server_sdk::tcp::{self, Action, Address, Connection, Decision, Flow, Side, TcpModule};
+//! use netserv_server_sdk::tcp_module;
+//!
+//! #[derive(Default)]
+//! struct Reporter {
+//!     collector: Option<Connection>,
+//! }
+//!
+//! impl TcpModule for Reporter {
+//!     fn connect(&mut self, _: Connection, flow: &Flow) -> Decision {
+//!         if self.collector.is_none() {
+//!             self.collector = tcp::open(&Address { ip: "192.0.2.1".to_owned(), port: 514 }).ok();
+//!         }
+//!         // What is sent before `opened` goes when the connection is there.
+//!         let line = format!("{} asks {}\n", flow.client.ip, flow.server.ip);
+//!         let _ = self.collector.map(|id| tcp::send(id, Side::Server, line.as_bytes()));
+//!         Decision::Splice
+//!     }
+//!
+//!     fn data(&mut self, _: Connection, _: Side, _: &[u8]) -> Action {
+//!         Action::Pass
+//!     }
+//!
+//!     fn closed(&mut self, id: Connection) {
+//!         self.collector = self.collector.filter(|collector| *collector != id);
+//!     }
+//! }
+//!
+//! tcp_module!(Reporter);
+//! ```
 
 use std::cell::RefCell;
 

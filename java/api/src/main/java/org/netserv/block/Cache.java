@@ -12,6 +12,20 @@ import org.osgi.annotation.versioning.ProviderType;
  * entries of its own, which may fill its share of the disk's room, and which it finds again after the node's restart. May
  * be used on any thread but the packet thread, which a disk would hold up. A module that cannot do without says
  * {@code dependencies = ["cache>=1"]} in its manifest.
+ *
+ * <pre>{@code
+ * Cache cache = context.getService(context.getServiceReference(Cache.class));
+ * try (Cache.Writer writer = cache.put("/film", "video/mp4", "\"1\"", Duration.ofHours(1))) {
+ *     upstream.transferTo(writer);
+ *     // Without this, nothing is kept.
+ *     writer.finish();
+ * }
+ * try (Cache.Entry part = cache.get("/film", 1000, 500)) {
+ *     if (part != null && !part.stat().isStale()) {
+ *         part.body().transferTo(client);
+ *     }
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface Cache {

@@ -10,6 +10,19 @@ import org.osgi.annotation.versioning.ProviderType;
  * <p>Messages are numbered, each above the one before, and each comes once. The last one of each topic, of 16 topics at
  * most, is kept for as long as the module is installed: a bundle that is started after a restart, or as another version,
  * begins with those. Others that it did not take are lost with it.
+ *
+ * <pre>{@code
+ * Control control = context.getService(context.getServiceReference(Control.class));
+ * // netserv tell example.org/sampler --topic sample 10 --to DEST
+ * control.listen(message -> {
+ *     if (message.topic().equals("sample")) {
+ *         oneIn = Integer.parseInt(new String(message.body(), UTF_8));
+ *     }
+ *     control.notify(message.topic(), "done".getBytes(UTF_8));
+ * });
+ * // Instead, where it is needed:
+ * Message last = control.last("sample");
+ * }</pre>
  */
 @ProviderType
 public interface Control {

@@ -3,7 +3,15 @@ package org.netserv.block;
 
 import org.osgi.annotation.versioning.ProviderType;
 
-/** Counters that people see by their names. They start at 0 with each load of the module. */
+/**
+ * Counters that people see by their names. They start at 0 with each load of the module.
+ *
+ * <pre>{@code
+ * Counter seen = module.counters().open("seen");
+ * // For each packet:
+ * seen.add(1);
+ * }</pre>
+ */
 @ProviderType
 public interface Counters {
     /** Bytes of a name at most, in UTF-8. */

@@ -3,7 +3,21 @@ package org.netserv.block;
 
 import org.osgi.annotation.versioning.ProviderType;
 
-/** What needs keys. May be used on any thread. Random bytes are in {@code org.netserv.module.ModuleContext}. */
+/**
+ * What needs keys. May be used on any thread. Random bytes are in {@code org.netserv.module.ModuleContext}.
+ *
+ * <pre>{@code
+ * Crypto crypto = context.getService(context.getServiceReference(Crypto.class));
+ * byte[] key = new byte[Crypto.KEY_BYTES];
+ * byte[] nonce = new byte[Crypto.NONCE_BYTES];
+ * module.random(key);
+ * // Never the same one twice with one key.
+ * module.random(nonce);
+ * byte[] sealed = crypto.seal(Crypto.Cipher.AES256_GCM, key, nonce, message, new byte[0]);
+ * byte[] opened = crypto.open(Crypto.Cipher.AES256_GCM, key, nonce, sealed, new byte[0]);
+ * boolean isTheirs = crypto.equal(crypto.hmacSha256(key, message), tag);
+ * }</pre>
+ */
 @ProviderType
 public interface Crypto {
     /** Bytes of a key of {@link #seal}. */

@@ -3,7 +3,18 @@ package org.netserv.block;
 
 import org.osgi.annotation.versioning.ProviderType;
 
-/** Digests. May be used on any thread. */
+/**
+ * Digests. May be used on any thread.
+ *
+ * <pre>{@code
+ * Hash hash = context.getService(context.getServiceReference(Hash.class));
+ * byte[] digest = hash.digest(Hash.Algorithm.SHA256, text);
+ * Hash.Hasher hasher = hash.hasher(Hash.Algorithm.CRC32);
+ * hasher.update(text, 0, 10);
+ * hasher.update(text, 10, text.length - 10);
+ * log.info(HexFormat.of().formatHex(digest) + " " + HexFormat.of().formatHex(hasher.digest()));
+ * }</pre>
+ */
 @ProviderType
 public interface Hash {
     /** How to digest. */

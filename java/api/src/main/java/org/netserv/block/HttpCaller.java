@@ -13,6 +13,16 @@ import org.osgi.annotation.versioning.ProviderType;
  * user's permissions let out of the container. No redirect is followed, and no proxy or cookie is used. May be used on
  * any thread but the packet thread, which it would hold up. A module that cannot do without says
  * {@code dependencies = ["http-client>=1"]} in its manifest.
+ *
+ * <pre>{@code
+ * HttpCaller http = context.getService(context.getServiceReference(HttpCaller.class));
+ * HttpRequest request = HttpRequest.newBuilder(URI.create("http://origin.example/")).timeout(Duration.ofSeconds(5)).build();
+ * HttpResponse<InputStream> response = http.send(request);
+ * // It counts as one of the module's until its body is at its end or closed.
+ * try (InputStream body = response.body()) {
+ *     log.info(response.statusCode() + ": " + body.readNBytes(1000).length + " bytes");
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface HttpCaller {

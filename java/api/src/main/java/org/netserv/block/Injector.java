@@ -8,6 +8,12 @@ import org.osgi.annotation.versioning.ProviderType;
  * Sends new IP packets. No module of the service container sees them. The node checks each: it has to be a valid IP
  * packet whose source the user may use. May be used on any thread; what other threads than the packet thread send goes
  * out soon after. What a call of the module injects is lost if that call ends the module.
+ *
+ * <pre>{@code
+ * byte[] packet = new byte[UdpWriter.headerBytes(4) + 4];
+ * // …
+ * module.injector().inject(packet, 0, packet.length);
+ * }</pre>
  */
 @ProviderType
 public interface Injector {

@@ -10,6 +10,19 @@ import org.osgi.annotation.versioning.ProviderType;
  * <p>It is on the node's disk within a second, and outlives the service container and the node's restart. When the
  * module is removed, it is kept until its room is needed; on a node that keeps none on its disk, for a minute. Keys are
  * in byte order. May be used on any thread, and never waits for the disk.
+ *
+ * <pre>{@code
+ * KeyValueStore kv = module.kv();
+ * byte[] key = "calls".getBytes(UTF_8);
+ * long calls = kv.increment(key, 1);
+ * kv.set("last".getBytes(UTF_8), new byte[] {4, 2});
+ * if (!kv.compareAndSet("owner".getBytes(UTF_8), null, "me".getBytes(UTF_8))) {
+ *     log.info("somebody was faster");
+ * }
+ * for (byte[] each = kv.next(new byte[0]); each != null; each = kv.next(each)) {
+ *     log.info(new String(each, UTF_8) + " has " + kv.get(each).length + " bytes");
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface KeyValueStore {

@@ -11,6 +11,22 @@ import org.osgi.annotation.versioning.ProviderType;
 /**
  * Sound and pictures, by ffmpeg in a process and sandbox of its own. May be used on any thread but the packet thread,
  * which it would hold up. A module that cannot do without says {@code dependencies = ["media>=1"]} in its manifest.
+ *
+ * <pre>{@code
+ * Media media = context.getService(context.getServiceReference(Media.class));
+ * Media.Output small = new Media.Output(Media.Format.MPEGTS, Media.VideoCodec.H264, Media.AudioCodec.COPY, 320, 0,
+ *         200_000, 0, false, Media.Segments.SOURCE, null);
+ * Media.Live live = new Media.Live(300, true);
+ * Media.Order order = new Media.Order(Media.Source.MPEGTS, Duration.ZERO, Duration.ZERO, live, List.of(small));
+ * try (Media.Job job = media.begin(order)) {
+ *     // Another thread reads, or writing waits for ever.
+ *     reader.execute(() -> send(job.output(0)));
+ *     try (OutputStream input = job.input()) {
+ *         upstream.transferTo(input);
+ *     }
+ *     job.finish();
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface Media {

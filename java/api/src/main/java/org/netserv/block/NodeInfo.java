@@ -11,6 +11,15 @@ import org.osgi.annotation.versioning.ProviderType;
  * the addresses of the module's container. A service. It stays the same for as long as a bundle is loaded. Texts are
  * empty, and there are no facts, where the operator says nothing and where a module runs without a node. May be used on
  * any thread.
+ *
+ * <pre>{@code
+ * NodeInfo node = context.getService(context.getServiceReference(NodeInfo.class));
+ * int oneIn = "100G".equals(node.fact("uplink")) ? 1000 : 10;
+ * log.info("on " + node.id() + " in " + node.place() + ", one packet of " + oneIn);
+ * for (InetAddress address : node.addresses()) {
+ *     log.info("the container is " + address.getHostAddress());
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface NodeInfo {

@@ -5,7 +5,21 @@ import java.util.List;
 import org.netserv.packet.PacketView;
 import org.osgi.annotation.versioning.ProviderType;
 
-/** Search for bytes. May be used on any thread. */
+/**
+ * Search for bytes. May be used on any thread.
+ *
+ * <pre>{@code
+ * Search search = context.getService(context.getServiceReference(Search.class));
+ * Search.Patterns words = search.compile(List.of("keep-alive".getBytes(UTF_8), "options".getBytes(UTF_8)), true);
+ * // For each packet:
+ * int at = search.find(packet, 28, packet.length(), marker);
+ * if (at >= 0 && words.find(packet, at, packet.length())) {
+ *     counter.add(1);
+ * }
+ * // When the bundle stops:
+ * words.close();
+ * }</pre>
+ */
 @ProviderType
 public interface Search {
     /** Patterns of one set at most. */

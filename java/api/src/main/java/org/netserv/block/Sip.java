@@ -3,7 +3,18 @@ package org.netserv.block;
 
 import org.osgi.annotation.versioning.ProviderType;
 
-/** SIP (RFC 3261). May be used on any thread. */
+/**
+ * SIP (RFC 3261). May be used on any thread.
+ *
+ * <pre>{@code
+ * Sip sip = context.getService(context.getServiceReference(Sip.class));
+ * SipMessage message = sip.message();
+ * // For each packet:
+ * if (message.parse(packet, ip.payloadOffset(), ip.payloadLength()) && message.isRequest("REGISTER")) {
+ *     log.info(message.callId() + " from " + message.fromUri() + " expires " + message.header("expires"));
+ * }
+ * }</pre>
+ */
 @ProviderType
 public interface Sip {
     /** Bytes of a message at most. */

@@ -10,6 +10,19 @@ import org.osgi.annotation.versioning.ProviderType;
  *
  * <p>Write numbers in a fixed order and width: the other node may have another processor, and the module there may be a
  * packet module for WebAssembly, which reads the same bytes.
+ *
+ * <pre>{@code
+ * State state = context.getService(context.getServiceReference(State.class));
+ * state.carry(new State.Carrier() {
+ *     public byte[] exportState() {
+ *         return ByteBuffer.allocate(Long.BYTES).putLong(seen).array();
+ *     }
+ *
+ *     public void importState(byte[] said) {
+ *         seen = ByteBuffer.wrap(said).getLong();
+ *     }
+ * });
+ * }</pre>
  */
 @ProviderType
 public interface State {

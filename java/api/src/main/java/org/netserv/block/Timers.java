@@ -9,6 +9,14 @@ import org.osgi.annotation.versioning.ProviderType;
  * a callback throws ends the module. May be used on any thread.
  *
  * <p>Delays and periods are rounded up to 1 ms and are at most 2⁶² ns.
+ *
+ * <pre>{@code
+ * Timer report = module.timers().every(Duration.ofSeconds(10), () -> log.info(seen + " packets"));
+ * module.timers().once(Duration.ofMinutes(1), () -> {
+ *     report.cancel();
+ *     log.info("that was all");
+ * });
+ * }</pre>
  */
 @ProviderType
 public interface Timers {
