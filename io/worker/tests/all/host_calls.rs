@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each host call, with what it returns for good and for bad arguments.
-use crate::support::{Bench, PACKET, Setup, VERDICT, guest, guest_returning, guest_with};
+use crate::support::{Bench, PACKET, Setup, VERDICT, guest, guest_returning, guest_with, repository};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::{Instant, Now};
+use netserv_model::{Instant, Now, RefusalKind};
 use netserv_worker::limits::CHANNEL_TOPICS_MAX;
 use netserv_worker::packet::instance::Instance;
 use netserv_worker::shared::channel::{Framing, Start};
@@ -281,4 +281,35 @@ fn publisher(expression: &str) -> Vec<u8> {
                 (i32.store (i32.const {PACKET}) {expression}) (i32.store (i32.const {VERDICT}) (i32.const 2))))"#
     );
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Goal: what modules import is there with the types that they were built for. Method: one that imports every function which is
+/// released, as `vectors/interfaces` has them.
+#[test]
+fn every_released_function_can_be_imported() {
+    let released = std::fs::read_to_string(repository().join("vectors/interfaces/released.txt")).unwrap();
+    let functions: Vec<&str> = released.lines().filter_map(|line| line.strip_prefix("abi 1 import ")).collect();
+    assert!(functions.len() >= 31, "{functions:?}");
+    let text = |functions: &[String]| {
+        let imports = functions.join("\n");
+        let rest = r#"(memory (export "memory") 5)
+            (func (export "netserv_abi") (result i32) (i32.const 1))
+            (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
+            (func (export "netserv_start") (result i32) (i32.const 0))
+            (func (export "netserv_process") (param i32))"#;
+        wat::parse_str(format!("(module {imports} {rest})")).unwrap()
+    };
+    let mut imports: Vec<String> = functions.iter().map(|function| import(function)).collect();
+    Setup::new().start(&text(&imports)).unwrap();
+    imports[0] = imports[0].replace("(result i32)", "(result i64)");
+    assert_eq!(Setup::new().start(&text(&imports)).err().unwrap().kind, RefusalKind::AbiMismatch);
+}
+
+/// Returns the import of a function such as `timer_set (id: i32, delay_ns: i64) -> i32`; what has no type is an address or length.
+fn import(function: &str) -> String {
+    let (name, rest) = function.split_once(" (").unwrap();
+    let (parameters, result) = rest.split_once(") -> ").unwrap();
+    let type_of = |parameter: &str| if parameter.ends_with(": i64") { "i64" } else { "i32" };
+    let parameters: Vec<&str> = parameters.split(", ").filter(|one| !one.is_empty()).map(type_of).collect();
+    format!(r#"(import "netserv" "{name}" (func (param {}) (result {result})))"#, parameters.join(" "))
 }

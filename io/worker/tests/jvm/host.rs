@@ -177,6 +177,18 @@ fn a_worker_with_nothing_to_do_sleeps() {
     }
 }
 
+/// Goal: a bundle that was built against the API of an earlier day runs as it did.
+#[test]
+fn a_bundle_of_an_earlier_day_passes_its_test() {
+    let Some(dist) = built() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/interfaces/modules/net-monitor");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
+    command.arg("test").arg("--package-dir").arg(folder).arg("--java").arg(&dist);
+    let output = command.arg("--java-home").arg(&java_homes()[0]).output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && out.contains("\"passed\":true"), "{output:?}");
+}
+
 #[test]
 fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     let Some(dist) = built() else { return };
