@@ -9,6 +9,18 @@ import org.osgi.annotation.versioning.ProviderType;
 /**
  * Compression of streams. May be used on any thread. A module that cannot do without says
  * {@code dependencies = ["compress>=1"]} in its manifest.
+ *
+ * <pre>{@code
+ * Compression compression = context.getService(context.getServiceReference(Compression.class));
+ * try (OutputStream out = compression.compress(Compression.Encoding.ZSTD, 6, client)) {
+ *     out.write(text);
+ *     // What was written so far can be decompressed from here on.
+ *     out.flush();
+ * }
+ * try (InputStream in = compression.decompress(Compression.Encoding.GZIP, 1_000_000, upstream)) {
+ *     byte[] plain = in.readAllBytes();
+ * }
+ * }</pre>
  */
 @ProviderType
 public interface Compression {
@@ -16,7 +28,12 @@ public interface Compression {
     long OUTPUT_BYTES_MAX = 1L << 30;
     /** The level with the smallest output. */
     int LEVEL_MAX = 9;
-    /** Streams that a module may have open at a time; fewer if the container has too little memory for what they may take. */
+    /**
+     * Streams that nodes held a module to once. What bounds them is the memory that they may take in the container.
+     *
+     * @deprecated nothing is held to it
+     */
+    @Deprecated
     int STREAMS_MAX = 16;
 
     /** How bytes are compressed, as in {@code Content-Encoding} of HTTP. */
@@ -44,8 +61,8 @@ public interface Compression {
      * @param level 0 (fast) to {@link #LEVEL_MAX} (small)
      * @param into where the compressed bytes go; it is closed with what is returned
      * @return what takes the plain bytes; close it
-     * @throws BlockException {@code INVALID} for a level or an encoding that there is not, {@code QUOTA} with
-     *     {@link #STREAMS_MAX} streams open, or too little memory for one more
+     * @throws BlockException {@code INVALID} for a level or an encoding that there is not, {@code QUOTA} with too little
+     *     memory for one more
      * @throws IOException what the other stream throws
      */
     OutputStream compress(Encoding encoding, int level, OutputStream into) throws BlockException, IOException;
@@ -58,8 +75,8 @@ public interface Compression {
      * @param outputMax bytes that may come out, at most {@link #OUTPUT_BYTES_MAX}
      * @param from the compressed bytes; closed with what is returned
      * @return the plain bytes; close it
-     * @throws BlockException {@code INVALID} for a negative or too large bound, {@code QUOTA} with {@link #STREAMS_MAX}
-     *     streams open, or too little memory for one more
+     * @throws BlockException {@code INVALID} for a negative or too large bound, {@code QUOTA} with too little memory for
+     *     one more
      * @throws IOException what the other stream throws, or its first bytes are not of the encoding
      */
     InputStream decompress(Encoding encoding, long outputMax, InputStream from) throws BlockException, IOException;

@@ -13,7 +13,7 @@ import org.netserv.block.BlockException;
 import org.netserv.block.BlockException.Code;
 import org.netserv.block.Compression;
 
-/** The block {@code compress} of one module. */
+/** The block {@code compress} of one module. The native side bounds the memory of all streams of the container. */
 public final class CompressionBlock implements Compression, Closeable {
     private final Set<Long> open = new HashSet<>();
     private boolean isClosed;
@@ -33,7 +33,7 @@ public final class CompressionBlock implements Compression, Closeable {
             throw new BlockException(Code.INVALID, "levels are 0 to 9");
         }
         synchronized (open) {
-            checkRoom();
+            checkOpen();
             long number = CompressionNative.compress(encoding.ordinal(), level);
             open.add(number);
             return new Packing(number, into);
@@ -46,7 +46,7 @@ public final class CompressionBlock implements Compression, Closeable {
             throw new BlockException(Code.INVALID, "at most 1 GiB may come out");
         }
         synchronized (open) {
-            checkRoom();
+            checkOpen();
             long number = CompressionNative.decompress(encoding.ordinal(), outputMax);
             open.add(number);
             return new Unpacking(number, from);
@@ -64,9 +64,9 @@ public final class CompressionBlock implements Compression, Closeable {
         left.forEach(this::release);
     }
 
-    private void checkRoom() throws BlockException {
-        if (isClosed || open.size() >= STREAMS_MAX) {
-            throw new BlockException(Code.QUOTA, "a module may have 16 streams open at a time");
+    private void checkOpen() throws BlockException {
+        if (isClosed) {
+            throw new BlockException(Code.QUOTA, "the module has stopped");
         }
     }
 

@@ -114,23 +114,32 @@ class CompressionBlockTest {
     }
 
     @Test
-    void streamsAndLevelsAreBounded() throws Exception {
+    void levelsAreBoundedAndStreamsByTheirMemory() throws Exception {
         code(Code.INVALID, Encoding.GZIP, -1);
         code(Code.INVALID, Encoding.GZIP, Compression.LEVEL_MAX + 1);
         List<OutputStream> open = new ArrayList<>();
-        for (int count = 0; count < Compression.STREAMS_MAX; count++) {
-            open.add(compression.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream()));
-        }
-        code(Code.QUOTA, Encoding.GZIP, 1);
+        BlockException refused = assertThrows(BlockException.class, () -> {
+            while (true) {
+                open.add(compression.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream()));
+            }
+        });
+        assertEquals(Code.QUOTA, refused.code());
+        assertTrue(open.size() > 16, open.size() + " streams");
         assertEquals(Code.QUOTA,
                 assertThrows(BlockException.class, () -> decompress(Encoding.BR, 1000, BROTLI)).code());
-        open.get(0).close();
-        open.get(0).close();
+        for (OutputStream stream : open.subList(0, open.size() / 2)) {
+            stream.close();
+            stream.close();
+        }
         // Streams that do not begin count no more.
         for (int count = 0; count < 3; count++) {
             assertThrows(IOException.class, () -> decompress(Encoding.GZIP, 1, new byte[0]));
         }
         compress(Encoding.ZSTD, 1, TEXT);
+        // The memory is that of all tests.
+        for (OutputStream stream : open) {
+            stream.close();
+        }
     }
 
     @Test
