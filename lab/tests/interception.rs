@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use common::{Driver, Serving, eventually};
 use netserv_lab::netns::host_port;
+use netserv_lab::node::LabPackage;
 use netserv_model::request::{ModuleState, Outcome};
 
 /// The module's own container needs no port; what it takes over is in the user's prefixes.
@@ -20,6 +21,7 @@ over_each_driver!(
     a_cache_answers_in_the_place_of_the_server,
     words_are_taken_out_of_streams_and_both_ends_see_each_other,
     connections_pass_untouched_when_the_module_is_gone,
+    connections_go_on_with_a_renewed_lease_and_new_properties,
     connections_go_on_without_a_module_that_drains,
     modules_that_take_the_same_connections_are_a_chain,
 );
@@ -119,6 +121,39 @@ fn connections_pass_untouched_when_the_module_is_gone(driver: Driver) {
     assert_eq!(before.line(), "echo still here");
 }
 
+/// Goal: an open connection does not notice that the module's lease is renewed, and goes on by new properties. Method: `redact` is told
+/// another word.
+fn connections_go_on_with_a_renewed_lease_and_new_properties(driver: Driver) {
+    let test = "connections_go_on_with_a_renewed_lease_and_new_properties";
+    let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
+    start_line_server(&mut net, 7000);
+    let package = intercept(&net, "redact", 7000);
+    let mut talks = [IpAddr::from(net.lab.v4("sender")), net.lab.v6("sender").into()].map(|server| {
+        let mut talk = Talk::open(&net, server, 7000);
+        assert!(talk.line().starts_with("hello"));
+        talk
+    });
+    let mut are_redacted = |line: &str| {
+        talks.iter_mut().all(|talk| {
+            talk.say("my secret word");
+            talk.line() == line
+        })
+    };
+    assert!(are_redacted("echo my ****** word"));
+    let again = |properties: &[&str]| {
+        let filters = intercepted(&net, 7000);
+        let filters = filters.iter().flat_map(|filter| ["--filter", filter]);
+        net.setup(&net.alice, &package, &filters.chain(properties.iter().copied()).collect::<Vec<_>>())
+    };
+    let renewed = again(&[]);
+    assert!(matches!(renewed, Outcome::Refreshed { .. }), "{renewed:?}");
+    assert!(are_redacted("echo my ****** word"));
+    let replaced = again(&["--property", "word=word"]);
+    assert!(matches!(replaced, Outcome::Replaced { .. }), "{replaced:?}");
+    // The old version hands each over as it leaves.
+    eventually("the next version has them", || are_redacted("echo my secret ****"));
+}
+
 fn connections_go_on_without_a_module_that_drains(driver: Driver) {
     let test = "connections_go_on_without_a_module_that_drains";
     let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
@@ -208,13 +243,17 @@ fn modules_that_take_the_same_connections_are_a_chain(driver: Driver) {
 }
 
 /// Installs a sample module for connections to a port of the sender, which is alice's.
-fn intercept(net: &Serving, module: &str, port: u16) {
-    // Its manifest names the port; the SETUP narrows it to addresses of the user's own.
-    let filters = [
+fn intercept(net: &Serving, module: &str, port: u16) -> LabPackage {
+    let filters = intercepted(net, port);
+    net.install(module, &net.alice, &["--filter", &filters[0], "--filter", &filters[1]])
+}
+
+/// Returns filters for a port of the sender: a module's manifest names the port, the SETUP narrows it to addresses of the user's own.
+fn intercepted(net: &Serving, port: u16) -> [String; 2] {
+    [
         format!("tcp dst {}/32 port {port}", net.lab.v4("sender")),
         format!("tcp dst {}/128 port {port}", net.lab.v6("sender")),
-    ];
-    net.install(module, &net.alice, &["--filter", &filters[0], "--filter", &filters[1]]);
+    ]
 }
 
 fn ask_head(net: &Serving, machine: &str, server: &str, port: u16) -> String {

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use common::{Driver, Net, ask_udp, assert_nodes, assert_refused, eventually, net, net_with, post, post_body, refusal};
 use ed25519_dalek::pkcs8::DecodePrivateKey;
 use ed25519_dalek::{Signer, SigningKey};
-use netserv_lab::node::{LabPackage, LabUser, Part, module_bundle, module_component, workspace};
+use netserv_lab::node::{LabPackage, LabUser, Part, module_bundle, module_component, module_parts, workspace};
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
 use netserv_model::request::{ModuleState, Outcome};
@@ -112,6 +112,42 @@ fn filters_on_ports_of_others() {
     }
     let granted = net.setup(&package, &url, &format!("{} port 5060", own(&net)));
     assert_nodes(&granted, |outcome| matches!(outcome, Outcome::Installed { .. }));
+}
+
+/// Goal: what a module cannot do without and a node does not grant is refused with both numbers, whatever its code; what is granted is
+/// installed. Method: keep-alive in each flavour, which needs one counter more than the node has for it.
+#[test]
+fn modules_that_need_more_than_is_granted() {
+    let test = "modules_that_need_more_than_is_granted";
+    let Some(mut net) = net_with(test, Driver::Afxdp, FETCHES, &[]) else { return };
+    net.user.extra = "module-limits = { counters = 8 }\n".to_owned();
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), FETCHES).unwrap();
+    }
+    for flavour in [Flavour::Wasm, Flavour::Osgi] {
+        let package = |counters: u32| {
+            let dir = net.lab.dir().join(format!("needs-{flavour}-{counters}"));
+            std::fs::create_dir_all(&dir).unwrap();
+            let project = dir.join("netserv.toml");
+            let head = "manifest = 1\nname = \"example.org/keep-alive\"\nversion = \"1.0.0\"\n";
+            let text = format!("{head}[packet]\nabi = 1\n[needs]\ncounters = {counters}\n");
+            std::fs::write(&project, text).unwrap();
+            let path = net.lab.dir().join(format!("needs-{flavour}-{counters}.nsm"));
+            let parts = module_parts("keep-alive", flavour).unwrap();
+            let package = net.lab.package_of(&project, &parts, &path, &net.user).unwrap();
+            let url = net.lab.publish("sender", &package).unwrap();
+            (package, url)
+        };
+        let (greedy, url) = package(9);
+        let result = net.setup(&greedy, &url, &own(&net));
+        assert_refused(&result, RefusalKind::QuotaExceeded);
+        let said = "the module needs counters of 9, the user's modules get 8 at most";
+        assert!(refusal(&result).detail.contains(said), "{result:?}");
+        let (modest, url) = package(8);
+        assert_nodes(&net.setup(&modest, &url, &own(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+        assert_nodes(&net.remove(&modest), |outcome| *outcome == Outcome::Removed);
+    }
 }
 
 /// A module that fails too often stays out, also when it is sent anew.

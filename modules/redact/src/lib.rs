@@ -55,6 +55,25 @@ impl TcpModule for Redact {
         }
     }
 
+    /// What is held back goes along: the length of the client's part, both parts.
+    fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
+        let [client, server] = [true, false].map(|is_client| self.held.remove(&(id, is_client)).unwrap_or_default());
+        Some([&u32::try_from(client.len()).ok()?.to_be_bytes()[..], &client, &server].concat())
+    }
+
+    fn import(&mut self, id: Connection, _: Option<&Flow>, state: &[u8]) -> bool {
+        let Some((length, held)) = state.split_first_chunk() else { return false };
+        let length = u32::from_be_bytes(*length);
+        let Some((client, server)) = usize::try_from(length).ok().and_then(|length| held.split_at_checked(length))
+        else {
+            return false;
+        };
+        for (is_client, held) in [(true, client), (false, server)].into_iter().filter(|(_, held)| !held.is_empty()) {
+            self.held.insert((id, is_client), held.to_vec());
+        }
+        true
+    }
+
     fn closed(&mut self, id: Connection) {
         self.held.retain(|(of, _), _| *of != id);
     }
@@ -82,6 +101,19 @@ fn beginning_of(text: &[u8], word: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_back_goes_to_the_next_version() {
+        let [mut old, mut new] = [(); 2].map(|()| Redact { word: b"secret".to_vec(), held: HashMap::new() });
+        old.held.extend([((7, true), b"sec".to_vec()), ((7, false), b"s".to_vec()), ((8, true), b"se".to_vec())]);
+        let said = old.export(7).unwrap();
+        assert!(new.import(7, None, &said));
+        let expected = HashMap::from([((7, true), b"sec".to_vec()), ((7, false), b"s".to_vec())]);
+        assert_eq!((new.held, old.held.len()), (expected, 1));
+        for bad in [&b""[..], b"\0\0\0", b"\0\0\0\x04abc"] {
+            assert!(!Redact { word: Vec::new(), held: HashMap::new() }.import(7, None, bad));
+        }
+    }
 
     #[test]
     fn words_are_blotted_out_and_beginnings_are_known() {
