@@ -22,6 +22,16 @@
 //! netserv_module!(CountAll);
 //! ```
 //!
+//! What it cannot do without, `netserv.toml` says, and a node that has less refuses it by name: blocks in `dependencies`, amounts in
+//! `[needs]`.
+//!
+//! ```toml
+//! dependencies = ["packet>=1", "kv>=1"]
+//!
+//! [needs]
+//! kv-bytes = 1048576
+//! ```
+//!
 //! Build it as a `cdylib` for `wasm32-unknown-unknown`. On every other target the same code runs on a [`fake`] node, so
 //! that a module's own unit tests need nothing else.
 

@@ -152,6 +152,25 @@ pub use bindings::imports::netserv::connection::flow as connection;
 /// # drop((input, outputs));
 /// Job::finish(job).expect("it was understood");
 /// ```
+///
+/// An output can be handed over to the node, which sends it while the instance writes the input and after that:
+///
+/// ```no_run
+/// use netserv_server_sdk::http::{Bounds, Response, write_all};
+/// use netserv_server_sdk::media::{self, Error, Settings};
+///
+/// /// Answers with what a job makes of a clip, as it comes.
+/// fn converted(settings: &Settings, clip: Vec<u8>) -> Result<Response, Error> {
+///     let job = media::transcode(settings)?;
+///     let (input, output) = (job.input()?, job.output()?);
+///     let bounds = Bounds { idle_ms: 10_000, total_ms: 0, least_rate: 0 };
+///     Ok(Response::stream(200, output, bounds).then(move || {
+///         // A client that goes away ends the job.
+///         let _ = write_all(&input, &clip);
+///         drop((input, job));
+///     }))
+/// }
+/// ```
 #[doc(inline)]
 pub use bindings::imports::netserv::media1_1_0::jobs;
 
