@@ -96,7 +96,9 @@ fn a_transparent_cache_validates_and_is_purged() {
     };
     write("a.txt", "first of a\n");
     write("b.txt", "first of b\n");
-    net.install("active-cdn", &net.alice, &["--filter", &format!("tcp dst {server}/32 port 80")]);
+    let other = net.lab.v6("sender");
+    let filters = [format!("tcp dst {server}/32 port 80"), format!("tcp dst {other}/128 port 80")];
+    net.install("active-cdn", &net.alice, &["--filter", &filters[0], "--filter", &filters[1]]);
     for name in ["a.txt", "b.txt"] {
         eventually("it is taken over", || ask(&[], name).contains("cache-status: node; hit"));
     }
@@ -112,6 +114,23 @@ fn a_transparent_cache_validates_and_is_purged() {
     let forced = ask(&["-H", "Cache-Control: no-cache"], "a.txt");
     assert!(forced.contains("fwd=request") && forced.contains("other of a"), "{forced}");
     assert!(ask(&[], "a.txt").contains("other of a"));
+
+    // What another server says in the name of this one is not given for what this one says, and goes with it.
+    write("d.txt", "first of d\n");
+    let there = format!("::[{other}]:80");
+    eventually("it is taken over there", || ask(&["--connect-to", &there], "a.txt").contains("cache-status"));
+    for told in ["fwd=uri-miss; stored", "node; hit"] {
+        let forged = ask(&["--connect-to", &there], "d.txt");
+        assert!(forged.contains(told), "{forged}");
+    }
+    let own = ask(&[], "d.txt");
+    assert!(own.contains("fwd=uri-miss; stored"), "{own}");
+    write("d.txt", "other of d\n");
+    purge(&format!("{server}/d.txt"));
+    for way in [&[][..], &["--connect-to", &there]] {
+        let told = ask(way, "d.txt");
+        assert!(told.contains("other of d"), "{told}");
+    }
 
     assert!(ask(&[], "b.txt").contains("first of b"));
     purge(&format!("{server}/b.txt"));

@@ -196,8 +196,10 @@ pub const WAITING_PER_REQUEST_MAX: usize = 4;
 pub const HELD_RESPONSES_MAX: usize = 8192;
 /// Bytes of one such response that are on their way to its client.
 pub const HELD_BYTES_MAX: usize = 32 * 1024;
-/// Bytes of one whose client took all that was on its way, if they are in memory anyway.
+/// Bytes of one that are in memory anyway, unless its client was slow since it last took all that was on its way.
 pub const HELD_WIDE_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one until others have their turn.
+pub const HELD_TURN_BYTES: usize = 64 * 1024;
 /// Responses of one module that may have so many on their way.
 pub const HELD_WIDE_MAX: usize = 64;
 /// How long such a client may take nothing before it is as others are.
@@ -346,6 +348,8 @@ pub const MEDIA_PIECE_BYTES_MAX: usize = 64 << 10;
 pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Threads that serve connections, if there are so many processors.
 pub const SERVER_THREADS_MAX: usize = 4;
+/// Instances that begin at a time.
+pub const STARTS_AT_ONCE_MAX: usize = 8;
 /// Tasks that run on a thread before it looks for events of the network again.
 pub const TASKS_BETWEEN_EVENTS: u32 = 4;
 /// Threads that ask name servers.

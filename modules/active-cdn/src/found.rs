@@ -2,7 +2,7 @@
 //! What is in the cache for a request.
 
 use netserv_http_caching::cache_status::Forwarded;
-use netserv_http_caching::{Entry, Request, Stored, key, variant_key};
+use netserv_http_caching::{Entry, Request, Stored, variant_key};
 use netserv_server_sdk::cache::{self, Error, Opened, Reader};
 
 use crate::site::Site;
@@ -10,7 +10,7 @@ use crate::site::Site;
 /// Returns the place of a stored response that a request selects.
 pub fn place_of(site: &Site, stored: &Stored) -> Option<Place> {
     let request = site.request();
-    let (base, names) = (key::of(&request)?, stored.vary());
+    let (base, names) = (site.key()?, stored.vary());
     let key = if names.is_empty() { base.clone() } else { variant_key(&base, &names, &request)? };
     Some(Place { base, key })
 }

@@ -47,9 +47,14 @@ impl HttpModule for ActiveCdn {
 }
 
 fn cached(site: Site, request: Request) -> Response {
-    let Some(base) = key::of(&site.request()).filter(|_| site.is_kept) else {
+    let Some(base) = site.key().filter(|_| site.is_kept) else {
         return passed(&site, request, Forwarded::Bypass);
     };
+    if let Some(Found::Stored(held)) = site.fetched_key().map(|key| found::find(key, &site.request()))
+        && matches!(held.stored.decide(&site.request(), now()), Decision::Serve)
+    {
+        return with_stored(site, request, held);
+    }
     match found::find(base, &site.request()) {
         Found::Stored(held) => with_stored(site, request, held),
         Found::Nothing(place) => missed(site, request, place),

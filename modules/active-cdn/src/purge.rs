@@ -38,7 +38,12 @@ pub fn one(key: &str) -> u64 {
 
 /// Takes variants out of the cache whose names the cache has forgotten, which the next response would tell again.
 fn variants(key: &str) -> u64 {
-    let left = cache::list(&format!("{key}\n"), None, VARIANTS_MAX).unwrap_or_default();
+    let of_key = format!("{key}\n");
+    let left = cache::list(&of_key, None, VARIANTS_MAX).unwrap_or_default();
+    if left.len() >= VARIANTS_MAX as usize {
+        // Also of several servers.
+        return all(&Scope::Prefix(of_key));
+    }
     left.iter().map(|one| u64::from(cache::remove(&one.key))).sum()
 }
 

@@ -20,6 +20,8 @@ pub struct Site {
     pub scheme: Scheme,
     /// Whom the request goes to.
     pub authority: String,
+    /// Of a request on its way to somebody else, to whom its connection goes: a viewer can name any host there.
+    server: Option<String>,
     /// Whether responses of this authority are stored.
     pub is_kept: bool,
     /// What is made of the response.
@@ -56,8 +58,9 @@ impl Site {
             // What is made changes without its original.
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("if-modified-since"));
         }
+        let server = connection::request().filter(|ends| ends.intercepted).map(|ends| server_of(&ends));
         let site = Site::at(scheme, authority, request.method.clone(), path, headers);
-        Some(Site { plan, ..site })
+        Some(Site { plan, server, ..site })
     }
 
     /// Returns what a URL names, `host/path` or a path of the origin's, as a request without headers asks for it.
@@ -72,7 +75,27 @@ impl Site {
         let is_kept = is_kept(&authority, hosts.as_deref());
         let label = usage::label(&authority, hosts.as_deref());
         let (plan, may_ask) = (None, OnceCell::new());
-        Site { policy: policy(), scheme, is_kept, label, authority, plan, may_ask, method, path, headers }
+        Site { policy: policy(), scheme, server: None, is_kept, label, authority, plan, may_ask, method, path, headers }
+    }
+
+    /// Returns the key of what the request asks for; nothing if it has none. What servers said on connections that were taken over is
+    /// theirs alone, and beside the rest as a variant is.
+    pub fn key(&self) -> Option<String> {
+        let key = self.own_key()?;
+        Some(match &self.server {
+            Some(server) => format!("{key}\n@{server}"),
+            None => key,
+        })
+    }
+
+    /// Returns the key of what the module fetched by itself from the host that the request names; nothing if that is what
+    /// [`Site::key`] is.
+    pub fn fetched_key(&self) -> Option<String> {
+        self.server.as_ref().and_then(|_| self.own_key())
+    }
+
+    fn own_key(&self) -> Option<String> {
+        caching::key::of(&self.request())
     }
 
     /// Returns the request as decisions take it.
@@ -101,6 +124,11 @@ impl Site {
 /// Returns the time since 1970.
 pub fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn server_of(ends: &connection::Ends) -> String {
+    let connection::Address { ip, port } = &ends.server;
+    if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
 }
 
 /// Reads an origin, `https://host:port` or `host:port`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program beside the requests: it obeys its user also while nobody asks, fetches what will be wanted, and sums up.
 
-use netserv_http_caching::{Decision, key};
+use netserv_http_caching::Decision;
 use netserv_server_sdk::control::inbox;
 use netserv_server_sdk::resident;
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
@@ -44,7 +44,7 @@ fn warm(line: &str) {
 
 fn fetch(line: &str) -> Result<(), &'static str> {
     let site = Site::of_target(line).ok_or("it is no URL, and no path of the origin's")?;
-    let base = key::of(&site.request()).filter(|_| site.is_kept).ok_or("nothing of this host is kept")?;
+    let base = site.key().filter(|_| site.is_kept).ok_or("nothing of this host is kept")?;
     let (place, held) = match found::find(base, &site.request()) {
         Found::Stored(held) => match held.stored.decide(&site.request(), now()) {
             Decision::Serve => return Ok(()),

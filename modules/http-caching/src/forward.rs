@@ -80,7 +80,7 @@ pub(crate) fn via(policy: &Policy) -> (String, Vec<u8>) {
 /// The field by which surrogates name themselves (Edge Architecture Specification 1.0, §2.1).
 const CAPABILITY: &str = "surrogate-capability";
 /// What one client wants, and what is not in the key although some servers read it.
-const OF_ONE_CLIENT: [&str; 20] = [
+const OF_ONE_CLIENT: [&str; 33] = [
     "if-none-match",
     "if-modified-since",
     "if-range",
@@ -89,6 +89,19 @@ const OF_ONE_CLIENT: [&str; 20] = [
     "x-forwarded-scheme",
     "x-forwarded-port",
     "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-protocol",
+    "x-forwarded-ssl",
+    "x-forwarded-path",
+    "x-forwarded-uri",
+    "x-forwarded-for",
+    "x-forwarded-by",
+    "x-real-ip",
+    "x-scheme",
+    "x-url-scheme",
+    "front-end-https",
+    "x-original-uri",
+    "x-original-proto",
     "x-host",
     "x-original-url",
     "x-rewrite-url",

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,8 +47,8 @@ pub struct Target<'a> {
 /// The kind of connection that it comes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Whether it was taken over on its way.
-    pub is_intercepted: bool,
+    /// To whom it was on its way, if it was taken over: what one server says is not what another one does.
+    pub taken_from: Option<SocketAddr>,
     /// Whether the client speaks TLS with the node.
     pub is_secure: bool,
 }
@@ -187,12 +189,13 @@ impl Hits {
 
     /// Forgets what there is for a target, on connections of any kind. Returns whether there was something.
     pub fn remove(&self, target: Target<'_>) -> bool {
-        let mut table = self.lock();
-        let names = [(false, false), (false, true), (true, false), (true, true)]
-            .map(|(is_intercepted, is_secure)| target.name(Kind { is_intercepted, is_secure }));
-        let gone = names.iter().filter(|name| table.remove(name)).count();
+        let (mut table, prefix) = (self.lock(), target.prefix());
+        let of_it =
+            table.hits.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded)).map(|(name, _)| Arc::clone(name));
+        let names: Vec<Arc<str>> = of_it.take_while(|name| name.starts_with(&prefix)).collect();
+        names.iter().for_each(|name| _ = table.remove(name));
         self.count.store(table.hits.len(), Ordering::Release);
-        gone > 0
+        !names.is_empty()
     }
 
     /// Returns memory, from those that were put first if need be.
@@ -251,11 +254,19 @@ impl Target<'_> {
             && path.is_ok_and(|path| path.as_str() == self.path_with_query)
     }
 
-    /// Returns what it has in the table. An authority has no `/`, with which paths begin.
+    /// Returns what it has in the table.
     fn name(self, kind: Kind) -> String {
-        let intercepted = if kind.is_intercepted { "i" } else { "s" };
-        let secure = if kind.is_secure { "s" } else { "c" };
-        [intercepted, secure, self.authority, self.path_with_query].concat()
+        let (mut name, secure) = (self.prefix(), if kind.is_secure { 's' } else { 'c' });
+        name.push(secure);
+        if let Some(server) = kind.taken_from {
+            name += &server.to_string();
+        }
+        name
+    }
+
+    /// Returns what the names of all its kinds begin with. An authority has no `/`, with which paths begin, and a path no end of a line.
+    fn prefix(self) -> String {
+        [self.authority, self.path_with_query, "\n"].concat()
     }
 }
 

@@ -198,6 +198,9 @@ impl Servers {
             // It would run before it could be asked.
             return Err(no_carrier("server"));
         }
+        if CACHES.iter().any(|cache| component.imports(cache)) {
+            module.cache.prepare();
+        }
         let [inbox, topics] = ["netserv:control/inbox", "netserv:control/topics"].map(|name| component.imports(name));
         module.control.open_for_server(inbox, topics);
         let mut work = self.work(component, &module, ticket, tls).await?;
@@ -420,6 +423,9 @@ impl Servers {
         }
     }
 }
+
+/// The interfaces of the cache.
+const CACHES: [&str; 2] = ["netserv:cache/store", "netserv:cache/entries"];
 
 /// Returns the names that an HTTP module serves by TLS in the place of their servers, in small letters.
 ///

@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::LazyLock;
 
 use crate::afxdp::object::{INSTRUCTION_BYTES, MapDefinition};
 
@@ -167,8 +168,13 @@ pub fn test_run(program: impl AsFd, frame: &[u8], (device, queue): (u32, u32), t
     Ok((attributes.read_u32(4), attributes.read_u32(36)))
 }
 
-/// Returns how many copies a map with one value per processor has.
+/// Returns how many copies a map with one value per processor has. The system does not change that while it runs.
 pub fn possible_processors() -> u32 {
+    static PROCESSORS: LazyLock<u32> = LazyLock::new(read_possible_processors);
+    *PROCESSORS
+}
+
+fn read_possible_processors() -> u32 {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
     last.unwrap_or(0) + 1

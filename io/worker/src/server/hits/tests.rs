@@ -5,7 +5,7 @@ use crate::server::module::HitMemory;
 use crate::storage::StoreFile;
 use crate::storage::cache::{Cache, Details, Share, Writer};
 
-const SERVED: Kind = Kind { is_intercepted: false, is_secure: false };
+const SERVED: Kind = Kind { taken_from: None, is_secure: false };
 
 #[test]
 fn of_more_targets_than_there_may_be_the_first_is_forgotten() {
@@ -113,8 +113,9 @@ fn answers_are_for_connections_of_one_kind_and_requests_without_some_headers() {
     let entry = entry(&share, 3);
     let vary = Answer { headers: vec![("Vary".to_owned(), b"Accept-Language ,x".to_vec())], ..answer() };
     put(&hits, "/", &vary, &entry).unwrap();
-    for (is_intercepted, is_secure) in [(true, false), (false, true), (true, true)] {
-        assert!(hits.find(target("/"), Kind { is_intercepted, is_secure }).is_none());
+    let server = Some("192.0.2.7:80".parse().unwrap());
+    for (taken_from, is_secure) in [(server, false), (None, true), (server, true)] {
+        assert!(hits.find(target("/"), Kind { taken_from, is_secure }).is_none());
     }
     let hit = hits.find(target("/"), SERVED).unwrap();
     for (name, is_for) in [("accept", true), ("cookie", false), ("accept-language", false), ("x", false)] {
@@ -124,10 +125,15 @@ fn answers_are_for_connections_of_one_kind_and_requests_without_some_headers() {
     assert!(hit.is_of(&entry, 1059) && !hit.is_of(&entry, 1060), "it is fresh for a minute");
     let secure = Kind { is_secure: true, ..SERVED };
     hits.put(target("/"), secure, &answer(), &entry, 0).unwrap();
+    hits.put(target("/"), Kind { taken_from: server, ..SERVED }, &answer(), &entry, 0).unwrap();
+    let other = Kind { taken_from: Some("192.0.2.8:80".parse().unwrap()), ..SERVED };
+    assert!(hits.find(target("/"), other).is_none(), "what one server says is not what another one does");
+    hits.put(target("/a"), SERVED, &answer(), &entry, 0).unwrap();
     put(&hits, "/", &answer(), &entry).unwrap();
     hits.forget(target("/"), SERVED, &hit);
     assert!(hits.find(target("/"), SERVED).is_some(), "another one is in its place");
     assert!(hits.remove(target("/")) && !hits.remove(target("/")));
+    assert!(hits.remove(target("/a")));
     assert!(hits.is_empty() && hits.lock().order.is_empty());
     let (again, old) = (self::entry(&share, 3), entry);
     assert!(!hit.is_of(&again, 1000) && hit.is_of(&old, 1000), "it is of one entry");

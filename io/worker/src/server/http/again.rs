@@ -123,6 +123,6 @@ impl Body for Pieces {
 
 impl From<Flow> for Kind {
     fn from(flow: Flow) -> Kind {
-        Kind { is_intercepted: flow.is_intercepted, is_secure: flow.is_secure }
+        Kind { taken_from: flow.is_intercepted.then_some(flow.server), is_secure: flow.is_secure }
     }
 }

@@ -61,8 +61,10 @@ pub struct HeldBody {
     silent: Option<Instant>,
     /// Since when the client has to take something before there is more.
     blocked: Option<Instant>,
-    /// There while it may have much on its way.
+    /// There while it may have much on its way: at first, unless its client turns out to be slow.
     wide: Option<Reserved>,
+    /// Bytes that it gave since others had their turn.
+    given: usize,
     /// How long it may still leave it waiting.
     patience: Duration,
     /// Bytes that the head promised and the source has not given.
@@ -109,6 +111,7 @@ impl HeldBody {
     ) -> (HeldBody, Held) {
         let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let deadline = Arc::new(OnceLock::new());
+        let wide = is_private.is_some().then(|| module.held_wide.reserve(1).ok()).flatten();
         let body = HeldBody {
             source: Source::Here(source),
             is_private,
@@ -116,7 +119,8 @@ impl HeldBody {
             ends: Instant::now() + bounds.total,
             silent: None,
             blocked: None,
-            wide: None,
+            wide,
+            given: 0,
             patience: limits::HELD_PATIENCE,
             promised: length,
             flight: Arc::default(),
@@ -278,8 +282,17 @@ impl Body for HeldBody {
             self.source = Source::Ended;
             return Poll::Ready(Some(Err(Error::HttpResponseIncomplete)));
         }
+        if self.given >= limits::HELD_TURN_BYTES {
+            self.given = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         for _ in 0..limits::HELD_TRIES_MAX {
             if let Some(next) = self.step(now, context) {
+                match &next {
+                    Poll::Ready(Some(Ok(frame))) => self.given += frame.data_ref().map_or(0, Bytes::len),
+                    Poll::Ready(_) | Poll::Pending => self.given = 0,
+                }
                 return next;
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cache that is opened when somebody first uses it.
+//! A cache that is opened when a module that may use it comes, or somebody first uses it.
 
 use std::fmt;
 use std::io;
@@ -64,8 +64,8 @@ impl CacheSource {
         }
     }
 
-    /// Returns the cache once the whole file was looked through, on a thread of its own. That goes on if nobody waits.
-    async fn open(self: &Arc<CacheSource>) -> &Result<Arc<Cache>, CacheError> {
+    /// Has the file be looked through, on a thread of its own.
+    fn begin(self: &Arc<CacheSource>) {
         if !self.is_begun.swap(true, Ordering::Relaxed) {
             let source = Arc::clone(self);
             let thread = std::thread::Builder::new().name("cache".to_owned()).stack_size(SMALL_STACK_BYTES);
@@ -73,6 +73,11 @@ impl CacheSource {
                 drop(self.cache.set(Err(error.into())));
             }
         }
+    }
+
+    /// Returns the cache once the whole file was looked through. That goes on if nobody waits.
+    async fn open(self: &Arc<CacheSource>) -> &Result<Arc<Cache>, CacheError> {
+        self.begin();
         self.cache.wait().await
     }
 
@@ -99,6 +104,11 @@ impl CacheHandle {
     /// Returns the hold of a module, which takes no share before it uses it.
     pub fn new(source: &Arc<CacheSource>, module: &ModuleName) -> CacheHandle {
         CacheHandle { source: Arc::clone(source), module: Some(module.clone()), share: OnceLock::new() }
+    }
+
+    /// Has the file be looked through before the module uses it.
+    pub fn prepare(&self) {
+        self.source.begin();
     }
 
     /// Returns the module's share if the module has used it.
