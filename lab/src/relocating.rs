@@ -64,14 +64,36 @@ impl Relocating {
         let store = StateStore::open(&mut lab, "sender")?;
         let package = lab.package("net-monitor", &user)?;
         let url = lab.publish("sender", &package)?;
-        let (file, key) = (package.path.to_string_lossy().into_owned(), user.key.to_string_lossy().into_owned());
-        let (to, filter) = (lab.v4("receiver").to_string(), filter(&lab));
-        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--node", "n1", "--epoch", "1"];
-        let result: RequestResult =
-            lab.request("sender", &[&args[..], &["--user", &user.name, "--key", &key]].concat())?;
+        let moving = Relocating { lab, user, package, url, store, moved: 0 };
+        let result = moving.setup("n1", 1)?;
         let is_there = result.nodes.iter().any(|node| node.node.as_str() == "n1" && node.outcome.is_ok());
         ensure!(is_there, "no module: {result:?}");
-        Ok(Relocating { lab, user, package, url, store, moved: 0 })
+        Ok(moving)
+    }
+
+    /// Asks a node to have the module in an epoch.
+    ///
+    /// # Errors
+    /// The path gives no answer.
+    pub fn setup(&self, node: &str, epoch: u64) -> Result<RequestResult> {
+        let (file, epoch) = (self.package.path.to_string_lossy().into_owned(), epoch.to_string());
+        let (to, filter) = (self.lab.v4("receiver").to_string(), filter(&self.lab));
+        let key = self.user.key.to_string_lossy().into_owned();
+        let module = ["setup", &file, "--to", &to, "--url", &self.url, "--filter", &filter];
+        let who = ["--node", node, "--epoch", &epoch, "--user", &self.user.name, "--key", &key];
+        self.lab.request("sender", &[&module[..], &who].concat())
+    }
+
+    /// Asks which nodes suit the module; returns what `netserv candidates -j` says.
+    ///
+    /// # Errors
+    /// The command fails.
+    pub fn candidates(&self, more: &[&str]) -> Result<serde_json::Value> {
+        let (file, to) = (self.package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
+        let key = self.user.key.to_string_lossy().into_owned();
+        let args = ["-j", "candidates", &file, "--to", &to, "--user", &self.user.name, "--key", &key];
+        let output = self.lab.try_netserv("sender", &[&args[..], more].concat())?;
+        serde_json::from_slice(&output.stdout).with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// Returns the command that moves the module, for programs.

@@ -60,6 +60,7 @@ pub struct Global {
 pub enum Command {
     Setup(Box<cmd::setup::Setup>),
     Remove(cmd::remove::Remove),
+    Candidates(Box<cmd::candidates::Candidates>),
     Relocate(Box<cmd::relocate::Relocate>),
     Tell(cmd::tell::Tell),
     #[command(subcommand, arg_required_else_help = true)]

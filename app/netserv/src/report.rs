@@ -247,13 +247,19 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
 /// Returns a node's load in one line.
 pub fn load(load: &NodeLoad) -> String {
     format!(
-        "{} in {}, {} packets seen, load {}.{:02}, {} free",
+        "{} in {}, {} packets seen, load {}.{:02}{}, {} free{}",
         count(u64::from(load.modules), "module"),
         count(u64::from(load.containers), "container"),
         load.packets,
         load.load_permille / 1000,
         load.load_permille % 1000 / 10,
+        if load.processors == 0 {
+            String::new()
+        } else {
+            format!(" on {}", count(load.processors.into(), "processor"))
+        },
         format_bytes(load.memory_free_kib.saturating_mul(1024)),
+        if load.maintenance { ", drained" } else { "" },
     )
 }
 

@@ -12,8 +12,8 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{
-    ApiError, ConditionInfo, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, OperatorServiceInfo, PacketSums,
-    PlaneInfo, UsageReport, UserUsage,
+    ApiError, ConditionInfo, DeviceInfo, DrainReport, LogLine, ModuleList, ModuleUsage, NodeInfo, OperatorServiceInfo,
+    PacketSums, PlaneInfo, UsageReport, UserUsage,
 };
 use netserv_model::application::ApplicationInfo;
 use netserv_model::request::NodeLoad;
@@ -94,6 +94,43 @@ fn an_empty_list_is_empty_output() {
     let node = FakeNode::answering(200, json(&ModuleList::default()));
     check(&Home::empty().ask(&node, &["node", "list"]), 0, "", "no modules are installed here\n");
     check(&Home::empty().ask(&node, &["node", "list", "-j"]), 0, "{\n  \"modules\": []\n}\n", "");
+}
+
+#[test]
+fn a_drain_waits_until_nothing_is_left() {
+    let left: serde_json::Value = serde_json::json!([{
+        "user": "janedoe", "module": "example.org/a@1.0.0", "digest": format!("sha256:{}", "07".repeat(32)),
+        "state": "running", "lease_s": 90, "filters": [], "restarts": 0
+    }]);
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let answer = move |maintenance: bool| {
+        let (asked, left) = (asked.clone(), left.clone());
+        FakeNode::with(move || {
+            let is_first = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            let left = if is_first { left.clone() } else { serde_json::json!([]) };
+            (StatusCode::OK, Body::from(serde_json::json!({ "maintenance": maintenance, "left": left }).to_string()))
+        })
+    };
+    let node = answer(true);
+    let stdout = "\
+the node takes nothing new; 1 module left
+WHERE  USER     MODULE               FLAVOUR  STATE    LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
+here   janedoe  example.org/a@1.0.0  -        running  1m 30s  0     0       0        0         0
+the node takes nothing new, and has no module of a user
+";
+    check(&Home::empty().ask(&node, &["node", "drain", "--wait"]), 0, stdout, "");
+    let calls = ["/v1/drain", "/v1/drain"];
+    assert_eq!(node.seen().iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), calls);
+    assert_eq!(node.seen()[0].1, r#"{"maintenance":true}"#);
+    let output = Home::empty().ask(&node, &["node", "drain", "-j"]);
+    let report = DrainReport { maintenance: true, left: Vec::new() };
+    assert_eq!(serde_json::from_slice::<DrainReport>(&output.stdout).unwrap(), report);
+    // Somebody has undone it meanwhile.
+    let output = Home::empty().ask(&answer(false), &["node", "drain", "--wait"]);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(6), "the node takes modules\n"));
+    let undone = answer(false);
+    check(&Home::empty().ask(&undone, &["node", "drain", "--undo"]), 0, "the node takes modules\n", "");
+    assert_eq!(undone.seen()[0].1, r#"{"maintenance":false}"#);
 }
 
 #[test]

@@ -227,7 +227,14 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
 #[test]
 fn answers_to_a_probe_stand_below_their_node() {
     let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
-    first.load = Some(NodeLoad { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });
+    first.load = Some(NodeLoad {
+        containers: 1,
+        modules: 2,
+        packets: 77,
+        load_permille: 125,
+        memory_free_kib: 2048,
+        ..NodeLoad::default()
+    });
     first.blocks = vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()];
     let engine = "Felix 7.0.5 (OSGi Core 8) on OpenJDK 17.0.15".to_owned();
     first.environments = vec![Environment { flavour: Flavour::Osgi, engine }];

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use netserv_model::NodeId;
-use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
+use netserv_model::api::{ConfigChange, DrainReport, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
 use netserv_model::application::ApplicationEvent;
 use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::notify::Notify;
@@ -31,9 +31,12 @@ use crate::config::tls::Tls;
 use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
-use crate::event::{ApplicationInput, ApplicationPort, Call, Event, Offered, ReadConfig, ReloadReply, SignalInput};
+use crate::event::{
+    ApplicationInput, ApplicationPort, Call, DrainReply, Event, Offered, ReadConfig, ReloadReply, SignalInput,
+};
 use crate::inbox::Inbox;
 use crate::machine::about::About;
+use crate::machine::maintenance::Mark;
 use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::{ApplicationCounts, Histogram};
@@ -57,6 +60,8 @@ pub struct ControlLoop {
     applications: BTreeMap<ClientId, ApplicationPort>,
     /// Those that had no room for what they are to be told, and that the node has to hear of.
     unread: Vec<ClientId>,
+    /// Whether it is being written down that the node is drained, or not any more.
+    is_marking: bool,
     /// How long single turns held the loop, without what they waited for a processor.
     turns: Histogram,
     /// How late the loop came to what was due.
@@ -84,6 +89,7 @@ enum Pending {
     Usage(oneshot::Sender<UsageReport>),
     Metrics(oneshot::Sender<String>),
     Reload(Vec<ConfigChange>, Option<ReloadReply>),
+    Drain(DrainReply),
 }
 
 /// The parts that the loop is made of.
@@ -106,6 +112,10 @@ pub struct Parts {
     pub about: About,
     /// The operator as a user of the node's own.
     pub operator: Operator,
+    /// Keeps over restarts whether the operator drains the node,
+    pub mark: Mark,
+    /// and whether that is in force.
+    pub maintenance: bool,
     /// The configuration file, to be read again on request.
     pub config_path: Option<PathBuf>,
     /// The configuration in force, for the API.
@@ -123,7 +133,8 @@ impl ControlLoop {
         let thread = ThreadTime::of_this_thread();
         let (calls, applications, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let (next_call, stop) = (0, Stop::No);
-        ControlLoop { parts, calls, next_call, applications, unread, turns, waits, lateness, thread, stop }
+        let is_marking = false;
+        ControlLoop { parts, calls, next_call, applications, unread, is_marking, turns, waits, lateness, thread, stop }
     }
 
     /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
@@ -205,6 +216,7 @@ impl ControlLoop {
             Event::News(news) => self.input(Input::News(news)),
             Event::Reload => self.read_config(None),
             Event::Config(config, reply) => self.reload(config, reply),
+            Event::Drained(kept, reply) => self.drained(kept, reply),
             Event::Stop => {
                 self.stop = Stop::Asked;
                 self.input(Input::Stop);
@@ -315,6 +327,8 @@ impl ControlLoop {
             Call::Metrics(reply) => self.ask(Pending::Metrics(reply), What::Counters),
             Call::Trace(request, reply) => self.trace(request, reply),
             Call::Reload(reply) => self.read_config(Some(reply)),
+            Call::Drain(None, reply) => self.ask(Pending::Drain(reply), What::Counters),
+            Call::Drain(Some(on), reply) => self.drain(on, reply),
         }
     }
 
@@ -341,6 +355,7 @@ impl ControlLoop {
             }
             Some(Pending::Usage(reply)) => drop(reply.send(self.parts.node.view().controller.usage())),
             Some(Pending::Metrics(reply)) => self.tell_metrics(reply),
+            Some(Pending::Drain(reply)) => self.tell_drain(reply),
             Some(Pending::Request(_) | Pending::Reload(..)) | None => {}
         }
     }
@@ -436,6 +451,7 @@ impl ControlLoop {
         let mut policy = config.policy(&|interface| networks_of(addresses, interface))?;
         self.parts.about.runtimes.add_to(&mut policy);
         self.parts.operator.add_to(&mut policy);
+        policy.maintenance = self.parts.maintenance;
         Ok(policy)
     }
 
@@ -494,8 +510,64 @@ impl ControlLoop {
         self.input(Input::Policy(call, Box::new(policy)));
     }
 
+    /// Has it kept whether the node is drained, before it is.
+    fn drain(&mut self, on: bool, reply: DrainReply) {
+        let refused = match (self.parts.config.borrow().role, self.is_marking) {
+            (Role::Host, _) => Some("a host runs no modules"),
+            (Role::Node, true) => Some("another request for it is under way"),
+            (Role::Node, false) => None,
+        };
+        if let Some(why) = refused {
+            // Whoever asks may have gone.
+            let _ = reply.send(Err(why.to_owned()));
+            return;
+        }
+        self.is_marking = true;
+        let (mark, events) = (self.parts.mark.clone(), self.parts.events.clone());
+        tokio::task::spawn_blocking(move || {
+            let kept = mark.set(on).map(|()| on).map_err(|error| format!("the state directory: {error}"));
+            // The loop may have ended.
+            let _ = events.blocking_send(Event::Drained(kept, reply));
+        });
+    }
+
+    fn drained(&mut self, kept: Result<bool, String>, reply: DrainReply) {
+        self.is_marking = false;
+        let config = Arc::clone(&self.parts.config.borrow());
+        let before = self.parts.maintenance;
+        let policy = kept.and_then(|on| {
+            self.parts.maintenance = on;
+            self.policy(&config).map_err(|error| format!("{error:#}"))
+        });
+        match policy {
+            Ok(policy) => {
+                tracing::info!(maintenance = policy.maintenance, "the node is drained, or takes modules again");
+                let call = self.pending(Pending::Drain(reply));
+                self.input(Input::Policy(call, Box::new(policy)));
+            }
+            Err(error) => {
+                self.parts.maintenance = before;
+                // Whoever asks may have gone.
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    fn tell_drain(&self, reply: DrainReply) {
+        let left = self.parts.node.user_modules(self.parts.clock.now());
+        // Whoever asks may have gone.
+        let _ = reply.send(Ok(DrainReport { maintenance: self.parts.maintenance, left }));
+    }
+
     fn applied(&mut self, call: CallId, late: &[Late]) {
-        let Some(Pending::Reload(mut changes, reply)) = self.calls.remove(&call) else { return };
+        let (mut changes, reply) = match self.calls.remove(&call) {
+            Some(Pending::Reload(changes, reply)) => (changes, reply),
+            Some(Pending::Drain(reply)) => return self.tell_drain(reply),
+            Some(
+                Pending::Request(_) | Pending::Node(_) | Pending::Modules(_) | Pending::Usage(_) | Pending::Metrics(_),
+            )
+            | None => return,
+        };
         put_off(&mut changes, late);
         for ConfigChange { key, from, why } in &changes {
             tracing::info!(key, %from, why, "configuration changed");

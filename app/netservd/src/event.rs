@@ -11,7 +11,7 @@ use anyhow::Result;
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
-use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
+use netserv_model::api::{DrainReport, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::route::RouteChange;
@@ -51,6 +51,8 @@ pub enum Event {
     Reload,
     /// It was read again, or cannot be; the answer goes to who asked, if somebody did.
     Config(Result<Box<ReadConfig>>, Option<ReloadReply>),
+    /// It is on the disk, or cannot be, whether the node is drained.
+    Drained(Result<bool, String>, DrainReply),
     /// The node is to stop.
     Stop,
 }
@@ -179,6 +181,9 @@ pub struct Shown {
 /// The way back to who had the configuration read again: what changed, or why it stays as it was.
 pub type ReloadReply = oneshot::Sender<Result<Reloaded, String>>;
 
+/// The way back to who had the node drained: how far it is, or why it goes on as before.
+pub type DrainReply = oneshot::Sender<Result<DrainReport, String>>;
+
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
@@ -193,6 +198,8 @@ pub enum Call {
     Metrics(oneshot::Sender<String>),
     /// `POST /v1/reload`.
     Reload(ReloadReply),
+    /// `GET /v1/drain`, or `POST` with whether the node is to be drained.
+    Drain(Option<bool>, DrainReply),
     /// `POST /v1/trace`; the answer comes with the driver and why that one.
     Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
 }

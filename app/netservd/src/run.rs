@@ -49,6 +49,7 @@ use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
 use crate::machine::keeper::Keeper;
+use crate::machine::maintenance::Mark;
 use crate::machine::own_addresses;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
@@ -222,6 +223,9 @@ async fn run_node(
     let mut policy = config.policy(&|interface| networks_of(signal.addresses(), interface))?;
     runtimes.add_to(&mut policy);
     operator.add_to(&mut policy);
+    let mark = Mark::of(&config.state_dir);
+    let maintenance = config.role == Role::Node && mark.is_set();
+    policy.maintenance = maintenance;
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
     let header = header(&config, own_addresses, policy)?;
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
@@ -239,6 +243,8 @@ async fn run_node(
         recording,
         about: About { started, driver: why, runtimes, missing, devices, planes },
         operator: operator.clone(),
+        mark,
+        maintenance,
         config_path: files.config,
         config: in_force,
         news: news.clone(),

@@ -212,6 +212,7 @@ impl Controller {
             let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
             return Err(Refusal::new(RefusalKind::BadTtl, detail));
         }
+        self.check_maintenance(key, setup.epoch)?;
         check_properties(&setup.properties, RefusalKind::BadRequest)?;
         self.check_epoch(key, setup.epoch)?;
         self.check_state(key, setup)?;

@@ -31,6 +31,7 @@ mod freezing;
 mod ledger;
 mod lifecycle;
 pub mod limits;
+mod maintenance;
 mod metering;
 mod moves;
 mod operator;
@@ -319,7 +320,8 @@ impl Controller {
         let modules = modules.filter(|entry| entry.active.is_some()).count();
         let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
         let containers = self.tenants.values().filter(there).count();
-        NodeLoad { containers: count(containers), modules: count(modules), ..self.load }
+        let maintenance = self.policy.maintenance;
+        NodeLoad { containers: count(containers), modules: count(modules), maintenance, ..self.load }
     }
 
     /// Returns what was used, as it was last measured.

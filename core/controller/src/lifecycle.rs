@@ -323,6 +323,7 @@ impl Controller {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
+        setup.ttl = self.granted_ttl(key, setup.ttl);
         let brings_state = self.brings_state(key, &setup);
         // One of an epoch that is in force came with the SETUP that began it.
         setup.state = setup.state.filter(|_| brings_state);

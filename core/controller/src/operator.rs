@@ -68,6 +68,9 @@ impl Controller {
     /// Removes and refuses what the policy does not allow, and has running containers held to the rest.
     pub(crate) fn apply_policy(&mut self, change: PolicyChange, before: &NodePolicy) {
         self.hold_containers(change, before);
+        if self.policy.maintenance && !before.maintenance {
+            self.say_maintenance();
+        }
         let keys: Vec<Key> = self
             .tenants
             .iter()
@@ -177,6 +180,9 @@ impl Controller {
         let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
         let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
         let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
+        if let Err(refusal) = self.check_maintenance(key, operation.setup.epoch) {
+            return Some(refusal);
+        }
         let floating = &operation.setup.floating;
         self.why_not_allowed(user, &filters, floating, manifest)
     }

@@ -10,6 +10,7 @@ mod flavours;
 mod floating;
 mod freezing;
 mod lifecycle;
+mod maintenance;
 mod metered;
 mod moves;
 mod operator;

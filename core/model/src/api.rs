@@ -185,6 +185,23 @@ pub struct ModuleList {
     pub modules: Vec<ModuleStatus>,
 }
 
+/// `POST /v1/drain`: whether the node is to take nothing new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrainRequest {
+    /// True before maintenance, false once it is over.
+    pub maintenance: bool,
+}
+
+/// `GET` and `POST /v1/drain`: how far the node is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrainReport {
+    /// Whether the node takes nothing new, also after a restart.
+    pub maintenance: bool,
+    /// Modules of users that it still has; those of the operator stay.
+    pub left: Vec<ModuleStatus>,
+}
+
 /// `GET /v1/usage`: what was used since the node first ran, over restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageReport {

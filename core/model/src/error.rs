@@ -102,6 +102,8 @@ pub enum RefusalKind {
     NodeFailed,
     /// The node's role is `host`: it sends requests and runs no modules.
     NotANode,
+    /// The operator drains the node: what it has goes on until it is moved or its lease ends, and nothing new is taken.
+    Maintenance,
     /// The request comes from outside of the node's domain, or would leave it, and the operator does not want that.
     OutsideDomain,
     /// No NetServ node answered on the path.
@@ -112,7 +114,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 47] = [
+    pub const ALL: [RefusalKind; 48] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -157,6 +159,7 @@ impl RefusalKind {
         RefusalKind::StateRefused,
         RefusalKind::NodeFailed,
         RefusalKind::NotANode,
+        RefusalKind::Maintenance,
         RefusalKind::OutsideDomain,
         RefusalKind::NoNode,
         RefusalKind::Timeout,
@@ -209,6 +212,7 @@ impl RefusalKind {
             RefusalKind::StateRefused => "state-refused",
             RefusalKind::NodeFailed => "node-failed",
             RefusalKind::NotANode => "not-a-node",
+            RefusalKind::Maintenance => "maintenance",
             RefusalKind::OutsideDomain => "outside-domain",
             RefusalKind::NoNode => "no-node",
             RefusalKind::Timeout => "timeout",
@@ -282,6 +286,7 @@ impl RefusalKind {
             RefusalKind::StateRefused => "look at the state with `netserv state show`, and at the module's log",
             RefusalKind::NodeFailed => "ask the node's operator to look at its log",
             RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
+            RefusalKind::Maintenance => "take another node (`netserv candidates`), or wait until the operator is done",
             RefusalKind::OutsideDomain => {
                 "send the request from inside of the domain, or ask its operator to let it pass (`signaling.domain`)"
             }

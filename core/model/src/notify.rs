@@ -50,18 +50,21 @@ pub enum NotifyEvent {
     ModuleFailed,
     /// The node is about to stop in order; what is installed starts with it again.
     NodeDraining,
+    /// The operator drains the node: the module goes on until it is moved or its lease ends, which no SETUP puts off.
+    NodeMaintenance,
     /// The module says something of its own.
     ModuleMessage,
 }
 
 impl NotifyEvent {
     /// Every event.
-    pub const ALL: [NotifyEvent; 6] = [
+    pub const ALL: [NotifyEvent; 7] = [
         NotifyEvent::RouteMoved,
         NotifyEvent::RouteLost,
         NotifyEvent::LeaseEnded,
         NotifyEvent::ModuleFailed,
         NotifyEvent::NodeDraining,
+        NotifyEvent::NodeMaintenance,
         NotifyEvent::ModuleMessage,
     ];
 
@@ -74,6 +77,7 @@ impl NotifyEvent {
             NotifyEvent::LeaseEnded => "lease-ended",
             NotifyEvent::ModuleFailed => "module-failed",
             NotifyEvent::NodeDraining => "node-draining",
+            NotifyEvent::NodeMaintenance => "node-maintenance",
             NotifyEvent::ModuleMessage => "module-message",
         }
     }

@@ -23,6 +23,9 @@ pub struct NodePolicy {
     pub node: NodeId,
     /// Whether the node only sends requests and runs nothing.
     pub host_only: bool,
+    /// Whether the operator drains the node: it takes nothing new, and renews no lease.
+    #[serde(default)]
+    pub maintenance: bool,
     /// Whether unsigned requests are taken from known users. Off unless the operator says so.
     pub accept_unsigned: bool,
     /// How far `created` may lie from the node's clock.
@@ -63,6 +66,7 @@ impl NodePolicy {
         NodePolicy {
             node,
             host_only: false,
+            maintenance: false,
             accept_unsigned: false,
             clock_skew_max: limits::CLOCK_SKEW_MAX,
             ttl_max: limits::TTL_MAX,

@@ -465,6 +465,17 @@ pub struct NodeLoad {
     pub load_permille: u32,
     /// Memory left on the machine, in KiB.
     pub memory_free_kib: u64,
+    /// Processors that the node may use, by which the load average is to be read; 0 if it does not say.
+    #[serde(default, skip_serializing_if = "is_untold")]
+    pub processors: u32,
+    /// Whether the operator drains the node, so that it takes nothing new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub maintenance: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_untold(count: &u32) -> bool {
+    *count == 0
 }
 
 /// One installed module.

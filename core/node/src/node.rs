@@ -277,6 +277,13 @@ impl Node {
         modules
     }
 
+    /// Returns the modules of users that are left on the node.
+    pub fn user_modules(&self, now: Now) -> Vec<ModuleStatus> {
+        let mut modules = self.controller.user_modules(now);
+        self.fill_in(&mut modules);
+        modules
+    }
+
     /// Returns how busy the node was when it was last measured.
     pub fn load(&self) -> netserv_model::request::NodeLoad {
         self.controller.load()

@@ -184,7 +184,8 @@ impl Lease {
             | NotifyEvent::RouteLost
             | NotifyEvent::LeaseEnded
             | NotifyEvent::ModuleFailed
-            | NotifyEvent::NodeDraining => (&mut self.news, NEWS_BURST_MAX),
+            | NotifyEvent::NodeDraining
+            | NotifyEvent::NodeMaintenance => (&mut self.news, NEWS_BURST_MAX),
         };
         let (since, count) = *sent;
         let begins = now >= since + NEWS_INTERVAL;

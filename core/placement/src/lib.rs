@@ -8,13 +8,17 @@
 //!
 //! Who calls carries wishes out and answers each by [`Placement::answered`]; [`Change`]s are to be kept, so that a restarted agent
 //! finds what it has deployed.
+//!
+//! [`candidates`] says which node suits a module; [`relocation`] has the steps by which one moves.
 #![forbid(unsafe_code)]
 
+pub mod candidates;
 mod deployment;
 pub mod limits;
 mod placement;
 mod region;
 mod regulator;
+pub mod relocation;
 mod rule;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //! The commands, a file for each group.
 
 pub mod agent;
+pub mod candidates;
 pub mod generate;
 pub mod key;
 pub mod module;
@@ -30,6 +31,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Setup(setup) => setup.run(&client, output).await,
         Command::Remove(remove) => remove.run(&client, output).await,
         Command::State(state) => state.run(&client, output).await,
+        Command::Candidates(candidates) => candidates.run(&client, output).await,
         Command::Relocate(relocate) => relocate.run(&client, output).await,
         Command::Tell(tell) => tell.run(&client, output).await,
         Command::Probe(probe) => probe.run(&client, output).await,

@@ -2,6 +2,7 @@
 //! `netserv node`.
 
 mod doctor;
+mod drain;
 mod usage;
 
 use std::path::Path;
@@ -49,6 +50,7 @@ pub enum Node {
     Config,
     /// Have the node read its configuration file again, and show what changed and from when it holds
     Reload,
+    Drain(drain::Drain),
     /// Check what a node and its user need, and say how to mend what is missing
     Doctor,
 }
@@ -66,6 +68,7 @@ impl Node {
             Node::Logs { follow, since } => logs(client, follow, since, output).await,
             Node::Config => config(client, output).await,
             Node::Reload => reload(client, output).await,
+            Node::Drain(drain) => drain.run(client, output).await,
             Node::Doctor => doctor::run(client, socket, output).await,
         }
     }
@@ -88,6 +91,10 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
     output.line(format!("{:7}  {}", "load", report::load(&info.load)));
     let PacketSums { received, unseen, bypassed, lost } = info.packets;
     output.line(format!("packets  {received} received, {unseen} unseen by a module, {bypassed} bypassed, {lost} lost"));
+    if info.load.maintenance {
+        let word = output.paint(Style::Warn, "drained");
+        output.line(format!("{word}  takes nothing new until `netserv node drain --undo`"));
+    }
     for ApplicationInfo { nslp_id, router_alert, name, waiting } in &info.applications {
         let name = if name.is_empty() { String::new() } else { format!(" {}", one_line(name)) };
         output.line(format!(

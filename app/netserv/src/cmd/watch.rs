@@ -24,6 +24,7 @@ Events:
   lease-ended    the module is gone from NODE before its time, such as by its operator
   module-failed  the module failed too often on NODE, and does not run for a while
   node-draining  NODE is about to stop; what is installed starts with it again
+  node-maintenance  NODE's operator drains it: move the module, whose lease is not renewed there
 
 They are told to the node or host whose clients sent the SETUP, so watch there. What happens to modules on this node itself is
 shown too. Without --since, only what comes from now on is shown; the node keeps the last 1,024 events while it runs.
@@ -174,7 +175,7 @@ fn event(record: &EventRecord, output: &Output) -> String {
     let Notify { user, module, node, event, nodes, detail, topic, body, .. } = &record.notify;
     let style = match event {
         NotifyEvent::RouteMoved | NotifyEvent::ModuleMessage => Style::Good,
-        NotifyEvent::RouteLost | NotifyEvent::NodeDraining => Style::Warn,
+        NotifyEvent::RouteLost | NotifyEvent::NodeDraining | NotifyEvent::NodeMaintenance => Style::Warn,
         NotifyEvent::LeaseEnded | NotifyEvent::ModuleFailed => Style::Bad,
     };
     let word = output.paint(style, &format!("{:13}", event.as_str()));

@@ -16,7 +16,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::api::PostRequest;
+use netserv_model::api::{DrainRequest, PostRequest};
 use netserv_model::{RefusalKind, limits};
 use serde::Deserialize;
 use tokio::net::UnixListener;
@@ -70,6 +70,7 @@ fn router(api: Api) -> Router {
         .route("/v1/events", get(events))
         .route("/v1/config", get(config))
         .route("/v1/reload", post(reload))
+        .route("/v1/drain", get(drain_report).post(drain))
         .route("/v1/trace", post(trace))
         .route("/v1/openapi.json", get(openapi_document))
         .route("/metrics", get(metrics))
@@ -132,6 +133,26 @@ async fn reload(State(api): State<Api>) -> Response {
             &reason,
             "mend the file (`netservd config check FILE`); what was in force stays so",
         ),
+        None => stopping(),
+    }
+}
+
+async fn drain_report(State(api): State<Api>) -> Response {
+    ask_drain(&api, None).await
+}
+
+async fn drain(State(api): State<Api>, body: Bytes) -> Response {
+    match serde_json::from_slice::<DrainRequest>(&body) {
+        Ok(request) => ask_drain(&api, Some(request.maintenance)).await,
+        Err(cause) => error(StatusCode::BAD_REQUEST, &cause.to_string(), "see DrainRequest in /v1/openapi.json"),
+    }
+}
+
+async fn ask_drain(api: &Api, wanted: Option<bool>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    match ask(api, Call::Drain(wanted, reply), answer).await {
+        Some(Ok(report)) => Json(report).into_response(),
+        Some(Err(reason)) => error(StatusCode::BAD_REQUEST, &reason, "the node goes on as before; see its log"),
         None => stopping(),
     }
 }

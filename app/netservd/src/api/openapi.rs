@@ -2,7 +2,8 @@
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
 use netserv_model::api::{
-    ApiError, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport,
+    ApiError, DrainReport, DrainRequest, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded,
+    RequestResult, UsageReport,
 };
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
@@ -22,6 +23,8 @@ pub fn document() -> Value {
     let modules = shape(&|g| subschema::<ModuleList>(g));
     let usage = shape(&|g| subschema::<UsageReport>(g));
     let reloaded = shape(&|g| subschema::<Reloaded>(g));
+    let drain_request = shape(&|g| subschema::<DrainRequest>(g));
+    let drain_report = shape(&|g| subschema::<DrainReport>(g));
     let log_line = shape(&|g| subschema::<LogLine>(g));
     let event_line = shape(&|g| subschema::<EventLine>(g));
     let trace_request = shape(&|g| subschema::<TraceRequest>(g));
@@ -89,6 +92,22 @@ pub fn document() -> Value {
                     "200": { "description": "What changed, and from when it holds",
                         "content": { "application/json": { "schema": reloaded } } },
                     "default": failure } } },
+            "/v1/drain": {
+                "get": {
+                    "summary": "Whether the node is drained, and what it still has",
+                    "responses": {
+                        "200": { "description": "How far the node is",
+                            "content": { "application/json": { "schema": drain_report } } },
+                        "default": failure } },
+                "post": {
+                    "summary": "Drain the node before maintenance, or have it take modules again",
+                    "description": "It stays so over restarts. Whoever has modules here is told; they go on until they are moved or \
+                        their leases end, which are not renewed.",
+                    "requestBody": { "required": true, "content": { "application/json": { "schema": drain_request } } },
+                    "responses": {
+                        "200": { "description": "How far the node is",
+                            "content": { "application/json": { "schema": drain_report } } },
+                        "default": failure } } },
             "/v1/openapi.json": get("This document", "application/json", json!({ "type": "object" })),
             "/metrics": get("Metrics in Prometheus text form", "text/plain", json!({ "type": "string" })),
         },

@@ -10,6 +10,7 @@ pub fn measure(packets: u64) -> NodeLoad {
         packets,
         load_permille: load_average_permille(&read("/proc/loadavg")),
         memory_free_kib: memory_available_kib(&read("/proc/meminfo")),
+        processors: std::thread::available_parallelism().map_or(0, |count| u32::try_from(count.get()).unwrap_or(0)),
         ..NodeLoad::default()
     }
 }

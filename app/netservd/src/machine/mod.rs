@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod jvm;
 pub mod keeper;
 pub mod load;
+pub mod maintenance;
 pub mod own_addresses;
 pub mod plane;
 pub mod processor;

@@ -28,6 +28,7 @@ impl Nslp {
             | NotifyEvent::RouteLost
             | NotifyEvent::ModuleFailed
             | NotifyEvent::NodeDraining
+            | NotifyEvent::NodeMaintenance
             | NotifyEvent::ModuleMessage => false,
         };
         let detail = notify_detail(&detail);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv candidates`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use netserv_model::ModuleRef;
+use netserv_model::off_path::OffPath;
+use netserv_placement::candidates::{ASKED, Candidate, Needs, Place, rank};
+use netserv_wire::nslp::RequestBuilder;
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Style};
+use crate::report::count;
+use crate::request::{Identity, Travel};
+use crate::table::{Table, plain};
+
+/// Show which nodes on the path to a destination, and beside it, suit a module best, and why
+///
+/// Nodes are asked (PROBE) for their building blocks, load and policy, and compared with what the package's manifest needs. One
+/// that cannot have the module says why not; beside the path that is each module that sees packets, or intercepts. The others begin
+/// with 1,000 points and lose some: up to 400 for their load for each processor, up to 200 for little free memory, 5 for each
+/// millisecond to the last node of the path (300 at most), 100 for each hop beside it. What nodes charge, they do not tell.
+#[derive(Args)]
+pub struct Candidates {
+    /// The module's package
+    #[arg(value_name = "FILE.nsm")]
+    file: PathBuf,
+    /// The destination of the path: an address or a name
+    #[arg(long, value_name = "DEST")]
+    to: String,
+    #[command(flatten)]
+    travel: Travel,
+    /// Which nodes beside the path are asked, too: SHAPE:HOPS, as in `netserv probe`
+    #[arg(long, value_name = "SHAPE", default_value = "hose:1", conflicts_with = "on_path")]
+    off_path: OffPath,
+    /// Ask only nodes on the path
+    #[arg(long)]
+    on_path: bool,
+    #[command(flatten)]
+    identity: Identity,
+}
+
+/// What `-j` shows.
+#[derive(Serialize)]
+struct Shown<'a> {
+    module: &'a ModuleRef,
+    /// The best first.
+    candidates: &'a [Candidate],
+    /// Nodes beside the path of which nothing is known.
+    missing: u32,
+    /// Why nodes further on are not among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<String>,
+}
+
+impl Candidates {
+    /// Asks the nodes, and shows them with their points.
+    ///
+    /// # Errors
+    /// The package cannot be read, or the request not be sent.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let package = super::module::read_package(&self.file)?;
+        let needs = Needs::of(package.manifest(), &package.flavours());
+        let mut builder = RequestBuilder::probe(&ASKED);
+        if !self.on_path {
+            builder = builder.off_path(self.off_path);
+        }
+        let message = self.identity.account()?.sign(self.travel.shape(builder))?;
+        let path = self.travel.path_to(&self.to)?;
+        let result = self.travel.send(client, output, message, Some(path)).await?;
+        let candidates = rank(&needs, &result);
+        let incomplete = result.incomplete.as_ref().map(ToString::to_string);
+        let is_any = candidates.iter().any(|candidate| candidate.score.is_some());
+        if output.is_json() {
+            let (module, missing) = (&package.manifest().module(), result.beside.missing);
+            output.json(&Shown { module, candidates: &candidates, missing, incomplete })?;
+        } else {
+            table(&candidates).write(output);
+            if result.beside.missing > 0 {
+                output.note(format!("{} beside the path did not say", count(result.beside.missing.into(), "node")));
+            }
+            if let Some(why) = incomplete {
+                output.note(format!("nodes further on are not among them: {why}"));
+            }
+        }
+        Ok(if is_any { Exit::Done } else { Exit::Incomplete })
+    }
+}
+
+fn table(candidates: &[Candidate]) -> Table {
+    let mut table = Table::new(&["NODE", "POINTS", "WHERE"]);
+    for Candidate { node, place, score, reasons, against, .. } in candidates {
+        let place = match place {
+            Place::Path { hop, .. } => format!("hop {hop} of the path"),
+            Place::Beside { hops } => format!("beside the path, {}", count((*hops).into(), "hop")),
+        };
+        let points = score.map_or((Style::Warn, "no".to_owned()), plain);
+        table.row([plain(node), points, plain(place)]);
+        reasons.iter().for_each(|reason| table.note(format!("-{}: {}", reason.points, reason.why)));
+        against.iter().for_each(|why| table.note(why));
+    }
+    table
+}
