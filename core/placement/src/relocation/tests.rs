@@ -77,10 +77,8 @@ fn a_node_that_does_not_take_it_leaves_it_where_it_is() {
 #[test]
 fn a_node_that_vanishes_with_the_state_leaves_the_old_one_standing_still_until_its_time_is_up() {
     let mut world = World::new();
-    let silent = &mut |step: Step| match step {
-        Step::Begin(..) | Step::Check | Step::AskNew => Link::RequestLost,
-        _ => Link::Up,
-    };
+    let is_for_new = |step: Step| matches!(step, Step::Begin(..) | Step::Check | Step::AskNew);
+    let silent = &mut |step: Step| if is_for_new(step) { Link::RequestLost } else { Link::Up };
     let mut is_there = true;
     let stopped = world.run(&mut |step| {
         is_there &= !matches!(step, Step::Begin(..));
@@ -133,7 +131,7 @@ fn a_question_that_is_refused_says_nothing_of_the_owner() {
 fn a_module_that_is_there_in_an_earlier_epoch_is_replaced_in_a_later_one_than_both() {
     let mut world = World::new();
     world.node("old").has = Some((5, ModuleState::Running));
-    world.node("new").has = Some((3, ModuleState::Running));
+    world.node("new").has = Some((3, ModuleState::BackingOff));
     assert_eq!(world.run(&mut |_| Link::Up).0.unwrap().epoch, 6);
     assert_eq!(world.owners(), ["new 6"]);
     world.node("new").has = None;
