@@ -163,6 +163,8 @@ fn report() -> impl Strategy<Value = NodeReport> {
         packets: packets.into(),
         load_permille,
         memory_free_kib: 7,
+        processors: modules,
+        maintenance: packets % 2 == 1,
     });
     let module = prop::collection::btree_map("\\PC{0,12}".prop_map(|name| one_line(&name)), any::<u64>(), 0..40)
         .prop_map(|counters| ModuleStatus {
