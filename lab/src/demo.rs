@@ -7,6 +7,7 @@ mod compressor;
 mod moves;
 mod radio;
 mod sip;
+mod video;
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -43,9 +44,11 @@ pub enum App {
     Radio,
     /// A module that moves between two nodes with what it knows.
     Move,
+    /// AMnet's video transcoder before an unmodified nginx with a live video.
+    Video,
 }
 
-/// Shows an application. Nobody types SETUP.
+/// Shows an application. Where an agent is part of it, nobody types SETUP.
 ///
 /// # Errors
 /// Something did not do what the demo shows; the error says what.
@@ -58,6 +61,7 @@ pub fn run_app(app: App) -> Result<()> {
         App::Cdn => cdn::run(),
         App::Radio => radio::run(),
         App::Move => moves::run(),
+        App::Video => video::run(),
     }
 }
 

@@ -33,6 +33,7 @@ pub mod serving;
 pub mod states;
 mod sys;
 pub mod topology;
+pub mod video;
 pub mod videosite;
 pub mod voip;
 pub mod watching;

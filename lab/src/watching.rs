@@ -116,7 +116,11 @@ fn step(browser: &mut Browser, what: &str, expression: &str) -> Result<()> {
     Ok(())
 }
 
-fn shot(browser: &mut Browser, parameters: &Value) -> Result<Vec<u8>> {
+/// Returns a picture of a browser's page, as PNG unless the parameters of `Page.captureScreenshot` say otherwise.
+///
+/// # Errors
+/// There is none.
+pub fn shot(browser: &mut Browser, parameters: &Value) -> Result<Vec<u8>> {
     let answer = browser.call("Page.captureScreenshot", parameters)?;
     let picture = answer["data"].as_str().and_then(base64);
     picture.context("the browser makes no picture")

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use std::process::Output;
 use std::time::Duration;
 
-use netserv_lab::netns::{Lab, host_port, wait_until};
+use netserv_lab::netns::{Lab, host_port, is_root, wait_until};
 use netserv_lab::node::{LabPackage, LabUser};
+use netserv_lab::serving::network_with;
 use netserv_model::RefusalKind;
 use netserv_model::request::{ModuleStatus, Outcome};
+use netserv_skips::skipped;
 
 use super::{Driver, request_as, serving_net};
 
@@ -31,6 +33,18 @@ impl Serving {
     /// Builds the network, or says that the test is skipped. `permits` are lines for alice and bob.
     pub fn start(test: &str, driver: Driver, permits: &str) -> Option<Serving> {
         Serving::with_prefixes(test, driver, &["10.99.7.0/29", "fd99:7::/64"], permits)
+    }
+
+    /// The same with a node that has further settings.
+    pub fn with_settings(test: &str, driver: Driver, settings: &str, permits: &str) -> Option<Serving> {
+        if !is_root() {
+            skipped(test, "not root, so no namespaces");
+            return None;
+        }
+        let users = [("alice", permits), ("bob", permits), ("carol", "")];
+        let prefixes = ["10.99.7.0/29", "fd99:7::/64"];
+        let (lab, [alice, bob, carol]) = network_with(settings, Some(driver.name()), &prefixes, users).unwrap();
+        Some(Serving { lab, alice, bob, carol })
     }
 
     /// The same with prefixes of one's own for the containers.

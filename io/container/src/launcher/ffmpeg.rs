@@ -9,8 +9,8 @@
 //! sandbox's `/data`, which is bounded.
 
 use netserv_wire::container::media::{
-    AudioCodec, Corner, MediaFormat, MediaLayer, MediaLive, MediaPart, MediaSegments, MediaSettings, MediaSource,
-    MediaTask, VideoCodec,
+    AudioCodec, Corner, MediaFormat, MediaLayer, MediaLive, MediaPart, MediaPictures, MediaSegments, MediaSettings,
+    MediaSource, MediaTask, VideoCodec,
 };
 
 use crate::limits::{MEDIA_PIXELS_MAX, MEDIA_STREAMS_MAX};
@@ -193,6 +193,9 @@ impl Line {
             VideoCodec::Copy => return self.words("-map 0:V:0? -c:v copy"),
             VideoCodec::Standard | VideoCodec::H264 | VideoCodec::Vp8 | VideoCodec::Vp9 => {}
         }
+        if let Some(pictures) = settings.pictures {
+            return self.pictures(settings, pictures);
+        }
         let filters = filters(settings);
         let layer = settings.overlay.as_ref().map(|overlay| &overlay.layer);
         let stream = if settings.format.is_still() { "0:v:0" } else { "0:V:0" };
@@ -236,6 +239,45 @@ impl Line {
                 self.option("-bufsize", &(u64::from(rate) * 2));
             }
         }
+    }
+
+    /// Adds pictures one behind the other. Each is given as soon as it is there, and none twice, whatever times the input has.
+    fn pictures(&mut self, settings: &MediaSettings, pictures: MediaPictures) {
+        let MediaPictures { per_s, coarseness, palette } = pictures;
+        let text = match settings.overlay.as_ref().map(|overlay| (&overlay.layer, overlay.corner)) {
+            Some((MediaLayer::Text(_), corner)) => format!(",{}", draw_text(corner)),
+            Some((MediaLayer::Png | MediaLayer::Jpeg, _)) | None => String::new(),
+        };
+        let chosen = format!(
+            "select=isnan(prev_selected_t)+not(eq(floor(t*{per_s})\\,floor(prev_selected_t*{per_s}))),{}{text}",
+            fit(settings.width, settings.height)
+        );
+        if palette {
+            let place = self.0.len();
+            let graph = format!(
+                "[0:V:0]{chosen}[shown{place}];{PALETTE}[colours{place}];\
+                 [shown{place}][colours{place}]paletteuse=dither=bayer:bayer_scale=3[all{place}]"
+            );
+            self.option("-filter_complex", &graph);
+            self.option("-map", &format!("[all{place}]"));
+        } else {
+            let pixels = match (settings.format == MediaFormat::PngPictures, settings.grey) {
+                (true, true) => "format=gray",
+                (true, false) => "format=rgb24",
+                (false, true) => "format=gray,format=yuvj420p",
+                (false, false) => "format=yuvj420p",
+            };
+            self.option("-vf", &format!("{chosen},{pixels}"));
+            self.words("-map 0:V:0?");
+        }
+        if settings.format == MediaFormat::PngPictures {
+            self.words("-c:v png -pred none -compression_level 4");
+        } else {
+            self.words("-c:v mjpeg -huffman default");
+            self.option("-q:v", &coarseness);
+            self.option("-qmin", &coarseness.min(2));
+        }
+        self.words("-fps_mode passthrough");
     }
 
     fn audio(&mut self, settings: &MediaSettings) {
@@ -291,7 +333,7 @@ fn muxer(format: MediaFormat) -> &'static str {
         MediaFormat::Mp3 => "-f mp3",
         MediaFormat::Wav => "-f wav",
         MediaFormat::Flac => "-f flac",
-        MediaFormat::Jpeg | MediaFormat::Png => "-f image2pipe",
+        MediaFormat::Jpeg | MediaFormat::Png | MediaFormat::JpegPictures | MediaFormat::PngPictures => "-f image2pipe",
     }
 }
 
@@ -315,7 +357,9 @@ fn filters(settings: &MediaSettings) -> String {
         | MediaFormat::Ogg
         | MediaFormat::Mp3
         | MediaFormat::Wav
-        | MediaFormat::Flac => "format=yuv420p",
+        | MediaFormat::Flac
+        | MediaFormat::JpegPictures
+        | MediaFormat::PngPictures => "format=yuv420p",
     };
     let drawn = match &settings.overlay {
         None => scale(settings),
@@ -339,6 +383,20 @@ fn scale(settings: &MediaSettings) -> String {
         (width, height) => format!("scale={}:{}", even(width), even(height)),
     }
 }
+
+/// The largest size within these bounds that has the form of the input's pictures as they are to be shown.
+fn fit(width: u32, height: u32) -> String {
+    let (width, height) = ((width / 2 * 2).max(2), (height / 2 * 2).max(2));
+    format!(
+        "scale=w=max(2\\,2*trunc(min({width}\\,{height}*dar)/2)):h=max(2\\,2*trunc(min({height}\\,{width}/dar)/2)),setsar=1"
+    )
+}
+
+/// 256 colours: six steps of red, green and blue each, and 40 steps of grey from black to white.
+const PALETTE: &str = "color=black:s=16x16:r=1:d=1,format=gbrp,\
+    geq=r=if(lt(16*Y+X\\,216)\\,51*floor((16*Y+X)/36)\\,(16*Y+X-216)*255/39):\
+    g=if(lt(16*Y+X\\,216)\\,51*mod(floor((16*Y+X)/6)\\,6)\\,(16*Y+X-216)*255/39):\
+    b=if(lt(16*Y+X\\,216)\\,51*mod(16*Y+X\\,6)\\,(16*Y+X-216)*255/39),format=bgra";
 
 fn draw_text(corner: Corner) -> String {
     let (x, y) = match corner {

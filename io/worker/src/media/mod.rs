@@ -184,6 +184,17 @@ impl JobHandle {
         }
     }
 
+    /// Waits until the job runs, or it is known that it never will.
+    pub async fn settled(&self) {
+        loop {
+            let told = self.job.told.notified();
+            if self.job.lock().is_settled() {
+                return;
+            }
+            told.await;
+        }
+    }
+
     /// Waits until the job ended.
     pub async fn ended(&self) -> Ending {
         loop {
@@ -261,6 +272,10 @@ impl Job {
 }
 
 impl Progress {
+    fn is_settled(&self) -> bool {
+        self.started || self.ending.is_some()
+    }
+
     fn take_started(&mut self) -> Option<Result<Ends, Ending>> {
         if let Some(ends) = self.ends.take() {
             return Some(Ok(ends));
@@ -377,7 +392,10 @@ mod tests {
         let ticket = desk.ask(ModuleSlot(1), TASK).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ending = runtime.block_on(async {
-            let waiting = tokio::spawn(async move { (ticket.started().await.is_ok(), ticket.ended().await) });
+            let waiting = tokio::spawn(async move {
+                ticket.settled().await;
+                (ticket.started().await.is_ok(), ticket.ended().await)
+            });
             tokio::task::yield_now().await;
             desk.handle_started(1, descriptors());
             tokio::task::yield_now().await;

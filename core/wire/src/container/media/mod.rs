@@ -11,8 +11,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use settings::{
-    AUDIO_BIT_RATE_MAX, AudioCodec, Corner, HEIGHT_MAX, MediaFormat, MediaLayer, MediaOverlay, MediaSegments,
-    MediaSettings, PICTURE_BYTES_MAX, SEGMENT_MS, TEXT_BYTES_MAX, VIDEO_BIT_RATE_MAX, VideoCodec, WIDTH_MAX,
+    AUDIO_BIT_RATE_MAX, AudioCodec, COARSENESS, Corner, HEIGHT_MAX, MediaFormat, MediaLayer, MediaOverlay,
+    MediaPictures, MediaSegments, MediaSettings, PICTURE_BYTES_MAX, PICTURES_PER_S, SEGMENT_MS, TEXT_BYTES_MAX,
+    VIDEO_BIT_RATE_MAX, VideoCodec, WIDTH_MAX,
 };
 
 /// Outputs of one job.

@@ -19,6 +19,10 @@ pub const VIDEO_BIT_RATE_MAX: u32 = 50_000_000;
 pub const AUDIO_BIT_RATE_MAX: u32 = 512_000;
 /// The shortest and the longest segment of an output, in milliseconds.
 pub const SEGMENT_MS: RangeInclusive<u32> = 200..=60_000;
+/// Pictures in a second of an output of pictures.
+pub const PICTURES_PER_S: RangeInclusive<u32> = 1..=60;
+/// How coarse the JPEGs of such an output may be, from the best on.
+pub const COARSENESS: RangeInclusive<u32> = 1..=31;
 
 /// What comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +48,10 @@ pub enum MediaFormat {
     Jpeg,
     /// The first picture, as PNG.
     Png,
+    /// Pictures one behind the other, each a JPEG.
+    JpegPictures,
+    /// Pictures one behind the other, each a PNG.
+    PngPictures,
 }
 
 /// How moving pictures are coded.
@@ -123,6 +131,21 @@ pub struct MediaSettings {
     pub segments: MediaSegments,
     /// What is laid over the pictures.
     pub overlay: Option<MediaOverlay>,
+    /// How many pictures there are, and how they look: of the formats that are pictures one behind the other, and of no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<MediaPictures>,
+}
+
+/// What pictures one behind the other are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MediaPictures {
+    /// So many of the input's pictures are taken in a second; fewer if it has fewer.
+    pub per_s: u32,
+    /// How coarse JPEGs are, 1 for the best; PNGs have none.
+    pub coarseness: u32,
+    /// Whether each pixel is one of the 256 colours of a palette that is always the same: of PNGs only.
+    pub palette: bool,
 }
 
 /// Something laid over pictures.
@@ -177,6 +200,7 @@ impl MediaSettings {
             grey: false,
             segments: MediaSegments::Free,
             overlay: None,
+            pictures: None,
         }
     }
 
@@ -218,7 +242,30 @@ impl MediaSettings {
             | VideoCodec::Vp8
             | VideoCodec::Vp9 => {}
         }
+        self.check_pictures()?;
         self.overlay.as_ref().map_or(Ok(()), MediaOverlay::check)
+    }
+
+    fn check_pictures(&self) -> Result<(), String> {
+        let Some(pictures) = self.pictures else {
+            let is_other = !self.format.is_pictures();
+            return if is_other { Ok(()) } else { Err("it is not said how many pictures there are".to_owned()) };
+        };
+        if !self.format.is_pictures() {
+            return Err(format!("{:?} is not pictures one behind the other", self.format));
+        }
+        if self.width == 0 || self.height == 0 {
+            return Err("pictures one behind the other have a width and a height that they fit into".to_owned());
+        }
+        within("per-s", pictures.per_s, PICTURES_PER_S)?;
+        if pictures.palette && self.grey {
+            return Err("the palette has colours, grey has none".to_owned());
+        }
+        match self.format == MediaFormat::JpegPictures {
+            true if pictures.palette => Err("JPEG has no palette".to_owned()),
+            true => within("coarseness", pictures.coarseness, COARSENESS),
+            false => Ok(()),
+        }
     }
 
     /// Returns whether moving pictures are coded anew.
@@ -239,7 +286,7 @@ impl MediaSettings {
 
 impl MediaFormat {
     /// Every format.
-    pub const ALL: [MediaFormat; 10] = [
+    pub const ALL: [MediaFormat; 12] = [
         MediaFormat::Webm,
         MediaFormat::FragmentedMp4,
         MediaFormat::Mpegts,
@@ -250,11 +297,18 @@ impl MediaFormat {
         MediaFormat::Flac,
         MediaFormat::Jpeg,
         MediaFormat::Png,
+        MediaFormat::JpegPictures,
+        MediaFormat::PngPictures,
     ];
 
     /// Returns whether only the first picture comes out.
     pub fn is_still(self) -> bool {
         matches!(self, MediaFormat::Jpeg | MediaFormat::Png)
+    }
+
+    /// Returns whether pictures come out one behind the other, with nothing else between.
+    pub fn is_pictures(self) -> bool {
+        matches!(self, MediaFormat::JpegPictures | MediaFormat::PngPictures)
     }
 
     /// The codecs for pictures, the usual one first.
@@ -265,7 +319,7 @@ impl MediaFormat {
             MediaFormat::FragmentedMp4 | MediaFormat::Mpegts => &[H264, Copy, None],
             MediaFormat::Matroska => &[H264, Vp8, Vp9, Copy, None],
             MediaFormat::Ogg | MediaFormat::Mp3 | MediaFormat::Wav | MediaFormat::Flac => &[None],
-            MediaFormat::Jpeg | MediaFormat::Png => &[Standard],
+            MediaFormat::Jpeg | MediaFormat::Png | MediaFormat::JpegPictures | MediaFormat::PngPictures => &[Standard],
         }
     }
 
@@ -279,7 +333,7 @@ impl MediaFormat {
             MediaFormat::Ogg => &[Vorbis, Opus, Copy],
             MediaFormat::Mp3 => &[Mp3, Copy],
             MediaFormat::Wav | MediaFormat::Flac => &[Standard],
-            MediaFormat::Jpeg | MediaFormat::Png => &[None],
+            MediaFormat::Jpeg | MediaFormat::Png | MediaFormat::JpegPictures | MediaFormat::PngPictures => &[None],
         }
     }
 }
@@ -299,4 +353,12 @@ impl MediaOverlay {
 
 fn at_most(what: &str, value: u32, most: u32) -> Result<(), String> {
     if value <= most { Ok(()) } else { Err(format!("{what} is {value}, over {most}")) }
+}
+
+fn within(what: &str, value: u32, bounds: RangeInclusive<u32>) -> Result<(), String> {
+    if bounds.contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{what} is {value}, not {} to {}", bounds.start(), bounds.end()))
+    }
 }

@@ -4,7 +4,7 @@ use super::*;
 #[test]
 fn every_format_has_usual_codecs_that_fit() {
     for format in MediaFormat::ALL {
-        let usual = MediaSettings::new(format);
+        let usual = if format.is_pictures() { pictures(format) } else { MediaSettings::new(format) };
         assert_eq!(usual.check(), Ok(()), "{format:?}");
         let spelled = MediaSettings { video: usual.video(), audio: usual.audio(), ..usual };
         assert_eq!(spelled.check(), Ok(()), "{format:?}");
@@ -106,6 +106,37 @@ fn a_live_job_has_a_rate_and_begins_where_it_is() {
 }
 
 #[test]
+fn pictures_one_behind_the_other_have_a_number_a_frame_and_a_look() {
+    let with = |format, change: fn(&mut MediaSettings, &mut MediaPictures)| {
+        let (mut settings, mut of) = (pictures(format), pictures(format).pictures.unwrap());
+        change(&mut settings, &mut of);
+        MediaSettings { pictures: settings.pictures.map(|_| of), ..settings }
+    };
+    let [jpeg, png] = [MediaFormat::JpegPictures, MediaFormat::PngPictures];
+    for format in [jpeg, png] {
+        check(&with(format, |settings, _| settings.grey = true), None);
+        check(&with(format, |settings, _| settings.pictures = None), Some("how many"));
+        check(&with(format, |settings, _| settings.width = 0), Some("width"));
+        check(&with(format, |settings, _| settings.height = 0), Some("height"));
+        check(&with(format, |_, of| of.per_s = 0), Some("per-s"));
+        check(&with(format, |_, of| of.per_s = 60), None);
+        check(&with(format, |_, of| of.per_s = 61), Some("per-s"));
+    }
+    check(&with(jpeg, |_, of| of.coarseness = 0), Some("coarseness"));
+    check(&with(jpeg, |_, of| of.coarseness = 32), Some("coarseness"));
+    check(&with(jpeg, |_, of| of.palette = true), Some("palette"));
+    check(&with(png, |_, of| (of.palette, of.coarseness) = (true, 0)), None);
+    check(&with(png, |settings, of| (settings.grey, of.palette) = (true, true)), Some("palette"));
+    let other = MediaSettings { pictures: pictures(png).pictures, ..MediaSettings::new(MediaFormat::Png) };
+    check(&other, Some("behind the other"));
+    let live = MediaPart { live: Some(MediaLive { cpu_permille: 0, keep_times: false }), ..MediaPart::default() };
+    let task = MediaTask::Transcode { source: MediaSource::Mpegts, part: live, outputs: vec![pictures(jpeg)] };
+    assert_eq!(task.check(), Ok(()), "they have no bit rate");
+    // As it was before there were such outputs.
+    assert!(!serde_json::to_string(&MediaSettings::new(MediaFormat::Webm)).unwrap().contains("pictures"));
+}
+
+#[test]
 fn unknown_words_are_no_jobs() {
     let good = r#"{"transcode":{"source":"any","part":{"start-ms":0,"duration-ms":0,"live":null},"outputs":[
         {"format":"webm","video":"standard","audio":"none","width":0,"height":0,"video-bit-rate":0,
@@ -114,6 +145,11 @@ fn unknown_words_are_no_jobs() {
     for (from, to) in [("any", "concat"), ("webm", "hls"), ("standard", "rawvideo"), ("width", "filter")] {
         assert!(serde_json::from_str::<MediaTask>(&good.replacen(from, to, 1)).is_err(), "{to}");
     }
+}
+
+fn pictures(format: MediaFormat) -> MediaSettings {
+    let pictures = Some(MediaPictures { per_s: 10, coarseness: 5, palette: false });
+    MediaSettings { width: 160, height: 120, pictures, ..MediaSettings::new(format) }
 }
 
 fn check(settings: &MediaSettings, named: Option<&str>) {

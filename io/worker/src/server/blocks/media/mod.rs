@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:media/media`, and `netserv:media/jobs`, which can more.
+//! `netserv:media/media`, `netserv:media/jobs`, which can more, and `netserv:media/pictures` for small devices.
 
 mod first;
 mod jobs;
 mod orders;
+mod pictures;
 mod pipes;
 
 use std::os::fd::OwnedFd;
@@ -14,7 +15,7 @@ use netserv_wire::container::media::{MediaOutcome, MediaTask};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use wasmtime::component::{HasSelf, Linker, Resource};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, Pollable};
 
 use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
 use crate::media::{Ending, Ends, JobHandle, desk};
@@ -26,10 +27,11 @@ mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
         inline: "package netserv:host-media;
-            world host { import netserv:media/media@1.0.0; import netserv:media/jobs@1.1.0; }",
+            world host { import netserv:media/media@1.0.0; import netserv:media/jobs@1.1.0; import netserv:media/pictures@1.2.0; }",
         with: {
             "netserv:media/media.job": crate::server::blocks::media::MediaJob,
             "netserv:media/jobs.job": crate::server::blocks::media::MediaJob,
+            "netserv:media/pictures.begun": crate::server::blocks::media::Begun,
             "wasi:io": wasmtime_wasi::p2::bindings::io,
         },
         imports: {
@@ -38,6 +40,7 @@ mod bindings {
             "netserv:media/media.[static]job.finish": async | trappable,
             "netserv:media/jobs.begin": async | trappable,
             "netserv:media/jobs.[static]job.finish": async | trappable,
+            "netserv:media/pictures.[static]begun.job": async | trappable,
             default: trappable,
         },
     });
@@ -45,14 +48,16 @@ mod bindings {
 
 use bindings::netserv::media1_0_0::media::{self as wit, Error};
 use bindings::netserv::media1_1_0::jobs as second;
+use bindings::netserv::media1_2_0::pictures as third;
 
-/// Adds both interfaces to a linker.
+/// Adds all interfaces to a linker.
 ///
 /// # Errors
 /// One is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
-    second::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+    second::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    third::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
 }
 
 /// A job as a component has it, by either interface.
@@ -64,19 +69,37 @@ pub struct MediaJob {
     is_handed_over: Arc<AtomicBool>,
 }
 
+/// A job that waits for its turn, or runs.
+pub struct Begun {
+    ticket: Arc<JobHandle>,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Begun {
+    async fn ready(&mut self) {
+        self.ticket.settled().await;
+    }
+}
+
 impl MediaJob {
     /// Begins what is ordered, with the picture that is laid over others, and waits for its turn.
     async fn begin(module: &Module, ordered: Result<(MediaTask, Vec<u8>), Error>) -> Result<MediaJob, Error> {
         let (task, picture) = ordered?;
         let ticket = Arc::new(desk().ask(module.slot, task)?);
-        let Ends { input, outputs, picture: end } = ticket.started().await?;
+        let (job, end) = MediaJob::started(ticket).await?;
         if let Some(end) = end {
             let mut end = Sender::from_owned_fd(end).map_err(|error| broken(&error))?;
             // A job that ends early has read what it wanted.
             tokio::spawn(async move { end.write_all(&picture).await });
         }
+        Ok(job)
+    }
+
+    /// Waits for the turn of a job. Returns it with where the picture goes that is laid over others.
+    async fn started(ticket: Arc<JobHandle>) -> Result<(MediaJob, Option<OwnedFd>), Error> {
+        let Ends { input, outputs, picture } = ticket.started().await?;
         let outputs = outputs.into_iter().map(Some).collect();
-        Ok(MediaJob { ticket, input: Some(input), outputs, is_handed_over: Arc::default() })
+        Ok((MediaJob { ticket, input: Some(input), outputs, is_handed_over: Arc::default() }, picture))
     }
 
     fn input(&mut self) -> Result<DynOutputStream, Error> {

@@ -49,6 +49,7 @@ fn output(wanted: Output) -> Result<(MediaSettings, Vec<u8>), Error> {
             Segments::Source => MediaSegments::Source,
         },
         overlay,
+        pictures: None,
     };
     Ok((settings, picture))
 }
