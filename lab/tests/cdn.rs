@@ -215,6 +215,9 @@ fn viewers_are_sent_on_soon() {
             let goal = Duration::from_secs(if round == 0 { 3 } else { 1 });
             eprintln!("{node}, round {round}: {:.3} s (goal {goal:?})", took.as_secs_f64());
             assert!(took <= goal || cfg!(debug_assertions), "{took:?}");
+            // Each round is one deployment.
+            let setups = site.setups(node);
+            assert!(setups == round + 1 || cfg!(debug_assertions), "{setups} SETUPs after round {round}");
             netserv_lab::agent::switch(&site.lab, "video", false).unwrap();
             assert!(wait_until(LONG, || site.module(node).is_none()));
             // What was counted before is over.
