@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
@@ -15,6 +15,7 @@ use netserv_placement::{Answer, Distance, Node};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
+use crate::limits::SETUP_TIME_MAX;
 use crate::looks::Counted;
 use crate::node::NodeClient;
 
@@ -55,7 +56,8 @@ pub async fn remove(
     };
     let has_it_still = |report: &NodeReport| {
         let Outcome::Refused(refusal) = &report.outcome else { return false };
-        !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode)
+        // Nodes have nothing of users that they do not know.
+        !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode | RefusalKind::UnknownUser)
     };
     let left = way(&result).into_iter().find(|(report, _)| has_it_still(report));
     match (left, &result.incomplete) {
@@ -118,8 +120,18 @@ async fn installed(
         let target = Target { nodes: vec![edge], ..Target::default() };
         request = request.epoch(epoch).floating(&rule.floating).target(&target);
     }
-    let result = node.send(request, client, session).await?;
     let runs = |report: &NodeReport| report.outcome.lease_s().is_some();
+    let is_slow = |report: &NodeReport| matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::InProgress);
+    let (begun, mut session) = (Instant::now(), session);
+    let result = loop {
+        let result = node.send(request.clone(), client, session).await?;
+        let is_under_way = !result.nodes.iter().any(runs) && result.nodes.iter().any(is_slow);
+        // What is forgotten here would be installed there all the same.
+        if !is_under_way || begun.elapsed() >= SETUP_TIME_MAX {
+            break result;
+        }
+        session = Some(result.session);
+    };
     let way = way(&result);
     if !way.iter().any(|(report, _)| runs(report)) {
         let why = way.iter().map(|(report, _)| *report).map(|report| format!("{}: {}", report.node, report.outcome));

@@ -132,8 +132,12 @@ impl Controller {
     pub(crate) fn finish(&mut self, key: &Key) {
         let Some(entry) = self.entry(key) else { return };
         let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
-        let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
-        let mut old = entry.active.take();
+        let Some(Operation { ticket, origin, mut setup, stage: Stage::Settling(candidate, _) }) = settling else {
+            return;
+        };
+        // It may have been drained meanwhile.
+        setup.ttl = self.granted_ttl(key, setup.ttl);
+        let mut old = self.entry_or_new(key).active.take();
         let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
         let before = old.as_ref().map(|old| (old.lease(), old.record.clone()));
         let lease_s = setup.ttl.as_secs();

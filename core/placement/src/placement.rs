@@ -260,8 +260,13 @@ impl Placement {
         match (asked, answer) {
             // It is not wanted any more, which could not be said before it was there.
             (Asked::Setup(id), answer) if self.is_leaving(id) => {
-                if let (Answer::Done { session, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id)) {
-                    deployment.session = Some(session);
+                if let Some(deployment) = self.deployments.get_mut(&id) {
+                    // Also one that failed may be in force somewhere.
+                    let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
+                    deployment.lease_until = now + lease;
+                    if let Answer::Done { session, .. } = answer {
+                        deployment.session = Some(session);
+                    }
                 }
                 self.send_remove(id);
             }
@@ -518,7 +523,8 @@ impl Placement {
     fn look_at(&mut self, now: Instant, id: DeploymentId) {
         self.next_look.remove(&id);
         if self.is_leaving(id) {
-            return self.send_remove(id);
+            // It would take the module from another one that has come since.
+            return if self.has_successor(id) { self.forget(id) } else { self.send_remove(id) };
         }
         let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
@@ -557,6 +563,11 @@ impl Placement {
 
     fn is_leaving(&self, id: DeploymentId) -> bool {
         self.deployments.get(&id).is_some_and(|deployment| deployment.health == Health::Leaving)
+    }
+
+    fn has_successor(&self, id: DeploymentId) -> bool {
+        let Some(leaving) = self.deployments.get(&id) else { return false };
+        self.deployments.values().any(|other| other.rule == leaving.rule && other.health != Health::Leaving)
     }
 
     fn send_remove(&mut self, id: DeploymentId) {

@@ -2,8 +2,8 @@
 //! The steps by which a running module moves with its state from one node to another, one request to one node at a time.
 //!
 //! The nodes hold what is known of a relocation: who has the module in which epoch, and whether it stands still there. So one that
-//! begins anew goes on wherever an earlier one ended. Until the new node has taken the next epoch, the module is the old one's,
-//! which goes on by itself after a while; from then on it is the new one's.
+//! begins anew goes on wherever an earlier one ended. Until a request of the next epoch has come by, the module is the old node's, which
+//! goes on by itself after a while; if the new one takes longer than that to begin, both have it until the relocation is given again.
 
 use std::time::Duration;
 
@@ -99,12 +99,23 @@ pub struct Relocation {
     state: Option<(Digest, u64)>,
     /// Why it is called off.
     failure: Option<Stopped>,
+    /// Whether the new node is still at it.
+    is_begun: bool,
 }
 
 impl Relocation {
     /// Returns one that begins, or goes on with what an earlier one began.
     pub fn new(plan: Plan) -> Relocation {
-        Relocation { plan, next: Ok(Step::AskOld), old: None, epoch: 0, resumed: false, state: None, failure: None }
+        Relocation {
+            plan,
+            next: Ok(Step::AskOld),
+            old: None,
+            epoch: 0,
+            resumed: false,
+            state: None,
+            failure: None,
+            is_begun: false,
+        }
     }
 
     /// Returns what is to be done next, which is answered by [`Relocation::answered`].
@@ -186,18 +197,22 @@ impl Relocation {
                 }
                 Err(cause) => stopped(cause, format!("it goes on on {old}"), Owner::Old),
             },
-            (Step::Begin(..), report) => match done(report) {
-                Ok(_) => return Ok(Step::Release(self.epoch)),
-                Err(cause) => {
-                    let fix = format!("see why, then try again; it goes on on {old}");
-                    self.failure = Some(Stopped { cause, fix, owner: Owner::Old });
-                    return Ok(Step::Check);
+            (Step::Begin(..), report) => {
+                self.is_begun = report.as_ref().is_ok_and(|report| is_in_progress(&report.outcome));
+                match done(report) {
+                    Ok(_) => return Ok(Step::Release(self.epoch)),
+                    Err(cause) => {
+                        let fix = format!("see why, then try again; it goes on on {old}");
+                        self.failure = Some(Stopped { cause, fix, owner: Owner::Old });
+                        return Ok(Step::Check);
+                    }
                 }
-            },
+            }
             (Step::Check, Ok(report)) if !report.outcome.is_ok() => self.called_off(Owner::Unknown),
             (Step::Check, Ok(report)) => match there(report, module).filter(|there| there.epoch == self.epoch) {
                 Some(there) if is_beginning(there) => stopped(still_beginning(new), again(), Owner::Unknown),
                 Some(_) => return Ok(Step::Release(self.epoch)),
+                None if self.is_begun => stopped(still_beginning(new), again(), Owner::Unknown),
                 None => return Ok(Step::CallOff(self.old.as_ref().map_or(0, |old| old.epoch))),
             },
             (Step::Check, Err(_)) => self.called_off(Owner::Unknown),
@@ -287,7 +302,15 @@ fn still_beginning(node: &NodeId) -> String {
 }
 
 fn is_gone(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotInstalled)
+    is_refused(outcome, RefusalKind::NotInstalled)
+}
+
+fn is_in_progress(outcome: &Outcome) -> bool {
+    is_refused(outcome, RefusalKind::InProgress)
+}
+
+fn is_refused(outcome: &Outcome, kind: RefusalKind) -> bool {
+    matches!(outcome, Outcome::Refused(refusal) if refusal.kind == kind)
 }
 
 #[cfg(test)]

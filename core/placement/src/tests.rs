@@ -445,6 +445,42 @@ fn a_restarted_agent_goes_on_with_what_it_deployed() {
     assert!(without.kept.is_empty());
 }
 
+/// Goal: a REMOVE that is sent again takes nothing from a deployment that has come since.
+#[test]
+fn a_remove_that_failed_is_not_repeated_when_the_module_is_wanted_again() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.placement.stop(RULE);
+    let gone = agent.wish();
+    agent.answer(&gone, Answer::Failed);
+    agent.placement.gate(RULE, true);
+    agent.deploy("192.0.2.1", "edge");
+    agent.sleep(2);
+    assert!(agent.wishes().is_empty());
+    assert_eq!(agent.kept.len(), 1);
+}
+
+/// Goal: what was first being set up when its rule was stopped is asked to go as often as others.
+#[test]
+fn what_came_after_its_rule_was_stopped_goes_although_a_remove_fails() {
+    for answer in [done("edge"), Answer::Failed] {
+        let mut agent = Agent::new(vec![rule()]);
+        agent.see("192.0.2.1", 3);
+        let probe = agent.wish();
+        agent.answer(&probe, way(&["edge"]));
+        let setup = agent.wish();
+        agent.placement.stop(RULE);
+        agent.answer(&setup, answer);
+        for _ in 0..REMOVES_MAX {
+            let gone = agent.wish();
+            assert!(matches!(gone, Wish::Remove { .. }), "{gone:?}");
+            agent.answer(&gone, Answer::Failed);
+            agent.sleep(1);
+        }
+        assert!(agent.wishes().is_empty() && agent.kept.is_empty());
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     See { region: u8, count: u32 },

@@ -348,8 +348,6 @@ pub const MEDIA_PIECE_BYTES_MAX: usize = 64 << 10;
 pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Threads that serve connections, if there are so many processors.
 pub const SERVER_THREADS_MAX: usize = 4;
-/// Instances that begin at a time.
-pub const STARTS_AT_ONCE_MAX: usize = 8;
 /// Tasks that run on a thread before it looks for events of the network again.
 pub const TASKS_BETWEEN_EVENTS: u32 = 4;
 /// Threads that ask name servers.

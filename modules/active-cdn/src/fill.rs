@@ -289,7 +289,9 @@ fn has_room(place: &Place, key: &str) -> bool {
     if cache::stat(key).is_some() {
         return true;
     }
-    let Ok(all) = cache::list(&format!("{}\n", place.base), None, VARIANTS_MAX) else { return false };
+    // What servers said on connections that were taken over is beside the variants, and bounded by its own.
+    let (of_base, servers) = (format!("{}\n", place.base), format!("{}\n@\u{7f}", place.base));
+    let Ok(all) = cache::list(&of_base, Some(&servers), VARIANTS_MAX) else { return false };
     if all.len() < usize::try_from(VARIANTS_MAX).unwrap_or(usize::MAX) {
         return true;
     }

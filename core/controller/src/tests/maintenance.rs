@@ -55,6 +55,29 @@ fn leases_are_not_put_off_while_a_node_is_drained() {
     node.assert_empty();
 }
 
+/// Goal: nor by another version, however long that takes to come.
+#[test]
+fn a_slow_replacement_puts_no_lease_off_either() {
+    for drained_before in [true, false] {
+        let mut node = Node::new();
+        node.install(Setup { ttl: Duration::from_secs(60), ..setup("m@1.0.0") });
+        node.commands();
+        drain(&mut node, drained_before);
+        node.sleep(Duration::from_secs(10));
+        let id = node.setup(Setup { ttl: Duration::from_secs(60), ..setup("m@1.0.1") });
+        commands!(node, "fetch 1 101");
+        drain(&mut node, true);
+        node.sleep(Duration::from_secs(20));
+        node.fetched(1, manifest(&setup("m@1.0.1")));
+        node.loaded(1);
+        node.commands();
+        assert_eq!(node.reports[&id].outcome, Outcome::Replaced { lease_s: 30 }, "{drained_before}");
+        node.sleep(Duration::from_secs(30));
+        node.commands();
+        node.assert_empty();
+    }
+}
+
 /// Goal: a module that stands still to be moved goes on when its move fails, and the drained node does not become its next owner.
 #[test]
 fn a_move_away_can_be_called_off_and_none_comes_in() {

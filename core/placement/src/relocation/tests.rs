@@ -110,6 +110,25 @@ fn a_node_that_is_still_beginning_is_not_taken_for_the_owner() {
     assert_eq!(world.owners(), ["new 2"]);
 }
 
+/// Goal: a new node that has accepted the module, and shows an earlier one until it is done, is not taken for one that refused.
+#[test]
+fn what_is_still_under_way_is_not_called_off() {
+    let mut relocation = Relocation::new(plan());
+    let running = |epoch| Some((epoch, ModuleState::Running));
+    for (node, outcome, has) in [
+        ("old", Outcome::Probed, running(5)),
+        ("new", Outcome::Probed, running(3)),
+        ("new", Outcome::WouldDo { action: "replace".to_owned() }, None),
+        ("old", Outcome::Exported { digest: digest(1), bytes: 9 }, None),
+        ("new", Outcome::Refused(Refusal::new(RefusalKind::InProgress, "accepted")), None),
+        ("new", Outcome::Probed, running(3)),
+    ] {
+        assert!(relocation.next().is_ok());
+        relocation.answered(Ok(&answer(node, outcome, has)));
+    }
+    assert_eq!(relocation.next().unwrap_err().unwrap_err().owner, Owner::Unknown);
+}
+
 /// Goal: a node that refuses to say what it has is not taken for one that has nothing.
 #[test]
 fn a_question_that_is_refused_says_nothing_of_the_owner() {

@@ -3,14 +3,13 @@
 //! compute for long.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
 
-use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
@@ -25,7 +24,6 @@ pub struct ServerEngine {
     linkers: Mutex<BTreeMap<BTreeSet<String>, Linker<ServerState>>>,
     memory: Budget,
     beat: Arc<Beat>,
-    starts: Semaphore,
 }
 
 impl ServerEngine {
@@ -50,8 +48,7 @@ impl ServerEngine {
     fn with(config: &Config, memory_bytes: usize) -> wasmtime::Result<ServerEngine> {
         let engine = Engine::new(config)?;
         let beat = Beat::start(&engine)?;
-        let (memory, starts) = (Budget::new(memory_bytes), Semaphore::new(limits::STARTS_AT_ONCE_MAX));
-        Ok(ServerEngine { engine, linkers: Mutex::default(), memory, beat, starts })
+        Ok(ServerEngine { engine, linkers: Mutex::default(), memory: Budget::new(memory_bytes), beat })
     }
 
     /// Returns the store of an instance, with its bounds.
@@ -83,19 +80,6 @@ impl ServerEngine {
         }
         linkers.insert(blocks.clone(), linker.clone());
         Ok(linker)
-    }
-
-    /// Has a call that makes an instance begin when few others do. Where hundreds come at once, those that wait for something else, such as a
-    /// server's answer, would have it only behind all of these.
-    pub async fn started<F: Future>(&self, call: F) -> F::Output {
-        let mut turn = self.starts.acquire().await.ok();
-        let mut call = pin!(call);
-        poll_fn(|context| {
-            let polled = call.as_mut().poll(context);
-            turn = None;
-            polled
-        })
-        .await
     }
 
     /// Has the beat go on while `future` is at work: to be put around whatever runs code of a component.

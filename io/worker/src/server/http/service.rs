@@ -280,7 +280,7 @@ impl HttpService {
         };
         let handled = tokio::select! {
             biased;
-            handled = timeout_at(deadline, self.engine.started(self.engine.pace(call))) => match handled {
+            handled = timeout_at(deadline, self.engine.pace(call)) => match handled {
                 Ok(Ok(())) => {
                     store.data_mut().egress.let_go();
                     return Ok(());
