@@ -344,6 +344,8 @@ pub const MEDIA_STREAMS_TOLD_MAX: usize = 32;
 pub const MEDIA_NAME_BYTES_MAX: usize = 64;
 /// Bytes that a stream of a media job takes or gives in one call.
 pub const MEDIA_PIECE_BYTES_MAX: usize = 64 << 10;
+/// How long a live job may take to end whose outputs have.
+pub const MEDIA_END_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long what was written to a media job waits for ffmpeg once the stream is dropped.
 pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Threads that serve connections, if there are so many processors.

@@ -73,8 +73,8 @@ pub mod control {
 #[doc(inline)]
 pub use bindings::imports::netserv::{
     compress1_0_0::codec as compress, compress1_1_0::streams::coded, crypto::crypto, hash::digest as hash,
-    kv::store as kv, log::log, media1_0_0::media, media1_2_0::pictures, metrics::counters, properties::properties, search::search,
-    sip::parser as sip,
+    kv::store as kv, log::log, media1_0_0::media, media1_2_0::pictures, metrics::counters, properties::properties,
+    search::search, sip::parser as sip,
 };
 #[doc(inline)]
 pub use bindings::imports::wasi;

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use crate::limits::{
-    BURST_BYTES_MAX, BYTES_PER_S_MAX, EARLY_BYTES_AGAIN, EARLY_BYTES_MAX, JUMP_MS_MAX, LATE_MS_MAX, NO_CLOCK_BYTES_MAX,
+    BURST_BYTES_MAX, BYTES_PER_S_MAX, EARLY_BYTES_AGAIN, EARLY_BYTES_MAX, EARLY_MS_MAX, JUMP_MS_MAX, LATE_MS_MAX,
+    LOST_BYTES_MAX, NO_CLOCK_BYTES_MAX,
 };
 
 /// Keeps packets until it is their time.
@@ -21,6 +22,9 @@ pub struct Pacer {
     last: Option<(u64, u64)>,
     /// Bytes since then.
     since: usize,
+    /// Bytes between packets, and packets in a row without any.
+    lost: usize,
+    in_row: u32,
     /// Bytes that may be given, as of a time.
     budget: Option<(u64, u64)>,
 }
@@ -40,8 +44,13 @@ impl Pacer {
         let mut left = all.as_slice();
         while let Some(place) = left.iter().position(|byte| *byte == SYNC) {
             self.since += place;
+            self.lost += place;
             left = &left[place..];
             let Some((packet, after)) = left.split_at_checked(PACKET) else { break };
+            self.in_row = if place == 0 { self.in_row.saturating_add(1) } else { 0 };
+            if self.in_row >= IN_ROW {
+                self.lost = 0;
+            }
             self.packet(now_ms, packet)?;
             left = after;
         }
@@ -49,6 +58,11 @@ impl Pacer {
             self.rest = left.to_vec();
         } else {
             self.since += left.len();
+            self.lost += left.len();
+        }
+        let is_far_ahead = self.early.back().is_some_and(|(due_ms, _)| *due_ms > now_ms + EARLY_MS_MAX);
+        if is_far_ahead || self.lost > LOST_BYTES_MAX {
+            return Err(NoClock);
         }
         self.check()
     }
@@ -129,6 +143,8 @@ fn clock(packet: &[u8]) -> Option<u64> {
 }
 
 const PACKET: usize = 188;
+/// So many packets in a row are none by chance.
+const IN_ROW: u32 = 5;
 const SYNC: u8 = 0x47;
 /// Bytes of packets that are given at once.
 const PIECE_BYTES: usize = 16 * 1024;

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use crate::host::{Counter, Host};
 use crate::limits::{
-    AGAIN_MS_MAX, AGAIN_MS_MIN, KEPT_BYTES_MAX, LOOKED_AT_MS, SKIP_MS_MAX, STUCK_MS_MAX, WAITING_BYTES_MAX,
+    AGAIN_MS_MAX, AGAIN_MS_MIN, KEPT_BYTES_MAX, LOOKED_AT_MS, PICTURE_BYTES_AT_ONCE, PICTURES_AT_ONCE, SKIP_MS_MAX,
+    STUCK_MS_MAX, WAITING_BYTES_MAX,
 };
 use crate::pictures::Pictures;
 use crate::quality::Quality;
@@ -82,8 +83,10 @@ pub struct Feed {
     skip: u64,
     /// When the job began to run.
     runs_ms: u64,
-    /// When it gave something last.
+    /// When it gave something last, or had nothing to make any of.
     gave_ms: u64,
+    /// Whether it took something since it gave something.
+    owes: bool,
     again_ms: u64,
 }
 
@@ -113,6 +116,7 @@ impl Feed {
             skip: 0,
             runs_ms: 0,
             gave_ms: 0,
+            owes: false,
             again_ms: AGAIN_MS_MIN,
         }
     }
@@ -195,10 +199,9 @@ impl Feed {
         self.write(host);
         let outcome = self.read(host, &mut found);
         if !found.is_empty() {
-            (self.gave_ms, self.again_ms) = (now_ms, AGAIN_MS_MIN);
+            (self.gave_ms, self.again_ms, self.owes) = (now_ms, AGAIN_MS_MIN, false);
         }
-        // It has nothing to make any of.
-        if self.waiting.is_empty() && self.is_behind {
+        if !self.owes && self.waiting.is_empty() {
             self.gave_ms = now_ms;
         }
         let is_stuck = now_ms.saturating_sub(self.gave_ms) > STUCK_MS_MAX;
@@ -221,7 +224,7 @@ impl Feed {
             if taken == 0 {
                 return;
             }
-            self.gone += taken;
+            (self.owes, self.gone) = (true, self.gone + taken);
             if self.gone >= piece.len() {
                 self.waiting.pop_front();
                 self.gone = 0;
@@ -230,16 +233,20 @@ impl Feed {
     }
 
     fn read(&mut self, host: &mut dyn Host, found: &mut Vec<Vec<u8>>) -> Result<(), String> {
-        loop {
+        let mut read = 0;
+        // The rest waits for the next time.
+        while found.len() < PICTURES_AT_ONCE && read < PICTURE_BYTES_AT_ONCE {
             let bytes = host.read(self.job)?;
             if bytes.is_empty() {
                 return Ok(());
             }
+            read += bytes.len();
             self.pictures.push(&bytes);
             while let Some(picture) = self.pictures.poll().map_err(|_| "it gives no pictures".to_owned())? {
                 found.push(picture);
             }
         }
+        Ok(())
     }
 
     fn fail(&mut self, host: &mut dyn Host, now_ms: u64, why: &str) {

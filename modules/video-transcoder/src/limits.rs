@@ -43,7 +43,7 @@ pub const BURST_BYTES_MAX: u64 = 1 << 20;
 /// How much later than its clock says a source may be before its clock counts from there.
 pub const LATE_MS_MAX: u64 = 10_000;
 /// How far its clock may go at once before it counts from there.
-pub const JUMP_MS_MAX: u64 = 5_000;
+pub const JUMP_MS_MAX: u64 = 1_000;
 /// Bytes that are kept from places on at which a picture can be begun with; with more, a job waits for the next such picture.
 pub const KEPT_BYTES_MAX: usize = 1 << 20;
 /// How much of a stream ffmpeg looks at before it begins, and a little more.
@@ -68,3 +68,13 @@ pub const AGAIN_MS_MAX: u64 = 8_000;
 pub const STUCK_MS_MAX: u64 = 15_000;
 /// Every so many milliseconds it is looked what is due.
 pub const TICK_MS: u64 = 40;
+/// How long a stream may say nowhere that a picture can be begun with, until jobs begin with any packet of it.
+pub const UNMARKED_MS: u64 = 3_000;
+/// Pictures that are taken of a job at once.
+pub const PICTURES_AT_ONCE: usize = 64;
+/// Bytes of them that are.
+pub const PICTURE_BYTES_AT_ONCE: usize = 256 * 1024;
+/// How far ahead the clock of what waits may be.
+pub const EARLY_MS_MAX: u64 = 120_000;
+/// Bytes that are no packets, until five in a row are.
+pub const LOST_BYTES_MAX: usize = 64 * 1024;

@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::clock::Pacer;
 use crate::feed::Kept;
 use crate::host::{Counter, Host, Sent};
-use crate::limits::{RETRY_MS_MAX, RETRY_MS_MIN, SETTLED_MS, SILENT_MS_MAX};
+use crate::limits::{RETRY_MS_MAX, RETRY_MS_MIN, SETTLED_MS, SILENT_MS_MAX, UNMARKED_MS};
 use crate::settings::Url;
 
 /// Where the video comes from.
@@ -47,6 +47,11 @@ struct There {
     heard_ms: u64,
     since_ms: u64,
     is_paused: bool,
+    /// Whether some of it was given to jobs.
+    has_given: bool,
+    /// Whether it says where a picture can be begun with, and when that was last, or taken to be.
+    has_marks: bool,
+    marked_ms: u64,
     /// It sends no more, and what came before goes on.
     has_ended: bool,
 }
@@ -64,7 +69,7 @@ impl Source {
 
     /// Returns whether there are pictures, or will be as soon as it has sent some.
     pub fn is_there(&self) -> bool {
-        matches!(&self.state, State::There(there) if there.answer.has_begun())
+        matches!(&self.state, State::There(there) if there.has_given)
     }
 
     /// Returns for how long it has been away.
@@ -104,6 +109,9 @@ impl Source {
             heard_ms: now_ms,
             since_ms: now_ms,
             is_paused: false,
+            has_given: false,
+            has_marks: false,
+            marked_ms: now_ms,
             has_ended: false,
         }));
         if host.send(id, Side::Server, request.as_bytes()) != Sent::Done {
@@ -124,9 +132,6 @@ impl Source {
         if let Err(why) = outcome {
             host.count(Counter::Bad, 1);
             return self.gone(host, now_ms, why);
-        }
-        if there.answer.has_begun() {
-            self.away_ms = None;
         }
         if there.pacer.is_full() && !there.is_paused {
             there.is_paused = true;
@@ -170,18 +175,25 @@ impl Source {
     /// Gives the packets that are due, with whether a picture can be begun with them.
     pub fn poll(&mut self, now_ms: u64, mut give: impl FnMut(bool, &Rc<[u8]>)) {
         let State::There(there) = &mut self.state else { return };
-        let kept = &mut self.kept;
+        let There { pacer, cutter, has_given, has_marks, marked_ms, .. } = &mut **there;
+        let (kept, away_ms) = (&mut self.kept, &mut self.away_ms);
         let mut give = |begins: bool, packets: &mut Vec<u8>| {
             if !packets.is_empty() {
+                // What answers with something else is as good as away.
+                (*has_given, *away_ms) = (true, None);
                 let piece: Rc<[u8]> = std::mem::take(packets).into();
                 kept.push(now_ms, begins, &piece);
                 give(begins, &piece);
             }
         };
-        while let Some(packets) = there.pacer.poll(now_ms) {
+        while let Some(packets) = pacer.poll(now_ms) {
             let (mut piece, mut begins_piece) = (Vec::new(), false);
-            there.cutter.push(&packets, |begins, packets| {
+            cutter.push(&packets, |begins, packets| {
+                *has_marks |= begins;
+                // In a stream without marks, ffmpeg finds a picture to begin with by itself.
+                let begins = begins || !*has_marks && now_ms.saturating_sub(*marked_ms) > UNMARKED_MS;
                 if begins {
+                    *marked_ms = now_ms;
                     give(begins_piece, &mut piece);
                     begins_piece = true;
                 }

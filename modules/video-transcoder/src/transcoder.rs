@@ -52,6 +52,8 @@ struct Viewer {
     shown: Option<Quality>,
     /// Since when it has taken nothing.
     stuck_ms: Option<u64>,
+    /// Bytes that waited for it then.
+    left: u64,
 }
 
 impl Transcoder {
@@ -173,7 +175,7 @@ impl Transcoder {
                 self.clients.remove(&id);
                 host.send(id, Side::Client, &http::pictures());
                 let (name, is_usual) = (name.unwrap_or_default().to_owned(), !quality::names_some(query));
-                self.viewers.insert(id, Viewer { name, wanted, is_usual, shown: None, stuck_ms: None });
+                self.viewers.insert(id, Viewer { name, wanted, is_usual, shown: None, stuck_ms: None, left: 0 });
                 self.want(host, now_ms, wanted, &[id]);
             }
         }
@@ -358,7 +360,10 @@ impl Transcoder {
                 host.count(Counter::Pictures, 1);
             }
             Sent::Full => {
-                viewer.stuck_ms = viewer.stuck_ms.or(Some(now_ms));
+                // Others may have the memory.
+                if queued > 0 {
+                    viewer.stuck_ms = viewer.stuck_ms.or(Some(now_ms));
+                }
                 host.count(Counter::Skipped, 1);
             }
             // It says so by `closed`.
@@ -393,6 +398,14 @@ impl Transcoder {
         let away_for_ms = self.source.as_ref().map_or(0, |source| source.away_for_ms(now_ms));
         let is_over = away_for_ms > self.settings.outage_ms;
         let slow_ms = self.settings.slow_ms;
+        for (id, viewer) in self.viewers.iter_mut().filter(|(_, viewer)| viewer.stuck_ms.is_some()) {
+            match host.queued(*id) {
+                Some(0) => viewer.stuck_ms = None,
+                Some(left) if left < viewer.left => (viewer.stuck_ms, viewer.left) = (Some(now_ms), left),
+                Some(left) => viewer.left = left,
+                None => {}
+            }
+        }
         let is_slow =
             |viewer: &Viewer| viewer.stuck_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) > slow_ms);
         let viewers = self.viewers.iter().filter(|(_, viewer)| is_over || is_slow(viewer)).map(|(id, _)| *id);

@@ -206,6 +206,11 @@ impl JobHandle {
         }
     }
 
+    /// Returns whether its input comes as it happens.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     /// Returns how the job ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         self.job.lock().ending.clone()

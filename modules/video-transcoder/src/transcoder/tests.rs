@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use super::*;
-use crate::limits::{KEPT_BYTES_MAX, RETRY_MS_MAX, SILENT_MS_MAX, WAITING_BYTES_MAX};
+use crate::limits::{KEPT_BYTES_MAX, RETRY_MS_MAX, SILENT_MS_MAX, UNMARKED_MS, WAITING_BYTES_MAX};
 use crate::testing::{FIRST_OPENED, Node, clocked, packet};
 
 #[test]
@@ -174,6 +174,50 @@ fn a_source_that_goes_away_is_asked_again_and_after_a_while_viewers_are_let_go()
     all.pass(RETRY_MS_MAX * 2);
     assert!(all.transcoder.is_idle());
     assert_eq!(all.node.opened.len(), asked);
+}
+
+/// Goal: viewers of a camera that is off are let go, also where its server says `200` and nothing else.
+#[test]
+fn an_outage_that_answers_is_one() {
+    let mut all = All::with(&[("outage-ms", "20000")]);
+    all.watch(1, "");
+    all.live();
+    all.picture();
+    for _ in 0..600 {
+        let last = *all.node.opened.last().unwrap();
+        all.of(|of, node, now| of.closed(node, now, last));
+        all.pass(40);
+        let last = *all.node.opened.last().unwrap();
+        all.of(|of, node, now| of.data(node, now, last, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"));
+    }
+    assert!(all.node.closed.contains(&1));
+    assert_eq!(all.node.counter(Counter::Outages), 1);
+}
+
+/// Goal: a stream that says nowhere where a picture can be begun with reaches its job all the same.
+#[test]
+fn a_stream_without_marks_is_made_pictures_of() {
+    let mut all = All::with(&[]);
+    all.watch(1, "");
+    all.live();
+    all.keep_live(UNMARKED_MS - 400);
+    assert!(all.node.jobs.values().all(|work| work.input.is_empty()), "it may still say so");
+    all.keep_live(1000);
+    assert!(all.node.jobs.values().all(|work| !work.input.is_empty()) && !all.node.jobs.is_empty());
+}
+
+/// Goal: who takes what it was sent is not cut in the silence behind that.
+#[test]
+fn a_viewer_is_not_cut_when_there_is_nothing_to_take() {
+    let mut all = All::with(&[("outage-ms", "60000")]);
+    all.watch(1, "");
+    all.live();
+    all.picture();
+    all.node.queued.insert(1, 1 << 20);
+    all.picture();
+    all.node.queued.insert(1, 0);
+    all.pass(15_000);
+    assert!(!all.node.closed.contains(&1));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tokio::net::unix::pipe::Sender;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, Pollable};
 
-use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
+use crate::limits::{MEDIA_END_TIME_MAX, MEDIA_OUTPUT_BYTES_MAX};
 use crate::media::{Ending, Ends, JobHandle, desk};
 use crate::server::module::Module;
 use crate::server::state::ServerState;
@@ -129,7 +129,16 @@ impl MediaJob {
     async fn finish(self) -> Result<(), Error> {
         let MediaJob { ticket, input, outputs, .. } = self;
         drop((input, outputs));
-        match ticket.ended().await {
+        let ended = if ticket.is_live() {
+            // What gives no more and does not end keeps nobody waiting.
+            tokio::time::timeout(MEDIA_END_TIME_MAX, ticket.ended()).await.unwrap_or_else(|_| {
+                ticket.cancel();
+                Ending::new(MediaOutcome::Failed, "its output ended before it did")
+            })
+        } else {
+            ticket.ended().await
+        };
+        match ended {
             Ending { outcome: MediaOutcome::Done, .. } => Ok(()),
             ending => Err(ending.into()),
         }
