@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Kind, Topology};
+use netserv_model::RefusalKind;
 use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
@@ -55,6 +56,19 @@ fn eight_slow_compilations_hold_up_no_small_module_of_others_over_two_seconds() 
     });
 }
 
+/// Goal: code that takes the compiler longer than the operator lets it is refused by that name, and kept out for a while.
+#[test]
+fn code_over_the_compilers_limit_is_refused_by_that_name() {
+    let test = "code_over_the_compilers_limit_is_refused_by_that_name";
+    let Some(node) = Node::start_with(test, "compile-cpu-s = 1\n") else { return };
+    let package = node.package("slow", 0, &node.slow_user, SLOW_SIZE);
+    for expected in [RefusalKind::CompileLimit, RefusalKind::Quarantined] {
+        let result = node.setup(&node.slow_user, &package).unwrap();
+        let outcome = &result.nodes[0].outcome;
+        assert!(matches!(outcome, Outcome::Refused(refusal) if refusal.kind == expected), "{outcome:?}");
+    }
+}
+
 /// Kills a process when it is dropped.
 struct Kill(u32);
 
@@ -74,6 +88,11 @@ struct Node {
 
 impl Node {
     fn start(test: &str) -> Option<Node> {
+        Node::start_with(test, "")
+    }
+
+    /// With more about fetching.
+    fn start_with(test: &str, more: &str) -> Option<Node> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
             return None;
@@ -84,7 +103,8 @@ impl Node {
         let slow_user = lab.user("slow", &[&own]).unwrap();
         let others: Vec<LabUser> =
             (0..MOMENTS.len()).map(|number| lab.user(&format!("user{number}"), &[&own]).unwrap()).collect();
-        let files = format!("[fetch]\nschemes = [\"file\"]\nfile-roots = [{:?}]\n", lab.dir().display().to_string());
+        let files =
+            format!("[fetch]\nschemes = [\"file\"]\nfile-roots = [{:?}]\n{more}", lab.dir().display().to_string());
         let users: Vec<LabUser> = std::iter::once(&slow_user).chain(&others).cloned().collect();
         lab.start_netservd("n1", "node", &users, &files).unwrap();
         Some(Node { lab, slow_user, others })

@@ -6,6 +6,7 @@
 mod common;
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -217,21 +218,30 @@ fn nodes_that_are_slow_absent_or_none() {
     silent.args(["-l", "-k", "8081"]);
     net.lab.start("sender", "silent", &mut silent).unwrap();
     let url = format!("http://{}:8081/x.nsm", net.lab.v4("sender"));
-    let result = net.setup_with(&package, &url, &own(&net), &["--timeout", "2s"]);
-    let kinds = result.nodes.iter().filter_map(|node| match &node.outcome {
-        Outcome::Refused(refusal) => Some(refusal.kind),
-        Outcome::Installed { .. }
-        | Outcome::Refreshed { .. }
-        | Outcome::Replaced { .. }
-        | Outcome::Removed
-        | Outcome::Told
-        | Outcome::Exported { .. }
-        | Outcome::Probed
-        | Outcome::WouldDo { .. }
-        | Outcome::NotTargeted { .. } => None,
-    });
-    let incomplete = result.incomplete.as_ref().map(|refusal| refusal.kind);
-    assert!(kinds.chain(incomplete).any(|kind| kind == RefusalKind::Timeout), "{result:?}");
+    let within = |message: &str, timeout_ms: u64| -> RequestResult {
+        let path = serde_json::json!({ "destination": net.lab.v4("receiver") });
+        let body = serde_json::json!({ "message": message, "path": path, "timeout_ms": timeout_ms });
+        let answer = post_body(&net, &body);
+        serde_json::from_value(answer.clone()).unwrap_or_else(|_| panic!("{answer}"))
+    };
+    let message = sign(&net.user, setup(&net, &package, &url), ago(Duration::ZERO), 4);
+    assert_refused(&within(&message, 2500), RefusalKind::InProgress);
+    // With time, it is said what came of it.
+    let (file, key) = (package.path.to_string_lossy(), net.user.key.to_string_lossy());
+    let (filter, to) = (own(&net), net.lab.v4("receiver").to_string());
+    let by = ["--timeout", "2s", "--user", &net.user.name, "--key", &key];
+    let setup = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter];
+    let told = net.lab.try_netserv("sender", &[&setup[..], &by].concat()).unwrap();
+    let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
+    assert!(told.contains("still fetches or compiles") && told.contains("fetch-failed"), "{told}");
+
+    // A node that stands still keeps the others from nothing but its own answer.
+    let pid = net.lab.pid("n2", "netservd").unwrap().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let result = within(&sign(&net.user, RequestBuilder::probe(&[]), ago(Duration::ZERO), 5), 1500);
+    signal("-CONT");
+    assert_eq!(result.incomplete.as_ref().map(|refusal| refusal.kind), Some(RefusalKind::Timeout), "{result:?}");
 
     for node in ["n1", "n2"] {
         net.lab.stop(node, "netservd").unwrap();

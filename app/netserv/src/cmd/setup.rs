@@ -83,6 +83,8 @@ pub struct Wanted {
 
 /// How long nodes are asked again that fetch or compile.
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long each further answer may take at least: nodes say within a minute what came of it.
+const INSTALL_ANSWER_TIME: Duration = Duration::from_secs(65);
 /// How long nobody is asked in between.
 const INSTALL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -143,6 +145,8 @@ impl Setup {
             };
             output.note(format!("{} has accepted it and still fetches or compiles: asked again", slow.node));
             travel.session = Some(result.session);
+            // Long enough for what comes of it.
+            travel.timeout = travel.timeout.max(INSTALL_ANSWER_TIME);
             tokio::time::sleep(INSTALL_PAUSE).await;
         }
     }
