@@ -160,14 +160,14 @@ impl Agent {
                 for (rule, turn) in self.gates.note(metric, reading) {
                     let name = self.name(rule);
                     match turn {
-                        Turn::Open | Turn::Shut => tracing::info!(rule = name, ?turn, "a rule by its metric"),
+                        Turn::Open | Turn::Shut => {
+                            tracing::info!(rule = name, ?turn, "a rule by its metric");
+                            self.placement.gate(rule, turn == Turn::Open);
+                        }
                         Turn::Deserted => {
                             tracing::warn!(rule = name, "the server of a rule does not answer: its modules go");
+                            self.placement.stop(rule);
                         }
-                    }
-                    match turn {
-                        Turn::Open | Turn::Shut => self.placement.gate(rule, turn == Turn::Open),
-                        Turn::Deserted => self.placement.stop(rule),
                     }
                 }
             }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv relocate`.
 //!
-//! The steps are those of [`netserv_placement::relocation`], which the agent's rules take, too. The same command, given again, goes on
-//! wherever an earlier one ended.
+//! The steps are those of [`netserv_placement::relocation`]. The same command, given again, goes on wherever an earlier one ended.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
