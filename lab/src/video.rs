@@ -74,7 +74,14 @@ pub fn start_camera(lab: &mut Lab, machine: &str, codec: Codec) -> Result<()> {
     camera.args(["-c", script, "sh", "ffmpeg", "-nostdin", "-v", "fatal", "-re", "-f", "lavfi", "-i"]);
     camera.arg("testsrc2=size=640x480:rate=25").args(codec.arguments());
     camera.args(["-flush_packets", "1", "-f", "mpegts", "-listen", "1", &format!("http://{BEHIND}/live.ts")]);
-    lab.start(machine, "camera", &mut camera).map(drop)
+    lab.start(machine, "camera", &mut camera)?;
+    let port = BEHIND.rsplit(':').next().unwrap_or(BEHIND);
+    let listens = || {
+        let ss = lab.command(machine, "ss").args(["-Hltn", "sport", "=", port]).output();
+        ss.is_ok_and(|ss| !ss.stdout.is_empty())
+    };
+    ensure!(wait_until(START_WAIT, listens), "the camera does not start:\n{}", lab.log(machine, "camera"));
+    Ok(())
 }
 
 /// Ends ffmpeg, as when a camera is switched off.

@@ -127,6 +127,15 @@ impl Feed {
         Some(now_ms.saturating_sub(since_ms))
     }
 
+    /// Returns whether it waits for a job, or could begin one.
+    pub fn wants_place(&self, now_ms: u64) -> bool {
+        match self.state {
+            State::None { next_ms } => now_ms >= next_ms,
+            State::Waits { .. } => true,
+            State::Runs => false,
+        }
+    }
+
     /// Returns whether it has a job.
     pub fn has_job(&self) -> bool {
         !matches!(self.state, State::None { .. })
@@ -134,9 +143,10 @@ impl Feed {
 
     /// Ends its job.
     pub fn end(&mut self, host: &mut dyn Host) {
-        if self.has_job() {
-            host.end(self.job);
+        if !self.has_job() {
+            return;
         }
+        host.end(self.job);
         *self = Feed {
             unwanted_ms: self.unwanted_ms,
             last: self.last.take(),

@@ -14,6 +14,10 @@ pub const VIEWERS_MAX: usize = 1024;
 pub const QUALITIES_MAX: usize = 4;
 /// Jobs at a time.
 pub const JOBS_MAX: usize = 2 * QUALITIES_MAX;
+/// Jobs that begin at once, after as many times [`BEGIN_MS`] without one.
+pub const BEGINS_MAX: u32 = 4;
+/// How long it takes until another one may begin.
+pub const BEGIN_MS: u64 = 1_000;
 /// Bytes of the name of a viewer.
 pub const NAME_BYTES_MAX: usize = 32;
 /// Bytes of the path of a source.

@@ -64,8 +64,8 @@ impl TcpModule for VideoTranscoder {
         if flow.intercepted {
             return Decision::Splice;
         }
-        let has_place = self.run(|transcoder, _, now_ms| transcoder.connect(now_ms, id));
-        if has_place { Decision::Accept } else { Decision::Refuse }
+        self.run(|transcoder, host, now_ms| transcoder.connect(host, now_ms, id));
+        Decision::Accept
     }
 
     fn data(&mut self, id: Connection, _: Side, bytes: &[u8]) -> Action {

@@ -10,7 +10,8 @@ use crate::feed::{Feed, Kept};
 use crate::host::{Counter, Host, Sent};
 use crate::http::{self, Request};
 use crate::limits::{
-    CLIENTS_MAX, JOBS_MAX, LINGER_MS, NAME_BYTES_MAX, QUEUED_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_MS_MAX, TURN_MS,
+    BEGIN_MS, BEGINS_MAX, CLIENTS_MAX, JOBS_MAX, LINGER_MS, NAME_BYTES_MAX, QUEUED_BYTES_MAX, REQUEST_HEAD_BYTES_MAX,
+    REQUEST_MS_MAX, TURN_MS,
 };
 use crate::page;
 use crate::quality::{self, Quality};
@@ -28,7 +29,9 @@ pub struct Transcoder {
     /// Who has not asked yet, or has its answer and is still there.
     clients: BTreeMap<Connection, Client>,
     viewers: BTreeMap<Connection, Viewer>,
-    feeds: BTreeMap<Quality, Feed>,
+    /// In the order in which they have their turns.
+    feeds: Vec<Feed>,
+    begins: Begins,
     /// Since when nobody watches.
     unwatched_ms: Option<u64>,
 }
@@ -66,7 +69,8 @@ impl Transcoder {
             settings,
             clients: BTreeMap::new(),
             viewers: BTreeMap::new(),
-            feeds: BTreeMap::new(),
+            feeds: Vec::new(),
+            begins: Begins::default(),
             unwatched_ms: None,
         }
     }
@@ -81,13 +85,16 @@ impl Transcoder {
             && self.unwatched_ms.is_none()
     }
 
-    /// A client came. Returns whether there is a place for it.
-    pub fn connect(&mut self, now_ms: u64, id: Connection) -> bool {
-        let has_place = self.clients.len() < CLIENTS_MAX;
-        if has_place {
-            self.clients.insert(id, Client { head: Vec::new(), since_ms: now_ms, is_answered: false });
+    /// A client came. If there are as many as there may be, the one that came first is cut.
+    pub fn connect(&mut self, host: &mut dyn Host, now_ms: u64, id: Connection) {
+        if self.clients.len() >= CLIENTS_MAX
+            && let Some((first, _)) = self.clients.iter().min_by_key(|(id, client)| (client.since_ms, **id))
+        {
+            let first = *first;
+            self.clients.remove(&first);
+            host.close(first);
         }
-        has_place
+        self.clients.insert(id, Client { head: Vec::new(), since_ms: now_ms, is_answered: false });
     }
 
     /// Bytes came of a client or of the source.
@@ -241,39 +248,52 @@ impl Transcoder {
         if let Ok(source) = &mut self.source {
             source.want(host, now_ms);
         }
-        let has_feed = self.feeds.contains_key(&quality);
-        let last = self.feeds.get(&quality).and_then(|feed| feed.last.clone());
-        if let Some(part) = last {
+        if let Some(part) = self.feed(quality).and_then(|feed| feed.last.clone()) {
             ids.iter().for_each(|id| self.show(host, now_ms, *id, quality, &part));
         }
         self.settle(host, now_ms);
-        if !has_feed && let Some(job) = self.free_job(host) {
-            self.feeds.insert(quality, Feed::new(quality, job));
-            host.set(Counter::Qualities, self.feeds.len() as u64);
+        if self.feed(quality).is_none() {
+            self.add_feed(host, quality);
         }
         self.pump(host, now_ms);
     }
 
-    /// Returns the number of a job that there is not. If there are as many as there may be, one ends that nobody wants.
-    fn free_job(&mut self, host: &mut dyn Host) -> Option<u32> {
-        if self.feeds.len() >= JOBS_MAX {
-            let unwanted = self.feeds.values().find(|feed| feed.unwanted_ms.is_some())?.quality;
+    fn feed(&self, quality: Quality) -> Option<&Feed> {
+        self.feeds.iter().find(|feed| feed.quality == quality)
+    }
+
+    /// Adds a quality, if there is a number for its job. It has the turn of one that its viewers have left; others come first.
+    fn add_feed(&mut self, host: &mut dyn Host, quality: Quality) {
+        let unwanted = self.feeds.iter().find(|feed| feed.unwanted_ms.is_some()).map(|feed| feed.quality);
+        if self.feeds.len() >= JOBS_MAX
+            && let Some(unwanted) = unwanted
+        {
             self.drop_feed(host, unwanted);
         }
-        let taken: BTreeSet<u32> = self.feeds.values().map(|feed| feed.job).collect();
-        (0..).find(|job| !taken.contains(job))
+        if self.feeds.len() >= JOBS_MAX {
+            return;
+        }
+        let taken: BTreeSet<u32> = self.feeds.iter().map(|feed| feed.job).collect();
+        let Some(job) = (0..).find(|job| !taken.contains(job)) else { return };
+        let left = |feed: &Feed| {
+            let of = |viewer: &Viewer| viewer.wanted == quality && viewer.shown == Some(feed.quality);
+            feed.unwanted_ms.is_some() && self.viewers.values().any(of)
+        };
+        let turn = self.feeds.iter().position(left).unwrap_or(self.feeds.len());
+        self.feeds.insert(turn, Feed::new(quality, job));
+        host.set(Counter::Qualities, self.feeds.len() as u64);
     }
 
     fn drop_feed(&mut self, host: &mut dyn Host, quality: Quality) {
-        if let Some(mut feed) = self.feeds.remove(&quality) {
-            feed.end(host);
+        if let Some(at) = self.feeds.iter().position(|feed| feed.quality == quality) {
+            self.feeds.remove(at).end(host);
         }
         host.set(Counter::Qualities, self.feeds.len() as u64);
     }
 
     /// Takes note of who watches what.
     fn settle(&mut self, host: &mut dyn Host, now_ms: u64) {
-        for feed in self.feeds.values_mut() {
+        for feed in &mut self.feeds {
             let is_wanted = self.viewers.values().any(|viewer| viewer.wanted == feed.quality);
             feed.unwanted_ms = if is_wanted { None } else { feed.unwanted_ms.or(Some(now_ms)) };
         }
@@ -308,7 +328,7 @@ impl Transcoder {
     fn forward(&mut self, host: &mut dyn Host, now_ms: u64) {
         let Ok(source) = &mut self.source else { return };
         let feeds = &mut self.feeds;
-        source.poll(now_ms, |begins, packets| feeds.values_mut().for_each(|feed| feed.push(host, begins, packets)));
+        source.poll(now_ms, |begins, packets| feeds.iter_mut().for_each(|feed| feed.push(host, begins, packets)));
         self.pump(host, now_ms);
     }
 
@@ -318,13 +338,19 @@ impl Transcoder {
         let is_there = source.is_there();
         let kept: &Kept = &source.kept;
         let mut come: Vec<(Quality, Rc<[u8]>)> = Vec::new();
-        for feed in self.feeds.values_mut() {
+        let mut has_turn = true;
+        for feed in &mut self.feeds {
             if !is_there {
-                // Those that wait for their turn may have it by the time that it is back.
-                if feed.has_job() && feed.waits_ms(now_ms).is_none() {
-                    feed.end(host);
-                }
+                feed.end(host);
                 continue;
+            }
+            // The next place of the node is that of the first one that has none.
+            if feed.wants_place(now_ms) {
+                if !has_turn || !feed.has_job() && !self.begins.take(now_ms) {
+                    feed.end(host);
+                    continue;
+                }
+                has_turn = false;
             }
             let (media_type, quality) = (feed.quality.media_type(), feed.quality.to_string());
             for picture in feed.pump(host, now_ms, kept) {
@@ -336,7 +362,7 @@ impl Transcoder {
         for (quality, part) in come {
             let of = |viewer: &Viewer| {
                 let waits = viewer.shown == Some(quality);
-                let has_own = self.feeds.get(&viewer.wanted).is_some_and(|feed| feed.last.is_some());
+                let has_own = self.feed(viewer.wanted).is_some_and(|feed| feed.last.is_some());
                 viewer.wanted == quality || waits && !has_own
             };
             let ids: Vec<Connection> = self.viewers.iter().filter(|(_, one)| of(one)).map(|(id, _)| *id).collect();
@@ -373,22 +399,20 @@ impl Transcoder {
 
     /// Ends jobs that nobody wants: after a while, or at once if others wait for a turn.
     fn end_feeds(&mut self, host: &mut dyn Host, now_ms: u64) {
-        let waits = self.feeds.values().any(|feed| feed.waits_ms(now_ms).is_some_and(|ms| ms > TURN_MS));
+        let waits = self.feeds.iter().any(|feed| feed.waits_ms(now_ms).is_some_and(|ms| ms > TURN_MS));
         let is_over = |feed: &Feed| {
             let is_shown =
                 self.viewers.values().any(|viewer| viewer.shown == Some(feed.quality) && viewer.wanted != feed.quality);
             let unwanted_for_ms = feed.unwanted_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
             unwanted_for_ms.is_some_and(|ms| waits || ms > LINGER_MS && !is_shown)
         };
-        let over: Vec<Quality> = self.feeds.values().filter(|feed| is_over(feed)).map(|feed| feed.quality).collect();
+        let over: Vec<Quality> = self.feeds.iter().filter(|feed| is_over(feed)).map(|feed| feed.quality).collect();
         over.into_iter().for_each(|quality| self.drop_feed(host, quality));
         // Those who changed over while there was no number for a job.
         let wanted: BTreeSet<Quality> = self.viewers.values().map(|viewer| viewer.wanted).collect();
         for quality in wanted {
-            if !self.feeds.contains_key(&quality)
-                && let Some(job) = self.free_job(host)
-            {
-                self.feeds.insert(quality, Feed::new(quality, job));
+            if self.feed(quality).is_none() {
+                self.add_feed(host, quality);
             }
         }
     }
@@ -422,6 +446,30 @@ impl Transcoder {
             }
             !is_late
         });
+    }
+}
+
+/// How many jobs may begin yet: what viewers ask for costs the node a sandbox each.
+#[derive(Debug)]
+struct Begins {
+    left: u32,
+    since_ms: u64,
+}
+
+impl Default for Begins {
+    fn default() -> Begins {
+        Begins { left: BEGINS_MAX, since_ms: 0 }
+    }
+}
+
+impl Begins {
+    fn take(&mut self, now_ms: u64) -> bool {
+        let more = now_ms.saturating_sub(self.since_ms) / BEGIN_MS;
+        self.since_ms += more * BEGIN_MS;
+        self.left = u32::try_from(more).unwrap_or(u32::MAX).saturating_add(self.left).min(BEGINS_MAX);
+        let is_free = self.left > 0;
+        self.left -= u32::from(is_free);
+        is_free
     }
 }
 

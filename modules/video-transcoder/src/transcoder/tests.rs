@@ -62,6 +62,52 @@ fn with_a_place_for_one_job_the_other_ends_for_it() {
     assert_eq!((all.node.pictures(1, GREY), all.node.pictures(3, USUAL)), (2, 0));
 }
 
+/// Goal: whoever comes later takes the place of nobody: not after an outage, nor when a viewer changes over.
+#[test]
+fn a_place_for_one_job_stays_with_those_who_had_it() {
+    let mut all = All::with(&[]);
+    all.node.places = 1;
+    all.watch(1, "viewer=a");
+    all.live();
+    all.picture();
+    // Of the two it comes first in each order but that of their coming.
+    all.watch(2, "viewer=b&size=80x60&rate=1");
+    all.keep_live(2 * TURN_MS);
+    let first = all.node.opened[0];
+    all.of(|of, node, now| of.closed(node, now, first));
+    all.pass(400);
+    all.live();
+    all.picture();
+    assert_eq!((all.node.pictures(1, USUAL), all.node.pictures(2, "size=80x60")), (2, 0));
+    all.post(3, "viewer=a&colours=grey");
+    all.keep_live(TURN_MS + 4 * 40);
+    all.picture();
+    assert_eq!((all.node.pictures(1, GREY), all.node.pictures(2, "size=80x60")), (1, 0));
+    all.of(|of, node, now| of.closed(node, now, 1));
+    all.keep_live(TURN_MS + 2 * BEGIN_MS);
+    all.picture();
+    assert_eq!(all.node.pictures(2, "size=80x60"), 1, "its turn has come");
+}
+
+#[test]
+fn jobs_begin_no_faster_than_the_node_can_take() {
+    let mut all = All::with(&[("qualities", "4")]);
+    all.watch(1, "viewer=a");
+    all.live();
+    let rates = [1, 2, 5, 10, 15, 25];
+    for round in 0..100 {
+        all.post(2, &format!("viewer=a&colours=grey&rate={}", rates[round % 6]));
+        all.keep_live(80);
+    }
+    let begun = all.node.counter(Counter::Jobs);
+    let most = u64::from(BEGINS_MAX) + all.now_ms / BEGIN_MS;
+    assert!((4..=most).contains(&begun), "{begun} in {} ms", all.now_ms);
+    all.post(2, "viewer=a&colours=palette");
+    all.keep_live(2 * BEGIN_MS);
+    all.picture();
+    assert_eq!(all.node.pictures(1, "colours=palette"), 1);
+}
+
 #[test]
 fn qualities_and_viewers_are_bounded() {
     let mut all = All::with(&[("viewers", "3")]);
@@ -295,9 +341,10 @@ fn a_job_that_is_too_slow_misses_some_and_one_that_fails_is_begun_again() {
     all.pass(80);
     let (job, work) = all.node.jobs.iter_mut().next().unwrap();
     let job = *job;
-    work.room = 0;
+    // It takes a part of a packet, and no more.
+    work.room = 100;
     all.of(|of, node, _| {
-        let feed = of.feeds.values_mut().next().unwrap();
+        let feed = of.feeds.first_mut().unwrap();
         feed.push(node, true, &packet(6).into());
         for _ in 0..3 * WAITING_BYTES_MAX / 18_800 {
             feed.push(node, false, &packet(7).repeat(100).into());
@@ -309,6 +356,7 @@ fn a_job_that_is_too_slow_misses_some_and_one_that_fails_is_begun_again() {
     all.pass(40);
     let input = all.node.jobs[&job].input.len();
     assert!(input.is_multiple_of(188) && input <= WAITING_BYTES_MAX + KEPT_BYTES_MAX, "{input}");
+    assert!(all.node.jobs[&job].input.chunks(188).all(|packet| packet[0] == 0x47), "packets go whole");
     all.node.jobs.get_mut(&job).unwrap().ended = Some("broken".to_owned());
     all.keep_live(80);
     assert!(all.node.jobs.is_empty());
@@ -331,10 +379,11 @@ fn a_job_that_is_too_slow_misses_some_and_one_that_fails_is_begun_again() {
 #[test]
 fn clients_are_bounded_and_have_their_time() {
     let mut all = All::with(&[]);
-    for id in 0..CLIENTS_MAX as u64 {
-        assert!(all.transcoder.connect(0, id));
+    // Those who say nothing give way to those who come later.
+    for id in 0..CLIENTS_MAX as u64 + 1 {
+        all.of(|of, node, now| of.connect(node, now, id));
     }
-    assert!(!all.transcoder.connect(0, 1000));
+    assert!(all.node.closed.contains(&0) && all.node.closed.len() == 1 && all.transcoder.clients.len() == CLIENTS_MAX);
     all.of(|of, node, now| of.data(node, now, 1, &vec![b'a'; REQUEST_HEAD_BYTES_MAX * 3]));
     assert!(all.node.to_client(1).starts_with("HTTP/1.1 431 "));
     all.of(|of, node, now| of.data(node, now, 2, b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"));
@@ -342,8 +391,8 @@ fn clients_are_bounded_and_have_their_time() {
     all.of(|of, node, now| of.data(node, now, 3, b"PUT / HTTP/1.1\r\n\r\n"));
     assert!(all.node.to_client(3).starts_with("HTTP/1.1 405 "));
     all.pass(REQUEST_MS_MAX + 80);
-    assert_eq!(all.node.closed.len(), CLIENTS_MAX);
-    assert!(all.transcoder.connect(20_000, 1000));
+    assert_eq!(all.node.closed.len(), CLIENTS_MAX + 1);
+    assert!(all.transcoder.clients.is_empty());
 }
 
 #[test]
@@ -378,7 +427,7 @@ impl All {
     }
 
     fn watch(&mut self, id: Connection, query: &str) {
-        self.transcoder.connect(self.now_ms, id);
+        self.of(|of, node, now| of.connect(node, now, id));
         let request = format!("GET /video?{query} HTTP/1.1\r\nHost: a\r\n\r\n");
         self.of(|of, node, now| of.data(node, now, id, request.as_bytes()));
     }
@@ -386,7 +435,7 @@ impl All {
     fn post(&mut self, id: Connection, query: &str) -> (u16, String) {
         self.node.closed.remove(&id);
         self.node.sent.remove(&(id, false));
-        self.transcoder.connect(self.now_ms, id);
+        self.of(|of, node, now| of.connect(node, now, id));
         let request = format!("POST /quality?{query} HTTP/1.1\r\nHost: a\r\n\r\n");
         self.of(|of, node, now| of.data(node, now, id, request.as_bytes()));
         let said = self.node.to_client(id);
