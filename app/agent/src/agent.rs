@@ -264,14 +264,20 @@ impl Agent {
         tokio::spawn(async move {
             let turn = turns.acquire().await;
             let (ticket, answer) = match wish {
-                Wish::Probe { ticket, client, .. } => (ticket, errands::probe(&node, client).await),
-                Wish::Setup { ticket, rule, client, session, edge, epoch, .. } => match config.get(rule) {
-                    Some(rule) => (ticket, errands::setup(&node, rule, client, session, (edge, epoch)).await),
+                Wish::Probe { ticket, rule, client } => {
+                    (ticket, errands::probe(&node, &config.toward(rule, client)).await)
+                }
+                Wish::Setup { ticket, rule: id, client, session, edge, epoch, .. } => match config.get(id) {
+                    Some(rule) => {
+                        let to = config.toward(id, client);
+                        (ticket, errands::setup(&node, rule, &to, session, (edge, epoch)).await)
+                    }
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
-                Wish::Remove { ticket, client, session, .. } => match removed {
+                Wish::Remove { ticket, rule, client, session, .. } => match removed {
                     Some(Asked { module, both_ways, .. }) => {
-                        (ticket, errands::remove(&node, (&module, both_ways), client, session).await)
+                        let to = config.toward(rule, client);
+                        (ticket, errands::remove(&node, (&module, both_ways), &to, session).await)
                     }
                     None => (ticket, netserv_placement::Answer::Failed),
                 },
@@ -292,10 +298,11 @@ impl Agent {
             let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
             let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-            let (module, client, both_ways) = (module.name.clone(), deployment.client, *both_ways);
+            let (module, both_ways) = (module.name.clone(), *both_ways);
+            let to = self.config.toward(rule, deployment.client);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, client).await;
+                errands::tell(&node, (&module, both_ways), &message, &to).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id));

@@ -19,11 +19,20 @@ use crate::limits::SETUP_TIME_MAX;
 use crate::looks::Counted;
 use crate::node::NodeClient;
 
+/// A client toward whom requests go. Logs have its region alone.
+#[derive(Clone, Debug)]
+pub struct Toward {
+    /// The client.
+    pub client: IpAddr,
+    /// The prefix that its rule makes one region.
+    pub region: String,
+}
+
 /// Asks for the nodes on the way to a client.
-pub async fn probe(node: &NodeClient, client: IpAddr) -> Answer {
-    match node.send(RequestBuilder::probe(&[]), client, None).await {
+pub async fn probe(node: &NodeClient, to: &Toward) -> Answer {
+    match node.send(RequestBuilder::probe(&[]), to.client, None).await {
         Ok(result) => Answer::Way(result.nodes.into_iter().map(|report| report.node).collect()),
-        Err(error) => failed("PROBE", client, &error),
+        Err(error) => failed("PROBE", to, &error),
     }
 }
 
@@ -33,13 +42,13 @@ pub async fn probe(node: &NodeClient, client: IpAddr) -> Answer {
 pub async fn setup(
     node: &NodeClient,
     rule: &Deploy,
-    client: IpAddr,
+    to: &Toward,
     session: Option<SessionId>,
     owner: (NodeId, u64),
 ) -> Answer {
-    match installed(node, rule, client, session, owner).await {
+    match installed(node, rule, to.client, session, owner).await {
         Ok(answer) => answer,
-        Err(error) => failed("SETUP", client, &error),
+        Err(error) => failed("SETUP", to, &error),
     }
 }
 
@@ -47,12 +56,12 @@ pub async fn setup(
 pub async fn remove(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
-    client: IpAddr,
+    to: &Toward,
     session: Option<SessionId>,
 ) -> Answer {
-    let result = match node.send(on(RequestBuilder::remove(module), both_ways), client, session).await {
+    let result = match node.send(on(RequestBuilder::remove(module), both_ways), to.client, session).await {
         Ok(result) => result,
-        Err(error) => return failed("REMOVE", client, &error),
+        Err(error) => return failed("REMOVE", to, &error),
     };
     let has_it_still = |report: &NodeReport| {
         let Outcome::Refused(refusal) = &report.outcome else { return false };
@@ -61,27 +70,22 @@ pub async fn remove(
     };
     let left = way(&result).into_iter().find(|(report, _)| has_it_still(report));
     match (left, &result.incomplete) {
-        (Some((report, _)), _) => failed("REMOVE", client, &anyhow!("{}: {}", report.node, report.outcome)),
-        (None, Some(why)) if why.kind != RefusalKind::NoNode => failed("REMOVE", client, &anyhow!("{why}")),
+        (Some((report, _)), _) => failed("REMOVE", to, &anyhow!("{}: {}", report.node, report.outcome)),
+        (None, Some(why)) if why.kind != RefusalKind::NoNode => failed("REMOVE", to, &anyhow!("{why}")),
         (None, _) => Answer::Removed,
     }
 }
 
 /// Tells a module on the way to a client something.
-pub async fn tell(
-    node: &NodeClient,
-    (module, both_ways): (&ModuleName, bool),
-    message: &ControlMessage,
-    client: IpAddr,
-) {
+pub async fn tell(node: &NodeClient, (module, both_ways): (&ModuleName, bool), message: &ControlMessage, to: &Toward) {
     // Another one follows soon.
-    match node.send(on(RequestBuilder::tell(module, message), both_ways), client, None).await {
+    match node.send(on(RequestBuilder::tell(module, message), both_ways), to.client, None).await {
         Ok(result) => {
             for (report, _) in way(&result).iter().filter(|(report, _)| matches!(report.outcome, Outcome::Refused(_))) {
-                tracing::warn!(%client, node = %report.node, "TELL: {}", report.outcome);
+                let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
             }
         }
-        Err(error) => tracing::warn!(%client, "TELL toward a client fails: {error:#}"),
+        Err(error) => drop(failed("TELL", to, &error)),
     }
 }
 
@@ -193,7 +197,67 @@ fn activity(status: &ModuleStatus) -> u64 {
     status.packets.seen + status.server.map_or(0, |server| server.connections + server.requests)
 }
 
-fn failed(what: &str, client: IpAddr, error: &anyhow::Error) -> Answer {
-    tracing::warn!(%client, "{what} toward a client fails: {error:#}");
+/// Says in the log that a request fails, and why, without the client's address, which may stand in the cause as well.
+fn failed(what: &str, Toward { client, region }: &Toward, error: &anyhow::Error) -> Answer {
+    let why = format!("{error:#}").replace(&client.to_canonical().to_string(), region);
+    tracing::warn!(%region, "{what} toward a client fails: {why}");
     Answer::Failed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use ed25519_dalek::SigningKey;
+    use ed25519_dalek::pkcs8::EncodePrivateKey as _;
+
+    use super::*;
+
+    /// Goal: what goes wrong is in the log with the client's region, by the prefix that docs/agent.md names, and not with its address.
+    #[test]
+    fn the_log_has_no_client() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = dir.path().join("key.pem");
+        let pem = SigningKey::from_bytes(&[7; 32]).to_pkcs8_pem(Default::default()).unwrap();
+        std::fs::write(&key, pem.as_bytes()).unwrap();
+        let node = NodeClient::new(&dir.path().join("no.sock"), &"voip".parse().unwrap(), &key).unwrap();
+        let module = "example.org/sip-edge".parse().unwrap();
+        let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
+        for (client, region) in [("198.51.100.77", "198.51.100.0/24"), ("2001:db8:1:277::9", "2001:db8:1:200::/56")] {
+            let to = &Toward { client: client.parse().unwrap(), region: region.to_owned() };
+            let log = said(async {
+                let _ = probe(&node, to).await;
+                let _ = remove(&node, (&module, false), to, None).await;
+                tell(&node, (&module, true), &message, to).await;
+                let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
+            });
+            assert_eq!(log.lines().count(), 4, "{log}");
+            assert!(!log.contains(client) && log.lines().all(|line| line.contains(region)), "{log}");
+        }
+    }
+
+    /// Returns what is logged meanwhile.
+    fn said(what: impl Future<Output = ()>) -> String {
+        let log = Log::default();
+        let to = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || to.clone()).finish();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tracing::subscriber::with_default(subscriber, || runtime.block_on(what));
+        let bytes = log.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
 }

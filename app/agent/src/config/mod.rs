@@ -7,7 +7,7 @@ mod metric;
 mod rule;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -22,6 +22,7 @@ pub use self::log::Log;
 use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
 pub use self::rule::Deploy;
+use crate::errands::Toward;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 use crate::names::NamesFile;
 
@@ -145,6 +146,12 @@ impl Config {
     /// Returns a rule, unless it is gone.
     pub fn get(&self, rule: RuleId) -> Option<&Deploy> {
         self.rules.iter().find(|one| one.id == rule)
+    }
+
+    /// Returns a rule's client with its region.
+    pub fn toward(&self, rule: RuleId, client: IpAddr) -> Toward {
+        let region = self.get(rule).map(|rule| rule.rule().region(client).to_string());
+        Toward { client, region: region.unwrap_or_else(|| "of a rule that is gone".to_owned()) }
     }
 
     /// Returns the metric of a name.
