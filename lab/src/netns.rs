@@ -163,6 +163,23 @@ impl Lab {
         )
     }
 
+    /// Does something in a machine's namespace, on a thread of its own.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered.
+    ///
+    /// # Panics
+    /// If that panics.
+    pub fn within<T: Send>(&self, machine: &str, act: impl FnOnce() -> T + Send) -> Result<T> {
+        std::thread::scope(|scope| {
+            let acting = scope.spawn(|| -> Result<T> {
+                crate::flood::enter(self, machine)?;
+                Ok(act())
+            });
+            acting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Starts a process that runs until it is stopped or the lab ends. Its output goes to a file.
     ///
     /// # Errors
