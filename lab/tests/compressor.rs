@@ -4,19 +4,20 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use common::{Driver, Serving, request_as};
+use common::{Driver, Serving, eventually, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, host_port, is_root};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_lab::website::{noise, page};
 use netserv_skips::skipped;
 
-over_each_driver!(pages_come_compressed_and_the_same,);
+over_each_driver!(pages_come_compressed_and_the_same, what_the_module_cannot_wait_for_passes);
 
 const PERMITS: &str = "connect = ['tcp']\n";
 
@@ -81,6 +82,82 @@ fn pages_come_compressed_and_the_same(driver: Driver) {
     }
     let counters = net.status(&net.alice, "http-compressor").unwrap().counters;
     assert!(["br", "zstd", "gzip", "passed"].iter().all(|name| counters.get(*name).is_some_and(|count| *count > 0)));
+}
+
+/// Goal: an upload of 100 MB, with its length and in chunks, one that is slower than a request may be, and an answer that begins later than
+/// that come as they were; each time the connection goes on, and the next answer is compressed; a connection that becomes another protocol
+/// is the two ends'. Method: a request has two seconds.
+fn what_the_module_cannot_wait_for_passes(driver: Driver) {
+    let permits = format!("{PERMITS}module-limits.request-ms = {REQUEST_MS}\n");
+    let Some(mut net) = Serving::start("what_the_module_cannot_wait_for_passes", driver, &permits) else { return };
+    let server = net.lab.v4("sender");
+    start_patient_server(&mut net);
+    net.install("http-compressor", &net.alice, &["--filter", &format!("tcp dst {server}/32 port {PATIENT_PORT}")]);
+    let url = |path: &str| format!("http://{server}:{PATIENT_PORT}{path}");
+    let text = "a line of text\n".repeat(5000);
+    let is_coded = || {
+        let answer = Answer::of(&net.curl("receiver", &["-i", "-H", "accept-encoding: gzip", &url("/")]));
+        answer.header("content-encoding") == Some("gzip")
+    };
+    eventually("it is taken over", is_coded);
+    let file = |name: &str| net.lab.dir().join(name).to_string_lossy().into_owned();
+    let (large, small) = (file("large"), file("small"));
+    std::fs::write(&large, noise(1 << 20).repeat(100)).unwrap();
+    std::fs::write(&small, noise(400_000)).unwrap();
+    let sum = |path: &str| {
+        let output = std::process::Command::new("sha256sum").arg(path).output().unwrap();
+        let length = std::fs::metadata(path).unwrap().len();
+        format!("{length} {}", String::from_utf8_lossy(&output.stdout).split(' ').next().unwrap())
+    };
+    // The second request of each goes by the connection of the first.
+    let both = |first: &[&str]| {
+        let (one, two, root) = (file("one"), file("two"), url("/"));
+        let shown = "%{num_connects} %{http_code} %{time_total}\n";
+        let second = ["--next", "-s", "-i", "-H", "accept-encoding: gzip", "-m", "60", "-w", shown, "-o", &two];
+        let args = [&["-m", "300", "-w", shown, "-o", &one], first, &second, &[&root]].concat();
+        let output = net.curl("receiver", &args);
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let [first, second] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
+        assert!(first.starts_with("1 200 ") && second.starts_with("0 200 "), "{shown}");
+        let seconds = first.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        let next = std::fs::read(&two).unwrap();
+        assert!(next.windows(22).any(|line| line == b"content-encoding: gzip"), "the next answer is not compressed");
+        (std::fs::read_to_string(&one).unwrap(), Duration::from_secs_f64(seconds))
+    };
+    let chunked = "transfer-encoding: chunked";
+    for more in [&["-H", "x-other: 1"][..], &["-H", chunked]] {
+        let (answer, _) = both(&[more, &["-T", &large, &url("/")]].concat());
+        assert_eq!(answer.trim(), sum(&large), "{more:?}");
+    }
+    for more in [&["-H", "x-other: 1"][..], &["-H", chunked]] {
+        let (answer, took) = both(&[more, &["--limit-rate", "100k", "-T", &small, &url("/")]].concat());
+        assert_eq!(answer.trim(), sum(&small), "{more:?}");
+        assert!(took > Duration::from_millis(REQUEST_MS), "{took:?}");
+    }
+    let (late, took) = both(&["-H", "accept-encoding: gzip", &url("/?4")]);
+    assert!(late == text && took > Duration::from_secs(4), "{} bytes in {took:?}", late.len());
+    let upgrade = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\none\ntwo\n";
+    let mut client = net.lab.command("receiver", "nc");
+    client.args(["-N", "-w", "10", &server.to_string(), &PATIENT_PORT.to_string()]);
+    let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    client.stdin.take().unwrap().write_all(upgrade.as_bytes()).unwrap();
+    let said = String::from_utf8_lossy(&client.wait_with_output().unwrap().stdout).into_owned();
+    assert!(said.contains(" 101 ") && said.ends_with("echo one\necho two\n"), "{said}");
+}
+
+/// Starts a server on the sender that says what was uploaded, waits before it answers for as many seconds as the query says, and echoes
+/// lines on connections that are upgraded.
+fn start_patient_server(net: &mut Serving) {
+    let script = net.lab.dir().join("patient.py");
+    std::fs::write(&script, PATIENT).unwrap();
+    let mut command = net.lab.command("sender", "python3");
+    command.arg(script).arg(PATIENT_PORT.to_string());
+    net.lab.start("sender", "patient", &mut command).unwrap();
+    let listens = || {
+        let port = PATIENT_PORT.to_string();
+        net.lab.command("sender", "nc").args(["-z", "-w", "1", "127.0.0.1", &port]).status().unwrap().success()
+    };
+    eventually("the server listens", listens);
 }
 
 /// Goal: over 10 Mbit/s a page of more than 25 kB comes in 30 % less time, a large text in 60 % less (AMnet: 25 to 30, and over 40), and
@@ -220,3 +297,60 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 const ROUNDS: usize = 7;
+/// What a request may take in the test of what takes longer.
+const REQUEST_MS: u64 = 2000;
+const PATIENT_PORT: u16 = 8081;
+const PATIENT: &str = "
+import hashlib, http.server, socket, sys, time
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def say(self, body):
+        self.send_response(200)
+        self.send_header('content-type', 'text/plain')
+        self.send_header('content-length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.headers.get('upgrade') == 'echo':
+            self.send_response(101)
+            self.send_header('connection', 'upgrade')
+            self.send_header('upgrade', 'echo')
+            self.end_headers()
+            for line in self.rfile:
+                self.wfile.write(b'echo ' + line)
+            self.close_connection = True
+            return
+        time.sleep(float(self.path.partition('?')[2] or 0))
+        self.say(b'a line of text\\n' * 5000)
+
+    def pieces(self):
+        if self.headers.get('transfer-encoding') == 'chunked':
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            left = int(self.headers['content-length'])
+            while left:
+                piece = self.rfile.read(min(left, 65536))
+                if not piece:
+                    return
+                left -= len(piece)
+                yield piece
+
+    def do_PUT(self):
+        length, digest = 0, hashlib.sha256()
+        for piece in self.pieces():
+            length += len(piece)
+            digest.update(piece)
+        self.say(f'{length} {digest.hexdigest()}'.encode())
+
+    def log_message(self, *_):
+        pass
+
+http.server.ThreadingHTTPServer.address_family = socket.AF_INET6
+http.server.ThreadingHTTPServer(('::', int(sys.argv[1])), Handler).serve_forever()
+";

@@ -190,6 +190,8 @@ pub const TURN_TIME_MAX: Duration = Duration::from_secs(10);
 pub const LONG_WAIT_TIME: Duration = Duration::from_secs(2);
 /// So many quarters of a module's requests at a time may wait for long; what further ones wait for fails.
 pub const LONG_WAITS_QUARTERS: usize = 3;
+/// How long an instance may wait for the answer to a request that the node sent on, also if other requests wait for an instance.
+pub const FORWARD_WAIT_TIME: Duration = Duration::from_millis(500);
 /// Requests of HTTP/2 that wait for their turn, for each that may be served at a time. Of HTTP/1, each connection may have one.
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
 /// Responses of one module that the node pumps by itself.

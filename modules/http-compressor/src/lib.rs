@@ -4,14 +4,14 @@
 //!
 //! It leaves alone what is short, compressed already, of a kind that does not shrink, a part of something, or marked `no-transform`.
 //! Events and other streams reach their reader within milliseconds. Answers take no instance while they are sent, however long
-//! that is. If there is no memory for one more coder, answers go on as they are.
+//! that is. Uploads of any length go by the node, and answers that are late come as they are. If there is no memory for one more coder, answers go on as they are.
 //!
 //! Properties: `codings` in the order in which they are liked, `level` (0 fast, 9 small), `least`: bytes below which nothing is done.
 
 mod decide;
 
 use netserv_server_sdk::compress::{Compressor, Encoding};
-use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward};
+use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward_or_pass};
 use netserv_server_sdk::{counters, http_module, properties};
 
 use crate::decide::{
@@ -25,7 +25,7 @@ impl HttpModule for HttpCompressor {
         let is_head = request.method == "HEAD";
         let mut asked = of_the_message(request.headers());
         let had_weak_tag = map_back(&mut asked);
-        let fetched = match forward(&Scheme::Http, request, &asked) {
+        let fetched = match forward_or_pass(&Scheme::Http, request, &asked) {
             Ok(fetched) => fetched,
             Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
         };

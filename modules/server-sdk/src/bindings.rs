@@ -13,6 +13,7 @@ pub mod imports {
                 import netserv:http/hand-over@1.0.0;
                 import netserv:http/hits@1.1.0;
                 import netserv:http/counted-hits@1.2.0;
+                import netserv:http/forwarding@1.3.0;
                 import netserv:tcp/control@1.1.0;
                 import netserv:udp/sockets@1.0.0;
             }",

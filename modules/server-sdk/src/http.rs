@@ -50,6 +50,7 @@ pub use crate::bindings::imports::netserv::http1_0_0::hand_over::Bounds;
 use crate::bindings::imports::netserv::http1_0_0::hand_over::hand_over;
 pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitError};
 use crate::bindings::imports::netserv::http1_2_0::counted_hits;
+use crate::bindings::imports::netserv::http1_3_0::forwarding;
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
@@ -419,6 +420,17 @@ pub fn forward(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)])
     wait_for(&answer)
 }
 
+/// Sends a request on to whom it is for, with other headers, and waits for the answer's head. The node sends the body by itself, of whatever
+/// length, and if the instance's time is over before the answer comes, has the client get that as it is.
+///
+/// # Errors
+/// What WASI says of it.
+pub fn forward_or_pass(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)]) -> Result<Fetched, ErrorCode> {
+    let method = request.incoming.method();
+    let to = head(scheme, &request.authority, &method, &request.path, fields(headers))?;
+    wait_for(&forwarding::forward(request.incoming, to)?)
+}
+
 /// Sends a request's head, and returns its body if it is to have one.
 fn send_head(
     scheme: &Scheme,
@@ -428,21 +440,13 @@ fn send_head(
     headers: &[(String, Vec<u8>)],
     has_body: bool,
 ) -> Result<(Option<OutgoingBody>, FutureIncomingResponse), ErrorCode> {
-    let fields = Fields::new();
-    for (name, value) in headers {
-        // Those of one connection are the node's to set.
-        let _ = fields.append(name, value);
-    }
+    let fields = fields(headers);
     if !has_body && !matches!(method, Method::Get | Method::Head) {
         // Else it would be one in chunks, of which there are none.
         let _ = fields.set("content-length", &[b"0".to_vec()]);
     }
-    let request = OutgoingRequest::new(fields);
+    let request = head(scheme, authority, method, path, fields)?;
     let invalid = |()| ErrorCode::HttpRequestUriInvalid;
-    request.set_scheme(Some(scheme)).map_err(invalid)?;
-    request.set_authority(Some(authority)).map_err(invalid)?;
-    request.set_method(method).map_err(invalid)?;
-    request.set_path_with_query(Some(path)).map_err(invalid)?;
     let mut body = Some(request.body().map_err(invalid)?);
     if !has_body && let Some(empty) = body.take() {
         OutgoingBody::finish(empty, None)?;
@@ -451,6 +455,31 @@ fn send_head(
     // What is handed over may be silent for as long as its bounds say; until then the request's own time counts.
     options.set_between_bytes_timeout(Some(SILENCE_NS_MAX)).map_err(invalid)?;
     Ok((body, outgoing_handler::handle(request, Some(options))?))
+}
+
+fn fields(headers: &[(String, Vec<u8>)]) -> Fields {
+    let fields = Fields::new();
+    for (name, value) in headers {
+        // Those of one connection are the node's to set.
+        let _ = fields.append(name, value);
+    }
+    fields
+}
+
+fn head(
+    scheme: &Scheme,
+    authority: &str,
+    method: &Method,
+    path: &str,
+    fields: Fields,
+) -> Result<OutgoingRequest, ErrorCode> {
+    let request = OutgoingRequest::new(fields);
+    let invalid = |()| ErrorCode::HttpRequestUriInvalid;
+    request.set_scheme(Some(scheme)).map_err(invalid)?;
+    request.set_authority(Some(authority)).map_err(invalid)?;
+    request.set_method(method).map_err(invalid)?;
+    request.set_path_with_query(Some(path)).map_err(invalid)?;
+    Ok(request)
 }
 
 fn wait_for(answer: &FutureIncomingResponse) -> Result<Fetched, ErrorCode> {

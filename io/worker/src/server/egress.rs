@@ -32,6 +32,8 @@ use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+use super::http::connection::Deadline;
+use super::http::forwarding::Answer;
 use super::http::hop_by_hop;
 use super::http::interim::{Bounded, Excess};
 use super::http::upstream::{self, Sender, Upstream};
@@ -92,6 +94,20 @@ impl Egress {
     /// Has bodies be what the instance says they are, also when this is dropped: it has come to its own end.
     pub fn let_go(&mut self) {
         self.broken = Arc::default();
+    }
+
+    /// Sends on a request of the instance's with a body that is none of the instance's. It goes on for as long as `silent` is put off.
+    pub fn forward(
+        &self,
+        request: Request<WasiBody>,
+        silent: Deadline,
+    ) -> impl Future<Output = Answer> + Send + 'static + use<> {
+        let route = self.route(request.uri());
+        async move {
+            let sent = silent.bound(send(request, route?, Patience::of_the_node())).await;
+            let (response, _) = sent.unwrap_or(Err(Error::ConnectionReadTimeout))?;
+            Ok(response)
+        }
     }
 
     /// Returns how to get to the server of a request.
@@ -176,6 +192,15 @@ struct Patience {
 }
 
 impl Patience {
+    /// Returns that of a request that no instance has to wait for.
+    fn of_the_node() -> Patience {
+        Patience {
+            connect: limits::EGRESS_CONNECT_TIME_MAX,
+            first_byte: limits::HELD_TIME_MAX,
+            between_bytes: limits::HELD_IDLE_TIME_MAX,
+        }
+    }
+
     fn new(options: Option<RequestOptions>) -> Patience {
         let options = options.unwrap_or_default();
         let bounded = |wanted: Option<Duration>, most: Duration| wanted.unwrap_or(most).clamp(SHORTEST, most);

@@ -13,6 +13,7 @@ use super::accepted::Flow;
 use super::blocks::state::BlockState;
 use super::cap::Cap;
 use super::egress::Egress;
+use super::http::forwarding::Forwarding;
 use super::log_stream::{LogStream, SharedSaid};
 use super::message_memory::MessageMemory;
 use super::module::Module;
@@ -36,6 +37,8 @@ pub struct ServerState {
     pub blocks: BlockState,
     /// Between whom the request came that it answers.
     pub flow: Option<Flow>,
+    /// The request that it answers, if it may have the node send it on.
+    pub forwarding: Option<Forwarding>,
     /// Its connections, if it handles them as events.
     pub tcp: Arc<ConnectionTable>,
     /// The cap on its memories and tables.
@@ -90,6 +93,7 @@ impl ServerState {
             blocks: BlockState::new(module),
             egress,
             flow: None,
+            forwarding: None,
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
             said,

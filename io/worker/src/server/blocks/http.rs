@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:http/hand-over`, `netserv:http/hits` and `netserv:http/counted-hits`.
+//! `netserv:http/hand-over`, `netserv:http/hits`, `netserv:http/counted-hits` and `netserv:http/forwarding`.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::uri::{Scheme, Uri};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Body;
+use tokio::time::Instant;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::DynInputStream;
+use wasmtime_wasi_http::WasiHttpView as _;
+use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiScheme};
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
-use wasmtime_wasi_http::p2::types::{HostOutgoingResponse, HostResponseOutparam};
+use wasmtime_wasi_http::p2::types::{
+    HostFutureIncomingResponse, HostIncomingRequest, HostOutgoingRequest, HostOutgoingResponse, HostResponseOutparam,
+};
 
 use super::cache::Reading;
 use crate::error::HostError;
 use crate::limits;
 use crate::server::hits::{Answer, HitError, Kind, Target};
+use crate::server::http::connection::Deadline;
+use crate::server::http::forwarding::SILENCE_MAX;
 use crate::server::http::held::{Bounds, HeldBody};
 use crate::server::state::ServerState;
 use crate::storage::cache::Entry;
@@ -51,6 +61,21 @@ mod hits {
     pub(super) use netserv::http1_2_0::counted_hits as counted;
 }
 
+mod forwards {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-forwarding; world host { import netserv:http/forwarding@1.3.0; }",
+        imports: { default: trappable },
+        require_store_data_send: true,
+        with: {
+            "wasi:http": wasmtime_wasi_http::p2::bindings::http,
+            "wasi:io": wasmtime_wasi::p2::bindings::io,
+        },
+    });
+
+    pub(super) use netserv::http1_3_0::forwarding as wit;
+}
+
 use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};
 
 /// Adds the interfaces to a linker, and what says that a component is a chain.
@@ -61,6 +86,7 @@ pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     hits::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     hits::counted::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    forwards::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     linker.instance(CHAIN_INTERFACE).map(drop)
 }
 
@@ -102,6 +128,67 @@ impl wit::Host for ServerState {
         (out.send)(Ok(response));
         Ok(Err(refusal.1))
     }
+}
+
+impl forwards::wit::Host for ServerState {
+    fn forward(
+        &mut self,
+        request: Resource<HostIncomingRequest>,
+        to: Resource<HostOutgoingRequest>,
+    ) -> wasmtime::Result<Result<Resource<HostFutureIncomingResponse>, ErrorCode>> {
+        let request = self.http().table.delete(request)?;
+        let to = self.table.delete(to)?;
+        let taken = |what: &str| Ok(Err(ErrorCode::InternalError(Some(format!("{what} was asked for before")))));
+        let Some(forwarding) = self.forwarding.clone().filter(|_| request.body.is_some()) else {
+            return taken("the request's body");
+        };
+        if to.body.is_some() {
+            return taken("the body of what is sent");
+        }
+        let silent = Deadline::new(Instant::now() + SILENCE_MAX);
+        let Some(body) = forwarding.take_body(&silent) else { return taken("the request's body") };
+        let request = match head(to).map(|head| head.body(body)) {
+            Ok(Ok(request)) => with_length(request).map(BodyExt::boxed_unsync),
+            Ok(Err(_)) => return Ok(Err(ErrorCode::HttpRequestUriInvalid)),
+            Err(error) => return Ok(Err(error)),
+        };
+        forwarding.begin(self.egress.forward(request, silent));
+        let answer = wasmtime_wasi::runtime::spawn(async move {
+            let response = forwarding.answer_for_instance().await?;
+            // The connection is driven by whoever has the body.
+            Ok((response, wasmtime_wasi::runtime::spawn(async {})))
+        });
+        Ok(Ok(self.table.push(HostFutureIncomingResponse::Pending(answer))?))
+    }
+}
+
+/// Returns the head of a request that an instance made.
+fn head(to: HostOutgoingRequest) -> Result<http::request::Builder, ErrorCode> {
+    let scheme = match to.scheme {
+        Some(WasiScheme::Http) => Scheme::HTTP,
+        Some(WasiScheme::Https) | None => Scheme::HTTPS,
+        Some(WasiScheme::Other(_)) => return Err(ErrorCode::HttpProtocolError),
+    };
+    let authority = to.authority.ok_or(ErrorCode::HttpRequestUriInvalid)?;
+    let method: Method = to.method.try_into().map_err(|_| ErrorCode::HttpRequestMethodInvalid)?;
+    let uri =
+        Uri::builder().scheme(scheme).authority(&*authority).path_and_query(to.path_with_query.unwrap_or_default());
+    let uri = uri.build().map_err(|_| ErrorCode::HttpRequestUriInvalid)?;
+    let mut builder = Request::builder().method(method).uri(uri).header(HOST, authority);
+    for (name, value) in to.headers.iter().filter(|(name, _)| **name != CONTENT_LENGTH) {
+        builder = builder.header(name, value);
+    }
+    Ok(builder)
+}
+
+/// Has a request say how long its body is, if that is known: one that says nothing else would come in chunks, of which there may be none.
+fn with_length<B: Body>(mut request: Request<B>) -> Request<B> {
+    let length = request.body().size_hint().exact();
+    let may_say_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(length) = length.filter(|length| *length > 0 || !may_say_nothing) {
+        request.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    request
 }
 
 impl hits::wit::Host for ServerState {

@@ -16,24 +16,31 @@ use super::connection::Underway;
 use crate::server::module::Module;
 
 /// A request's body: counted, and no longer than the module allows.
-pub struct RequestBody<B> {
-    body: B,
+pub struct RequestBody {
+    body: UnsyncBoxBody<Bytes, Error>,
     module: Arc<Module>,
     left: u64,
 }
 
-impl<B> RequestBody<B> {
+impl RequestBody {
     /// Returns a body that fails once it is longer than the module allows.
-    pub fn new(body: B, module: &Arc<Module>) -> RequestBody<B> {
+    pub fn new<B>(body: B, module: &Arc<Module>) -> RequestBody
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Error>,
+    {
+        let body = body.map_err(Into::into).boxed_unsync();
         RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes }
+    }
+
+    /// Returns the body as one that may have any length: the module does not hold it.
+    #[must_use]
+    pub fn without_bound(self) -> RequestBody {
+        RequestBody { left: u64::MAX, ..self }
     }
 }
 
-impl<B> Body for RequestBody<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<Error>,
-{
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -41,7 +48,7 @@ where
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else { return Poll::Ready(None) };
         let frame = match frame {
             Ok(frame) => frame,
-            Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            Err(error) => return Poll::Ready(Some(Err(error))),
         };
         let length = frame.data_ref().map_or(0, Bytes::len);
         self.module.counts.bytes_in(length);

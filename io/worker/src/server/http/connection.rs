@@ -2,9 +2,12 @@
 //! One HTTP connection: how long it may be idle, and until when its requests must be over.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, ready};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::limits;
 
@@ -26,6 +29,27 @@ impl Deadline {
     /// Makes it another time.
     pub fn set(&self, at: Instant) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    /// Runs a future to its end or the deadline, which the future may put off itself. Nothing comes of it then.
+    pub async fn bound<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let (mut future, mut alarm) = (pin!(future), pin!(sleep_until(self.at())));
+        poll_fn(|context| {
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            loop {
+                let at = self.at();
+                if alarm.deadline() != at {
+                    alarm.as_mut().reset(at);
+                }
+                ready!(alarm.as_mut().poll(context));
+                if self.at() <= at {
+                    return Poll::Ready(None);
+                }
+            }
+        })
+        .await
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Header lines that are for one connection only (RFC 9110 §7.6.1): nobody beyond it gets them.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 
 /// Takes out `connection`, the lines that it names, and those that have always been for one connection.
 pub fn strip(headers: &mut HeaderMap) {
@@ -13,6 +13,13 @@ pub fn strip(headers: &mut HeaderMap) {
         headers.remove(name);
     }
     headers.remove("proxy-connection");
+}
+
+/// Takes out what says how a message comes, of one that goes on in another way.
+pub fn strip_framing(headers: &mut HeaderMap) {
+    for name in [TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
 }
 
 #[cfg(test)]

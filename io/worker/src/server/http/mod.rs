@@ -5,6 +5,7 @@ mod again;
 pub mod body;
 pub mod client_hello;
 pub mod connection;
+pub mod forwarding;
 pub mod held;
 pub mod hop_by_hop;
 mod intercepted;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
@@ -15,14 +16,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
-use wasmtime_wasi_http::WasiHttpView as _;
 use wasmtime_wasi_http::p2::bindings::ProxyPre;
 use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiScheme};
-use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
+use wasmtime_wasi_http::p2::body::{HostIncomingBody, HyperOutgoingBody};
+use wasmtime_wasi_http::{Error, WasiBody, WasiHttpView as _};
 
 use super::body::{RequestBody, ResponseBody};
 use super::connection::{Deadline, Progress, Underway};
-use super::held::Held;
+use super::forwarding::{self, Forwarding};
+use super::held::{Held, HeldBody};
 use super::upstream::Upstream;
 use super::{again, hop_by_hop, streams};
 use crate::failure::{no_state, one_line};
@@ -43,6 +45,10 @@ pub struct HttpService {
     module: Arc<Module>,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// As many permits as requests wait of which no instance was told that one is wanted.
+    wanted: Arc<Semaphore>,
+    /// Whether the component may have the node send requests on.
+    forwards: bool,
     /// Raised when what is still under way is to end at once.
     ended: watch::Sender<bool>,
 }
@@ -62,6 +68,8 @@ enum Ended {
     /// The container's instances are as many, or have as much memory, as they may.
     Full,
     Late,
+    /// It only waits, and others wait for an instance.
+    Crowded,
     Stopped,
 }
 
@@ -79,6 +87,7 @@ impl HttpService {
         module: &Arc<Module>,
     ) -> Result<HttpService, Refusal> {
         let carrier = CarrierPre::new(component.pre.clone());
+        let forwards = component.imports(FORWARDING);
         if HITS.iter().any(|hits| component.imports(hits)) && !component.imports(CHAIN) {
             module.hits.open();
         }
@@ -87,7 +96,8 @@ impl HttpService {
         let (ended, _) = watch::channel(false);
         let turns = Arc::new(Semaphore::new(usize::try_from(module.limits.requests).unwrap_or(usize::MAX >> 4)));
         let (engine, module) = (Arc::clone(engine), Arc::clone(module));
-        let service = HttpService { engine, pre, carrier, module, turns, waiting: AtomicUsize::new(0), ended };
+        let (waiting, wanted) = (AtomicUsize::new(0), Arc::new(Semaphore::new(0)));
+        let service = HttpService { engine, pre, carrier, module, turns, waiting, wanted, forwards, ended };
         service.instantiate().await?;
         Ok(service)
     }
@@ -188,21 +198,30 @@ impl HttpService {
 
     /// Has an instance of this state answer a request whose head was looked at. With it comes what the request is on its connection,
     /// and when it ends there.
-    pub async fn answer<B>(
+    pub async fn answer(
         self: &Arc<Self>,
-        request: Request<RequestBody<B>>,
+        request: Request<RequestBody>,
         scheme: WasiScheme,
-        state: ServerState,
+        mut state: ServerState,
         turn: OwnedSemaphorePermit,
         deadline: Instant,
         underway: Option<(Underway, Deadline)>,
-    ) -> Response<ResponseBody>
-    where
-        RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
-    {
+    ) -> Response<ResponseBody> {
+        let (underway, ends) = underway.unzip();
+        let ended_at = ends.as_ref().map(Deadline::at);
+        let (head, body) = request.into_parts();
+        let (forwarding, body) = match self.forwards {
+            true => {
+                let forwarding = Forwarding::new(body, ends.clone(), &self.wanted);
+                let body = forwarding.body().boxed_unsync();
+                (Some(forwarding), body)
+            }
+            false => (None, body.boxed_unsync()),
+        };
+        state.forwarding.clone_from(&forwarding);
         let mut store = self.engine.store(state);
         let (sender, receiver) = oneshot::channel();
-        let begun = begin(&mut store, scheme, request, sender);
+        let begun = begin(&mut store, scheme, Request::from_parts(head, body), sender);
         let (request, out) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -211,18 +230,21 @@ impl HttpService {
             }
         };
         let (service, broken) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
-        let breaks = Arc::clone(&broken);
+        let (breaks, forwards) = (Arc::clone(&broken), forwarding.clone());
         let call = async move {
-            let handled = service.run(store, request, out, deadline, &breaks).await;
+            let handled = service.run(store, request, out, deadline, forwards, &breaks).await;
             drop(turn);
             handled
         };
         let mut call = EndOnDrop(Some(tokio::spawn(call)));
-        match receiver.await {
+        let answered = receiver.await;
+        if let (Some(ends), Some(at), true) = (&ends, ended_at, answered.is_ok()) {
+            ends.set(at);
+        }
+        match answered {
             Ok(Ok(response)) if response.status().as_u16() >= 200 => {
                 // What it does after its answer has begun goes on until the deadline.
                 call.0 = None;
-                let (underway, ends) = underway.unzip();
                 let (mut head, body) = response.into_parts();
                 let body = match head.extensions.remove::<Held>() {
                     Some(held) => {
@@ -241,8 +263,43 @@ impl HttpService {
                 self.tell(&format!("the component answered a request with an error: {code:?}"));
                 self.fail(StatusCode::INTERNAL_SERVER_ERROR)
             }
-            Err(_) => self.after(&call.join().await),
+            Err(_) => match (call.join().await, forwarding) {
+                (Err(Ended::Late | Ended::Crowded | Ended::Stopped), Some(forwarding)) if forwarding.is_under_way() => {
+                    self.pass(&forwarding, underway, ends).await
+                }
+                (handled, _) => self.after(&handled),
+            },
         }
+    }
+
+    /// Answers with what comes of a request that the node sent on, without the instance.
+    async fn pass(
+        &self,
+        forwarding: &Forwarding,
+        underway: Option<Underway>,
+        ends: Option<Deadline>,
+    ) -> Response<ResponseBody> {
+        let Ok(place) = self.module.held_places.reserve(1) else {
+            return self.turn_away(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        let response = match forwarding.answer().await {
+            Ok(response) if response.status().as_u16() >= 200 => response,
+            Ok(_) => return self.fail(StatusCode::BAD_GATEWAY),
+            Err(Error::ConnectionReadTimeout) => return self.fail(StatusCode::GATEWAY_TIMEOUT),
+            Err(_) => return self.fail(StatusCode::BAD_GATEWAY),
+        };
+        let (mut head, body) = response.into_parts();
+        hop_by_hop::strip_framing(&mut head.headers);
+        let stream = HostIncomingBody::new(body).take_stream().expect("nobody has taken it before");
+        let (body, held) =
+            HeldBody::new(Box::new(stream), None, &head.headers, forwarding::BOUNDS, &self.module, place);
+        if let Some(ends) = &ends {
+            ends.set(Instant::now() + limits::HELD_PATIENCE);
+        }
+        held.begin(ends);
+        let mut response = Response::new(ResponseBody::held(body.boxed_unsync(), &self.module, underway));
+        (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
+        response
     }
 
     /// Returns a place among the requests that are served at a time, or nothing if too many wait or none gets free. One that has a
@@ -255,7 +312,7 @@ impl HttpService {
             true => limits::WAITING_PER_REQUEST_MAX.saturating_mul(self.module.limits.requests as usize),
             false => self.module.limits.connections as usize,
         };
-        let _waiting = Waiting::begin(&self.waiting, most)?;
+        let _waiting = Waiting::begin(self, most)?;
         let until = deadline.min(Instant::now() + limits::TURN_TIME_MAX);
         timeout_at(until, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()
     }
@@ -271,12 +328,19 @@ impl HttpService {
         request: IncomingRequest,
         out: ResponseOutparam,
         deadline: Instant,
+        forwarding: Option<Forwarding>,
         broken: &AtomicBool,
     ) -> Handled {
         let mut ended = self.ended.subscribe();
         let call = async {
             let proxy = self.pre.instantiate_async(&mut store).await?;
             proxy.wasi_http_incoming_handler().call_handle(&mut store, request, out).await
+        };
+        let given_over = async {
+            match &forwarding {
+                Some(forwarding) => forwarding.given_over().await,
+                None => std::future::pending().await,
+            }
         };
         let handled = tokio::select! {
             biased;
@@ -290,16 +354,19 @@ impl HttpService {
                 Err(_) => Ended::Late,
             },
             _ = ended.wait_for(|ended| *ended) => Ended::Stopped,
+            () = given_over => Ended::Crowded,
         };
+        let goes_on = forwarding.is_some_and(|forwarding| forwarding.is_under_way());
         // Before the store is dropped, and with it what the body comes from.
         broken.store(true, Ordering::Release);
         match &handled {
             Ended::Failed(error) => self.tell(&failed(error, store.data()).in_full()),
+            Ended::Late if goes_on => {}
             Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
             Ended::Full if store.data().cap.is_crowded() => {
                 self.tell("a request ended for want of memory that other instances have");
             }
-            Ended::Full | Ended::Stopped => {}
+            Ended::Full | Ended::Crowded | Ended::Stopped => {}
         }
         Err(handled)
     }
@@ -312,7 +379,7 @@ impl HttpService {
                 self.fail(StatusCode::INTERNAL_SERVER_ERROR)
             }
             Err(Ended::Failed(_)) => self.fail(StatusCode::INTERNAL_SERVER_ERROR),
-            Err(Ended::Full) => self.turn_away(StatusCode::SERVICE_UNAVAILABLE),
+            Err(Ended::Full | Ended::Crowded) => self.turn_away(StatusCode::SERVICE_UNAVAILABLE),
             Err(Ended::Late) => self.fail(StatusCode::GATEWAY_TIMEOUT),
             Err(Ended::Stopped) => self.fail(StatusCode::SERVICE_UNAVAILABLE),
         }
@@ -327,7 +394,8 @@ impl HttpService {
         if request.headers().len() > limits::HEADERS_MAX {
             return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
         }
-        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let length =
+            request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).filter(|_| !self.forwards);
         if length.and_then(|text| text.parse().ok()).is_some_and(|length: u64| length > self.module.limits.body_bytes) {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
@@ -364,15 +432,12 @@ impl HttpService {
 type IncomingRequest = wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostIncomingRequest>;
 type ResponseOutparam = wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostResponseOutparam>;
 
-fn begin<B>(
+fn begin(
     store: &mut Store<ServerState>,
     scheme: WasiScheme,
-    request: Request<RequestBody<B>>,
+    request: Request<WasiBody>,
     sender: oneshot::Sender<Answer>,
-) -> wasmtime::Result<(IncomingRequest, ResponseOutparam)>
-where
-    RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
-{
+) -> wasmtime::Result<(IncomingRequest, ResponseOutparam)> {
     let mut http = store.data_mut().http();
     let request = http.new_incoming_request(scheme, request)?;
     Ok((request, http.new_response_outparam(sender)?))
@@ -420,22 +485,35 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// One of those that wait for their turn.
-struct Waiting<'a>(&'a AtomicUsize);
+/// One of those that wait for their turn. It wants an instance to end that waits itself.
+struct Waiting<'a>(&'a HttpService);
 
 impl Waiting<'_> {
-    fn begin(count: &AtomicUsize, most: usize) -> Option<Waiting<'_>> {
-        let waiting = Waiting(count);
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(waiting)
+    fn begin(service: &HttpService, most: usize) -> Option<Waiting<'_>> {
+        let waiting = Waiting(service);
+        if service.waiting.fetch_add(1, Ordering::Relaxed) >= most {
+            return None;
+        }
+        service.wanted.add_permits(1);
+        Some(waiting)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let Waiting(HttpService { waiting, wanted, .. }) = self;
+        let left = waiting.fetch_sub(1, Ordering::Relaxed) - 1;
+        // One more than wait is its own, which no instance was told.
+        if wanted.available_permits() > left
+            && let Ok(own) = wanted.try_acquire()
+        {
+            own.forget();
+        }
     }
 }
 
+/// What components import that have the node send requests on.
+const FORWARDING: &str = "netserv:http/forwarding";
 /// What components import that have the node answer again by itself.
 const HITS: [&str; 2] = ["netserv:http/hits", "netserv:http/counted-hits"];
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Streams of HTTP/2: each is a task, and ends at a deadline.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hyper::rt::Executor;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::connection::Deadline;
 
@@ -25,34 +23,13 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamExecutor {
         let time = Duration::from_millis(self.stream_ms.load(Ordering::Relaxed));
         let deadline = Deadline::new(Instant::now() + time);
         // Nobody waits for it, however it ends.
-        tokio::spawn(STREAM.scope(deadline.clone(), until(deadline, stream)));
+        tokio::spawn(STREAM.scope(deadline.clone(), async move { deadline.bound(stream).await }));
     }
 }
 
 /// Returns when the stream ends that this task runs; nothing if it runs a connection of HTTP/1.
 pub fn deadline() -> Option<Deadline> {
     STREAM.try_with(Deadline::clone).ok()
-}
-
-/// Runs a stream to its end or its deadline, which it may put off itself.
-async fn until(deadline: Deadline, stream: impl Future<Output = ()>) {
-    let (mut stream, mut alarm) = (std::pin::pin!(stream), std::pin::pin!(sleep_until(deadline.at())));
-    poll_fn(|context| {
-        if stream.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
-        }
-        loop {
-            let at = deadline.at();
-            if alarm.deadline() != at {
-                alarm.as_mut().reset(at);
-            }
-            ready!(alarm.as_mut().poll(context));
-            if deadline.at() <= at {
-                return Poll::Ready(());
-            }
-        }
-    })
-    .await;
 }
 
 tokio::task_local! {
@@ -77,11 +54,13 @@ mod tests {
                     own.set(begun + Duration::from_millis(then));
                     std::future::pending::<()>().await;
                 };
-                STREAM.scope(deadline.clone(), until(deadline, stream)).await;
+                let ended = STREAM.scope(deadline.clone(), async { deadline.bound(stream).await }).await;
+                assert!(ended.is_none());
                 let took = begun.elapsed();
                 assert!(took >= Duration::from_millis(then) && took < Duration::from_secs(5), "{took:?}");
             }
-            until(Deadline::new(Instant::now() + Duration::from_secs(60)), async {}).await;
+            let minute = Deadline::new(Instant::now() + Duration::from_secs(60));
+            assert_eq!(minute.bound(async { 7 }).await, Some(7));
             assert!(deadline().is_none());
         });
     }

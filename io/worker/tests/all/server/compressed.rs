@@ -168,15 +168,15 @@ fn serve(answer: impl Fn(&mut TcpStream, &str) -> std::io::Result<()> + Send + S
 }
 
 /// A response whose head has come.
-struct Reading {
+pub struct Reading {
     /// In small letters.
-    head: String,
-    stream: TcpStream,
+    pub head: String,
+    pub stream: TcpStream,
 }
 
-struct Answer {
-    head: String,
-    body: Vec<u8>,
+pub struct Answer {
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 fn ask(spec: &Spec, origin: u16, headers: &str) -> Reading {
@@ -190,7 +190,7 @@ fn ask_for(spec: &Spec, origin: u16, path: &str, headers: &str) -> Reading {
 }
 
 /// Reads a head, in small letters but for what is within quotes.
-fn head_of(stream: &mut TcpStream) -> String {
+pub fn head_of(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|length| length == 1) {
@@ -204,7 +204,7 @@ fn head_of(stream: &mut TcpStream) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
@@ -225,12 +225,12 @@ impl Reading {
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         header_of(&self.head, name)
     }
 }
 
-fn decoded(coding: &str, mut bytes: &[u8]) -> Vec<u8> {
+pub fn decoded(coding: &str, mut bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     match coding {
         "br" => brotli::Decompressor::new(bytes, 4096).read_to_end(&mut text).map(drop).unwrap(),
@@ -241,9 +241,9 @@ fn decoded(coding: &str, mut bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What is in the chunks of a response (RFC 9112 §7.1). An error if the last one is missing.
-struct Unchunked<'a> {
-    stream: &'a mut TcpStream,
-    left: usize,
+pub struct Unchunked<'a> {
+    pub stream: &'a mut TcpStream,
+    pub left: usize,
 }
 
 impl Unchunked<'_> {
@@ -264,6 +264,7 @@ impl std::io::Read for Unchunked<'_> {
             let length = self.line()?;
             self.left = usize::from_str_radix(&length, 16).map_err(std::io::Error::other)?;
             if self.left == 0 {
+                self.line()?;
                 return Ok(0);
             }
         }

@@ -12,6 +12,7 @@ mod compressed;
 mod crowd;
 mod egress;
 mod forward;
+mod forwarding;
 mod handed_over;
 mod held;
 mod hits;

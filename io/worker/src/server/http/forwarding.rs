@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that the node sends on by itself: what `netserv:http/forwarding` begins. The instance waits for the answer, and if it cannot, the
+//! client gets that as it comes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::body::RequestBody;
+use super::connection::Deadline;
+use super::held::Bounds;
+use crate::limits;
+
+/// What comes of a request that was sent on.
+pub type Answer = Result<Response<WasiBody>, Error>;
+
+/// The request that an instance answers, and its exchange with another server. Clones are the same one.
+#[derive(Clone)]
+pub struct Forwarding(Arc<Inner>);
+
+struct Inner {
+    /// The request's body, until it is sent on.
+    body: Mutex<Option<RequestBody>>,
+    exchange: Mutex<Option<Pin<Box<dyn Future<Output = Answer> + Send>>>>,
+    /// When the request ends on its connection.
+    ends: Option<Deadline>,
+    /// As many permits as there are requests that wait for an instance.
+    wanted: Arc<Semaphore>,
+    given_over: Notify,
+}
+
+impl Forwarding {
+    /// Returns a request that was not sent on, with this body. It ends on its connection at `ends`, which is put off once it is.
+    /// `wanted` has as many permits as there are requests that wait for an instance.
+    pub fn new(body: RequestBody, ends: Option<Deadline>, wanted: &Arc<Semaphore>) -> Forwarding {
+        Forwarding(Arc::new(Inner {
+            body: Mutex::new(Some(body)),
+            exchange: Mutex::default(),
+            ends,
+            wanted: Arc::clone(wanted),
+            given_over: Notify::new(),
+        }))
+    }
+
+    /// Returns the body as the instance reads it, which is empty once it is sent on.
+    pub fn body(&self) -> InstanceBody {
+        InstanceBody(self.clone())
+    }
+
+    /// Takes the body to send it on. Each piece of it that moves puts `silent` off.
+    pub fn take_body(&self, silent: &Deadline) -> Option<ForwardedBody> {
+        let body = lock(&self.0.body).take()?.without_bound();
+        Some(ForwardedBody { body, silent: silent.clone() })
+    }
+
+    /// Begins the exchange that the body was taken for. From here on the request lasts for as long as a response may that the node pumps.
+    pub fn begin(&self, exchange: impl Future<Output = Answer> + Send + 'static) {
+        *lock(&self.0.exchange) = Some(Box::pin(exchange));
+        if let Some(ends) = &self.0.ends {
+            ends.set(Instant::now() + limits::HELD_TIME_MAX);
+        }
+    }
+
+    /// Waits for the answer. Nobody else gets it then; if this is given up, another one may wait.
+    pub async fn answer(&self) -> Answer {
+        poll_fn(|context| {
+            let mut exchange = lock(&self.0.exchange);
+            let Some(running) = exchange.as_mut() else { return Poll::Pending };
+            let answer = std::task::ready!(running.as_mut().poll(context));
+            *exchange = None;
+            Poll::Ready(answer)
+        })
+        .await
+    }
+
+    /// Waits for the answer as the instance does, which is over once it took [`limits::FORWARD_WAIT_TIME`] and another request waits for
+    /// an instance.
+    pub async fn answer_for_instance(&self) -> Answer {
+        let crowded = async {
+            tokio::time::sleep(limits::FORWARD_WAIT_TIME).await;
+            if let Ok(wanted) = self.0.wanted.acquire().await {
+                wanted.forget();
+            }
+            self.0.given_over.notify_one();
+            std::future::pending::<Answer>().await
+        };
+        tokio::select! {
+            biased;
+            answer = self.answer() => answer,
+            answer = crowded => answer,
+        }
+    }
+
+    /// Returns whether an answer is being waited for.
+    pub fn is_under_way(&self) -> bool {
+        lock(&self.0.exchange).is_some()
+    }
+
+    /// Waits until the instance is not to wait any longer.
+    pub async fn given_over(&self) {
+        self.0.given_over.notified().await;
+    }
+}
+
+/// What an answer is bounded by that the instance did not wait for: the node's own bounds.
+pub const BOUNDS: Bounds = Bounds { idle: limits::HELD_IDLE_TIME_MAX, total: limits::HELD_TIME_MAX, least_rate: 1 };
+/// How long an exchange may be silent.
+pub const SILENCE_MAX: Duration = limits::HELD_IDLE_TIME_MAX;
+
+/// A request's body as the instance reads it.
+pub struct InstanceBody(Forwarding);
+
+impl Body for InstanceBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match lock(&self.0.0.body).as_mut() {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        lock(&self.0.0.body).as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        lock(&self.0.0.body).as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+/// A request's body that is sent on.
+pub struct ForwardedBody {
+    body: RequestBody,
+    silent: Deadline,
+}
+
+impl Body for ForwardedBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.silent.set(Instant::now() + SILENCE_MAX);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
