@@ -29,6 +29,13 @@ const ICMPV6_PORT_UNREACHABLE: [u8; 8] = [1, 4, 0, 0, 0, 0, 0, 0];
 /// TCP, and the third word of a header of 20 bytes in which SYN alone is set, with a window of 64 kB (RFC 9293 §3.1).
 const TCP: u8 = 6;
 const TCP_SYN: u32 = 5 << 28 | 2 << 16 | 0xffff;
+/// Where SIP servers are.
+const SIP_PORT: u16 = 5060;
+/// The header of a binding request before its transaction (RFC 8489 §5).
+const STUN_BINDING: [u8; 8] = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42];
+/// A packet of 20 ms of G.711, and its first bytes.
+const RTP_BYTES: usize = 172;
+const RTP_PCMU: [u8; 2] = [0x80, 0];
 /// What stands before a packet of each version on Ethernet.
 const ETHERTYPE_V4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_V6: [u8; 2] = [0x86, 0xdd];
@@ -56,6 +63,24 @@ pub enum Kind {
         bits: u32,
         /// The port that they ask for.
         port: u16,
+    },
+    /// Keep-alives of SIP to the flows' destination, by CRLF, STUN and OPTIONS in turn, from made up senders of a network.
+    KeepAlives {
+        /// The network.
+        network: IpAddr,
+        /// Bits of its prefix.
+        bits: u32,
+    },
+    /// RTP of G.711 to the flows' destination, of made up senders of a network and synchronization sources.
+    Media {
+        /// The network.
+        network: IpAddr,
+        /// Bits of its prefix.
+        bits: u32,
+        /// Where it goes: from this port
+        first: u16,
+        /// to this one.
+        last: u16,
     },
 }
 
@@ -115,6 +140,18 @@ impl Flood {
                 let words = [ports, sequence, 0, TCP_SYN, 0].map(u32::to_be_bytes);
                 build::ip(source, self.destination, TCP, TTL, words.as_flattened())?
             }
+            Kind::KeepAlives { network, bits } => {
+                let source = SocketAddr::new(within(network, bits, random), random.random_range(1024..u16::MAX));
+                let server = SocketAddr::new(self.destination, SIP_PORT);
+                build::udp(source, server, TTL, &keep_alive(source, server, random))?
+            }
+            Kind::Media { network, bits, first, last } => {
+                let source = SocketAddr::new(within(network, bits, random), random.random_range(1024..u16::MAX));
+                let mut rtp = vec![0xff; RTP_BYTES];
+                rtp[..12].copy_from_slice(&random.random::<[u8; 12]>());
+                rtp[..2].copy_from_slice(&RTP_PCMU);
+                build::udp(source, SocketAddr::new(self.destination, random.random_range(first..=last)), TTL, &rtp)?
+            }
         };
         Ok(packet)
     }
@@ -164,6 +201,23 @@ pub(crate) fn query(source: IpAddr, destination: IpAddr, random: &mut StdRng) ->
     query.nli = Some(Nli { peer_identity: vec![7; 16], ip_ttl: TTL, validity, address: source });
     query.query_cookie = Some(Cookie(random.random::<[u8; 16]>().to_vec()));
     query.emit_datagram()
+}
+
+/// Returns what a phone sends to stay reachable.
+fn keep_alive(phone: SocketAddr, server: SocketAddr, random: &mut StdRng) -> Vec<u8> {
+    match random.random_range(0..3) {
+        0 => b"\r\n\r\n".to_vec(),
+        1 => [&STUN_BINDING[..], &random.random::<[u8; 12]>()].concat(),
+        _ => {
+            let number: u32 = random.random();
+            let text = format!(
+                "OPTIONS sip:{server} SIP/2.0\r\nVia: SIP/2.0/UDP {phone};branch=z9hG4bK{number}\r\nMax-Forwards: 70\r\n\
+                 From: <sip:f@{phone}>;tag={number}\r\nTo: <sip:{server}>\r\nCall-ID: {number}\r\nCSeq: 1 OPTIONS\r\n\
+                 User-Agent: a flood of the lab\r\nContent-Length: 0\r\n\r\n"
+            );
+            text.into_bytes()
+        }
+    }
 }
 
 /// Returns the hardware address of a machine's end of a link.

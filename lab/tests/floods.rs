@@ -266,7 +266,9 @@ fn ask(lab: &Lab, version: usize) -> Option<Duration> {
 fn seen_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Queries { .. } => "netserv_gist_events_total{event=\"datagrams_received\"}",
-        Kind::Syns { .. } => unreachable!("signaling alone is flooded here"),
+        Kind::Syns { .. } | Kind::KeepAlives { .. } | Kind::Media { .. } => {
+            unreachable!("signaling alone is flooded here")
+        }
         Kind::Refusals => "netserv_gist_events_total{event=\"icmp_unmatched\"}",
     }
 }

@@ -5,11 +5,13 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use common::{Driver, ask_udp, eventually, processes_under, request_as};
+use netserv_lab::flood::{Flood, Kind};
 use netserv_lab::netns::{Lab, host_port, is_root, program};
 use netserv_lab::node::{LabUser, workspace};
 use netserv_lab::rtp::Told;
@@ -17,8 +19,15 @@ use netserv_lab::serving;
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
 
-over_each_driver!(calls_of_an_unmodified_kamailio_are_relayed, packets_of_many_calls_gather_and_those_of_few_do_not);
+over_each_driver!(
+    calls_of_an_unmodified_kamailio_are_relayed,
+    packets_of_many_calls_gather_and_those_of_few_do_not,
+    calls_go_on_in_a_flood_of_rtp_to_their_ports,
+    requests_that_are_none_and_calls_without_end_cost_nobody_else,
+);
 
 /// Goal: phones whose call goes through Kamailio hear each other by way of the node, in both directions and over both versions of IP, and
 /// not a packet is lost; the ports are gone with the call, and strangers get no answer. Method: sipp calls and sends sound for two
@@ -69,6 +78,114 @@ fn packets_of_many_calls_gather_and_those_of_few_do_not(driver: Driver) {
     });
     assert!(is_seen, "few packets are delayed as many are");
 }
+
+/// Goal: calls go on, without a packet lost or given to a stranger, while RTP of made up senders comes to their ports, of both versions of IP.
+/// Method: the callers of the lab, and a flood a second after they began, in which no call's synchronization source is.
+fn calls_go_on_in_a_flood_of_rtp_to_their_ports(driver: Driver) {
+    let Some(mut net) = Net::up("calls_go_on_in_a_flood_of_rtp_to_their_ports", driver) else { return };
+    net.start_echo();
+    let relay = SocketAddr::new(net.relay(false), 2223);
+    // Over IPv6 nobody calls here: the flood of it comes to ports that are in use all the same.
+    for v6 in [false, true] {
+        let before = net.flooded();
+        let (network, bits) = if v6 { ("fd00:ff00::", 32) } else { ("198.18.0.0", 16) };
+        let kind = Kind::Media { network: network.parse().unwrap(), bits, first: 30_000, last: 30_031 };
+        let (to, time) = (net.address("node", v6), Duration::from_secs(3));
+        let flood = Flood { kind, to, destination: net.relay(v6), rate: FLOOD_RATE, time };
+        let (told, rate) = std::thread::scope(|scope| {
+            let flooding = scope.spawn(|| {
+                std::thread::sleep(Duration::from_secs(1));
+                net.lab.within("receiver", || flood.send(&net.lab, "receiver", "node").unwrap()).unwrap()
+            });
+            (net.calls(relay, 4, 5), flooding.join().unwrap())
+        });
+        let dropped = net.flooded() - before;
+        eprintln!("IPv6: {v6}: {rate:.0} a second, {dropped} of them dropped by their source; {told:?}");
+        assert_eq!((told.received, told.late), (told.sent, 0), "{told:?}");
+        assert!(rate >= 0.9 * f64::from(FLOOD_RATE) && dropped >= u64::from(FLOOD_RATE) / 2, "{rate}, {dropped}");
+    }
+    let module = net.lab.modules("node").unwrap().modules.remove(0);
+    assert_eq!((module.restarts, module.last_failure), (0, None));
+}
+
+/// Goal: datagrams that are no requests, and calls that nobody ends, take nothing from others for long: there are as many calls as there may
+/// be, they run out, and the next ones are relayed. Method: a server that may ask sends rubbish, more streams than there may be, and offers
+/// without end.
+fn requests_that_are_none_and_calls_without_end_cost_nobody_else(driver: Driver) {
+    let test = "requests_that_are_none_and_calls_without_end_cost_nobody_else";
+    let bounds = ["calls=20", "timeout-s=2", "offer-timeout-s=2", "silent-timeout-s=2"];
+    let more: Vec<&str> = bounds.iter().flat_map(|bound| ["--property", bound]).collect();
+    let Some(mut net) = Net::up_for(test, driver, "", &more) else { return };
+    net.start_echo();
+    let relay = SocketAddr::new(net.relay(false), 2223);
+    let ask = |datagrams: &[Vec<u8>]| {
+        let asking = || {
+            let socket = UdpSocket::bind((net.address("sender", false), 0)).unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            let mut answers = Vec::new();
+            for (number, datagram) in datagrams.iter().enumerate() {
+                socket.send_to(datagram, relay).unwrap();
+                let mut room = [0; 65_536];
+                // What is no request is not waited for.
+                if number % 16 == 0 || datagram.starts_with(b"c_") {
+                    answers.extend(
+                        socket.recv(&mut room).map(|length| String::from_utf8_lossy(&room[..length]).into_owned()),
+                    );
+                }
+            }
+            answers
+        };
+        net.lab.within("sender", asking).unwrap()
+    };
+    let before = net.lab.modules("node").unwrap().modules.remove(0).counters;
+    let mut random = StdRng::seed_from_u64(9);
+    let sdp = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n";
+    let text = |text: &str| format!("{}:{text}", text.len());
+    let offer = |number: usize, streams: usize| {
+        let sdp = sdp.to_owned() + &"m=audio 4000 RTP/AVP 0\r\n".repeat(streams);
+        let (id, sdp) = (text(&format!("flood-{number}")), text(&sdp));
+        format!("c_{number} d7:call-id{id}7:command5:offer8:from-tag1:a3:sdp{sdp}e").into_bytes()
+    };
+    let rubbish: Vec<Vec<u8>> = (0..2000)
+        .map(|number| match number % 8 {
+            0 => (0..random.random_range(0..1400)).map(|_| random.random()).collect(),
+            1 => format!("r_{number} {}", "d1:al".repeat(200)).into_bytes(),
+            2 => format!("r_{number} d7:call-id999999999999999999999:x").into_bytes(),
+            3 => format!("r_{number} {{\"command\":\"offer\",\"call-id\":[[[[{{}}").into_bytes(),
+            4 => format!("r_{number} d7:command6:delete7:call-id8:of-nobodye").into_bytes(),
+            5 => {
+                let mut cut = offer(number, 2);
+                cut.truncate(random.random_range(0..cut.len()));
+                cut
+            }
+            6 => format!("{} d7:command4:pinge", "x".repeat(200)).into_bytes(),
+            _ => format!("r_{number} d7:command{}e", text(&"y".repeat(1000))).into_bytes(),
+        })
+        .filter(|datagram: &Vec<u8>| !datagram.starts_with(b"c_"))
+        .collect();
+    ask(&rubbish);
+    assert_eq!((net.counter("calls"), net.calls(relay, 2, 1).late), (0, 0));
+    let after = net.lab.modules("node").unwrap().modules.remove(0).counters;
+    let grown = |name: &str| after[name] - before[name];
+    assert!(grown("damaged") > 100 && grown("failed") > 100, "{after:?}");
+
+    let told = ask(&[offer(0, 17)]);
+    assert!(told[0].contains("error-reason"), "{told:?}");
+    // A request that comes again is the same one.
+    let offers: Vec<Vec<u8>> = (0..40).map(|number| offer(100 + number, 2)).collect();
+    let told: Vec<String> = [ask(&offers), ask(&offers[..1])].concat();
+    let with = |word: &str| told.iter().filter(|answer| answer.contains(word)).count();
+    assert_eq!((with("6:result2:ok"), with("load limit")), (21, 20), "{told:?}");
+    eventually("calls that nobody answers run out", || net.counter("calls") == 0);
+    assert_eq!(net.counter("expired"), 20);
+    let told = net.calls(relay, 4, 2);
+    assert_eq!(told.received, told.sent, "{told:?}");
+    let module = net.lab.modules("node").unwrap().modules.remove(0);
+    assert_eq!((module.restarts, module.last_failure), (0, None));
+}
+
+/// Packets a second of a flood, from programs that are built for tests.
+const FLOOD_RATE: u32 = 2000;
 
 /// Goal: 200 calls of G.711, 20,000 packets a second that come to the relay, take at most half of the processor time of rtpengine in user
 /// space where packets gather, and none is lost. In release: `./dev media`. Method: [`beside_rtpengine`].
@@ -207,6 +324,11 @@ impl Net {
 
     /// With further settings of the node's.
     fn up_with(test: &str, driver: Driver, settings: &str) -> Option<Net> {
+        Net::up_for(test, driver, settings, &[])
+    }
+
+    /// The same with further arguments of the module's SETUP.
+    fn up_for(test: &str, driver: Driver, settings: &str, more: &[&str]) -> Option<Net> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
             return None;
@@ -219,7 +341,7 @@ impl Net {
         let (lab, [user]) =
             serving::network_with(settings, Some(driver.name()), &["10.99.7.0/29", "fd99:7::/125"], [user]).unwrap();
         let net = Net { lab, user };
-        net.install(&[]);
+        net.install(more);
         Some(net)
     }
 
@@ -256,6 +378,11 @@ impl Net {
 
     fn counters(&self) -> Vec<(String, u64)> {
         self.lab.modules("node").unwrap().modules[0].counters.clone().into_iter().collect()
+    }
+
+    /// Returns how many packets came to ports from whom they are not of.
+    fn flooded(&self) -> u64 {
+        ["dropped-source", "dropped-ssrc", "dropped-no-call"].map(|name| self.counter(name)).iter().sum()
     }
 
     fn counter(&self, name: &str) -> u64 {

@@ -7,8 +7,9 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::Driver;
+use common::{Driver, processes_under};
 use netserv_lab::callers::{Told, enough_from};
+use netserv_lab::flood::{Flood, Kind as Flooding};
 use netserv_lab::netns::{NAT_MEMORY, is_root, wait_until};
 use netserv_lab::provider::{Phones, SipProvider, told};
 use netserv_lab::topology::Kind;
@@ -19,6 +20,7 @@ over_each_driver!(
     nothing_answers_for_a_server_that_is_gone_nor_for_an_agent,
     calls_from_outside_reach_phones_behind_a_nat_that_keep_alive,
     a_server_with_too_many_calls_gets_those_that_it_can_take,
+    keep_alives_of_made_up_senders_cost_nobody_else,
 );
 
 const LONG: Duration = Duration::from_secs(60);
@@ -168,6 +170,87 @@ fn a_server_with_too_many_calls_gets_those_that_it_can_take(driver: Driver) {
     eprintln!("{edge:?}\nat n2: {:?}", provider.counters("n2"));
     assert!(steady(&edge).is_some(), "{edge:?}");
     assert!(edge[1].rejected > 1000 && provider.counter("n2", "ack").unwrap() > 1000, "{edge:?}");
+}
+
+/// The rate is a tenth, since programs that are built for tests are slow.
+fn keep_alives_of_made_up_senders_cost_nobody_else(driver: Driver) {
+    flood_with_keep_alives("keep_alives_of_made_up_senders_cost_nobody_else", driver, FLOOD_RATE / 10);
+}
+
+#[test]
+#[ignore = "wants optimised programs; `./dev sip` runs it"]
+fn five_thousand_keep_alives_of_made_up_senders_a_second() {
+    for driver in [Driver::Nfqueue, Driver::Afxdp] {
+        flood_with_keep_alives("five_thousand_keep_alives_of_made_up_senders_a_second", driver, FLOOD_RATE);
+    }
+}
+
+/// Goal: while keep-alives of made up senders flood the edge, phones are answered, Kamailio sees nothing of it, what goes back to those senders is
+/// no more than came, or half more for STUN, and the node's memory stays what it is. Method: a flood from the host outside, which the node that
+/// is not before the phones alone has to bear; the router between counts what goes back.
+fn flood_with_keep_alives(test: &str, driver: Driver, rate_wanted: u32) {
+    let Some(mut provider) = start(test, driver, false, Kind::Router) else { return };
+    provider.start_agent().unwrap();
+    provider.phones(false, Phones { forms: "notify", ..FEW }).unwrap();
+    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
+    assert!(wait_until(LONG, is_there), "{}", provider.lab.log("sender", "agent"));
+    for v6 in [false, true] {
+        let (network, bits) = if v6 { ("fd00:ff00::", 32) } else { ("198.18.0.0", 16) };
+        let (prefix, tables) = (format!("{network}/{bits}"), if v6 { "ip6tables" } else { "iptables" });
+        let via = if v6 { provider.lab.v6("r").to_string() } else { provider.lab.v4("r").to_string() };
+        provider.lab.run("n1", "ip", &["route", "add", &prefix, "via", &via]).unwrap();
+        provider.lab.run("r", "ip", &[if v6 { "-6" } else { "-4" }, "route", "add", "blackhole", &prefix]).unwrap();
+        for end in ["-s", "-d"] {
+            provider.lab.run("r", tables, &["-t", "raw", "-A", "PREROUTING", end, &prefix, "-p", "udp"]).unwrap();
+        }
+        let (before, memory) = (seen(&provider), memory_bytes(&provider, "n1"));
+        let kind = Flooding::KeepAlives { network: network.parse().unwrap(), bits };
+        let (to, time) = (via.parse().unwrap(), Duration::from_secs(5));
+        let flood = Flood { kind, to, destination: provider.server(v6).ip(), rate: rate_wanted, time };
+        let phones = provider.start_phones(v6, Phones { seconds: 7, ..FEW }).unwrap();
+        let rate = provider.lab.within("caller", || flood.send(&provider.lab, "caller", "r").unwrap()).unwrap();
+        let grown = memory_bytes(&provider, "n1").saturating_sub(memory);
+        let told = told(phones).unwrap();
+        let after = seen(&provider);
+        let counted = provider.lab.run("r", tables, &["-t", "raw", "-nvxL", "PREROUTING"]).unwrap();
+        let counted = String::from_utf8(counted.stdout).unwrap();
+        let lines: Vec<(u64, u64)> = counted
+            .lines()
+            .filter(|line| line.contains(network))
+            .map(|line| {
+                let mut words = line.split_whitespace().map(|word| word.parse().unwrap_or(0));
+                (words.next().unwrap(), words.next().unwrap())
+            })
+            .collect();
+        let [(came, came_bytes), (went, went_bytes)] = lines[..] else { panic!("{counted}") };
+        eprintln!(
+            "IPv6: {v6}: {rate:.0} a second; {came} with {came_bytes} bytes, answered by {went} with {went_bytes}; {grown} bytes more; {told:?}"
+        );
+        assert!(rate >= 0.9 * f64::from(rate_wanted) && told.registered == FEW.count, "{rate}, {told:?}");
+        assert!(told.answered * 100 >= told.sent * 95, "{told:?}");
+        assert_eq!(after.0 - before.0, 0, "keep-alives at Kamailio");
+        // All are answered, and a third of them by half more at most.
+        assert!(went * 100 >= came * 95 && went <= came && went_bytes <= came_bytes, "{counted}");
+        assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more");
+    }
+    let status = provider.agent().unwrap();
+    assert_eq!(status.deployments.len(), 1, "nothing is deployed toward made up senders: {status:?}");
+}
+
+/// Packets a second of a flood.
+const FLOOD_RATE: u32 = 5000;
+/// What a node may take more during it.
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+
+/// Returns what a node's processes have in memory.
+fn memory_bytes(provider: &SipProvider, node: &str) -> u64 {
+    let daemon = provider.lab.pid(node, "netservd").unwrap();
+    let resident = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+    };
+    processes_under(daemon).iter().chain([&daemon]).map(resident).sum()
 }
 
 /// Goal: from the first keep-alive at Kamailio it takes a second at most until the module is in force on the path, and from the switch until it is
