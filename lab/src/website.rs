@@ -42,7 +42,7 @@ impl Website {
         }
         let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
         let mut user = lab.user("www", &[&own[0], &own[1]])?;
-        user.extra = "connect = [\"tcp\"]\ncontainer.memory-bytes = 268435456\n".to_owned();
+        user.extra = "connect = [\"tcp\"]\nlisten = [\"tcp port 80\"]\ncontainer.memory-bytes = 268435456\n".to_owned();
         for (number, node) in [(1, "n1"), (2, "n2")] {
             let extra = format!(
                 "osgi.enabled = false\n{FILES_ALLOWED}[network]\nprefixes = [\"10.99.{number}.0/29\", \"fd99:{number}::/125\"]\n"
@@ -59,6 +59,18 @@ impl Website {
     /// # Errors
     /// The module is not built, or a program does not start.
     pub fn start(&mut self, module: &str, more: &str) -> Result<()> {
+        self.start_by_log((module, "intercept"), more)
+    }
+
+    /// The same for a module that sees packets, and takes no connections over.
+    ///
+    /// # Errors
+    /// As of [`Website::start`].
+    pub fn start_watching(&mut self, module: &str) -> Result<()> {
+        self.start_by_log((module, "filters"), "")
+    }
+
+    fn start_by_log(&mut self, module: (&str, &str), more: &str) -> Result<()> {
         let socket = self.path("access.sock");
         let log = format!("[[log]]\nname = \"access\"\nsocket = {socket:?}\npattern = \"nginx: {{client}} - \"\n");
         self.start_agent(module, (&log, "log = \"access\""), 80, more)?;
@@ -75,17 +87,23 @@ impl Website {
             format!("[[flows]]\nname = \"listeners\"\nprotocol = \"tcp\"\nlocal-port = {port}\nevery-s = 0.25\n");
         let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
         let more = format!("properties = {{ servers = \"{v4}:{port} [{v6}]:{port}\" }}\n");
-        self.start_agent(module, (&flows, "flows = \"listeners\""), port, &more)?;
+        self.start_agent((module, "intercept"), (&flows, "flows = \"listeners\""), port, &more)?;
         self.lab.serve_http("sender")
     }
 
-    fn start_agent(&mut self, module: &str, (sensor, by): (&str, &str), port: u16, more: &str) -> Result<()> {
+    fn start_agent(
+        &mut self,
+        (module, what): (&str, &str),
+        (sensor, by): (&str, &str),
+        port: u16,
+        more: &str,
+    ) -> Result<()> {
         let package = self.lab.package(module, &self.user)?;
         let url = self.lab.publish("sender", &package)?;
         let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
         let text = format!(
             "{sensor}[[rule]]\nname = \"site\"\n{by}\ncount = 2\nwindow-s = 30\nmodule = {:?}\nurl = {url:?}\n\
-             digest = \"{}\"\nintercept = [\"tcp dst {v4}/32 port {port}\", \"tcp dst {v6}/128 port {port}\"]\nlease-s = 10\n\
+             digest = \"{}\"\n{what} = [\"tcp dst {v4}/32 port {port}\", \"tcp dst {v6}/128 port {port}\"]\nlease-s = 10\n\
              idle-s = 30\n{more}",
             package.module, package.digest,
         );
