@@ -64,6 +64,11 @@ impl Control {
         kept.chain(self.under_way.keys().last().copied()).max()
     }
 
+    /// Returns the place behind all messages.
+    pub(crate) fn next(&self) -> u64 {
+        self.newest().map_or(0, |newest| newest.saturating_add(1))
+    }
+
     /// Checks that a message may come next.
     fn check(&self, now: Instant, message: &ControlMessage) -> Result<(), Refusal> {
         if let Some(newest) = self.newest().filter(|newest| message.seq <= *newest) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that are gone while connections that they had taken over go on: the worker hands on what comes from either
-//! end. New connections pass.
+//! end, or the module goes on with them. New connections pass.
 //!
 //! Such a module keeps its place in the worker, and the worker stays, until it says that no connection is left, they have
 //! had their time, or somebody ends them.
 
 use netserv_model::WorkerId;
+use netserv_model::control::{ControlMessage, DRAINING_TOPIC};
 use netserv_model::effect::{InterceptJob, Job, ModuleSlot, WorkerJob};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Drain;
@@ -18,15 +19,15 @@ use crate::filters;
 use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX};
 use crate::state::{Active, Draining, Key, Role, RuleKind, Run};
 
-/// Returns whether connections of a module go on without it.
+/// Returns whether connections of a module go on when it goes.
 pub(crate) fn can_drain(active: &Active) -> bool {
-    let splices = active.manifest.as_ref().is_some_and(|manifest| manifest.drain() == Drain::Splice);
+    let goes_on = active.manifest.as_ref().is_some_and(|manifest| manifest.drain() != Drain::Close);
     let takes = active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept && !rule.ids.is_empty());
-    splices && takes && active.run == Run::Running && active.place().is_some()
+    goes_on && takes && active.run == Run::Running && active.place().is_some()
 }
 
 impl Controller {
-    /// Has the connections of a module go on without it.
+    /// Has the connections of a module go on when it goes.
     pub(crate) fn drain(&mut self, key: &Key, active: &mut Active) {
         let Some((flavour, slot)) = active.place() else { return };
         self.timers.cancel(&Timer::Lease(key.clone()));
@@ -42,7 +43,13 @@ impl Controller {
         for id in draining.rules.iter().flat_map(|rule| &rule.ids) {
             self.start_effect(&key.0, Job::Intercepts(InterceptJob::Drain(*id)), Purpose::Nothing);
         }
-        let job = WorkerJob::Drain { worker: worker.clone(), slot };
+        let finish = active.manifest.as_ref().is_some_and(|manifest| manifest.drain() == Drain::Finish);
+        if finish && let Ok(topic) = DRAINING_TOPIC.parse() {
+            let message = ControlMessage { topic, seq: active.control.next(), body: Vec::new() };
+            let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
+            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
+        }
+        let job = WorkerJob::Drain { worker: worker.clone(), slot, finish };
         self.start_effect(&key.0, Job::Workers(job), Purpose::Stop);
         self.timers.set(Timer::Drain(worker.clone(), slot), until);
         let Some(known) = self.worker(&worker) else { return };

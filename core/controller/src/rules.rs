@@ -13,6 +13,7 @@ use netserv_model::manifest::Manifest;
 use netserv_model::{Refusal, UserId, WorkerId};
 
 use crate::Controller;
+use crate::draining::can_drain;
 use crate::effects::Purpose;
 use crate::state::{
     Active, Candidate, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, Tenant, entry_in,
@@ -122,13 +123,18 @@ impl Controller {
         }
     }
 
-    /// Takes all rules of an installed module away. Returns what is begun about those of packets.
+    /// Takes all rules of an installed module away, but for those of connections that go on when it goes: these take no others.
+    /// Returns what is begun about those of packets.
     pub(crate) fn hide(&mut self, key: &Key) -> Option<EffectId> {
         let active = self.active(key)?;
-        let (shown, taken) =
-            (take_ids(&mut active.rules, RuleKind::Show), take_ids(&mut active.rules, RuleKind::Intercept));
-        for id in taken {
-            self.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);
+        let shown = take_ids(&mut active.rules, RuleKind::Show);
+        let taken: Vec<InterceptJob> = if can_drain(active) {
+            ids(&active.rules, RuleKind::Intercept).into_iter().map(InterceptJob::Drain).collect()
+        } else {
+            take_ids(&mut active.rules, RuleKind::Intercept).into_iter().map(InterceptJob::End).collect()
+        };
+        for job in taken {
+            self.start_effect(&key.0, Job::Intercepts(job), Purpose::Nothing);
         }
         self.change_filters(key, Vec::new(), shown)
     }

@@ -17,6 +17,10 @@ pub const CONTROL_TOPICS_MAX: usize = 16;
 /// Bytes of one message of a module to the requester of its SETUP.
 pub const MODULE_NOTIFY_BYTES_MAX: usize = 1024;
 
+/// The topic of what a module is told that is gone, and goes on with the connections that it has
+/// ([`Drain::Finish`](crate::manifest::Drain::Finish)).
+pub const DRAINING_TOPIC: &str = "draining";
+
 /// Messages of one module that go to the requester of its SETUP at once.
 pub const MODULE_NOTIFIES_BURST_MAX: u32 = 5;
 /// How long after one of them another one may follow, in the long run.

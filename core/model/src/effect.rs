@@ -214,13 +214,15 @@ pub enum WorkerJob {
         /// The module's place.
         slot: ModuleSlot,
     },
-    /// Call a module no more, and hand on what comes on the connections that it has taken over. Then comes
-    /// [`WorkerNews::Drained`], and the module is to be unloaded.
+    /// Have the connections that a module has taken over go on, and no others come. Then comes [`WorkerNews::Drained`], and the module is
+    /// to be unloaded.
     Drain {
         /// The module's worker.
         worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
+        /// Whether the module has them until they end; else it is called no more, and what comes on them is handed on.
+        finish: bool,
     },
     /// A module that was loaded with a state is in force: what its user's module kept before is not put back if it is unloaded.
     Confirm {

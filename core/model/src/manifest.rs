@@ -195,6 +195,9 @@ pub enum Drain {
     Close,
     /// The node hands on what comes from either end without the module, for an hour at most.
     Splice,
+    /// The module goes on with them until they end, for an hour at most, and takes no others. It is told by a control message
+    /// with the topic `draining`.
+    Finish,
 }
 
 impl Drain {

@@ -97,6 +97,7 @@ fn what_is_not_understood_is_refused_by_line() {
         (server("intercept = [\"udp port 53\"]"), "write `tcp` and a port"),
         (server("intercept-tls = [\"a.example\"]"), "line 13: server.intercept-tls without both server.tls and"),
         (server("drain = \"splice\""), "line 13: server.drain = \"splice\" without server.intercept"),
+        (server("drain = \"finish\""), "line 13: server.drain = \"finish\" without server.intercept"),
         (server("drain = \"keep\""), "line 13: unknown variant `keep`"),
         (server("intercept-tls = [\"a b\"]"), "line 13: server.intercept-tls has `a b`; write a name"),
         (server("intercept-tls = [\"*.example\"]"), "has `*.example`"),

@@ -459,7 +459,7 @@ impl Module {
         let rules: Vec<Intercept> =
             intercept.iter().map(|filter| Intercept { filter: filter.clone(), ports: None, refuse: false }).collect();
         self.network.intercept(&rules).unwrap();
-        self.control.send(&ToWorker::Drain { slot: ModuleSlot(0) }, &[]).unwrap();
+        self.control.send(&ToWorker::Drain { slot: ModuleSlot(0), finish: false }, &[]).unwrap();
     }
 
     /// Returns what the only module counted, which is over for what has ended.

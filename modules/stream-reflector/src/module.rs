@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use netserv_server_sdk::tcp::{self, Action, Address, Connection, Decision, Error, Flow, Side, TcpModule};
-use netserv_server_sdk::{counters, kv, properties, tcp_module};
+use netserv_server_sdk::{control, counters, kv, properties, tcp_module};
 
 use crate::host::{Counter, Host, Sent};
 use crate::limits::{SERVERS_MAX, TICK_MS};
@@ -29,6 +29,11 @@ impl StreamReflector {
     /// Has the reflector do something, and time go on for as long as it has something to do.
     fn run<T>(&mut self, run: impl FnOnce(&mut Reflector, &mut Node, u64) -> T) -> T {
         let now_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        while let Some(message) = control::inbox::receive() {
+            if message.topic == DRAINING {
+                self.reflector.reopen(&mut Node, now_ms);
+            }
+        }
         let outcome = run(&mut self.reflector, &mut Node, now_ms);
         if self.is_ticking == self.reflector.is_idle() {
             self.is_ticking = !self.is_ticking;
@@ -44,6 +49,8 @@ impl StreamReflector {
 }
 
 const TIMER: u32 = 1;
+/// What the node tells a module that goes on with its connections alone.
+const DRAINING: &str = "draining";
 
 impl TcpModule for StreamReflector {
     fn connect(&mut self, id: Connection, flow: &Flow) -> Decision {

@@ -190,6 +190,15 @@ impl Reflector {
         }
     }
 
+    /// Asks for what is live anew, since the way there may lead over a node by now that has it: listeners have what is kept meanwhile.
+    pub fn reopen(&mut self, host: &mut dyn Host, now_ms: u64) {
+        let sources: Vec<Connection> = self.streams.values().filter_map(Stream::live_id).collect();
+        for id in sources {
+            host.close(id);
+            self.closed(host, now_ms, id);
+        }
+    }
+
     /// Some milliseconds are over.
     pub fn tick(&mut self, host: &mut dyn Host, now_ms: u64) {
         self.ticks += 1;

@@ -176,6 +176,12 @@ impl Stream {
         }
     }
 
+    /// Returns the connection to its server, if that is a radio's, and has begun.
+    pub fn live_id(&self) -> Option<Connection> {
+        let is_live = self.is_begun && self.answer.as_ref().is_some_and(|answer| answer.is_radio);
+        self.source_id().filter(|_| is_live)
+    }
+
     /// Asks its server. Returns whether there can be a connection to it.
     pub fn ask(&mut self, host: &mut dyn Host, now_ms: u64) -> bool {
         let Some(id) = host.open(self.server) else { return false };

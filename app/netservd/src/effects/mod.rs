@@ -242,7 +242,7 @@ impl Effects {
             WorkerJob::Load(load) => return self.load(*load, ticket),
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
-            WorkerJob::Drain { worker, slot } => WorkersJob::Drain(worker, slot, ticket),
+            WorkerJob::Drain { worker, slot, finish } => WorkersJob::Drain(worker, slot, finish, ticket),
             WorkerJob::Confirm { worker, slot } => WorkersJob::Confirm(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
             WorkerJob::Export(export) => WorkersJob::Export(export, ticket),

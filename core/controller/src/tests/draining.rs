@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that go while connections that they had taken over go on.
 
+use netserv_model::effect::EffectOutcome;
+use netserv_model::limits::FREEZE_TIME_MAX;
 use netserv_model::manifest::{Drain, Manifest};
-use netserv_model::request::{Body, ModuleState, Remove, Setup};
+use netserv_model::request::{Body, Export, ModuleState, Outcome, Remove, Setup};
 use netserv_model::{Flavour, RefusalKind};
 
-use super::script::{Node, commands, name, user};
+use super::script::{Node, commands, name, tell, user};
 use super::servers::{asked, both, server_policy};
 use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX};
 
@@ -25,6 +27,47 @@ fn connections_go_on_until_the_last_has_ended() {
     node.assert_empty();
     node.drained(0);
     commands!(node,);
+}
+
+/// Goal: a module that goes on with its connections is told so, keeps nothing else, and ends with the last of them.
+#[test]
+fn a_module_that_finishes_what_it_has_is_told() {
+    let mut node = of(Drain::Finish);
+    let told = node.request("jane", tell("m", "volume", 7));
+    assert_eq!(node.take(told), Outcome::Told);
+    node.remove("m");
+    commands!(
+        node,
+        "unfilter 1",
+        "let-go 0",
+        "tell 2 jane 0 draining 8",
+        "finish jane 0",
+        "forget jane m",
+        "answer 2 removed"
+    );
+    assert_eq!(node.controller.modules(node.now)[0].state, ModuleState::Draining);
+    node.package(2, EffectOutcome::Done);
+    node.drained(0);
+    commands!(node, "unintercept 0", "unload jane 0", "stop jane");
+    node.assert_empty();
+}
+
+/// Goal: a module that stands still to be moved keeps its connections, and takes others again only if it goes on.
+#[test]
+fn connections_stay_while_a_module_stands_still() {
+    let mut node = of(Drain::Finish);
+    node.commands();
+    freeze(&mut node);
+    let lines = node.commands();
+    assert!(lines.contains(&"let-go 0".to_owned()) && !lines.contains(&"unintercept 0".to_owned()), "{lines:?}");
+    node.sleep(FREEZE_TIME_MAX);
+    let lines = node.commands();
+    assert!(lines.iter().any(|line| line.starts_with("intercept 0 ")), "{lines:?}");
+    freeze(&mut node);
+    node.commands();
+    node.remove("m");
+    let lines = node.commands();
+    assert!(lines.contains(&"finish jane 0".to_owned()) && !lines.contains(&"unintercept 0".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -123,9 +166,16 @@ fn what_is_revoked_or_replaced_does_not_drain() {
     let mut node = running();
     node.setup(asked("m@1.1.0"));
     node.commands();
-    node.fetched(1, splicing(&asked("m@1.1.0")));
+    node.fetched(1, draining(&asked("m@1.1.0"), Drain::Splice));
     node.loaded(1);
     assert!(node.commands().iter().all(|command| !command.starts_with("drain")));
+}
+
+fn freeze(node: &mut Node) {
+    let url = "https://r.example/s".to_owned();
+    let export = Export { module: name("m"), url, freeze: Some(FREEZE_TIME_MAX) };
+    let request = node.request("jane", Body::Export(export));
+    node.send(request);
 }
 
 fn force(node: &mut Node) -> u64 {
@@ -143,15 +193,23 @@ fn check(request: u64, kind: RefusalKind) -> String {
 
 /// Returns a node on which `m` takes connections over, which go on when it goes.
 fn running() -> Node {
+    of(Drain::Splice)
+}
+
+fn of(drain: Drain) -> Node {
     let mut node = Node::with(server_policy());
-    install(&mut node, 0);
+    install_as(&mut node, 0, drain);
     node
 }
 
 fn install(node: &mut Node, fetches: usize) {
+    install_as(node, fetches, Drain::Splice);
+}
+
+fn install_as(node: &mut Node, fetches: usize, drain: Drain) {
     node.setup(asked("m@1.0.0"));
     node.commands();
-    node.fetched(fetches.try_into().unwrap(), splicing(&asked("m@1.0.0")));
+    node.fetched(fetches.try_into().unwrap(), draining(&asked("m@1.0.0"), drain));
     if fetches == 0 {
         node.ready();
     }
@@ -159,8 +217,8 @@ fn install(node: &mut Node, fetches: usize) {
     node.commands();
 }
 
-fn splicing(setup: &Setup) -> Manifest {
+fn draining(setup: &Setup, drain: Drain) -> Manifest {
     let mut manifest = both(setup);
-    manifest.server.as_mut().unwrap().drain = Drain::Splice;
+    manifest.server.as_mut().unwrap().drain = drain;
     manifest
 }

@@ -442,7 +442,10 @@ fn lines(job: &Job) -> Vec<String> {
             format!("load {} {} {}{given}{with}", place(&load.worker), load.slot.0, short(&load.module))
         }
         Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
-        Job::Workers(WorkerJob::Drain { worker, slot }) => format!("drain {} {}", place(worker), slot.0),
+        Job::Workers(WorkerJob::Drain { worker, slot, finish }) => {
+            let how = if *finish { "finish" } else { "drain" };
+            format!("{how} {} {}", place(worker), slot.0)
+        }
         Job::Workers(WorkerJob::Confirm { worker, slot }) => format!("confirm {} {}", place(worker), slot.0),
         Job::Filters(change) => {
             let add = change

@@ -96,7 +96,10 @@ impl Manifest {
                 "server.drain = \"splice\" without server.intercept: only connections that have a server of their own \
                  can go on without the module",
             )),
-            Drain::Close | Drain::Splice => Ok(()),
+            Drain::Finish if self.intercept().is_empty() => Err(bad(
+                "server.drain = \"finish\" without server.intercept: it is of connections that the module takes over",
+            )),
+            Drain::Close | Drain::Splice | Drain::Finish => Ok(()),
         }
     }
 

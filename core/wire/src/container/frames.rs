@@ -64,11 +64,13 @@ pub enum ToWorker {
         /// The module's place.
         slot: ModuleSlot,
     },
-    /// Call a module no more and hand on what comes on the connections that it has taken over; answered by
-    /// [`FromWorker::Drained`], unless [`ToWorker::Unload`] comes before.
+    /// Have the connections that a module has taken over go on, and no others come; answered by [`FromWorker::Drained`], unless
+    /// [`ToWorker::Unload`] comes before.
     Drain {
         /// The module's place.
         slot: ModuleSlot,
+        /// Whether the module has them until they end; else it is called no more, and what comes on them is handed on.
+        finish: bool,
     },
     /// A module that came with a state is in force: what was there before it is not put back any more. Not answered.
     Confirm {
@@ -368,7 +370,7 @@ impl ToWorker {
                 check_parts(parts)?;
             }
             ToWorker::Unload { slot }
-            | ToWorker::Drain { slot }
+            | ToWorker::Drain { slot, .. }
             | ToWorker::Confirm { slot }
             | ToWorker::Tell { slot, .. }
             | ToWorker::Export { slot } => check_slot(*slot)?,
@@ -693,7 +695,7 @@ mod tests {
         vec![
             load(),
             unload,
-            ToWorker::Drain { slot: ModuleSlot(63) },
+            ToWorker::Drain { slot: ModuleSlot(63), finish: true },
             ToWorker::Confirm { slot: ModuleSlot(63) },
             ToWorker::Stats,
             ToWorker::Export { slot: ModuleSlot(63) },

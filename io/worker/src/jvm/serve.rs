@@ -350,7 +350,7 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(&load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
-                ToWorker::Drain { slot } => {
+                ToWorker::Drain { slot, .. } => {
                     // It takes over no connections.
                     self.unload(slot)?;
                     self.control.send(&FromWorker::Drained { slot });

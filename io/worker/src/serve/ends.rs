@@ -24,9 +24,9 @@ impl Worker {
     }
 
     /// Ends a module whose connections go on.
-    pub(super) fn drain(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+    pub(super) fn drain(&mut self, slot: ModuleSlot, finish: bool) -> Result<(), ServeError> {
         self.take_out(slot, |this, slot| {
-            if !this.servers.drain(slot)? {
+            if !this.servers.drain(slot, finish)? {
                 this.control.send(&FromWorker::Drained { slot });
             }
             Ok(())

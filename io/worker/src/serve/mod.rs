@@ -305,7 +305,7 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
-                ToWorker::Drain { slot } => self.drain(slot)?,
+                ToWorker::Drain { slot, finish } => self.drain(slot, finish)?,
                 ToWorker::Confirm { slot } => self.moves.confirm(slot),
                 ToWorker::Kept { slot, module, messages } => drop(self.kept.insert(slot, (module, messages))),
                 ToWorker::Tell { slot, message } => self.tell(slot, message),

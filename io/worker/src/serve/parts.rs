@@ -193,13 +193,14 @@ impl Servers {
         Ok(served.module.take_last_log())
     }
 
-    /// Ends the server part of a module, whose connections go on. Returns whether there is one; [`News::Drained`] follows.
+    /// Ends the server part of a module, whose connections go on, with it if `finish`. Returns whether there is one;
+    /// [`News::Drained`] follows.
     ///
     /// # Errors
     /// The server thread is gone.
-    pub fn drain(&mut self, slot: ModuleSlot) -> Result<bool, ServeError> {
+    pub fn drain(&mut self, slot: ModuleSlot, finish: bool) -> Result<bool, ServeError> {
         let Some(served) = self.there.get(&slot) else { return Ok(false) };
-        self.thread.order(Order::Drain { slot, ticket: served.ticket })?;
+        self.thread.order(Order::Drain { slot, ticket: served.ticket, finish })?;
         Ok(true)
     }
 

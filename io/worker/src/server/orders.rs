@@ -23,6 +23,8 @@ pub enum Order {
         slot: ModuleSlot,
         /// Which load it was.
         ticket: u64,
+        /// Whether the module has them until they end.
+        finish: bool,
     },
     /// Sockets that [`Report::WantsSockets`] asked for.
     Sockets {

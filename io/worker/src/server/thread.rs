@@ -153,7 +153,7 @@ impl Servers {
             match order {
                 Some(Order::Load(load)) => self.load(*load).await,
                 Some(Order::Unload(slot)) => self.unload(slot),
-                Some(Order::Drain { slot, ticket }) => self.drain(slot, ticket),
+                Some(Order::Drain { slot, ticket, finish }) => self.drain(slot, ticket, finish),
                 Some(Order::Export(slot)) => self.export(slot),
                 Some(Order::Sockets { v6, sockets }) => self.intercepts.supply(v6, sockets),
                 Some(Order::End) | None => break,
@@ -338,8 +338,9 @@ impl Servers {
         self.retire(running);
     }
 
-    /// Ends what is in a place, but for connections that go on without it. If another version is there, that has them.
-    fn drain(&mut self, slot: ModuleSlot, ticket: u64) {
+    /// Ends what is in a place, but for connections that go on: without it, or with a module of events if `finish`. If another version is
+    /// there, that has them.
+    fn drain(&mut self, slot: ModuleSlot, ticket: u64, finish: bool) {
         let reports = self.reports.clone();
         let drained = move || reports.send(Report::Drained { slot, ticket });
         let name = self.running.get(&slot).map(|running| running.name.clone());
@@ -364,7 +365,10 @@ impl Servers {
             Some(Work::Tcp(service)) => {
                 self.draining.insert(slot, Draining::Tcp(Arc::clone(&service)));
                 self.retiring.spawn(async move {
-                    service.drain().await;
+                    match finish {
+                        true => service.finish().await,
+                        false => service.drain().await,
+                    }
                     drained();
                 });
             }

@@ -82,7 +82,7 @@ pub enum WorkersJob {
     /// Unload a module.
     Unload(WorkerId, ModuleSlot, Ticket),
     /// Call a module no more, and let its connections go on.
-    Drain(WorkerId, ModuleSlot, Ticket),
+    Drain(WorkerId, ModuleSlot, bool, Ticket),
     /// Have what was there before a module with a state not be put back any more.
     Confirm(WorkerId, ModuleSlot, Ticket),
     /// Have packets go through modules in this order.
@@ -283,8 +283,8 @@ impl Workers {
                 self.unload(&worker, slot);
                 ticket.done();
             }
-            WorkersJob::Drain(worker, slot, ticket) => {
-                self.drain(&worker, slot);
+            WorkersJob::Drain(worker, slot, finish, ticket) => {
+                self.drain(&worker, slot, finish);
                 ticket.done();
             }
             WorkersJob::Confirm(worker, slot, ticket) => {
@@ -490,12 +490,14 @@ impl Workers {
         self.send_or_kill(worker, &ToWorker::Unload { slot });
     }
 
-    fn drain(&mut self, worker: &WorkerId, slot: ModuleSlot) {
-        self.cancel_media_of(worker, Some(slot));
+    fn drain(&mut self, worker: &WorkerId, slot: ModuleSlot, finish: bool) {
+        if !finish {
+            self.cancel_media_of(worker, Some(slot));
+        }
         let Some(running) = self.workers.get_mut(worker) else { return };
         running.tells.end(Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
-        self.send_or_kill(worker, &ToWorker::Drain { slot });
+        self.send_or_kill(worker, &ToWorker::Drain { slot, finish });
     }
 
     fn send_or_kill(&mut self, worker: &WorkerId, frame: &ToWorker) {

@@ -75,6 +75,8 @@ struct Guest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Open,
+    /// It takes no new connections of others.
+    Finishing,
     /// It takes no new connections.
     Ending,
     /// It is not called any more, and connections go on without it.
@@ -171,7 +173,13 @@ impl TcpService {
     pub(super) fn enter(&self, sides: Sides) -> Option<(u64, Arc<Connection>)> {
         self.module.counts.connection();
         let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
-        let entered = if self.stage() == Stage::Open { self.connections.enter(sides, most) } else { None };
+        let takes = match self.stage() {
+            Stage::Open => true,
+            // It may need some of its own for those that it has.
+            Stage::Finishing => sides == Sides::Server,
+            Stage::Ending | Stage::Draining | Stage::Ended => false,
+        };
+        let entered = if takes { self.connections.enter(sides, most) } else { None };
         if entered.is_none() {
             self.module.counts.refused();
         }
@@ -188,7 +196,7 @@ impl TcpService {
     fn leave(&self, id: u64) {
         self.connections.leave(id);
         // Whoever waits for the end looks again.
-        self.stage.send_if_modified(|stage| matches!(stage, Stage::Ending | Stage::Draining));
+        self.stage.send_if_modified(|stage| matches!(stage, Stage::Finishing | Stage::Ending | Stage::Draining));
     }
 
     /// Calls the module no more, and has connections between two others go on without it; waits for their end.
@@ -203,6 +211,12 @@ impl TcpService {
         drop(guest.take());
         drop(guest);
         self.emptied(Stage::Draining).await;
+    }
+
+    /// Has the module go on with the connections that it has, and waits for their end.
+    pub(in crate::server) async fn finish(&self) {
+        self.advance(Stage::Finishing);
+        self.emptied(Stage::Finishing).await;
     }
 
     /// Goes on toward the end; never back.
@@ -229,7 +243,7 @@ impl TcpService {
         self.stage() == Stage::Open
     }
 
-    /// Ends what [`TcpService::drain`] waits for.
+    /// Ends what [`TcpService::drain`] and [`TcpService::finish`] wait for.
     pub(in crate::server) fn cut(&self) {
         self.stage.send_replace(Stage::Ended);
         self.connections.abort_all();

@@ -165,7 +165,7 @@ fn what_was_handed_over_ends_with_a_module_that_is_drained() {
     let (spec, mut worker, _store) = start(Some(origin.port));
     let mut stream = ask(spec.port(), "/pass?/");
     assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
-    worker.send(&ToWorker::Drain { slot: ModuleSlot(0) }, None);
+    worker.send(&ToWorker::Drain { slot: ModuleSlot(0), finish: false }, None);
     let begun = Instant::now();
     assert!(!body_of(&mut stream).expect_err("it is not whole").is_empty());
     let took = begun.elapsed();

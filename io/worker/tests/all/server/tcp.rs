@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 use netserv_model::effect::ModuleSlot;
-use netserv_wire::container::frames::ToWorker;
+use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_worker::limits::STOP_TIME_MAX;
 use netserv_worker::server::origin::Origin;
 use netserv_worker::server::tcp::service::Times;
@@ -73,6 +73,35 @@ fn a_connection_is_handed_over_if_both_versions_agree() {
             assert!(client.read(&mut [0; 9]).map_or(true, |length| length == 0), "it ends with its version");
             assert!(begun.elapsed() <= STOP_TIME_MAX + Duration::from_secs(2));
         }
+    }
+}
+
+/// Goal: a module that is gone goes on with the connections that it has, for which it may open others, until they end, and takes no more.
+/// The node hears of that, or of its failure.
+#[test]
+fn a_module_goes_on_with_what_it_has_when_it_is_gone() {
+    let (listener, _) = server();
+    let address = listener.local_addr().unwrap();
+    for fails in [false, true] {
+        let spec =
+            Spec::of(compiled("tcp_tests")).property("version", "old").with(|spec| spec.connect = vec!["tcp".into()]);
+        let mut worker = Worker::with(&spec);
+        let mut client = connect(spec.port());
+        assert_eq!(ask(&mut client, "hello"), "hello");
+        worker.send(&ToWorker::Drain { slot: ModuleSlot(0), finish: true }, None);
+        std::thread::sleep(if fails { Duration::from_millis(300) } else { STOP_TIME_MAX + Duration::from_secs(1) });
+        assert!(TcpStream::connect(("127.0.0.1", spec.port())).is_err(), "it takes no others");
+        assert_eq!(ask(&mut client, "who"), "old ");
+        if fails {
+            client.write_all(b"trap").unwrap();
+            assert_eq!(worker.failed(0).0, RefusalKind::Trapped);
+            continue;
+        }
+        client.write_all(format!("open {address}").as_bytes()).unwrap();
+        let (mut opened, _) = listener.accept().unwrap();
+        assert_eq!(said(&mut opened), "hello from the module");
+        drop((client, opened));
+        assert_eq!(worker.answer(), FromWorker::Drained { slot: ModuleSlot(0) });
     }
 }
 

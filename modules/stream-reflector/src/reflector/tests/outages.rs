@@ -101,3 +101,34 @@ fn one_of_another_kind_is_no_way_to_go_on() {
     bench.server(second, b"HTTP/1.0 200 OK\r\nContent-Type: audio/aac\r\n\r\n");
     assert!(bench.node.closed.contains(&second) && !bench.node.closed.contains(&1));
 }
+
+/// Goal: what is live is asked for anew where the way may lead elsewhere by now, and no listener misses a frame or has one twice; a file is not.
+#[test]
+fn a_source_that_is_asked_for_anew_goes_on_where_it_was() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.listen(2, "");
+    bench.reflector.reopen(&mut bench.node, bench.now_ms);
+    assert!(bench.node.closed.contains(&FIRST) && !bench.node.closed.contains(&1) && !bench.node.closed.contains(&2));
+    bench.wait(1000);
+    let second = bench.node.opened.last().unwrap().0;
+    assert!(second > FIRST);
+    bench.server(second, HEAD);
+    let mut at = 0;
+    bench.play(second, 350..500, &mut at);
+    bench.wait(8000);
+    assert_eq!((bench.node.count(Counter::Outages), bench.node.count(Counter::Continued)), (1, 1));
+    for id in [1, 2] {
+        let (body, all) = (bench.node.body(id), mp3s(0..499));
+        let is_part = (0..all.len()).step_by(MP3_BYTES).any(|at| all[at..].starts_with(body));
+        assert!(is_part && body.len() > 300 * MP3_BYTES, "{id}: not a frame is lost or comes twice");
+    }
+    assert_eq!(bench.node.body(1).len(), 499 * MP3_BYTES);
+
+    let mut bench = Bench::new();
+    bench.listen(1, "");
+    bench.server(FIRST, &[b"HTTP/1.0 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n", mp3s(0..100).as_slice()].concat());
+    bench.wait(250);
+    bench.reflector.reopen(&mut bench.node, bench.now_ms);
+    assert!(!bench.node.closed.contains(&FIRST));
+}
