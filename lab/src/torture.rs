@@ -75,7 +75,7 @@ mod tests {
     fn messages_are_told_from_keep_alives() {
         let all = messages().unwrap();
         let answerable = all.iter().filter(|(_, message)| is_answerable(message)).count();
-        assert_eq!(answerable, 19, "REGISTER and OPTIONS of all sorts");
+        assert_eq!(answerable, 23, "REGISTER and OPTIONS of all sorts");
         for text in ["\r\n\r\n", "\r\n", "\0\x01xx", "NOTIFY sip:a SIP/2.0\r\nEvent: Keep-Alive\r\n"] {
             assert!(is_answerable(text.as_bytes()), "{text}");
         }
