@@ -29,5 +29,23 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(3600);
 pub const REMOVES_MAX: u32 = 5;
 /// and how long it is from a failure to the next time.
 pub const REMOVE_AGAIN: Duration = Duration::from_millis(500);
+/// How long it is at least until a lease is renewed, however short it is.
+pub const REFRESH_MIN: Duration = Duration::from_secs(5);
+/// Looks in a row at most by which a module moves.
+pub const LOOKS_MAX: u32 = 100;
+/// How long it is at most from one look at the nodes around a deployment to the next.
+pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(3600);
+/// How long a module that moved stays where it is at most.
+pub const REST_MAX: Duration = Duration::from_secs(86_400);
+/// Clients of a deployment whose ways are looked at, in turn: those that were seen last, one of each region.
+pub const CLIENTS_MAX: usize = 4;
+/// Nodes that are known not to have taken a module; of more, the one that is asked again first is forgotten.
+pub const AVOID_MAX: usize = 64;
+/// How long such a node is left alone at most.
+pub const AVOID_TIME_MAX: Duration = Duration::from_secs(600);
+/// Moves that are kept in mind for people.
+pub const MOVES_KEPT: usize = 32;
+/// By how much the epoch of a module's next owner is later than that of the last one, at most: what is said beyond is not believed.
+pub const EPOCHS_AHEAD_MAX: u64 = 1000;
 /// Leases shorter than this are refreshed too often.
 pub const LEASE_MIN: Duration = Duration::from_secs(10);

@@ -13,6 +13,8 @@ use netserv_model::target::Target;
 use netserv_model::{Digest, ModuleName, NodeId, RefusalKind};
 use netserv_wire::nslp::RequestBuilder;
 
+use crate::limits::EPOCHS_AHEAD_MAX;
+
 /// What is to be moved, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -45,7 +47,7 @@ pub enum Step {
     Export,
     /// Have the new one begin with the state in this epoch.
     Begin(u64, Digest),
-    /// Ask the new one whether it began: an answer may be lost that said so.
+    /// Ask the new one whether it began: an answer may be lost that said so, or say what is not true.
     Check,
     /// Have the old one go on after all, in its epoch.
     CallOff(u64),
@@ -99,8 +101,10 @@ pub struct Relocation {
     state: Option<(Digest, u64)>,
     /// Why it is called off.
     failure: Option<Stopped>,
-    /// Whether the new node is still at it.
+    /// Whether the new node is still at it,
     is_begun: bool,
+    /// or says that it has it.
+    says_so: bool,
 }
 
 impl Relocation {
@@ -115,6 +119,7 @@ impl Relocation {
             state: None,
             failure: None,
             is_begun: false,
+            says_so: false,
         }
     }
 
@@ -199,14 +204,17 @@ impl Relocation {
             },
             (Step::Begin(..), report) => {
                 self.is_begun = report.as_ref().is_ok_and(|report| is_in_progress(&report.outcome));
-                match done(report) {
-                    Ok(_) => return Ok(Step::Release(self.epoch)),
-                    Err(cause) => {
-                        let fix = format!("see why, then try again; it goes on on {old}");
-                        self.failure = Some(Stopped { cause, fix, owner: Owner::Old });
-                        return Ok(Step::Check);
-                    }
-                }
+                let said = done(report);
+                self.says_so = said.is_ok();
+                let cause = said.err().unwrap_or_else(|| format!("{new} says that it has {module}, and has not"));
+                let fix = format!("see why, then try again; it goes on on {old}");
+                self.failure = Some(Stopped { cause, fix, owner: Owner::Old });
+                return Ok(Step::Check);
+            }
+            // Who has said that it has it is believed unless it says something else.
+            (Step::Check, Err(_)) if self.says_so => return Ok(Step::Release(self.epoch)),
+            (Step::Check, Ok(report)) if !report.outcome.is_ok() && self.says_so => {
+                return Ok(Step::Release(self.epoch));
             }
             (Step::Check, Ok(report)) if !report.outcome.is_ok() => self.called_off(Owner::Unknown),
             (Step::Check, Ok(report)) => match there(report, module).filter(|there| there.epoch == self.epoch) {
@@ -248,6 +256,12 @@ impl Relocation {
             (None, Some(new)) => {
                 self.resumed = true;
                 Err(self.moved(new.epoch))
+            }
+            // Nobody gave it that, and the next owner would have to be later.
+            (Some(old), Some(new)) if new.epoch.saturating_sub(old.epoch) > EPOCHS_AHEAD_MAX => {
+                let cause =
+                    format!("{new_node} says that it has {module} in epoch {}, {old_node} in {}", new.epoch, old.epoch);
+                Err(Err(Stopped { cause, fix: "look at both nodes".to_owned(), owner: Owner::Unknown }))
             }
             (Some(old), Some(new)) if new.epoch > old.epoch => {
                 self.resumed = true;

@@ -109,14 +109,14 @@ impl Relocate {
             output.note(said(step, relocation.node(step), &module));
             match step {
                 Step::Export => began = Some(Instant::now()),
-                Step::Release(_) => still = began.map_or(still, |began| began.elapsed()),
+                Step::Check => still = began.take().map_or(still, |began| began.elapsed()),
                 Step::AskOld
                 | Step::AskNew
                 | Step::GoOn(_)
                 | Step::Try(_)
                 | Step::Begin(..)
-                | Step::Check
-                | Step::CallOff(_) => {}
+                | Step::CallOff(_)
+                | Step::Release(_) => {}
             }
             let request = relocation.request(step, || self.wanted.builder(&target).floating(&self.floating));
             let sent = travel.send(client, output, account.sign(request)?, Some(path)).await;

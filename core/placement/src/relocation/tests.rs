@@ -17,7 +17,7 @@ fn a_module_moves_step_by_step() {
     let state = digest(1);
     assert_eq!(
         steps,
-        [Step::AskOld, Step::AskNew, Step::Try(2), Step::Export, Step::Begin(2, state), Step::Release(2)]
+        [Step::AskOld, Step::AskNew, Step::Try(2), Step::Export, Step::Begin(2, state), Step::Check, Step::Release(2)]
     );
     assert_eq!(world.owners(), ["new 2"]);
     let (ended, steps) = world.run(&mut |_| Link::Up);
@@ -30,7 +30,7 @@ fn a_module_moves_step_by_step() {
 #[test]
 fn whatever_is_lost_at_whatever_step_there_is_one_owner_afterwards() {
     let ways = [Link::Up, Link::RequestLost, Link::AnswerLost, Link::Killed];
-    for first in 0..6 {
+    for first in 0..7 {
         for second in 0..8 {
             for (one, other) in ways.iter().flat_map(|one| ways.iter().map(move |other| (*one, *other))) {
                 let (mut world, mut number) = (World::new(), 0);
@@ -107,6 +107,36 @@ fn a_node_that_is_still_beginning_is_not_taken_for_the_owner() {
     assert_eq!(world.node("old").has, Some((1, ModuleState::Frozen)), "it is not removed");
     world.node("new").has = Some((2, ModuleState::Running));
     assert!(world.run(&mut |_| Link::Up).0.unwrap().resumed);
+    assert_eq!(world.owners(), ["new 2"]);
+}
+
+/// Goal: a new node that says it has the module, and does not, does not have the old one let go of it; neither does one that claims an
+/// epoch which nobody gave it. Method: forged answers.
+#[test]
+fn a_node_that_lies_leaves_the_module_where_it_is() {
+    let mut world = World::new();
+    world.node("new").lies = true;
+    let (stopped, steps) = world.run(&mut |_| Link::Up);
+    let stopped = stopped.unwrap_err();
+    assert!(
+        stopped.cause == "new says that it has example.org/m, and has not" && stopped.owner == Owner::Old,
+        "{stopped:?}"
+    );
+    assert_eq!((steps.last(), world.owners()), (Some(&Step::CallOff(1)), vec!["old 1".to_owned()]));
+    for (ahead, is_believed) in [(EPOCHS_AHEAD_MAX, true), (EPOCHS_AHEAD_MAX + 1, false)] {
+        let mut relocation = Relocation::new(plan());
+        relocation.answered(Ok(&answer("old", Outcome::Probed, Some((5, ModuleState::Running)))));
+        relocation.answered(Ok(&answer("new", Outcome::Probed, Some((5 + ahead, ModuleState::Running)))));
+        let stopped = relocation.next().map_err(|ended| ended.unwrap_err().owner);
+        assert_eq!(stopped, if is_believed { Ok(Step::Release(5 + ahead)) } else { Err(Owner::Unknown) });
+    }
+}
+
+#[test]
+fn what_the_new_node_said_counts_if_nothing_else_is_heard_of_it() {
+    let mut world = World::new();
+    let lost = &mut |step: Step| if step == Step::Check { Link::AnswerLost } else { Link::Up };
+    assert_eq!(world.run(lost).0.unwrap().epoch, 2);
     assert_eq!(world.owners(), ["new 2"]);
 }
 
@@ -204,6 +234,8 @@ struct SimNode {
     refuses: Option<RefusalKind>,
     fails_to_begin: bool,
     begins_slowly: bool,
+    /// It says that it has what it has not.
+    lies: bool,
 }
 
 impl SimNode {
@@ -278,6 +310,7 @@ impl World {
             }
             Step::Try(_) => node.refuses.map_or(Outcome::WouldDo { action: "install".to_owned() }, refused),
             Step::Begin(..) if node.fails_to_begin => refused(RefusalKind::StateRefused),
+            Step::Begin(..) if node.lies => lease,
             Step::Begin(epoch, _) => {
                 let state = if node.begins_slowly { ModuleState::Starting } else { ModuleState::Running };
                 (node.has, node.least) = (Some((epoch, state)), epoch);
