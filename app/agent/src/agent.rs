@@ -3,6 +3,8 @@
 
 mod reload;
 mod sites;
+mod status;
+mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,9 +13,10 @@ use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
 use netserv_model::Instant;
-use netserv_model::api::{AgentDeployment, AgentFlows, AgentNode, AgentRule, AgentStatus};
+use netserv_model::api::AgentRule;
 use netserv_model::control::ControlMessage;
-use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId, Ticket, Wish};
+use netserv_model::{ModuleName, NodeId};
+use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
@@ -189,6 +192,7 @@ impl Agent {
                 let _ = reply.map(|reply| reply.send(reloaded));
             }
             Event::Told(deployment) => _ = self.telling.remove(&deployment),
+            Event::Drained(module, node) => self.drained(&module, &node),
             Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
@@ -211,6 +215,13 @@ impl Agent {
         // Whoever asks may have gone.
         let _ = reply.send(self.gates.rule(rule, &self.feedbacks));
         Ok(())
+    }
+
+    /// Has the deployments looked at that a drained node has.
+    fn drained(&mut self, module: &ModuleName, node: &NodeId) {
+        let now = self.now();
+        let own = self.modules.iter().filter(|(_, asked)| asked.module == *module);
+        own.for_each(|(id, _)| self.placement.drained(now, *id, node));
     }
 
     fn set_gates(&mut self) {
@@ -258,35 +269,6 @@ impl Agent {
         Ok(())
     }
 
-    fn carry_out(&self, wish: Wish) {
-        let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-        let (config, removed) = (Arc::clone(&self.config), self.removed(&wish));
-        tokio::spawn(async move {
-            let turn = turns.acquire().await;
-            let (ticket, answer) = match wish {
-                Wish::Probe { ticket, rule, client } => {
-                    (ticket, errands::probe(&node, &config.toward(rule, client)).await)
-                }
-                Wish::Setup { ticket, rule: id, client, session, edge, epoch, .. } => match config.get(id) {
-                    Some(rule) => {
-                        let to = config.toward(id, client);
-                        (ticket, errands::setup(&node, rule, &to, session, (edge, epoch)).await)
-                    }
-                    None => (ticket, netserv_placement::Answer::Failed),
-                },
-                Wish::Remove { ticket, rule, client, session, .. } => match removed {
-                    Some(Asked { module, both_ways, .. }) => {
-                        let to = config.toward(rule, client);
-                        (ticket, errands::remove(&node, (&module, both_ways), &to, session).await)
-                    }
-                    None => (ticket, netserv_placement::Answer::Failed),
-                },
-            };
-            drop(turn);
-            tell(&answers, ticket, answer);
-        });
-    }
-
     /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
         let Some(Deploy { module, feedback: Some(feedback), both_ways, .. }) = self.config.get(rule) else { return };
@@ -299,7 +281,7 @@ impl Agent {
             let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
             let (module, both_ways) = (module.name.clone(), *both_ways);
-            let to = self.config.toward(rule, deployment.client);
+            let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
                 errands::tell(&node, (&module, both_ways), &message, &to).await;
@@ -307,44 +289,6 @@ impl Agent {
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id));
             });
-        }
-    }
-
-    fn removed(&self, wish: &Wish) -> Option<Asked> {
-        match wish {
-            Wish::Remove { deployment, .. } => self.modules.get(deployment).cloned(),
-            Wish::Probe { .. } | Wish::Setup { .. } => None,
-        }
-    }
-
-    fn status(&self) -> AgentStatus {
-        let now = self.now();
-        let counters = self.placement.counters();
-        let deployed = |deployment: &netserv_placement::Deployment| AgentDeployment {
-            rule: self.name(deployment.rule).to_owned(),
-            nodes: deployment.nodes.iter().map(shown).collect(),
-            health: health(deployment.health).to_owned(),
-            seen_s: now.since(deployment.seen).as_secs(),
-        };
-        AgentStatus {
-            regions: self.placement.regions(),
-            observations: counters.observations,
-            lost: counters.uncounted + self.observations.lost(),
-            no_node: counters.no_node,
-            failures: counters.failures,
-            rules: self.gates.rules(&self.config, &self.feedbacks),
-            metrics: self.gates.metrics(&self.config),
-            flows: self.config.flows.iter().map(|flows| self.flows_told(&flows.name)).collect(),
-            deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
-        }
-    }
-
-    fn flows_told(&self, name: &str) -> AgentFlows {
-        let told = self.flows.get(name);
-        AgentFlows {
-            name: name.to_owned(),
-            count: told.and_then(|told| told.clone().ok()),
-            error: told.and_then(|told| told.clone().err()),
         }
     }
 
@@ -364,26 +308,3 @@ fn numbered(rule: &Deploy) -> (RuleId, Rule) {
 
 /// How long the loop sleeps when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
-
-fn tell(answers: &mpsc::UnboundedSender<Event>, ticket: Ticket, answer: netserv_placement::Answer) {
-    // An agent that ends wants no answers.
-    let _ = answers.send(Event::Answered(ticket, answer));
-}
-
-fn health(health: Health) -> &'static str {
-    match health {
-        Health::New => "new",
-        Health::Running => "running",
-        Health::Ailing => "ailing",
-        Health::Leaving => "leaving",
-    }
-}
-
-fn shown(node: &netserv_placement::Node) -> AgentNode {
-    AgentNode {
-        node: node.name.clone(),
-        addresses: node.addresses.clone(),
-        ip_hops: node.distance.map(|distance| distance.ip_hops),
-        rtt_us: node.distance.map(|distance| distance.rtt_us),
-    }
-}

@@ -26,11 +26,30 @@ pub struct Toward {
     pub client: IpAddr,
     /// The prefix that its rule makes one region.
     pub region: String,
+    /// The address of the node that they are for, toward which they go instead, if they are for one whose address is known.
+    pub node: Option<IpAddr>,
+}
+
+impl Toward {
+    /// Returns the same for a node whose address is known.
+    pub fn at(self, node: Option<IpAddr>) -> Toward {
+        Toward { node, ..self }
+    }
+
+    /// Returns a text for logs, in which the region is in the place of the client.
+    pub fn without_client(&self, text: &str) -> String {
+        text.replace(&self.client.to_canonical().to_string(), &self.region)
+    }
+
+    /// Returns where they go.
+    pub fn address(&self) -> IpAddr {
+        self.node.unwrap_or(self.client)
+    }
 }
 
 /// Asks for the nodes on the way to a client.
 pub async fn probe(node: &NodeClient, to: &Toward) -> Answer {
-    match node.send(RequestBuilder::probe(&[]), to.client, None).await {
+    match node.send(RequestBuilder::probe(&[]), to.address(), None).await {
         Ok(result) => Answer::Way(result.nodes.into_iter().map(|report| report.node).collect()),
         Err(error) => failed("PROBE", to, &error),
     }
@@ -38,7 +57,8 @@ pub async fn probe(node: &NodeClient, to: &Toward) -> Answer {
 
 /// Installs a rule's module on the way to a client, or renews its lease.
 ///
-/// Floating addresses lead to the node `owner` in its epoch.
+/// It is for the node `owner` alone in its epoch, if floating addresses lead to that, or it moves; the way to its address is taken, if that
+/// is known.
 pub async fn setup(
     node: &NodeClient,
     rule: &Deploy,
@@ -46,7 +66,7 @@ pub async fn setup(
     session: Option<SessionId>,
     owner: (NodeId, u64),
 ) -> Answer {
-    match installed(node, rule, to.client, session, owner).await {
+    match installed(node, rule, to, session, owner).await {
         Ok(answer) => answer,
         Err(error) => failed("SETUP", to, &error),
     }
@@ -59,7 +79,7 @@ pub async fn remove(
     to: &Toward,
     session: Option<SessionId>,
 ) -> Answer {
-    let result = match node.send(on(RequestBuilder::remove(module), both_ways), to.client, session).await {
+    let result = match node.send(on(RequestBuilder::remove(module), both_ways), to.address(), session).await {
         Ok(result) => result,
         Err(error) => return failed("REMOVE", to, &error),
     };
@@ -79,7 +99,7 @@ pub async fn remove(
 /// Tells a module on the way to a client something.
 pub async fn tell(node: &NodeClient, (module, both_ways): (&ModuleName, bool), message: &ControlMessage, to: &Toward) {
     // Another one follows soon.
-    match node.send(on(RequestBuilder::tell(module, message), both_ways), to.client, None).await {
+    match node.send(on(RequestBuilder::tell(module, message), both_ways), to.address(), None).await {
         Ok(result) => {
             for (report, _) in way(&result).iter().filter(|(report, _)| matches!(report.outcome, Outcome::Refused(_))) {
                 let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
@@ -102,13 +122,8 @@ fn on(request: RequestBuilder, both_ways: bool) -> RequestBuilder {
     if both_ways { request.and_return() } else { request }
 }
 
-async fn installed(
-    node: &NodeClient,
-    rule: &Deploy,
-    client: IpAddr,
-    session: Option<SessionId>,
-    (edge, epoch): (NodeId, u64),
-) -> Result<Answer> {
+/// Begins a SETUP for a rule's module.
+pub fn request(rule: &Deploy, client: IpAddr) -> Result<RequestBuilder> {
     let mut request = RequestBuilder::setup(&rule.module, &rule.url, rule.digest, Duration::from_secs(rule.lease_s));
     for filter in rule.filters_for(client)? {
         request = request.filter(&filter);
@@ -119,8 +134,18 @@ async fn installed(
     for (name, value) in &rule.properties {
         request = request.property(name, &rule.fill(value, client));
     }
-    request = on(request, rule.both_ways);
-    if !rule.floating.is_empty() {
+    Ok(request)
+}
+
+async fn installed(
+    node: &NodeClient,
+    rule: &Deploy,
+    to: &Toward,
+    session: Option<SessionId>,
+    (edge, epoch): (NodeId, u64),
+) -> Result<Answer> {
+    let mut request = on(request(rule, to.client)?, rule.both_ways);
+    if rule.has_one_node() {
         let target = Target { nodes: vec![edge], ..Target::default() };
         request = request.epoch(epoch).floating(&rule.floating).target(&target);
     }
@@ -128,7 +153,7 @@ async fn installed(
     let is_slow = |report: &NodeReport| matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::InProgress);
     let (begun, mut session) = (Instant::now(), session);
     let result = loop {
-        let result = node.send(request.clone(), client, session).await?;
+        let result = node.send(request.clone(), to.address(), session).await?;
         let is_under_way = !result.nodes.iter().any(runs) && result.nodes.iter().any(is_slow);
         // What is forgotten here would be installed there all the same.
         if !is_under_way || begun.elapsed() >= SETUP_TIME_MAX {
@@ -143,7 +168,9 @@ async fn installed(
         return Err(anyhow!("no node has the module: {why}"));
     }
     // Where it takes connections is known once it runs.
-    let asked = node.send(on(RequestBuilder::probe(&[Ask::Modules]), rule.both_ways), client, None).await.ok();
+    let asked = node.send(on(RequestBuilder::probe(&[Ask::Modules]), rule.both_ways), to.address(), None).await.ok();
+    let least = way.iter().filter_map(|(report, _)| report.outcome.lease_s()).min();
+    let address = way.iter().rfind(|(report, _)| runs(report)).map(|(report, _)| report.address);
     let nodes = way.into_iter().filter(|(report, _)| runs(report)).map(|(report, distance)| {
         let own = || asked.iter().flat_map(|asked| own(asked, report.node.as_str(), &rule.module.name));
         Node {
@@ -154,7 +181,8 @@ async fn installed(
         }
     });
     let edge = result.nodes.last().map(|last| last.node.clone());
-    Ok(Answer::Done { session: result.session, nodes: nodes.collect(), edge })
+    let lease = Duration::from_secs(least.unwrap_or(rule.lease_s));
+    Ok(Answer::Done { session: result.session, nodes: nodes.collect(), edge, address, lease })
 }
 
 /// Returns the nodes that answered, nearest to the provider first, and how far each is. Those that are only on the way back come first of
@@ -198,9 +226,8 @@ fn activity(status: &ModuleStatus) -> u64 {
 }
 
 /// Says in the log that a request fails, and why, without the client's address, which may stand in the cause as well.
-fn failed(what: &str, Toward { client, region }: &Toward, error: &anyhow::Error) -> Answer {
-    let why = format!("{error:#}").replace(&client.to_canonical().to_string(), region);
-    tracing::warn!(%region, "{what} toward a client fails: {why}");
+pub fn failed(what: &str, to: &Toward, error: &anyhow::Error) -> Answer {
+    tracing::warn!(region = to.region, "{what} toward a client fails: {}", to.without_client(&format!("{error:#}")));
     Answer::Failed
 }
 
@@ -225,14 +252,15 @@ mod tests {
         let module = "example.org/sip-edge".parse().unwrap();
         let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
         for (client, region) in [("198.51.100.77", "198.51.100.0/24"), ("2001:db8:1:277::9", "2001:db8:1:200::/56")] {
-            let to = &Toward { client: client.parse().unwrap(), region: region.to_owned() };
+            let to = &Toward { client: client.parse().unwrap(), region: region.to_owned(), node: None };
             let log = said(async {
                 let _ = probe(&node, to).await;
+                let _ = crate::relocate::look_around(&node, to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
                 tell(&node, (&module, true), &message, to).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
             });
-            assert_eq!(log.lines().count(), 4, "{log}");
+            assert_eq!(log.lines().count(), 5, "{log}");
             assert!(!log.contains(client) && log.lines().all(|line| line.contains(region)), "{log}");
         }
     }

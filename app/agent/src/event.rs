@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use netserv_model::api::{AgentReload, AgentRule, AgentStatus};
+use netserv_model::{ModuleName, NodeId};
 use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
@@ -41,6 +42,8 @@ pub enum Event {
     Answered(Ticket, Answer),
     /// A deployment was told something, or could not be.
     Told(DeploymentId),
+    /// A node tells that it is drained, which has a module.
+    Drained(ModuleName, NodeId),
     /// Somebody asks for the nearest node.
     Nearest(RuleId, IpAddr, oneshot::Sender<Option<netserv_placement::Node>>),
     /// Somebody looks at the page.

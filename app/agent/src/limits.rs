@@ -59,5 +59,7 @@ pub const METRIC_MISSES_MAX: u32 = 3;
 pub const QUEUES_MAX: usize = 16;
 /// What modules are told of a server's load is valid for four readings, and at least so long.
 pub const FEEDBACK_VALID_MIN_MS: u64 = 1000;
+/// Bytes of one line of news.
+pub const NEWS_LINE_BYTES_MAX: usize = 64 * 1024;
 /// How long a node is asked again that still fetches or compiles a module.
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(120);

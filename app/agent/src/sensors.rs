@@ -2,6 +2,7 @@
 //! What the agent looks at: logs, flows and metrics, opened and closed as the configuration has them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -13,7 +14,7 @@ use crate::config::{Config, Flows, Log, MetricId};
 use crate::event::{Event, Observations};
 use crate::flows;
 use crate::log::{LogReader, LogSocket, permit};
-use crate::metric;
+use crate::{metric, news};
 
 /// What is looked at. One per agent.
 pub struct Sensors {
@@ -22,6 +23,8 @@ pub struct Sensors {
     logs: Vec<OpenLog>,
     flows: Vec<OpenFlows>,
     metrics: BTreeMap<MetricId, Task>,
+    /// What nodes tell, with the socket by which they do; nothing while no rule wants it.
+    news: Option<(PathBuf, Task)>,
 }
 
 struct OpenLog {
@@ -55,7 +58,7 @@ impl Sensors {
     /// A socket cannot be made.
     pub fn open(config: &Config, events: mpsc::Sender<Event>, observations: Observations) -> Result<Sensors> {
         let mut sensors =
-            Sensors { observations, events, logs: Vec::new(), flows: Vec::new(), metrics: BTreeMap::new() };
+            Sensors { observations, events, logs: Vec::new(), flows: Vec::new(), metrics: BTreeMap::new(), news: None };
         sensors.follow(config)?;
         Ok(sensors)
     }
@@ -80,7 +83,17 @@ impl Sensors {
             let watch = || Task(tokio::spawn(metric::watch(metric.clone(), self.events.clone())));
             self.metrics.entry(metric.id).or_insert_with(watch);
         }
+        self.follow_news(config);
         Ok(())
+    }
+
+    fn follow_news(&mut self, config: &Config) {
+        let is_wanted = config.rules.iter().any(|rule| rule.moves.is_some());
+        let known = self.news.take().filter(|(socket, _)| is_wanted && *socket == config.netservd);
+        self.news = known.or_else(|| {
+            let listen = || news::follow(config.netservd.clone(), config.user.clone(), self.events.clone());
+            is_wanted.then(|| (config.netservd.clone(), Task(tokio::spawn(listen()))))
+        });
     }
 
     /// Looks on at the same flows, for the rules that they count for. Others are looked at anew: those that are there count, too.

@@ -3,10 +3,11 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_model::{Instant, ModuleName, NodeId, SessionId};
-use netserv_placement::{Deployment, DeploymentId, Health, Node, RuleId};
+use netserv_placement::{Deployment, DeploymentId, Health, Moving, Node, RuleId};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
@@ -33,11 +34,17 @@ pub struct Row {
     pub session: Option<SessionId>,
     /// The nodes with the module, with its addresses there.
     pub nodes: Vec<(NodeId, Vec<IpAddr>)>,
-    /// The last node of the path.
+    /// The last node of the path, or the only one that has it, if its rule lets it move,
     pub edge: NodeId,
+    /// and that one's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// Which owner of its rule's floating addresses it is.
     #[serde(default = "first_epoch")]
     pub epoch: u64,
+    /// A move that was under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<Moving>,
     /// Its first SETUP was under way.
     pub is_new: bool,
     /// It was being removed.
@@ -76,7 +83,9 @@ impl Row {
             session: deployment.session,
             nodes: deployment.nodes.iter().map(|node| (node.name.clone(), node.addresses.clone())).collect(),
             edge: deployment.edge.clone(),
+            address: deployment.address,
             epoch: deployment.epoch,
+            moving: deployment.moving.clone(),
             is_new: deployment.health == Health::New,
             is_leaving: deployment.health == Health::Leaving,
         }
@@ -109,9 +118,12 @@ impl Row {
             health,
             seen: now,
             lease_until: now,
+            lease: Duration::ZERO,
             edge: self.edge.clone(),
+            address: self.address,
             epoch: self.epoch,
             failures: 0,
+            moving: self.moving.clone(),
         }
     }
 }
@@ -198,6 +210,8 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use netserv_placement::Why;
+
     use super::*;
 
     #[test]
@@ -211,7 +225,15 @@ mod tests {
             session: Some(SessionId([7; 16])),
             nodes: vec![("n1".parse().unwrap(), vec!["192.0.2.1".parse().unwrap()])],
             edge: "n1".parse().unwrap(),
+            address: Some("192.0.2.1".parse().unwrap()),
             epoch: 7,
+            moving: Some(Moving {
+                to: "n2".parse().unwrap(),
+                address: "192.0.2.2".parse().unwrap(),
+                client: "2001:db8::2".parse().unwrap(),
+                why: Why::Load,
+                tried: true,
+            }),
             is_new: false,
             is_leaving: true,
         };

@@ -365,6 +365,9 @@ pub struct AgentStatus {
     pub flows: Vec<AgentFlows>,
     /// What is deployed.
     pub deployments: Vec<AgentDeployment>,
+    /// The last moves of modules, the latest last.
+    #[serde(default)]
+    pub moves: Vec<AgentMove>,
 }
 
 /// One rule of an agent's.
@@ -427,6 +430,23 @@ pub struct AgentDeployment {
     pub health: String,
     /// Seconds since a client was seen.
     pub seen_s: u64,
+}
+
+/// A module that an agent moved, or moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentMove {
+    /// Its rule's name; empty if that is gone.
+    pub rule: String,
+    /// The node that had it.
+    pub from: NodeId,
+    /// The node that was to have it.
+    pub to: NodeId,
+    /// `drain`, `load` or `clients`.
+    pub why: String,
+    /// `under-way`, `moved`, `stayed` or `lost`.
+    pub state: String,
+    /// Seconds since it began, or went on after a restart of the agent.
+    pub ago_s: u64,
 }
 
 /// `POST /v1/reload` of an agent: what became of its rules.

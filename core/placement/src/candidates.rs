@@ -5,6 +5,7 @@
 //! the most is the best.
 
 use std::cmp::Reverse;
+use std::net::IpAddr;
 
 use netserv_model::api::RequestResult;
 use netserv_model::manifest::{Amounts, Manifest};
@@ -99,6 +100,8 @@ pub struct Reason {
 pub struct Candidate {
     /// Its name.
     pub node: NodeId,
+    /// Its address, as the node before it knows it.
+    pub address: IpAddr,
     /// Where it is.
     #[serde(flatten)]
     pub place: Place,
@@ -175,6 +178,7 @@ pub fn assess(needs: &Needs, report: &NodeReport, place: Place) -> Candidate {
     let lost: i32 = reasons.iter().map(|reason| reason.points).sum();
     Candidate {
         node: report.node.clone(),
+        address: report.address,
         place,
         score: against.is_empty().then(|| POINTS_MAX - lost),
         reasons: if against.is_empty() { reasons } else { Vec::new() },

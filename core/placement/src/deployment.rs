@@ -2,10 +2,12 @@
 //! A module on the way to some clients.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use netserv_model::{Instant, NodeId, SessionId};
 
 use crate::RuleId;
+use crate::moves::Moving;
 
 /// A deployment; no other one has or had its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,17 +63,29 @@ pub struct Deployment {
     pub health: Health,
     /// When a client was seen last.
     pub seen: Instant,
-    /// When the lease ends.
+    /// When the lease ends,
     pub lease_until: Instant,
+    /// and how long it was at first: nodes may grant less than is asked for.
+    pub lease: Duration,
     /// The last node of the path, by which regions are known to share it.
+    /// The only node that has it, if its rule lets it move.
     pub edge: NodeId,
+    /// The address of that only node, by which it is found wherever clients are, if it is known.
+    pub address: Option<IpAddr>,
     /// Which of the owners in turn of its rule's floating addresses it is: later than all before it.
     pub epoch: u64,
     /// Failures of refreshes since the last success.
     pub failures: u32,
+    /// A move that began, until it is known what came of it.
+    pub moving: Option<Moving>,
 }
 
 impl Deployment {
+    /// Returns toward which address requests for it go.
+    pub fn reached_by(&self) -> IpAddr {
+        self.address.unwrap_or(self.client)
+    }
+
     /// Returns the node that is nearest to the clients, if the module runs there.
     pub fn nearest(&self) -> Option<&Node> {
         self.nodes.last().filter(|_| matches!(self.health, Health::Running | Health::Ailing))

@@ -12,9 +12,11 @@
 //! [`candidates`] says which node suits a module; [`relocation`] has the steps by which one moves.
 #![forbid(unsafe_code)]
 
+mod around;
 pub mod candidates;
 mod deployment;
 pub mod limits;
+mod moves;
 mod placement;
 mod region;
 mod regulator;
@@ -22,11 +24,14 @@ pub mod relocation;
 mod rule;
 #[cfg(test)]
 mod tests;
+mod wish;
 
 pub use deployment::{Deployment, DeploymentId, Distance, Health, Node};
-pub use placement::{Answer, Change, Counters, Placement, Ticket, Wish};
+pub use moves::{Ended, MoveEnd, MoveRecord, Moves, Moving, Why};
+pub use placement::{Counters, Placement};
 pub use regulator::{Bounds, Regulator, Said};
 pub use rule::{Rule, RuleError};
+pub use wish::{Answer, Change, Ticket, Wish};
 
 /// A rule; no other one has or had its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,99 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decides what is deployed where.
 
+mod moving;
 mod reload;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use netserv_model::{Instant, NodeId, SessionId};
 
 use crate::RuleId;
+use crate::around::Around;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
 use crate::limits::{
-    ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST, WAY_TIME,
+    ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST,
+    WAY_TIME,
 };
+use crate::moves::{Ended, MoveEnd, MoveRecord};
 use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
-
-/// Names a wish, by which it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
-
-/// A request that is to be sent, and answered by [`Placement::answered`] whatever comes of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Ask which nodes are on the way to a client; answered by [`Answer::Way`].
-    Probe {
-        /// Its name.
-        ticket: Ticket,
-        /// Whose clients.
-        rule: RuleId,
-        /// The client.
-        client: IpAddr,
-    },
-    /// Install the rule's module on the way to a client, or renew its lease; answered by [`Answer::Done`].
-    Setup {
-        /// Its name.
-        ticket: Ticket,
-        /// The deployment.
-        deployment: DeploymentId,
-        /// Whose module.
-        rule: RuleId,
-        /// The client.
-        client: IpAddr,
-        /// The session to go on with.
-        session: Option<SessionId>,
-        /// The last node of the path, to which floating addresses lead,
-        edge: NodeId,
-        /// in this epoch.
-        epoch: u64,
-    },
-    /// Remove the rule's module from there; answered by [`Answer::Removed`].
-    Remove {
-        /// Its name.
-        ticket: Ticket,
-        /// The deployment.
-        deployment: DeploymentId,
-        /// Whose module.
-        rule: RuleId,
-        /// The client.
-        client: IpAddr,
-        /// The session to go on with.
-        session: Option<SessionId>,
-    },
-}
-
-/// What came of a wish.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The nodes on the way, nearest to the provider first.
-    Way(Vec<NodeId>),
-    /// The module runs there.
-    Done {
-        /// The session that it belongs to.
-        session: SessionId,
-        /// The nodes that have it, nearest to the provider first.
-        nodes: Vec<Node>,
-        /// The last node on the way, whether it has it or not.
-        edge: Option<NodeId>,
-    },
-    /// It is gone.
-    Removed,
-    /// It failed, or was not answered.
-    Failed,
-}
-
-/// What is to be kept for the time after a restart, before the wishes that come after it are carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// A deployment is new or another.
-    Put(DeploymentId, Deployment),
-    /// There is none any more.
-    Forget(DeploymentId),
-}
+use crate::wish::{Answer, Change, Ticket, Wish};
 
 /// What happened, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,6 +56,10 @@ pub struct Placement {
     /// When a deployment is looked at next.
     next_look: BTreeMap<DeploymentId, Instant>,
     asked: BTreeMap<Ticket, Asked>,
+    /// What is known of the nodes around deployments that may move.
+    around: BTreeMap<DeploymentId, Around>,
+    /// The last moves.
+    moves: VecDeque<(DeploymentId, MoveRecord)>,
     /// Deployments whose SETUP under way says what their rule said before; another one follows it.
     again: BTreeSet<DeploymentId>,
     wishes: VecDeque<Wish>,
@@ -142,13 +75,18 @@ enum Due {
     Sweep,
     /// A deployment is to be refreshed, or removed.
     Deployment(DeploymentId),
+    /// The nodes around it are to be asked.
+    Around(DeploymentId),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     /// The way to a client of that region.
     Probe(RuleId, IpNet, IpAddr),
+    /// The nodes on the way to a client.
+    Look(DeploymentId, IpAddr),
     Setup(DeploymentId),
+    Move(DeploymentId),
     Remove(DeploymentId),
 }
 
@@ -165,6 +103,8 @@ impl Placement {
             due: BTreeSet::new(),
             next_look: BTreeMap::new(),
             asked: BTreeMap::new(),
+            around: BTreeMap::new(),
+            moves: VecDeque::new(),
             again: BTreeSet::new(),
             wishes: VecDeque::new(),
             changes: VecDeque::new(),
@@ -185,12 +125,16 @@ impl Placement {
     pub fn restore(&mut self, now: Instant, kept: impl IntoIterator<Item = (DeploymentId, Deployment)>) {
         for (id, deployment) in kept.into_iter().take(DEPLOYMENTS_MAX) {
             self.next_number = self.next_number.max(id.0 + 1);
-            self.next_epoch = self.next_epoch.max(deployment.epoch.saturating_add(1));
+            let later = if deployment.moving.is_some() { 2 } else { 1 };
+            self.next_epoch = self.next_epoch.max(deployment.epoch.saturating_add(later));
+            self.record(now, id, &deployment);
             let stays = deployment.health != Health::Leaving && self.rules.contains_key(&deployment.rule);
             let health = if deployment.health == Health::New { Health::New } else { Health::Ailing };
             let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
-            self.deployments.insert(id, Deployment { health, seen: now, lease_until: now + lease, ..deployment });
+            self.deployments
+                .insert(id, Deployment { health, seen: now, lease_until: now + lease, lease, ..deployment });
             if stays {
+                self.watch(now, id);
                 self.setup(id);
             } else {
                 self.remove(id);
@@ -244,6 +188,7 @@ impl Placement {
                 if let Some(deployment) = self.deployments.get_mut(&id) {
                     deployment.seen = now;
                 }
+                self.note_client(now, id, key.1, client);
                 if until.instant() <= now && is_wanted {
                     self.ask(key, client);
                 }
@@ -257,9 +202,20 @@ impl Placement {
             self.counters.stray += 1;
             return;
         };
-        match (asked, answer) {
+        match asked {
+            Asked::Probe(rule, region, client) => {
+                let Answer::Way(nodes) = answer else {
+                    self.counters.failures += 1;
+                    return self.rest(now, (rule, region));
+                };
+                self.found(now, (rule, region), client, nodes.last());
+            }
+            Asked::Look(id, client) => {
+                let Answer::Around(candidates) = answer else { return self.looked(now, id, client, &[]) };
+                self.looked(now, id, client, &candidates);
+            }
             // It is not wanted any more, which could not be said before it was there.
-            (Asked::Setup(id), answer) if self.is_leaving(id) => {
+            Asked::Setup(id) | Asked::Move(id) if self.is_leaving(id) => {
                 if let Some(deployment) = self.deployments.get_mut(&id) {
                     // Also one that failed may be in force somewhere.
                     let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
@@ -270,25 +226,24 @@ impl Placement {
                 }
                 self.send_remove(id);
             }
-            (Asked::Probe(rule, region, client), Answer::Way(nodes)) => {
-                self.found(now, (rule, region), client, nodes.last());
+            Asked::Setup(id) => {
+                let Answer::Done { session, nodes, edge, address, lease } = answer else {
+                    return self.not_set_up(now, id);
+                };
+                if nodes.is_empty() {
+                    return self.not_set_up(now, id);
+                }
+                self.deployed(now, id, (session, lease), (nodes, edge, address));
             }
-            (Asked::Probe(rule, region, _), Answer::Done { .. } | Answer::Removed | Answer::Failed) => {
-                self.counters.failures += 1;
-                self.rest(now, (rule, region));
+            Asked::Move(id) => {
+                let unknown = MoveEnd::Unknown { renewed: false };
+                self.move_ended(now, id, if let Answer::Move(end) = answer { end } else { unknown });
             }
-            (Asked::Setup(id), Answer::Done { session, nodes, edge }) if !nodes.is_empty() => {
-                self.deployed(now, id, session, (nodes, edge));
-            }
-            (Asked::Setup(id), Answer::Done { .. } | Answer::Way(_) | Answer::Removed | Answer::Failed) => {
-                self.counters.failures += 1;
-                self.not_deployed(now, id);
-            }
-            (Asked::Remove(id), Answer::Failed) => {
+            Asked::Remove(id) if answer == Answer::Failed => {
                 self.counters.failures += 1;
                 self.not_removed(now, id);
             }
-            (Asked::Remove(id), Answer::Way(_) | Answer::Done { .. } | Answer::Removed) => self.forget(id),
+            Asked::Remove(id) => self.forget(id),
         }
     }
 
@@ -299,6 +254,7 @@ impl Placement {
             match due {
                 Due::Sweep => self.sweep(now),
                 Due::Deployment(id) => self.look_at(now, id),
+                Due::Around(id) => self.look_around(now, id),
             }
         }
     }
@@ -400,8 +356,11 @@ impl Placement {
         if !self.regions.contains_key(&key) {
             return;
         }
+        // One that moves serves all clients, wherever it is.
+        let moves = self.rules.get(&key.0).is_some_and(|rule| rule.moves.is_some());
         let shares = |deployment: &Deployment| {
-            deployment.rule == key.0 && deployment.edge == *edge && deployment.health != Health::Leaving
+            let is_there = moves || deployment.edge == *edge;
+            deployment.rule == key.0 && is_there && deployment.health != Health::Leaving
         };
         let shared = self.deployments.iter_mut().find(|(_, deployment)| shares(deployment));
         let id = match shared {
@@ -411,6 +370,9 @@ impl Placement {
             }
             None => self.deploy(now, key.0, client, edge.clone()),
         };
+        if let Some(id) = id {
+            self.note_client(now, id, key.1, client);
+        }
         match (id, self.regions.get_mut(&key)) {
             (Some(id), Some(region)) => region.succeed(Stage::Served(id, Moment::of(now + WAY_TIME))),
             (None, _) => {
@@ -440,9 +402,12 @@ impl Placement {
             health: Health::New,
             seen: now,
             lease_until: now,
+            lease: Duration::ZERO,
             edge,
+            address: None,
             epoch: self.next_epoch,
             failures: 0,
+            moving: None,
         };
         self.next_epoch = self.next_epoch.saturating_add(1);
         self.put(id, deployment);
@@ -454,14 +419,14 @@ impl Placement {
         &mut self,
         now: Instant,
         id: DeploymentId,
-        session: SessionId,
-        (mut nodes, edge): (Vec<Node>, Option<NodeId>),
+        (session, granted): (SessionId, Duration),
+        (mut nodes, edge, address): (Vec<Node>, Option<NodeId>, Option<IpAddr>),
     ) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
-        let (lease, idle) = (rule.lease, rule.idle);
-        // By which others are known to share it: by the way, and not by who takes the module.
-        deployment.edge = edge.unwrap_or(deployment.edge);
+        let (lease, idle) = (granted.min(rule.lease), rule.idle);
+        // By which others are known to share it: by the way, and not by who takes the module. One that moves is where it is.
+        deployment.edge = edge.filter(|_| rule.moves.is_none()).unwrap_or(deployment.edge);
         // Those nearest to the clients count.
         nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
         // Whom the module answers itself, the provider's server does not see any more.
@@ -469,14 +434,19 @@ impl Placement {
         if busy(&nodes) > busy(&deployment.nodes) && !self.shut.contains(&deployment.rule) {
             deployment.seen = now;
         }
-        (deployment.session, deployment.nodes) = (Some(session), nodes);
-        (deployment.health, deployment.failures, deployment.lease_until) = (Health::Running, 0, now + lease);
-        let look = (now + lease / 2).min(deployment.seen + idle);
+        // The way to its node is another one than that to the client, whose session stays.
+        deployment.session = if deployment.address.is_none() { Some(session) } else { deployment.session };
+        deployment.address = address.filter(|_| rule.moves.is_some()).or(deployment.address);
+        deployment.nodes = nodes;
+        (deployment.health, deployment.failures) = (Health::Running, 0);
+        (deployment.lease, deployment.lease_until) = (lease, now + lease);
+        let look = (now + (lease / 2).max(REFRESH_MIN)).min(deployment.seen + idle);
         self.put(id, deployment);
         match self.again.remove(&id) {
             true => self.setup(id),
             false => self.look_later(id, look),
         }
+        self.watch(now, id);
         self.merge(id);
     }
 
@@ -501,6 +471,11 @@ impl Placement {
         if let (Some(deployment), Some(seen)) = (self.deployments.get_mut(&stays), seen) {
             deployment.seen = seen;
         }
+    }
+
+    fn not_set_up(&mut self, now: Instant, id: DeploymentId) {
+        self.counters.failures += 1;
+        self.not_deployed(now, id);
     }
 
     fn not_deployed(&mut self, now: Instant, id: DeploymentId) {
@@ -528,7 +503,7 @@ impl Placement {
         }
         let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
-        let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - rule.lease / 2);
+        let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - deployment.lease / 2);
         if idle_at <= now {
             self.remove(id);
         } else if refresh_at <= now || deployment.health == Health::Ailing {
@@ -539,11 +514,16 @@ impl Placement {
     }
 
     fn setup(&mut self, id: DeploymentId) {
-        let Some(Deployment { rule, client, session, edge, epoch, .. }) = self.deployments.get(&id).cloned() else {
+        if self.send_move(id) {
+            return;
+        }
+        let Some(Deployment { rule, client, address, session, edge, epoch, .. }) = self.deployments.get(&id).cloned()
+        else {
             return;
         };
+        let session = session.filter(|_| address.is_none());
         let ticket = self.ticket(Asked::Setup(id));
-        self.wishes.push_back(Wish::Setup { ticket, deployment: id, rule, client, session, edge, epoch });
+        self.wishes.push_back(Wish::Setup { ticket, deployment: id, rule, client, address, session, edge, epoch });
     }
 
     fn remove(&mut self, id: DeploymentId) {
@@ -558,7 +538,7 @@ impl Placement {
     }
 
     fn is_being_set_up(&self, id: DeploymentId) -> bool {
-        self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) if *other == id))
+        self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) | Asked::Move(other) if *other == id))
     }
 
     fn is_leaving(&self, id: DeploymentId) -> bool {
@@ -571,9 +551,12 @@ impl Placement {
     }
 
     fn send_remove(&mut self, id: DeploymentId) {
-        let Some(Deployment { rule, client, session, .. }) = self.deployments.get(&id).cloned() else { return };
+        let Some(Deployment { rule, client, address, session, moving, .. }) = self.deployments.get(&id).cloned() else {
+            return;
+        };
+        let addresses = address.into_iter().chain(moving.map(|moving| moving.address)).collect();
         let ticket = self.ticket(Asked::Remove(id));
-        self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, session });
+        self.wishes.push_back(Wish::Remove { ticket, deployment: id, rule, client, addresses, session });
     }
 
     /// Has nodes asked again that may still have the module, as long as its lease may be in force; what is left goes with that.
@@ -590,6 +573,8 @@ impl Placement {
     fn forget(&mut self, id: DeploymentId) {
         self.look_no_more(id);
         self.again.remove(&id);
+        self.watch_no_more(id);
+        self.close_record(id, Ended::Lost);
         if self.deployments.remove(&id).is_some() {
             self.changes.push_back(Change::Forget(id));
         }
@@ -608,7 +593,7 @@ impl Placement {
     }
 
     fn put(&mut self, id: DeploymentId, deployment: Deployment) {
-        self.changes.push_back(Change::Put(id, deployment.clone()));
+        self.changes.push_back(Change::Put(id, Box::new(deployment.clone())));
         self.deployments.insert(id, deployment);
     }
 

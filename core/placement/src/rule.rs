@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::limits::{DEPLOYMENTS_MAX, LEASE_MIN};
+use crate::limits::{DEPLOYMENTS_MAX, LEASE_MIN, LOOK_EVERY_MAX, LOOKS_MAX, REST_MAX};
+use crate::moves::Moves;
 
 /// When a module is wanted near clients, and for how long. What module it is does not matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Rule {
     pub idle: Duration,
     /// Deployments at a time.
     pub deployments_max: usize,
+    /// When the module goes to another node; a rule with it has one deployment at a time, on one node.
+    pub moves: Option<Moves>,
 }
 
 /// A rule that makes no sense.
@@ -45,6 +48,21 @@ pub enum RuleError {
     /// The number of deployments is out of bounds.
     #[error("`deployments-max` is not from 1 to {DEPLOYMENTS_MAX}")]
     Deployments,
+    /// A module that moves has more than one deployment.
+    #[error("`move` takes `deployments-max = 1`: one node has the module")]
+    Moves,
+    /// The load at which it would be another node's turn is over the one at which it moves.
+    #[error("`move`: `load-until` is over `load-over`")]
+    Load,
+    /// The number of looks is out of bounds.
+    #[error("`move`: `looks` is not from 1 to {LOOKS_MAX}")]
+    Looks,
+    /// Nodes would be asked all the time, or never.
+    #[error("`move`: `every-s` is not from 1 to {}", LOOK_EVERY_MAX.as_secs())]
+    Every,
+    /// The rest is out of bounds.
+    #[error("`move`: `rest-s` is over {}", REST_MAX.as_secs())]
+    Rest,
 }
 
 impl Rule {
@@ -61,8 +79,10 @@ impl Rule {
             (self.region_v6_bits > 128, RuleError::Bits("region-v6")),
             (self.lease < LEASE_MIN, RuleError::Lease),
             (!(1..=DEPLOYMENTS_MAX).contains(&self.deployments_max), RuleError::Deployments),
+            (self.moves.is_some() && self.deployments_max != 1, RuleError::Moves),
         ];
-        known.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
+        known.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))?;
+        self.moves.as_ref().map_or(Ok(()), Moves::check)
     }
 
     /// Returns whether clients of one region here are of one region there.
@@ -92,6 +112,18 @@ pub(crate) mod tests {
             lease: Duration::from_secs(60),
             idle: Duration::from_secs(120),
             deployments_max: 4,
+            moves: None,
+        }
+    }
+
+    pub(crate) fn moves() -> Moves {
+        Moves {
+            load_over: Some(900),
+            load_until: 500,
+            follow: true,
+            looks: 3,
+            every: Duration::from_secs(10),
+            rest: Duration::from_secs(600),
         }
     }
 
@@ -111,6 +143,21 @@ pub(crate) mod tests {
         check(&|rule| rule.lease = LEASE_MIN - Duration::from_millis(1), Err(RuleError::Lease));
         check(&|rule| rule.deployments_max = 0, Err(RuleError::Deployments));
         check(&|rule| rule.deployments_max = DEPLOYMENTS_MAX + 1, Err(RuleError::Deployments));
+        let moves = |change: &dyn Fn(&mut Moves), expected| {
+            let mut moves = moves();
+            change(&mut moves);
+            check(&move |rule| (rule.deployments_max, rule.moves) = (1, Some(moves.clone())), expected);
+        };
+        moves(&|_| {}, Ok(()));
+        check(&|rule| rule.moves = Some(self::moves()), Err(RuleError::Moves));
+        moves(&|moves| moves.load_until = 901, Err(RuleError::Load));
+        moves(&|moves| (moves.load_over, moves.load_until) = (None, 901), Ok(()));
+        for looks in [0, LOOKS_MAX + 1] {
+            moves(&|moves| moves.looks = looks, Err(RuleError::Looks));
+        }
+        moves(&|moves| moves.every = Duration::from_millis(999), Err(RuleError::Every));
+        moves(&|moves| moves.every = LOOK_EVERY_MAX + Duration::from_millis(1), Err(RuleError::Every));
+        moves(&|moves| moves.rest = REST_MAX + Duration::from_millis(1), Err(RuleError::Rest));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is deployed, refreshed and removed, by what is seen and answered.
 
+mod moving;
 mod owners;
 mod reload;
 
@@ -16,6 +17,8 @@ use crate::rule::tests::rule;
 use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
 
 const RULE: RuleId = RuleId(0);
+/// What nodes grant, if they say nothing else.
+const LEASE: Duration = Duration::from_secs(60);
 
 /// A placement with its clock, and what it has had kept.
 struct Agent {
@@ -50,7 +53,7 @@ impl Agent {
     fn wishes(&mut self) -> Vec<Wish> {
         while let Some(change) = self.placement.poll_change() {
             match change {
-                Change::Put(id, deployment) => drop(self.kept.insert(id, deployment)),
+                Change::Put(id, deployment) => drop(self.kept.insert(id, *deployment)),
                 Change::Forget(id) => assert!(self.kept.remove(&id).is_some(), "forgotten, but never kept"),
             }
         }
@@ -104,7 +107,7 @@ fn a_module_stays_while_it_has_something_to_do_and_its_rule_is_in_force() {
                         agent.answer(&wish, busy("edge", activity));
                     }
                     Wish::Remove { .. } => return false,
-                    Wish::Probe { .. } => panic!("nobody is seen"),
+                    Wish::Probe { .. } | Wish::Look { .. } | Wish::Move { .. } => panic!("nobody is seen"),
                 }
             }
         }
@@ -145,7 +148,7 @@ fn deployments_whose_ways_come_together_are_one() {
             match wish {
                 Wish::Setup { .. } => agent.answer(&wish, done("b")),
                 Wish::Probe { .. } => agent.answer(&wish, way(&["b"])),
-                Wish::Remove { .. } => panic!("it is used"),
+                Wish::Remove { .. } | Wish::Look { .. } | Wish::Move { .. } => panic!("it is used"),
             }
         }
     }
@@ -304,7 +307,10 @@ fn a_first_setup_that_fails_leaves_nothing_and_the_region_rests() {
     let probe = agent.wish();
     agent.answer(&probe, way(&["edge"]));
     let setup = agent.wish();
-    agent.answer(&setup, Answer::Done { session: SessionId([7; 16]), nodes: Vec::new(), edge: None });
+    agent.answer(
+        &setup,
+        Answer::Done { session: SessionId([7; 16]), nodes: Vec::new(), edge: None, address: None, lease: LEASE },
+    );
     agent.see("192.0.2.1", 3);
     assert!(agent.wishes().is_empty() && agent.kept.is_empty());
 }
@@ -567,7 +573,11 @@ proptest! {
 
 /// Answers as a network does in which the third octet of a client says behind which node it is; `how` says what fails.
 fn reply(agent: &mut Agent, wish: &Wish, how: u8) {
-    let (Wish::Probe { client, .. } | Wish::Setup { client, .. } | Wish::Remove { client, .. }) = wish;
+    let (Wish::Probe { client, .. }
+    | Wish::Look { client, .. }
+    | Wish::Setup { client, .. }
+    | Wish::Move { client, .. }
+    | Wish::Remove { client, .. }) = wish;
     let IpAddr::V4(client) = client else { panic!("no client is of IPv6") };
     let edge = format!("edge{}", client.octets()[2] % 3);
     let answer = match (wish, how) {
@@ -576,6 +586,7 @@ fn reply(agent: &mut Agent, wish: &Wish, how: u8) {
         (Wish::Probe { .. }, _) => way(&["n1", &edge]),
         (Wish::Setup { .. }, _) => done(&edge),
         (Wish::Remove { .. }, _) => Answer::Removed,
+        (Wish::Look { .. } | Wish::Move { .. }, _) => panic!("no rule moves: {wish:?}"),
     };
     agent.answer(wish, answer);
 }
@@ -590,17 +601,34 @@ fn done(edge: &str) -> Answer {
 
 fn busy(edge: &str, activity: u64) -> Answer {
     let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), distance: None, activity };
-    Answer::Done { session: SessionId([7; 16]), nodes: vec![node("n1"), node(edge)], edge: Some(edge.parse().unwrap()) }
+    Answer::Done {
+        session: SessionId([7; 16]),
+        nodes: vec![node("n1"), node(edge)],
+        edge: Some(edge.parse().unwrap()),
+        address: Some(at(edge)),
+        lease: LEASE,
+    }
+}
+
+/// Returns the address of a node.
+fn at(node: &str) -> IpAddr {
+    IpAddr::from([10, 9, 9, node.bytes().next_back().unwrap()])
 }
 
 fn ticket(wish: &Wish) -> Ticket {
-    let (Wish::Probe { ticket, .. } | Wish::Setup { ticket, .. } | Wish::Remove { ticket, .. }) = wish;
+    let (Wish::Probe { ticket, .. }
+    | Wish::Look { ticket, .. }
+    | Wish::Setup { ticket, .. }
+    | Wish::Move { ticket, .. }
+    | Wish::Remove { ticket, .. }) = wish;
     *ticket
 }
 
 fn deployment(wish: &Wish) -> Option<DeploymentId> {
     match wish {
-        Wish::Probe { .. } => None,
-        Wish::Setup { deployment, .. } | Wish::Remove { deployment, .. } => Some(*deployment),
+        Wish::Probe { .. } | Wish::Look { .. } => None,
+        Wish::Setup { deployment, .. } | Wish::Move { deployment, .. } | Wish::Remove { deployment, .. } => {
+            Some(*deployment)
+        }
     }
 }

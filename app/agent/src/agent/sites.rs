@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use netserv_placement::{Deployment, DeploymentId};
 
-use super::{Agent, health, shown};
+use super::Agent;
+use super::status::{health, shown};
 use crate::errands;
 use crate::event::Event;
 use crate::limits::{SITE_REGIONS_MAX, SITES_MAX};
@@ -56,7 +57,7 @@ impl Agent {
 
     /// Asks a deployment's nodes what the module counts there.
     fn look_at(&self, id: DeploymentId) {
-        let client = self.placement.deployment(id).map(|deployment| deployment.client);
+        let client = self.placement.deployment(id).map(Deployment::reached_by);
         let asked = self.modules.get(&id).cloned();
         let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
         tokio::spawn(async move {

@@ -4,6 +4,7 @@
 mod flows;
 mod log;
 mod metric;
+mod moves;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -114,12 +115,12 @@ impl Config {
         }
         let floating = config.rules.iter().flat_map(|rule| &rule.floating).map(ToString::to_string).collect::<Vec<_>>();
         check_names("`floating` addresses", floating.iter())?;
-        for rule in config.rules.iter().filter(|rule| !rule.floating.is_empty()) {
+        for rule in config.rules.iter().filter(|rule| rule.has_one_node()) {
             let is_it = |other: &&Deploy| other.name != rule.name && other.module.name == rule.module.name;
             let other = config.rules.iter().find(is_it).map(|other| &other.name);
             ensure!(
                 other.is_none(),
-                "rules `{}` and `{}` have one module, and `floating`: a node has one module of a name, so they would take it from each other; build it under another name",
+                "rules `{}` and `{}` have one module, and `floating` or `move`: a node has one module of a name, so they would take it from each other; build it under another name",
                 rule.name,
                 other.map_or("", |name| name)
             );
@@ -151,7 +152,7 @@ impl Config {
     /// Returns a rule's client with its region.
     pub fn toward(&self, rule: RuleId, client: IpAddr) -> Toward {
         let region = self.get(rule).map(|rule| rule.rule().region(client).to_string());
-        Toward { client, region: region.unwrap_or_else(|| "of a rule that is gone".to_owned()) }
+        Toward { client, region: region.unwrap_or_else(|| "of a rule that is gone".to_owned()), node: None }
     }
 
     /// Returns the metric of a name.
@@ -177,6 +178,12 @@ impl Config {
         self.next = before.next;
         self.number(&before.rules, &before.metrics);
         for rule in &self.rules {
+            let moved = before.get(rule.id).is_none_or(|old| old.moves.is_some() == rule.moves.is_some());
+            ensure!(
+                moved,
+                "`move` of rule `{}` can neither come nor go: nodes count the owners of its module; give the rule another name",
+                rule.name
+            );
             let had = before.get(rule.id).is_some_and(|old| !old.floating.is_empty());
             ensure!(
                 !had || !rule.floating.is_empty(),
@@ -320,6 +327,24 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_moves_says_when_and_goes_on_so() {
+        let moves = |keys: &str| Config::parse(&TEXT.replacen("name = \"edge\"", &moving(keys), 1)).unwrap();
+        let first = moves("store = \"https://s/a\", load-over = 0.9, follow = true");
+        let rule = first.rules[0].rule().moves.unwrap();
+        assert_eq!((rule.load_over, rule.load_until, rule.follow, rule.looks), (Some(900), 450, true, 3));
+        let mut other = moves("store = \"https://s/b\", load-over = 0.8");
+        other.follow(&first).unwrap();
+        assert!(other.rules[0].asks_the_same(&first.rules[0]) && !other.rules[0].is_same(&first.rules[0]));
+        let without = TEXT.replacen("name = \"edge\"", "name = \"edge\"\ndeployments-max = 1", 1);
+        let mut without = Config::parse(&without).unwrap();
+        assert!(without.follow(&first).unwrap_err().to_string().contains("can neither come nor go"));
+    }
+
+    fn moving(keys: &str) -> String {
+        format!("name = \"edge\"\ndeployments-max = 1\nmove = {{ {keys} }}")
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (from, to, expected) in [
             ("{client} ", "{user} ", "has no `{client}`"),
@@ -349,6 +374,22 @@ mod tests {
             ("[[rule]]", "[[metric]]\nname = \"load\"\nkamailio = \"/k\"\n[[rule]]", "metric"),
             ("name = \"edge\"", "name = \"edge\"\nwhile = { metric = \"load\", over = 1 }", "no metric `load`"),
             ("key = ", "nearest = \"192.0.2.1:80\"\nkey = ", "`nearest` is no loopback address"),
+            (
+                "name = \"edge\"",
+                "name = \"edge\"\nmove = { store = \"http://s\" }",
+                "`move` takes `deployments-max = 1`",
+            ),
+            ("name = \"edge\"", &moving("store = \"http://s\", looks = 0"), "`looks` is not from 1"),
+            ("name = \"edge\"", &moving("store = \"http://s\", every-s = 0"), "`every-s` is not from 1"),
+            ("name = \"edge\"", &moving("store = \"http://s\", rest-s = 86401"), "`rest-s` is over"),
+            ("name = \"edge\"", &moving("store = \"http://s\", freeze-s = 61"), "`freeze-s` is not from 1 to 60"),
+            ("name = \"edge\"", &moving("store = \"http://s\", load-over = 1, load-until = 2"), "`load-until` is over"),
+            ("name = \"edge\"", &moving("store = \"http://s\", load-over = -1"), "a number from 0 on"),
+            ("name = \"edge\"", &moving("store = \"http://s\", load-over = nan"), "a number from 0 on"),
+            ("name = \"edge\"", &moving("store = \"/states\""), "no URL of HTTP"),
+            ("name = \"edge\"", &moving("store = \"http://s\", fetch = \"ftp://s\""), "no URL of HTTP"),
+            ("name = \"edge\"", &moving("follow = true"), "missing field `store`"),
+            ("name = \"edge\"", &format!("{}\nboth-ways = true", moving("store = \"http://s\"")), "`both-ways`"),
             ("[[log]]", "[names]\nfile = \"/x\"\ndomain = \"a b\"\n[[log]]", "`domain` is no name"),
             ("key = ", "page = \"[::]:80\"\nkey = ", "`page` is no loopback address"),
         ] {

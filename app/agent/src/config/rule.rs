@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use super::log::Log;
 use super::metric::Metric;
+use super::moves::Move;
 use crate::limits::{CHAIN_BYTES_MAX, FLOW_SEEN_EVERY};
 
 /// A condition on a metric.
@@ -116,6 +117,9 @@ pub struct Deploy {
     /// Addresses of the user's own that lead to the module, on the last node of the way; for rules with one deployment at a time.
     #[serde(default)]
     pub floating: Vec<IpAddr>,
+    /// When its module moves from node to node; for rules with one deployment at a time.
+    #[serde(default, rename = "move")]
+    pub moves: Option<Move>,
     /// Seconds of each lease, which is renewed while clients are seen.
     #[serde(default = "lease_s")]
     pub lease_s: u64,
@@ -168,6 +172,7 @@ impl Deploy {
             lease: Duration::from_secs(self.lease_s),
             idle: Duration::from_secs(self.idle_s),
             deployments_max: self.deployments_max,
+            moves: self.moves.as_ref().map(Move::rule),
         }
     }
 
@@ -256,6 +261,11 @@ impl Deploy {
         Ok(())
     }
 
+    /// Returns whether its module is on one node alone, which has it in an epoch.
+    pub fn has_one_node(&self) -> bool {
+        !self.floating.is_empty() || self.moves.is_some()
+    }
+
     /// Returns whether both say the same.
     pub fn is_same(&self, other: &Deploy) -> bool {
         *self == Deploy { id: self.id, ..other.clone() }
@@ -271,6 +281,10 @@ impl Deploy {
         let is_long = self.flows.is_none() || Duration::from_secs(self.idle_s) >= 2 * FLOW_SEEN_EVERY;
         ensure!(is_long, "`idle-s` is below {} s, which is too short for `flows`", 2 * FLOW_SEEN_EVERY.as_secs());
         self.check_floating()?;
+        if let Some(moves) = &self.moves {
+            moves.check()?;
+            ensure!(!self.both_ways, "`move` goes not with `both-ways`: one node has the module");
+        }
         if let Some(name) = &self.log {
             let log = logs.iter().find(|log| log.name == *name);
             let log = log.with_context(|| format!("there is no log `{name}`"))?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
+use netserv_model::api::{AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
 
 use crate::client::{Client, LOCAL_CALL_TIME_MAX};
 use crate::exit::{Exit, Failure};
@@ -141,6 +141,9 @@ impl Status {
             table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);
         }
         table.write(output);
+        for AgentMove { rule, from, to, why, state, ago_s } in &status.moves {
+            output.line(format!("rule {rule}: {from} to {to} by {why}, {state}, {ago_s} s ago"));
+        }
         for rule in &status.rules {
             if rule.state != "on" {
                 output.line(format!("rule {} is {}", rule.name, rule.state));

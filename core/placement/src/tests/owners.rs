@@ -14,7 +14,7 @@ fn each_deployment_is_a_later_owner() {
     let one = || vec![Rule { deployments_max: 1, ..rule() }];
     let epoch = |wish: &Wish| match wish {
         Wish::Setup { epoch, edge, .. } => (edge.to_string(), *epoch),
-        Wish::Probe { .. } | Wish::Remove { .. } => panic!("{wish:?}"),
+        Wish::Probe { .. } | Wish::Look { .. } | Wish::Move { .. } | Wish::Remove { .. } => panic!("{wish:?}"),
     };
     let mut agent = Agent::new(one());
     agent.placement.begin_epochs(1000);

@@ -141,9 +141,9 @@ fn a_last_node_that_refuses_is_no_reason_for_more_deployments() {
     let probe = agent.wish();
     agent.answer(&probe, way(&["n1", "edge"]));
     let setup = agent.wish();
-    let Answer::Done { session, mut nodes, edge } = done("edge") else { unreachable!("as it says") };
+    let Answer::Done { session, mut nodes, edge, address, lease } = done("edge") else { unreachable!("as it says") };
     nodes.pop();
-    agent.answer(&setup, Answer::Done { session, nodes, edge });
+    agent.answer(&setup, Answer::Done { session, nodes, edge, address, lease });
     assert_eq!(agent.nearest("192.0.2.1"), Some("n1".to_owned()));
     agent.see("198.51.100.1", 3);
     let probe = agent.wish();
