@@ -18,6 +18,7 @@ pub mod heard;
 pub mod histogram;
 pub mod homes;
 pub mod listeners;
+pub mod mover;
 pub mod moving;
 pub mod nat;
 pub mod netns;

@@ -47,8 +47,19 @@ pub fn lead_through(lab: &Lab, node: &str, six: bool) -> Result<()> {
     lab.run("n1", "ip", &[&args[0], "route", "replace", &args[1], "via", &args[2]]).map(drop)
 }
 
-/// `sender – n1 – na – r – receiver`, and `n1 – nb – r`.
-fn two_ways() -> Topology {
+/// Has `r` send back through one of them what is for the sender.
+///
+/// # Errors
+/// As [`lead_through`].
+pub fn lead_back_through(lab: &Lab, node: &str) -> Result<()> {
+    let topology = lab.topology();
+    let link = topology.links.iter().position(|link| link.a == node && link.b == "r");
+    let via = topology.interfaces(link.with_context(|| format!("r has no link to {node}"))?).0.v4;
+    lab.run("r", "ip", &["-4", "route", "replace", "10.1.0.0/24", "via", &via.to_string()]).map(drop)
+}
+
+/// Returns `sender – n1 – na – r – receiver`, and `n1 – nb – r`.
+pub fn two_ways() -> Topology {
     let machine = |(name, kind): (&str, Kind)| Machine { name: name.to_owned(), kind };
     let machines = [
         ("sender", Kind::Host),

@@ -128,17 +128,7 @@ impl Relocating {
     /// # Errors
     /// The program does not start.
     pub fn stream(&self, rate: u64, seconds: u64) -> Result<Child> {
-        let script = format!(
-            "import socket, time\n\
-             end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-             begun = time.monotonic()\n\
-             for number in range({count}):\n\
-             \x20   time.sleep(max(0, begun + number / {rate} - time.monotonic()))\n\
-             \x20   end.sendto(b'%d' % number, ('{sender}', 7777))\n",
-            count = rate * seconds,
-            sender = self.lab.v4("sender")
-        );
-        Ok(self.lab.command("receiver", "python3").args(["-c", &script]).spawn()?)
+        stream(&self.lab, rate, seconds)
     }
 
     /// Returns in which states a node has modules.
@@ -154,9 +144,7 @@ impl Relocating {
     /// # Errors
     /// The node does not say.
     pub fn counted(&self, node: &str) -> Result<u64> {
-        let sender = format!(" {} ", self.lab.v4("sender"));
-        let counters = self.status(node)?.into_iter().flat_map(|status| status.counters);
-        Ok(counters.filter(|(name, _)| name.contains(&sender)).map(|(_, count)| count).sum())
+        counted(&self.lab, node)
     }
 
     fn status(&self, node: &str) -> Result<Vec<ModuleStatus>> {
@@ -164,6 +152,35 @@ impl Relocating {
     }
 }
 
-fn filter(lab: &Lab) -> String {
+/// Returns what the module sees.
+pub fn filter(lab: &Lab) -> String {
     format!("udp dst {}/32", lab.v4("sender"))
+}
+
+/// Returns what the module on a node has counted, here or wherever it was before.
+///
+/// # Errors
+/// The node does not say.
+pub fn counted(lab: &Lab, node: &str) -> Result<u64> {
+    let sender = format!(" {} ", lab.v4("sender"));
+    let counters = lab.modules(node)?.modules.into_iter().flat_map(|status| status.counters);
+    Ok(counters.filter(|(name, _)| name.contains(&sender)).map(|(_, count)| count).sum())
+}
+
+/// Has so many datagrams a second come for a while.
+///
+/// # Errors
+/// The program does not start.
+pub fn stream(lab: &Lab, rate: u64, seconds: u64) -> Result<Child> {
+    let script = format!(
+        "import socket, time\n\
+             end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             begun = time.monotonic()\n\
+             for number in range({count}):\n\
+             \x20   time.sleep(max(0, begun + number / {rate} - time.monotonic()))\n\
+             \x20   end.sendto(b'%d' % number, ('{sender}', 7777))\n",
+        count = rate * seconds,
+        sender = lab.v4("sender")
+    );
+    Ok(lab.command("receiver", "python3").args(["-c", &script]).spawn()?)
 }

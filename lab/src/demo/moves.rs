@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::title;
+use crate::mover::Mover;
 use crate::netns::wait_until;
 use crate::relocating::{Relocated, Relocating};
 
@@ -65,7 +66,63 @@ pub fn run() -> Result<()> {
     }
     ensure!(net.states("n1")?.len() == 1 && net.states("n2")?.is_empty(), "it is not on n1 alone");
     println!("  n1 has it, n2 has nothing; {} are counted", net.counted("n1")?);
+    drop(net);
+    by_rule()?;
     println!("\n  the whole demo: {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The agent moves it: nobody types a command.
+fn by_rule() -> Result<()> {
+    title("The same by rule of the agent: nobody types a command");
+    let mut net = Mover::up("auto", "follow = true, looks = 2, rest-s = 1", &[])?;
+    println!(
+        "  sender {} ── n1 ── na ── r (plain router) ── receiver {}",
+        net.lab.v4("sender"),
+        net.lab.v4("receiver")
+    );
+    println!("                        └─ nb ─┘");
+    net.start_agent()?;
+    net.wait_for(&["na"], WAIT)?;
+    println!("  the receiver comes, and the agent has the module on na, the last node of the way");
+    let mut stream = net.stream(RATE, 600)?;
+    ensure!(wait_until(WAIT, || net.counted("na").is_ok_and(|count| count > RATE)), "it counts nothing");
+
+    title("na's operator drains it (`netserv node drain`)");
+    let counted = net.counted("na")?;
+    net.drain("na", true)?;
+    goes_on(&net, "n1", counted)?;
+    net.drain("na", false)?;
+
+    title("n1's operator drains that, too: it goes back");
+    let counted = net.counted("n1")?;
+    net.drain("n1", true)?;
+    goes_on(&net, "na", counted)?;
+    net.drain("n1", false)?;
+
+    title("The way to the receiver leads by nb: a user that moved");
+    let counted = net.counted("na")?;
+    net.lead_through("nb")?;
+    goes_on(&net, "nb", counted)?;
+    stream.kill()?;
+    stream.wait()?;
+    for [from, to, why, state] in net.moves()? {
+        println!("  {from} to {to} by {why}: {state}");
+    }
+    Ok(())
+}
+
+/// Waits until a node has the module alone, which counts on from there.
+fn goes_on(net: &Mover, node: &str, counted: u64) -> Result<()> {
+    let begun = Instant::now();
+    net.wait_for(&[node], WAIT)?;
+    let took = begun.elapsed();
+    ensure!(wait_until(WAIT, || net.counted(node).is_ok_and(|count| count > counted)), "it does not count on");
+    println!(
+        "  {node} alone has it {:.1} s later, and counts on from {counted}: {}",
+        took.as_secs_f64(),
+        net.counted(node)?
+    );
     Ok(())
 }
 
