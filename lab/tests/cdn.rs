@@ -22,6 +22,8 @@ over_each_driver!(viewers_are_sent_to_the_cache_near_them);
 /// How long things may take on a busy machine, compiling above all.
 const LONG: Duration = Duration::from_secs(90);
 const TIMES: Times = Times { count: 3, lease_s: 10, idle_s: 12 };
+/// Pixels that are clearly others where two names of places are written.
+const TEXT_PIXELS_MIN: usize = 100;
 /// Bytes of what is no film, and fetched instead.
 const NOISE_BYTES: u64 = 300_000;
 
@@ -51,8 +53,69 @@ fn the_examples_are_taken_by_nginx_and_by_the_agent() {
     assert!(!check(&text.replace("count = 20", "count = 0")).status.success(), "the check checks nothing");
 }
 
+/// Goal: whatever status the agent answers with, viewers get what they ask for; and what sets a cookie is marked as one viewer's, so that no cache gives it
+/// to others. Method: in the agent's place, a server that answers with many statuses; behind nginx, one that sets cookies.
+#[test]
+fn viewers_are_served_whatever_the_agent_says_and_cookies_are_theirs() {
+    let test = "viewers_are_served_whatever_the_agent_says_and_cookies_are_theirs";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    let mut lab = Lab::up(Topology::chain(&[("sender", Kind::Host), ("r", Kind::Router)])).unwrap();
+    let config = lab.dir().join("site.conf");
+    let here = "add_header Cache-Control $netserv_fresh;";
+    let proxied = format!("{here}\n        proxy_pass http://127.0.0.1:8082;");
+    std::fs::write(&config, nginx(&lab, &[(here, &proxied)]).unwrap()).unwrap();
+    let script = "
+import http.server, sys, threading, time
+said = [200]
+class Agent(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if said[0] < 200:
+            return
+        self.send_response(said[0])
+        self.send_header('content-length', '0')
+        self.end_headers()
+class Site(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path.startswith('/video/say/'):
+            said[0] = int(self.path[11:])
+        self.send_response(200)
+        if self.path == '/video/cookie':
+            self.send_header('Set-Cookie', 'session=secret')
+        self.end_headers()
+        self.wfile.write(b'the site')
+threading.Thread(target=http.server.ThreadingHTTPServer(('127.0.0.1', 8270), Agent).serve_forever).start()
+http.server.ThreadingHTTPServer(('127.0.0.1', 8082), Site).serve_forever()
+";
+    let mut command = lab.command("sender", "python3");
+    lab.start("sender", "agent", command.args(["-c", script])).unwrap();
+    let mut command = lab.command("sender", "/usr/sbin/nginx");
+    lab.start("sender", "nginx", command.arg("-c").arg(&config)).unwrap();
+    let ask = |path: &str, more: &[&str]| {
+        let url = format!("http://127.0.0.1{path}");
+        let output = lab.command("sender", "curl").args(["-s", "-i", "-m", "10", &url]).args(more).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).to_lowercase()
+    };
+    eventually("the site answers", || ask("/video/a", &[]).ends_with("the site"));
+    let node = ["-H", "Surrogate-Capability: netserv=\"Surrogate/1.0\""];
+    // Nothing at all, what nginx makes an end of, and what it has no page for, among others.
+    let statuses =
+        [150, 204, 301, 307, 400, 401, 403, 404, 405, 408, 414, 421, 422, 429, 431, 451, 499, 500, 502, 503, 511, 599];
+    for status in statuses {
+        for (path, more) in [(&*format!("/video/say/{status}"), &node[..]), ("/video/a", &[])] {
+            let said = ask(path, more);
+            assert!(said.contains(" 200 ok") && said.ends_with("the site"), "{status}: {said}");
+        }
+    }
+    assert!(ask("/video/a", &node).contains("cache-control: max-age=60\r\n"));
+    let cookie = ask("/video/cookie", &node);
+    assert!(cookie.contains("set-cookie: session=secret") && cookie.contains("cache-control: private\r\n"), "{cookie}");
+    assert!(!cookie.contains("max-age"), "{cookie}");
+}
+
 /// Goal: enough viewers of a region bring the cache to their node and the next ones are sent there, over IPv4 and IPv6, by a redirect that
-/// nobody stores; one SETUP for each region; the cache asks the site once; without the agent, and for what is no visit, the site answers by
+/// nobody stores; one SETUP for each region; the cache asks the site once; what browsers show of the film behind two nodes differs by their places; without the agent, and for what is no visit, the site answers by
 /// itself; a node whose viewers have gone loses the cache. Method: `dist/examples/nginx`, curl, and over one driver a browser that seeks.
 fn viewers_are_sent_to_the_cache_near_them(driver: Driver) {
     let test = "viewers_are_sent_to_the_cache_near_them";
@@ -60,7 +123,8 @@ fn viewers_are_sent_to_the_cache_near_them(driver: Driver) {
         return skipped(test, "not root, so no namespaces");
     }
     let mut site = VideoSite::up(Some(driver.name())).unwrap();
-    site.start(TIMES, "").unwrap();
+    // Each node lays its place over the film.
+    site.start(TIMES, &format!(", process = \"{FILM} overlay\", overlay = \"{{place}}\"")).unwrap();
     let seen_by_a_browser = driver == Driver::Afxdp;
     match seen_by_a_browser {
         true => write_film(&site.path("www"), 6).unwrap(),
@@ -86,17 +150,25 @@ fn viewers_are_sent_to_the_cache_near_them(driver: Driver) {
     over_ipv6(&site, (rome, in_rome), address(rome, true));
     assert_eq!(site.setups(rome), setups, "regions behind a node share its cache");
     what_is_no_visit_is_answered_by_the_site(&site, in_rome, address(rome, false));
-    if seen_by_a_browser {
+    let seen_in_rome = seen_by_a_browser.then(|| {
         let watched = watching::watch(&site, in_rome, 4).unwrap();
         assert_eq!(watched.host, address(rome, false).to_string());
         assert!(watched.picture.len() > 5_000 && watched.frame.len() > 5_000);
         the_page_shows_it(&site, rome);
-    }
+        watched
+    });
 
     // The other region is another one.
     assert_eq!(site.ask(in_oslo, FILM).unwrap().code, 200);
     let (_, sent) = site.come(in_oslo, Times { count: TIMES.count - 1, ..TIMES }, LONG).unwrap();
     assert_eq!((&*sent.node, site.setups(rome)), (oslo, setups), "{}", site.lab.log("sender", "agent"));
+    if let Some(seen_in_rome) = seen_in_rome {
+        let seen_in_oslo = watching::watch(&site, in_oslo, 4).unwrap();
+        assert_eq!(seen_in_oslo.host, address(oslo, false).to_string());
+        let (above, below) = seen_in_oslo.differs(&seen_in_rome).unwrap();
+        assert!(above == 0 && below >= TEXT_PIXELS_MIN, "{above} pixels differ above and {below} below");
+        assert_ne!(seen_in_oslo.frame, seen_in_rome.frame, "the pictures that browsers took");
+    }
     without_the_agent_the_site_answers(&site, in_oslo);
 
     let demand_moves = || {

@@ -11,7 +11,7 @@
 mod decide;
 
 use netserv_server_sdk::compress::{Compressor, Encoding};
-use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, Scheme, forward_or_pass};
+use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, forward_or_pass};
 use netserv_server_sdk::{counters, http_module, properties};
 
 use crate::decide::{
@@ -25,7 +25,7 @@ impl HttpModule for HttpCompressor {
         let is_head = request.method == "HEAD";
         let mut asked = of_the_message(request.headers());
         let had_weak_tag = map_back(&mut asked);
-        let fetched = match forward_or_pass(&Scheme::Http, request, &asked) {
+        let fetched = match forward_or_pass(&request.scheme(), request, &asked) {
             Ok(fetched) => fetched,
             Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
         };

@@ -110,6 +110,11 @@ impl Request {
         &self.headers
     }
 
+    /// Returns the scheme by which it came: HTTPS where the node speaks TLS for the module.
+    pub fn scheme(&self) -> Scheme {
+        self.incoming.scheme().unwrap_or(Scheme::Http)
+    }
+
     /// Reads the body.
     ///
     /// # Errors
