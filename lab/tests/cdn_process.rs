@@ -122,6 +122,7 @@ fn pictures_get_smaller_and_clips_become_streams() {
     assert!(edge.probe(&png.body, "png_pipe").contains("png,320,180"));
 
     plays(&edge);
+    a_purge_takes_segments(&edge);
 
     for (name, why) in [
         ("broken.mp4", "failed"),
@@ -183,6 +184,39 @@ fn plays(edge: &Edge) {
     );
     assert_eq!(edge.get("n1", "/clip.mp4/hls-low.m3u8", &[]).header("netserv-process"), Some("hls; hit"));
     assert!(edge.get("n1", "/clip.mp4/hls-low.m3u8", &[]).header("etag").is_some());
+}
+
+/// A purge of a clip takes the segments of its stream, and of one that is being made those that come later.
+fn a_purge_takes_segments(edge: &Edge) {
+    let list = |clip: &str, quality: &str| {
+        String::from_utf8_lossy(&edge.get("n1", &format!("/{clip}/hls-{quality}.m3u8"), &[]).body).into_owned()
+    };
+    let segments = |clip: &str| {
+        let lists = ["high", "low"].map(|quality| list(clip, quality));
+        lists.concat().lines().filter(|line| line.ends_with(".ts")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let is_there = |clip: &str, name: &str| edge.get("n1", &format!("/{clip}/{name}"), &[]).status() == 200;
+    let purge = |clip: &str| {
+        edge.tell("n1", "purge", &format!("{}/{clip}", edge.origin()));
+        // It reads its messages when the next one asks.
+        assert_eq!(edge.get("n1", "/picture.png", &["-I"]).status(), 200);
+    };
+    let of_clip = segments("clip.mp4");
+    assert!(of_clip.len() == 6 && of_clip.iter().all(|name| is_there("clip.mp4", name)), "{of_clip:?}");
+    purge("clip.mp4");
+    assert!(!of_clip.iter().any(|name| is_there("clip.mp4", name)), "{of_clip:?}");
+
+    eventually("the first segments are made", || segments("lasting.mp4").len() >= 2);
+    let (high, begun) = (list("lasting.mp4", "high"), segments("lasting.mp4"));
+    assert!(!high.contains("#EXT-X-ENDLIST"), "it is made too soon to be purged meanwhile: {high}");
+    purge("lasting.mp4");
+    let is_over = || edge.lab.metrics("n1").unwrap().contains("netserv_media_jobs{state=\"running\"} 0");
+    assert!(wait_until(STREAM_WAIT, is_over), "it is made for ever");
+    // Those that came after the purge have higher numbers.
+    let numbered = |number: usize| begun[0].replacen("-0-", &format!("-{number}-"), 1);
+    assert!(begun[0].contains("-0-"), "{begun:?}");
+    let left: Vec<usize> = (0..LASTING_S / 4).filter(|number| is_there("lasting.mp4", &numbered(*number))).collect();
+    assert!(left.is_empty(), "segments {left:?} are there after the purge");
 }
 
 /// Goal: where there is no ffmpeg, and where the jobs are taken, clients get the original, and are told why; a bad rule is refused
@@ -289,6 +323,7 @@ impl Edge {
         let sound = "-f lavfi -i sine=frequency=440 -pix_fmt yuv420p -c:v libx264 -preset ultrafast -c:a aac";
         make(&format!("testsrc2=size=320x180:rate=25 {sound} -t 10"), "clip.mp4");
         make(&format!("testsrc2=size=320x180:rate=25,noise=alls=90:allf=t {sound} -t 4"), "noisy.mp4");
+        make(&format!("testsrc2=size=640x360:rate=25 {sound} -t {LASTING_S}"), "lasting.mp4");
         make("sine=frequency=440 -t 1 -c:a aac", "no-pictures.mp4");
         make("mandelbrot=size=320x180 -frames:v 1 -q:v 2", "photo.jpg");
         make("mandelbrot=size=320x180 -frames:v 1", "picture.png");
@@ -425,6 +460,8 @@ impl Edge {
     }
 }
 
+/// Seconds of a clip that takes a while.
+const LASTING_S: usize = 120;
 /// Where clips and pictures are served.
 const ORIGIN_PORT: u16 = 8080;
 

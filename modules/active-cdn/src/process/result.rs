@@ -36,14 +36,7 @@ pub struct Original<'a> {
 impl Original<'_> {
     /// Returns a word for what is made of this version of the original, in hexadecimal digits.
     pub fn digest(&self, task: &str, text: &str) -> String {
-        let of = |name: &str| {
-            let value = self.stored.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-            value.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
-        };
-        let (etag, modified) = (of("etag"), of("last-modified"));
-        // Without a validator, it stays for as long as its entry does.
-        let received = if etag.is_empty() && modified.is_empty() { self.stored.received.as_millis() } else { 0 };
-        let version = format!("{}\n{etag}\n{modified}\n{received}\n{task}\n{text}", self.place.key);
+        let version = format!("{}\n{}\n{task}\n{text}", self.place.key, version(self.stored));
         format!("{:016x}", digest(version.as_bytes()))
     }
 
@@ -97,6 +90,18 @@ impl Original<'_> {
             let _ = Writer::finish(writer);
         }
     }
+}
+
+/// Returns what tells versions of an original apart.
+pub fn version(stored: &Stored) -> String {
+    let of = |name: &str| {
+        let value = stored.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        value.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
+    };
+    let (etag, modified) = (of("etag"), of("last-modified"));
+    // Without a validator, it stays for as long as its entry does.
+    let received = if etag.is_empty() && modified.is_empty() { stored.received.as_millis() } else { 0 };
+    format!("{etag}\n{modified}\n{received}")
 }
 
 /// Returns how long an original may be.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with its cache, as what caches of ours are measured beside, and `wrk`, which asks both.
+//! nginx with its cache and Varnish, as what caches of ours are measured beside, and `wrk`, which asks all.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -79,11 +79,7 @@ impl Nginx {
         let mut command = Command::new(program);
         command.arg("-p").arg(folder.path()).arg("-c").arg(&config).stdin(Stdio::null());
         let process = command.spawn().unwrap();
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "nginx does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for(port);
         Nginx { port, process, _folder: folder }
     }
 
@@ -112,8 +108,51 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        let id = rustix::process::Pid::from_child(&self.process);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-        let _ = self.process.wait();
+        stop(&mut self.process);
     }
+}
+
+/// A Varnish that keeps in memory what comes from an origin.
+pub struct Varnish {
+    pub port: u16,
+    process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Varnish {
+    /// Starts one before the origin at a port; nothing if there is none here.
+    pub fn start(origin: u16) -> Option<Varnish> {
+        let program = Path::new("/usr/sbin/varnishd");
+        if !program.exists() {
+            netserv_skips::not_run("the part with Varnish", "needs varnish");
+            return None;
+        }
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let mut command = Command::new(program);
+        command.args(["-F", "-a", &format!("127.0.0.1:{port}"), "-b", &format!("127.0.0.1:{origin}")]);
+        command.args(["-s", "malloc,256m", "-t", "600", "-T", "none", "-j", "none", "-n"]).arg(folder.path());
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for(port);
+        Some(Varnish { port, process, _folder: folder })
+    }
+}
+
+impl Drop for Varnish {
+    fn drop(&mut self) {
+        stop(&mut self.process);
+    }
+}
+
+/// Waits until a server listens.
+fn wait_for(port: u16) {
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "nobody listens at {port}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn stop(process: &mut Child) {
+    let _ = rustix::process::kill_process(rustix::process::Pid::from_child(process), rustix::process::Signal::TERM);
+    let _ = process.wait();
 }

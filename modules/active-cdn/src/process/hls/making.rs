@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Making the segments of both qualities.
 
+use netserv_http_caching::Entry;
 use netserv_server_sdk::cache::{self, Details, Writer};
 use netserv_server_sdk::http::write_all;
 use netserv_server_sdk::jobs::{Output, Segments};
@@ -15,7 +16,7 @@ use crate::process::limits::{FAILED_SECONDS, RESULT_SECONDS, SEGMENT_MS, STREAM_
 use crate::process::part::Quality;
 use crate::process::place::{FAILED, prefix};
 use crate::process::reason::{Reason, failed};
-use crate::process::result::{Original, output};
+use crate::process::result::{Original, output, version};
 
 /// A stream on its way into the cache.
 pub struct Making {
@@ -26,6 +27,9 @@ pub struct Making {
     key: String,
     /// What is kept beside segments and lists.
     details: Details,
+    /// The key of the original, and which version of it this is made of.
+    original: String,
+    version: String,
 }
 
 impl Making {
@@ -53,12 +57,14 @@ impl Making {
         let qualities = Quality::ALL.map(|quality| Cut::new(quality, digest, prefix(&original.place.base)));
         let key = original.key_of(digest);
         let details = original.details(RESULT_SECONDS, b"hls\n");
-        let mut making = Making { running, lists: Lists::default(), qualities, key, details };
+        let (lists, version) = (Lists::default(), version(original.stored));
+        let original_key = original.place.key.clone();
+        let mut making = Making { running, lists, qualities, key, details, original: original_key, version };
         while !making.lists.is_begun() {
             if !making.turn() {
                 let Making { running, lists, qualities, details, .. } = making;
                 return match ended(running, lists, qualities) {
-                    Ok(lists) => kept(writer, &lists, &details).then_some((lists, None)).ok_or(Reason::NotStored),
+                    Ok((lists, _)) => kept(writer, &lists, &details).then_some((lists, None)).ok_or(Reason::NotStored),
                     Err(error) => {
                         let reason = failed(&error);
                         original.give_up(writer, reason);
@@ -77,15 +83,23 @@ impl Making {
     pub fn run(mut self) {
         let mut told = self.lists.clone();
         while self.turn() {
+            if !self.is_wanted() {
+                return self.forget();
+            }
             if self.lists != told {
                 told.clone_from(&self.lists);
                 let _ = cache::put(&self.key).map(|writer| kept(writer, &told, &self.details));
             }
         }
-        let Making { running, lists, qualities, key, details } = self;
+        let Making { running, lists, qualities, key, details, original, version } = self;
         let Ok(writer) = cache::put(&key) else { return };
         match ended(running, lists, qualities) {
-            Ok(lists) => _ = kept(writer, &lists, &details),
+            Ok((lists, keys)) => {
+                kept(writer, &lists, &details);
+                if !is_version(&original, &version) {
+                    keys.iter().chain([&key]).for_each(|key| _ = cache::remove(key));
+                }
+            }
             Err(error) if failed(&error) == Reason::Failed => {
                 let details = Details { max_age: FAILED_SECONDS, meta: FAILED.to_vec(), ..details };
                 written(writer, &details, &[]);
@@ -93,6 +107,20 @@ impl Making {
             // The lists are stale in a minute, and somebody begins anew.
             Err(_) => {}
         }
+    }
+
+    /// Returns whether there still is what this is made of: a purge takes it.
+    fn is_wanted(&self) -> bool {
+        is_version(&self.original, &self.version)
+    }
+
+    /// Takes what was made out of the cache: some of it may be younger than the purge.
+    fn forget(self) {
+        let keys: Vec<String> = self.qualities.iter().flat_map(Cut::keys).collect();
+        let key = self.key.clone();
+        // A segment that is being written is none any more.
+        drop(self);
+        keys.iter().chain([&key]).for_each(|key| _ = cache::remove(key));
     }
 
     /// Takes what comes next. Returns whether there was something.
@@ -104,9 +132,16 @@ impl Making {
     }
 }
 
-/// Returns the lists of a stream that ended.
-fn ended(running: Running, mut lists: Lists, qualities: [Cut; 2]) -> Result<Lists, Error> {
+/// Returns whether the cache has this version of an original.
+fn is_version(key: &str, wanted: &str) -> bool {
+    let entry = cache::stat(key).and_then(|entry| Entry::decode(&entry.details.meta));
+    matches!(entry, Some(Entry::Stored(stored)) if version(&stored) == wanted)
+}
+
+/// Returns the lists of a stream that ended, and the keys of its segments.
+fn ended(running: Running, mut lists: Lists, qualities: [Cut; 2]) -> Result<(Lists, Vec<String>), Error> {
     running.finish()?;
+    let keys = qualities.iter().flat_map(Cut::keys).collect();
     for (place, cut) in qualities.into_iter().enumerate() {
         if let Some(duration_ms) = cut.end() {
             lists.push(place, duration_ms);
@@ -117,7 +152,7 @@ fn ended(running: Running, mut lists: Lists, qualities: [Cut; 2]) -> Result<List
     }
     count("processed");
     lists.is_whole = true;
-    Ok(lists)
+    Ok((lists, keys))
 }
 
 /// Keeps lists. Those that grow are of use for as long as they do.
@@ -175,8 +210,17 @@ impl Cut {
         goes_on
     }
 
+    /// Returns the keys of the segments that were begun.
+    fn keys(&self) -> Vec<String> {
+        (0..self.number).map(|number| self.key(number)).collect()
+    }
+
+    fn key(&self, number: usize) -> String {
+        format!("{}{}", self.prefix, segment(self.quality, number, &self.digest))
+    }
+
     fn begin(&mut self, details: &Details) -> Option<Open> {
-        let key = format!("{}{}", self.prefix, segment(self.quality, self.number, &self.digest));
+        let key = self.key(self.number);
         self.number += 1;
         let writer = cache::put(&key).ok()?;
         let stream = writer.begin(details, None).ok()?;

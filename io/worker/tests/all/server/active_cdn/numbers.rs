@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::crowd::{self, Crowd};
-use super::super::peer::{Nginx, Rate, median, on_core, wrk};
+use super::super::peer::{Nginx, Rate, Varnish, median, on_core, wrk};
 use super::{CACHE_BYTES, Edge};
 
 /// Clients that want the same at once, and bytes of it.
@@ -63,24 +63,32 @@ fn cold_clients(bytes: usize) -> (Duration, Duration) {
 }
 
 /// Goal: what is in the cache is given half as often as nginx does, as fast in bytes, and not much later. Method: `wrk` with 16
-/// connections on one core, each server alone on the other one.
+/// connections on one core, each server alone on the other one. Shown beside it: Varnish, which keeps all in memory.
 #[test]
 #[ignore = "a measurement"]
 fn hits_beside_nginx() {
     let [small, large] = [(10_000, "10 kB"), (1_000_000, "1 MB")].map(|(bytes, name)| {
         let origin = crowd::Origin::start(bytes);
-        let (mut edge, nginx) = on_core(|| (Edge::start(origin.port), Nginx::start(origin.port)));
-        let (mut own, mut theirs): (Vec<Rate>, Vec<Rate>) = (Vec::new(), Vec::new());
+        let (mut edge, nginx, varnish) =
+            on_core(|| (Edge::start(origin.port), Nginx::start(origin.port), Varnish::start(origin.port)));
+        let (mut own, mut theirs, mut others): (Vec<Rate>, Vec<Rate>, Vec<Rate>) = Default::default();
         for _ in 0..ROUNDS {
             own.push(wrk(edge.port(), "edge.test", "/hit"));
             theirs.push(wrk(nginx.port, "edge.test", "/hit"));
             eprintln!("{name}: active-cdn {:?}, nginx {:?}", own[own.len() - 1], theirs[theirs.len() - 1]);
         }
-        assert_eq!((edge.worker.counts().failed, origin.fetches()), (0, 2));
+        if let Some(varnish) = &varnish {
+            others.extend((0..ROUNDS).map(|_| wrk(varnish.port, "edge.test", "/hit")));
+        }
+        assert_eq!((edge.worker.counts().failed, origin.fetches()), (0, 2 + usize::from(varnish.is_some())));
         let of = |rates: &[Rate], value: fn(&Rate) -> f64| median(&mut rates.iter().map(value).collect::<Vec<f64>>());
         let per_second = of(&own, |rate| rate.per_second) / of(&theirs, |rate| rate.per_second);
         let p99 = of(&own, |rate| rate.p99.as_secs_f64()) / of(&theirs, |rate| rate.p99.as_secs_f64());
         eprintln!("{name}: {per_second:.2} of nginx, the 99th of 100 after {p99:.2} of its time");
+        if !others.is_empty() {
+            let ratio = of(&own, |rate| rate.per_second) / of(&others, |rate| rate.per_second);
+            eprintln!("{name}: {ratio:.2} of Varnish, {:?}", others[others.len() - 1]);
+        }
         (per_second, p99)
     });
     assert!(small.0 >= SMALL_MIN && small.1 <= P99_MAX, "10 kB: {small:?}, {SMALL_MIN} and {P99_MAX} are the goal");
