@@ -15,6 +15,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
@@ -469,6 +470,10 @@ fn answered(
     patience: Patience,
     keep: Option<(Sender, Arc<Upstream>)>,
 ) -> Response<WasiBody> {
+    // RFC 9112 §6.3: with both, the chunks count.
+    if response.headers().contains_key(TRANSFER_ENCODING) {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     hop_by_hop::strip(response.headers_mut());
     let mut pause = tokio::time::interval(patience.between_bytes);
     pause.reset();

@@ -74,7 +74,8 @@ impl Forwarding {
     pub async fn answer(&self) -> Answer {
         poll_fn(|context| {
             let mut exchange = lock(&self.0.exchange);
-            let Some(running) = exchange.as_mut() else { return Poll::Pending };
+            // Another one had it.
+            let Some(running) = exchange.as_mut() else { return Poll::Ready(Err(Error::ConnectionTerminated)) };
             let answer = std::task::ready!(running.as_mut().poll(context));
             *exchange = None;
             Poll::Ready(answer)

@@ -2,13 +2,18 @@
 //! Requests that the node sends on by itself, through the sample `http-compressor`: uploads and answers that take longer than a request may.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use netserv_model::effect::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_wire::container::frames::ToWorker;
 use netserv_worker::limits;
 
 use super::compressed::{Answer, Unchunked, decoded, head_of, header_of};
+use super::intercepted::Site;
 use super::{Spec, Worker, compiled, connect, serve_each};
 
 const REQUEST_MS: u32 = 1000;
@@ -99,6 +104,21 @@ fn those_that_wait_leave_instances_to_others() {
     assert_eq!((counts.failed, counts.refused), (0, 0));
 }
 
+/// Goal: an answer that comes when the version has gone that waited for it is the client's all the same.
+#[test]
+fn late_answers_go_on_over_an_upgrade() {
+    let waits = limits::STOP_TIME_MAX + Duration::from_secs(2);
+    let origin = serve_each(move |mut stream| Origin { waits }.serve(&mut stream));
+    let mut module = Module::at(origin, 60 * REQUEST_MS);
+    let mut client = connect(module.spec.port());
+    write!(client, "GET /poll HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\n\r\n").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    module.worker.load(&module.spec.clone().with(|spec| spec.slot = 1));
+    module.worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+    let poll = answer(&mut client);
+    assert!(poll.head.starts_with("http/1.1 200 ") && poll.body == said(b""), "{}", poll.head);
+}
+
 /// Goal: a client that goes away in the middle of its upload ends it at the server, too, which is not to take it for whole; a server that is
 /// not there is 502.
 #[test]
@@ -119,6 +139,150 @@ fn uploads_that_break_off_do_so_for_the_server() {
     let mut client = connect(module.spec.port());
     write!(client, "POST / HTTP/1.1\r\nhost: 127.0.0.2:{origin}\r\ncontent-length: 1\r\n\r\nx").unwrap();
     assert!(head_of(&mut client).starts_with("http/1.1 502 "));
+}
+
+/// Goal: what a client hides in a request on a connection that was taken over is no request for the server. Method: the server notes all
+/// that comes on each connection, and says how many requests that is.
+#[test]
+fn nothing_is_smuggled_to_the_server() {
+    let origin = serve_each(|mut stream| {
+        stream.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
+        let (mut all, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(length @ 1..) = stream.read(&mut piece) {
+            all.extend_from_slice(&piece[..length]);
+        }
+        let all = String::from_utf8_lossy(&all).into_owned();
+        let said = format!("{} at {}", all.matches(" HTTP/1.1\r\n").count(), all.split(' ').nth(1).unwrap_or_default());
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{said}", said.len());
+    });
+    let at = taken_over(origin);
+    let smuggled = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
+    for (first, lines, body) in [
+        ("POST /a", "content-length: 6\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked\r\ncontent-length: 100\r\n", "0\r\n\r\n"),
+        ("GET /a", "content-length: 6\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
+        ("POST /a", "content-length: 0\r\ncontent-length: 39\r\n", ""),
+        ("POST /a", "content-length: +0\r\n", ""),
+        ("POST /a", "content-length: 0, 0\r\n", ""),
+        ("POST /a", "transfer-encoding: xchunked\r\n", ""),
+        ("POST /a", "transfer-encoding : chunked\r\n", "0\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked, identity\r\n", "0\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked\r\n", "0;x=\"\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked\r\n", "0\r\ncontent-length: 39\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked\r\n", "-1\r\n\r\n"),
+        ("POST /a", "transfer-encoding: chunked\r\n", "10000000000000000\r\n\r\n"),
+        ("GET /a", "x: 1\r\n folded\r\n", ""),
+        ("GET /a", "x: a\rb: c\r\n", ""),
+        ("GET /a", "connection: content-length, host, transfer-encoding\r\ncontent-length: 0\r\n", ""),
+        ("DELETE /a", "expect: 100-continue\r\ncontent-length: 0\r\n", ""),
+    ] {
+        let mut client = TcpStream::connect(at).unwrap();
+        client.set_read_timeout(Some(super::LONG)).unwrap();
+        let _ = write!(client, "{first} HTTP/1.1\r\nhost: a\r\n{lines}\r\n{body}{smuggled}");
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut seen = Vec::new();
+        let _ = client.read_to_end(&mut seen);
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        for answer in seen.split("HTTP/1.1 ").skip(1).filter(|answer| answer.starts_with("200")) {
+            let said = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+            assert!(said == "1 at /a" || said == "1 at /smuggled", "{lines:?} {body:?}: {seen}");
+        }
+    }
+}
+
+/// Goal: a server that answers before it has the whole upload does not have the rest of it taken for requests, nor the next request for
+/// the rest. Method: the body is made of requests; the server reads as much as the head says.
+#[test]
+fn an_early_answer_shifts_nothing() {
+    let origin = serve_each(|mut stream| {
+        loop {
+            let head = head_of(&mut stream);
+            let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            let answered = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len());
+            if head.is_empty() || answered.is_err() || body(&mut stream, &head).is_err() {
+                return;
+            }
+        }
+    });
+    let at = taken_over(origin);
+    let hidden = "GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n".repeat(40_000);
+    for chunked in [false, true] {
+        let mut client = TcpStream::connect(at).unwrap();
+        client.set_read_timeout(Some(super::LONG)).unwrap();
+        let length = match chunked {
+            true => "transfer-encoding: chunked".to_owned(),
+            false => format!("content-length: {}", hidden.len()),
+        };
+        write!(client, "PUT /large HTTP/1.1\r\nhost: a\r\n{length}\r\n\r\n").unwrap();
+        let (begin, rest) = hidden.split_at(hidden.len() / 2);
+        let chunk = |text: &str| if chunked { format!("{:x}\r\n{text}\r\n", text.len()) } else { text.to_owned() };
+        client.write_all(chunk(begin).as_bytes()).unwrap();
+        let early = answer(&mut client);
+        assert_eq!(String::from_utf8_lossy(&early.body), "/large", "{}", early.head);
+        // The node may have closed the connection by then, as servers do.
+        let end = if chunked { "0\r\n\r\n" } else { "" };
+        let next = "GET /next HTTP/1.1\r\nhost: a\r\n\r\n";
+        let _ = client.write_all(format!("{}{end}{next}", chunk(rest)).as_bytes());
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        let mut seen = Vec::new();
+        let _ = client.read_to_end(&mut seen);
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        assert!(!seen.contains("/hidden") && seen.matches("HTTP/1.1").count() <= 1, "{seen}");
+        assert!(seen.is_empty() || seen.ends_with("/next"), "{seen}");
+    }
+}
+
+/// Goal: an answer for which the instance did not wait is no more trusted than others: one with another length than it says, or without its
+/// end, is not whole for the client; what is no answer is 502.
+#[test]
+fn late_answers_that_lie_are_found_out() {
+    let origin = serve_each(|mut stream| {
+        let head = head_of(&mut stream);
+        thread::sleep(Duration::from_millis(u64::from(REQUEST_MS) * 3 / 2));
+        let _ = stream.write_all(match head.split(' ').nth(1).unwrap_or_default() {
+            "/short" => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc",
+            "/open" => b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            "/long" => {
+                b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabcHTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhidden"
+            }
+            "/both" => {
+                b"HTTP/1.1 200 OK\r\ncontent-length: 60\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+            }
+            "/switch" => b"HTTP/1.1 101 Any\r\nconnection: upgrade\r\nupgrade: any\r\n\r\nabc",
+            "/nonsense" => b"SSH-2.0-any\r\n\r\n",
+            _ => b"",
+        });
+    });
+    let at = taken_over(origin);
+    let asking = ["/short", "/open", "/long", "/both", "/switch", "/nonsense", "/nothing"].map(|path| {
+        thread::spawn(move || {
+            let mut client = TcpStream::connect(at).unwrap();
+            client.set_read_timeout(Some(super::LONG)).unwrap();
+            write!(client, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+            let mut seen = Vec::new();
+            let _ = client.read_to_end(&mut seen);
+            (path, String::from_utf8_lossy(&seen).to_lowercase())
+        })
+    });
+    for (path, seen) in asking.map(|asking| asking.join().unwrap()) {
+        let (head, body) = seen.split_once("\r\n\r\n").unwrap_or((&seen, ""));
+        match path {
+            "/short" => assert!(head.contains("content-length: 100") && body == "abc", "{path}: {seen}"),
+            "/open" => assert!(!body.ends_with("0\r\n\r\n") && head.contains(" 200 "), "{path}: {seen}"),
+            "/long" => assert!(body == "abc" && !seen.contains("hidden"), "{path}: {seen}"),
+            "/both" => {
+                assert!(seen.matches("abc").count() == 1 && !head.contains("content-length: 60"), "{path}: {seen}");
+            }
+            _ => assert!(head.contains(" 502 "), "{path}: {seen}"),
+        }
+    }
+}
+
+/// Returns where connections to the server at a port are taken over by the module.
+fn taken_over(origin: u16) -> SocketAddr {
+    static SITE: OnceLock<Site> = OnceLock::new();
+    let limits = ModuleLimits { request_ms: REQUEST_MS, body_bytes: BODY_BYTES, ..ModuleLimits::default() };
+    SITE.get_or_init(|| Site::compressing(limits)).before(SocketAddr::from(([127, 0, 0, 1], origin)))
 }
 
 struct Module {

@@ -432,7 +432,7 @@ fn a_module_knows_between_whom_a_request_is() {
 }
 
 /// A module with `server-tests` that takes over connections, in this process.
-struct Site {
+pub struct Site {
     runtime: Runtime,
     site: Arc<HttpSite>,
 }
@@ -444,15 +444,24 @@ impl Site {
 
     /// Starts one with a certificate of those beside these tests.
     fn with(certificate: &str, tls_names: &[&str]) -> Site {
+        Site::of(super::component("server_tests"), ModuleLimits::default(), certificate, tls_names)
+    }
+
+    /// Starts one of `modules/http-compressor`.
+    pub fn compressing(limits: ModuleLimits) -> Site {
+        Site::of(super::component("http_compressor"), limits, "tls.pem", &[])
+    }
+
+    fn of(component: PathBuf, limits: ModuleLimits, certificate: &str, tls_names: &[&str]) -> Site {
         egress::trust(pem("certificates/authority.pem"));
         let engine = Arc::new(ServerEngine::new().unwrap());
-        let wasm = std::fs::read(super::component("server_tests")).unwrap();
+        let wasm = std::fs::read(component).unwrap();
         let component = component::compile(&engine, &wasm, &blocks::all()).unwrap();
         let profile = Profile {
             slot: ModuleSlot(0),
             name: "example.org/tests@1.0.0".parse().unwrap(),
             properties: BTreeMap::from([("version".to_owned(), "intercepted".to_owned())]),
-            limits: ModuleLimits::default(),
+            limits,
             blocks: blocks::all(),
             network: ServerLoad::default(),
         };
@@ -492,7 +501,7 @@ impl Site {
     }
 
     /// Returns where connections to `server` are taken over.
-    fn before(&self, server: SocketAddr) -> SocketAddr {
+    pub fn before(&self, server: SocketAddr) -> SocketAddr {
         let listener = listener();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
