@@ -78,6 +78,42 @@ fn what_takes_longer_than_a_request_may_comes_as_it_is() {
     }
 }
 
+/// Goal: streams of HTTP/2 have the same: uploads of any length, slow ones, and late answers.
+#[test]
+fn streams_of_http2_last_as_long() {
+    let waits = Duration::from_millis(u64::from(REQUEST_MS) * 2);
+    let (mut module, origin) = Module::before(&Origin { waits });
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (large, small) = (pattern(usize::try_from(3 * BODY_BYTES).unwrap()), pattern(60_000));
+    std::fs::write(file("large"), &large).unwrap();
+    std::fs::write(file("small"), &small).unwrap();
+    let (url, host) = (format!("http://127.0.0.1:{}", module.spec.port()), format!("host: 127.0.0.1:{origin}"));
+    let asked = [
+        (vec!["-T".to_owned(), file("large")], "/large", said(&large)),
+        (vec!["--limit-rate".into(), "25k".into(), "-T".into(), file("small")], "/slow", said(&small)),
+        (vec![], "/poll", said(b"")),
+    ];
+    for (more, path, expected) in &asked {
+        let mut curl = std::process::Command::new("curl");
+        curl.args([
+            "-s",
+            "-g",
+            "-m",
+            "60",
+            "--http2-prior-knowledge",
+            "-w",
+            "%{http_version} %{http_code}",
+            "-H",
+            &host,
+        ]);
+        let output = curl.args(more).arg(format!("{url}{path}")).output().unwrap();
+        let whole = [expected, &b"2 200"[..]].concat();
+        assert!(output.stdout == whole, "{path}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+    assert_eq!(module.worker.counts().failed, 0);
+}
+
 /// Goal: many more than there may be instances wait for late answers and get them, and who asks for what is there is answered meanwhile.
 #[test]
 fn those_that_wait_leave_instances_to_others() {
