@@ -94,6 +94,19 @@ fn a_module_goes_along_with_its_clients() {
     assert!(moves(&net).is_empty());
 }
 
+/// Goal: of nodes that suit it alike, the module is on the one that costs less, as their operators tell.
+#[test]
+fn a_module_is_on_the_node_that_costs_less() {
+    let test = "a_module_is_on_the_node_that_costs_less";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    let prices = [("n1", "price-per-hour = 10\n"), ("na", "price-per-hour = 30\n")];
+    let mut net = Mover::up(Driver::Nfqueue.name(), "", &prices).unwrap();
+    net.start_agent().unwrap();
+    net.wait_for(&["n1"], LONG).unwrap();
+}
+
 /// Goal: an agent that is killed at whatever time of a move goes on with it, and one node has the module then.
 #[test]
 fn there_is_one_owner_after_the_agent_was_killed() {

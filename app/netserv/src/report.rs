@@ -427,9 +427,10 @@ fn state_cell(state: ModuleState) -> (Style, String) {
 }
 
 fn policy(policy: &PolicyReport) -> Vec<String> {
+    let price = policy.price_per_hour.map(|price| format!("price: {price} for each hour of a module"));
     let ceilings: Vec<String> = policy.ceilings.iter().map(|(resource, most)| format!("{resource} {most}")).collect();
     let list = |items: &[String], empty: &str| if items.is_empty() { empty.to_owned() } else { items.join(", ") };
-    vec![
+    let mut lines = vec![
         format!("prefixes: {}", list(&policy.prefixes, "none")),
         format!("ports: {}", list(&policy.ports, "all")),
         format!("longest lease: {}", format_seconds(policy.ttl_s_max)),
@@ -438,7 +439,9 @@ fn policy(policy: &PolicyReport) -> Vec<String> {
         format!("a module gets at most: {}", list(&ceilings, "not said")),
         format!("connections that it may take: {}", list(&policy.listen, "none")),
         format!("connections that it may open: {}", list(&policy.connect, "none")),
-    ]
+    ];
+    lines.extend(price);
+    lines
 }
 
 fn served(counts: &ServerCounts) -> String {

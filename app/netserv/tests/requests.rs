@@ -247,6 +247,7 @@ fn answers_to_a_probe_stand_below_their_node() {
         ceilings: [("connections".to_owned(), 8192), ("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".into()],
         connect: Vec::new(),
+        price_per_hour: Some(12),
     });
     first.modules = vec![ModuleStatus {
         user: "janedoe".parse().unwrap(),
@@ -288,6 +289,7 @@ HOP  NODE  ADDRESS   OUTCOME  TIME
      a module gets at most: connections 8192, timers 64
      connections that it may take: tcp port 80
      connections that it may open: none
+     price: 12 for each hour of a module
 
 WHERE  USER     MODULE               FLAVOUR  STATE        LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
 r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6       3        1         0

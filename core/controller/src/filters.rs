@@ -286,6 +286,7 @@ mod tests {
             connect: Vec::new(),
             network: Default::default(),
             addresses: Vec::new(),
+            price_per_hour: None,
         };
         let filters: Vec<WantedFilter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
         check(&NodePolicy::new("n".parse().unwrap()), &user, &filters).err().map(|refusal| refusal.kind)

@@ -110,6 +110,7 @@ impl Controller {
             ceilings: ceilings.iter().map(|(resource, most)| (resource.to_string(), *most)).collect(),
             listen: policy.listen.iter().map(ToString::to_string).collect(),
             connect: policy.connect.iter().map(ToString::to_string).collect(),
+            price_per_hour: policy.price_per_hour,
         })
     }
 }

@@ -128,6 +128,9 @@ pub struct UserPolicy {
     pub network: NetworkRate,
     /// The addresses of the user's container, in place of free ones of [`NodePolicy::container_prefixes`].
     pub addresses: Vec<IpAddr>,
+    /// What each hour costs in which one of the user's modules is installed, in a unit that both agreed on, if the operator says so.
+    #[serde(default)]
+    pub price_per_hour: Option<u64>,
 }
 
 impl UserPolicy {

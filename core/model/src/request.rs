@@ -624,4 +624,8 @@ pub struct PolicyReport {
     /// Connections that its container may open, as text; empty means none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connect: Vec<String>,
+    /// What each hour costs in which one of its modules is installed, in a unit that user and operator agreed on; nothing if the operator
+    /// does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<u64>,
 }

@@ -148,6 +148,7 @@ fn policy(users: usize) -> NodePolicy {
         connect: Vec::new(),
         network: Default::default(),
         addresses: Vec::new(),
+        price_per_hour: None,
     };
     let mut policy = NodePolicy::new("n1".parse().unwrap());
     policy.accept_unsigned = true;

@@ -27,6 +27,10 @@ pub const MEMORY_TIMES: u64 = 16;
 pub const DELAY_POINTS_PER_MS: i32 = 5;
 /// and at most.
 pub const DELAY_POINTS_MAX: i32 = 300;
+/// Points that a node loses for each time more that it costs than the cheapest one which can have the module,
+pub const PRICE_POINTS: i32 = 100;
+/// and at most.
+pub const PRICE_POINTS_MAX: i32 = 300;
 /// Points that a node loses for each hop beside the path.
 pub const BESIDE_POINTS_PER_HOP: i32 = 100;
 
@@ -114,6 +118,9 @@ pub struct Candidate {
     /// Why it cannot have the module.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
+    /// What each hour of a module costs there, in a unit that the user knows; nothing if its operator does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<u64>,
     /// Its load average for each processor, in thousandths; nothing if it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_permille: Option<u32>,
@@ -136,6 +143,7 @@ pub fn rank(needs: &Needs, result: &RequestResult) -> Vec<Candidate> {
     // A node on the path that is asked by a neighbour, too, is where it is.
     let is_on_path = |candidate: &Candidate| nodes.iter().any(|report| report.node == candidate.node);
     let mut all: Vec<Candidate> = path.chain(beside.filter(|candidate| !is_on_path(candidate))).collect();
+    weigh_prices(&mut all);
     let nearness = |place: Place| match place {
         Place::Path { hop, .. } => (0, Reverse(hop)),
         Place::Beside { hops } => (hops, Reverse(0)),
@@ -144,7 +152,22 @@ pub fn rank(needs: &Needs, result: &RequestResult) -> Vec<Candidate> {
     all
 }
 
-/// Returns how a node suits a module.
+/// Takes points from nodes that cost more than the cheapest one which can have the module. Those that do not say cost nothing that is known.
+fn weigh_prices(all: &mut [Candidate]) {
+    let able = all.iter().filter(|one| one.score.is_some());
+    let Some(least) = able.filter_map(|one| one.price_per_hour).min() else { return };
+    for one in all {
+        let (Some(score), Some(price)) = (one.score, one.price_per_hour) else { continue };
+        let more = price.saturating_sub(least).saturating_mul(PRICE_POINTS.unsigned_abs().into()) / least.max(1);
+        let points = small(more).min(PRICE_POINTS_MAX);
+        if points > 0 {
+            one.score = Some(score - points);
+            one.reasons.push(Reason { points, why: format!("an hour costs {price}, elsewhere {least}") });
+        }
+    }
+}
+
+/// Returns how a node suits a module, whatever others cost.
 pub fn assess(needs: &Needs, report: &NodeReport, place: Place) -> Candidate {
     let load = report.load.unwrap_or_default();
     let load_permille = load_of(&load);
@@ -183,6 +206,7 @@ pub fn assess(needs: &Needs, report: &NodeReport, place: Place) -> Candidate {
         score: against.is_empty().then(|| POINTS_MAX - lost),
         reasons: if against.is_empty() { reasons } else { Vec::new() },
         against,
+        price_per_hour: report.policy.as_ref().and_then(|policy| policy.price_per_hour),
         load_permille,
         maintenance: load.maintenance,
     }
@@ -318,6 +342,35 @@ mod tests {
         check(&|report, _| report.outcome = Outcome::Refused(refusal.clone()), &said);
     }
 
+    /// Goal: who costs more than the cheapest that can have the module loses points, up to a bound; who does not say is not weighed.
+    #[test]
+    fn a_price_counts_beside_that_of_the_cheapest() {
+        let priced = |name: &str, price| {
+            let mut report = node(name);
+            report.policy.as_mut().unwrap().price_per_hour = price;
+            report
+        };
+        let lost = |prices: &[Option<u64>]| -> Vec<i32> {
+            let result = path(prices.iter().map(|price| priced("a", *price)).collect());
+            let costs = |reason: &&Reason| reason.why.starts_with("an hour costs");
+            let lost = |one: &Candidate| one.reasons.iter().filter(costs).map(|reason| reason.points).sum();
+            let mut all: Vec<i32> = rank(&needs(), &result).iter().map(lost).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(lost(&[Some(10), Some(15), Some(20)]), [0, PRICE_POINTS / 2, PRICE_POINTS]);
+        assert_eq!(lost(&[Some(1), Some(u64::MAX), None]), [0, 0, PRICE_POINTS_MAX]);
+        assert_eq!(lost(&[Some(0), Some(2)]), [0, 2 * PRICE_POINTS]);
+        assert_eq!(lost(&[None, Some(7)]), [0, 0], "nothing to compare with");
+        // A cheap one that cannot have it makes nobody dear, and a nearer one is worth a price.
+        let mut result = path(vec![priced("cheap", Some(1)), priced("dear", Some(9))]);
+        result.nodes[0].environments.clear();
+        assert_eq!(names(&rank(&needs(), &result)), ["dear", "cheap"]);
+        let ranked = rank(&needs(), &path(vec![priced("cheap", Some(10)), priced("dear", Some(30))]));
+        assert_eq!(names(&ranked), ["cheap", "dear"]);
+        assert!(ranked[1].reasons.iter().any(|reason| reason.why == "an hour costs 30, elsewhere 10"), "{ranked:?}");
+    }
+
     #[test]
     fn beside_the_path_are_servers_only_and_behind_those_on_it() {
         let mut result = path(vec![node("a")]);
@@ -366,6 +419,7 @@ mod tests {
                 ceilings: BTreeMap::from([("bits-per-second".to_owned(), 10)]),
                 listen: Vec::new(),
                 connect: Vec::new(),
+                price_per_hour: None,
             }),
         }
     }

@@ -22,6 +22,7 @@ pub(super) fn policy(at: usize) -> NodePolicy {
         connect: vec!["tcp dst 10.0.0.0/8 port 80".parse().expect("a good filter")],
         network: Default::default(),
         addresses: Vec::new(),
+        price_per_hour: None,
     };
     let mut policy = NodePolicy::new(format!("n{at}").parse().expect("a good name"));
     policy.accept_unsigned = true;

@@ -29,6 +29,7 @@ pub(super) fn policy(node: NodeId, host_only: bool) -> NodePolicy {
             connect: Vec::new(),
             network: Default::default(),
             addresses: Vec::new(),
+            price_per_hour: None,
         };
         (user_id(name), policy)
     };

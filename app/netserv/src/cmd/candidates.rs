@@ -22,7 +22,8 @@ use crate::table::{Table, plain};
 /// Nodes are asked (PROBE) for their building blocks, load and policy, and compared with what the package's manifest needs. One
 /// that cannot have the module says why not; beside the path that is each module that sees packets, or intercepts. The others begin
 /// with 1,000 points and lose some: up to 400 for their load for each processor, up to 200 for little free memory, 5 for each
-/// millisecond to the last node of the path (300 at most), 100 for each hop beside it. What nodes charge, they do not tell.
+/// millisecond to the last node of the path (300 at most), 100 for each hop beside it, and 100 for each time more that they cost than the
+/// cheapest one that can have it (300 at most), as far as operators tell a price.
 #[derive(Args)]
 pub struct Candidates {
     /// The module's package

@@ -51,6 +51,7 @@ const EXAMPLES: &str = "
 # connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
 # network = { packets-per-second = 200000, bits-per-second = 1000000000 }   # of its containers, each way
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
+# price-per-hour = 12   # of a module, in a unit that you agreed on: `netserv candidates` weighs it
 
 # One table for each module that the node runs by itself while one of its conditions holds:
 # [[service]]

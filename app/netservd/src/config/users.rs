@@ -48,6 +48,10 @@ pub struct User {
     /// The addresses of the user's container, in place of free ones of `network.prefixes`.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
+    /// What each hour costs in which one of its modules is installed, in a unit that it and the operator agreed on. It is told in answer to
+    /// PROBE, for `netserv candidates`; the node charges nothing by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<u64>,
 }
 
 impl User {
@@ -68,6 +72,7 @@ impl User {
             connect: self.connect.clone(),
             network: self.network,
             addresses: self.addresses.clone(),
+            price_per_hour: self.price_per_hour,
         })
     }
 }
@@ -89,6 +94,7 @@ impl User {
             connect: Vec::new(),
             network: NetworkRate::default(),
             addresses: Vec::new(),
+            price_per_hour: None,
         };
         user.policy().expect("it names no ports")
     }

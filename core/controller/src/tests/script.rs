@@ -617,6 +617,7 @@ pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
         connect: Vec::new(),
         network: Default::default(),
         addresses: Vec::new(),
+        price_per_hour: None,
     }
 }
 

@@ -512,6 +512,7 @@ fn free(node: &str) -> Candidate {
         score: Some(500),
         reasons: Vec::new(),
         against: Vec::new(),
+        price_per_hour: None,
         load_permille: Some(0),
         maintenance: false,
     }

@@ -197,6 +197,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         ceilings: [("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".to_owned()],
         connect: Vec::new(),
+        price_per_hour: Some(4),
     });
     let modules = prop::collection::vec(module, 0..3);
     let proof = prop::option::of(prop::sample::select(&HopProof::ALL[..]));
