@@ -16,7 +16,7 @@ use crate::Controller;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
-use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX};
+use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX, FINISHING_MEMORY_PART};
 use crate::state::{Active, Draining, Key, Role, RuleKind, Run};
 
 /// Returns whether connections of a module go on when it goes.
@@ -39,17 +39,20 @@ impl Controller {
         let worker = WorkerId::new(key.0.clone(), flavour);
         let until = self.now.instant + DRAIN_TIME_MAX;
         let (module, digest) = (active.record.module.clone(), active.record.digest);
-        let draining = Draining { module, digest, rules: connections, until };
+        let manifest = active.manifest.as_ref().filter(|manifest| manifest.drain() == Drain::Finish);
+        let finish = manifest.map(|manifest| manifest.limits.memory_bytes);
+        let draining = Draining { module, digest, rules: connections, until, finish };
         for id in draining.rules.iter().flat_map(|rule| &rule.ids) {
             self.start_effect(&key.0, Job::Intercepts(InterceptJob::Drain(*id)), Purpose::Nothing);
         }
-        let finish = active.manifest.as_ref().is_some_and(|manifest| manifest.drain() == Drain::Finish);
-        if finish && let Ok(topic) = DRAINING_TOPIC.parse() {
+        if finish.is_some()
+            && let Ok(topic) = DRAINING_TOPIC.parse()
+        {
             let message = ControlMessage { topic, seq: active.control.next(), body: Vec::new() };
             let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
             self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
         }
-        let job = WorkerJob::Drain { worker: worker.clone(), slot, finish };
+        let job = WorkerJob::Drain { worker: worker.clone(), slot, finish: finish.is_some() };
         self.start_effect(&key.0, Job::Workers(job), Purpose::Stop);
         self.timers.set(Timer::Drain(worker.clone(), slot), until);
         let Some(known) = self.worker(&worker) else { return };
@@ -60,6 +63,27 @@ impl Controller {
         if known.draining.len() > DRAINING_MAX {
             self.end_first_draining(&worker);
         }
+        self.bound_finishing(&worker);
+    }
+
+    /// Ends those that go on with their connections themselves, the first ones first, while they may have too much memory.
+    fn bound_finishing(&mut self, worker: &WorkerId) {
+        let container = self.policy.users.get(&worker.user).map_or(0, |user| user.container.memory_bytes);
+        while let Some(known) = self.worker(worker) {
+            let finishing = || known.draining.iter().filter_map(|(slot, one)| Some((one.until, *slot, one.finish?)));
+            let first = finishing().min().map(|(_, slot, _)| slot);
+            let bytes: u64 = finishing().map(|(.., bytes)| bytes).sum();
+            let Some(first) = first.filter(|_| bytes > container / FINISHING_MEMORY_PART) else { return };
+            self.end_draining(worker, first);
+        }
+    }
+
+    /// Has the next version of a module, which is in force, take over the connections of those that go on with theirs.
+    pub(crate) fn end_finishing(&mut self, key: &Key) {
+        let finishing = self.draining(|worker, draining| {
+            worker.user == key.0 && draining.module.name == key.1 && draining.finish.is_some()
+        });
+        finishing.iter().for_each(|(worker, slot)| self.end_draining(worker, *slot));
     }
 
     /// A worker has no connections of such a module any more.

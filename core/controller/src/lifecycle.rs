@@ -170,6 +170,7 @@ impl Controller {
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
         let (floating, epoch) = (active.record.floating.clone(), active.record.epoch);
         self.entry_or_new(key).active = Some(active);
+        self.end_finishing(key);
         self.take_floating(key, &floating, epoch);
         self.hold_floating(&key.0);
         self.tell_rest(key);

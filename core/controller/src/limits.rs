@@ -35,6 +35,9 @@ pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Modules of one worker that are gone while connections of theirs go on; with one more, those of the first end.
 pub const DRAINING_MAX: usize = 8;
+/// The part of a container's memory that those of them may have together which go on with their connections themselves; with more, the
+/// first ends.
+pub const FINISHING_MEMORY_PART: u64 = 4;
 /// How long the load of a module may stay unanswered.
 pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 

@@ -418,6 +418,8 @@ pub(crate) struct Draining {
     /// Its rules of connections.
     pub(crate) rules: Vec<ModuleRule>,
     pub(crate) until: Instant,
+    /// How many bytes of memory it may have, if it goes on with them itself.
+    pub(crate) finish: Option<u64>,
 }
 
 /// How often something failed of late, and how long to wait therefore.

@@ -360,20 +360,20 @@ fn operation_waits(entry: &Entry, flavour: Flavour) -> bool {
 
 /// Returns the module to blame: the one that is named, or else the only one that was in the worker.
 fn whom_to_blame(tenant: &Tenant, flavour: Flavour, culprit: Option<ModuleSlot>) -> Option<(ModuleName, Role)> {
-    let in_worker = |place: &&SlotHolder| {
-        let Some(entry) = tenant.modules.get(&place.module) else { return false };
+    let worker = tenant.workers.get(&flavour)?;
+    let in_worker = |slot: ModuleSlot, place: &SlotHolder| {
+        let entry = tenant.modules.get(&place.module);
         match place.role {
-            Role::Leaving => true,
-            Role::Active => entry.active.as_ref().is_some_and(|active| active.run.in_worker()),
-            Role::Candidate => true,
-            Role::Draining => false,
+            Role::Leaving | Role::Candidate => entry.is_some(),
+            Role::Active => entry.and_then(|entry| entry.active.as_ref()).is_some_and(|active| active.run.in_worker()),
+            Role::Draining => worker.draining.get(&slot).is_some_and(|draining| draining.finish.is_some()),
         }
     };
-    let worker = tenant.workers.get(&flavour)?;
     let place = match culprit {
         Some(slot) => worker.places.get(&slot),
         None => {
-            let mut inside = worker.places.values().filter(in_worker);
+            let mut inside =
+                worker.places.iter().filter(|(slot, place)| in_worker(**slot, place)).map(|(_, place)| place);
             inside.next().filter(|_| inside.next().is_none())
         }
     };

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use crate::frames::{Codec, Header, mpeg};
-use crate::limits::{ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX, TITLES_MAX};
+use crate::limits::{
+    ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX, MOVED_JOIN_BYTES_MAX, MOVED_JOIN_MS_MAX, TITLES_MAX,
+};
 use crate::listener::Titles;
 use crate::ring::Ring;
 
@@ -18,6 +20,8 @@ pub struct Joining {
     /// The last frames of the ring; nothing if it has not so many.
     anchor: Vec<u8>,
     begun_ms: u64,
+    /// Whether the source may begin as far back as a reflector does.
+    is_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +45,14 @@ pub enum Place {
 }
 
 impl Joining {
-    /// Begins behind what is in a ring.
-    pub fn behind(ring: &Ring, now_ms: u64) -> Joining {
+    /// Begins behind what is in a ring. One that has `moved` may come from another reflector.
+    pub fn behind(ring: &Ring, now_ms: u64, is_moved: bool) -> Joining {
         let mut anchor = Vec::new();
         if let Some(at) = ring.last_but(ANCHOR_FRAMES) {
             ring.copy(at, ring.end(), &mut anchor);
         }
-        Joining { bytes: Vec::new(), frames: Vec::new(), titles: VecDeque::new(), anchor, begun_ms: now_ms }
+        let (bytes, frames, titles) = (Vec::new(), Vec::new(), VecDeque::new());
+        Joining { bytes, frames, titles, anchor, begun_ms: now_ms, is_moved }
     }
 
     /// Adds a frame.
@@ -75,8 +80,12 @@ impl Joining {
         if !is_new && self.frames.len() >= ANCHOR_FRAMES && self.bytes.ends_with(&self.anchor) {
             return Place::Behind;
         }
-        let most = if is_new { LEAD_BYTES_MAX } else { JOIN_BYTES_MAX };
-        if self.bytes.len() >= most || now_ms.saturating_sub(self.begun_ms) > JOIN_MS_MAX {
+        let (most, most_ms) = match (is_new, self.is_moved) {
+            (true, _) => (LEAD_BYTES_MAX, JOIN_MS_MAX),
+            (false, false) => (JOIN_BYTES_MAX, JOIN_MS_MAX),
+            (false, true) => (MOVED_JOIN_BYTES_MAX, MOVED_JOIN_MS_MAX),
+        };
+        if self.bytes.len() >= most || now_ms.saturating_sub(self.begun_ms) > most_ms {
             if !is_new && !opening.is_empty() && self.bytes.starts_with(opening) {
                 return Place::Again;
             }

@@ -27,6 +27,10 @@ pub const NO_FRAME_BYTES_MAX: usize = 64 * 1024;
 pub const JOIN_BYTES_MAX: usize = 96 * 1024;
 /// How long that is looked for.
 pub const JOIN_MS_MAX: u64 = 1500;
+/// The same where the source may be a reflector, which begins by as much as it has.
+pub const MOVED_JOIN_BYTES_MAX: usize = 384 * 1024;
+/// See [`MOVED_JOIN_BYTES_MAX`].
+pub const MOVED_JOIN_MS_MAX: u64 = 7000;
 /// Bytes of a new stream in which a frame is looked for that needs none before it.
 pub const LEAD_BYTES_MAX: usize = 32 * 1024;
 /// Titles that are kept of a stream.

@@ -192,7 +192,13 @@ impl Reflector {
 
     /// Asks for what is live anew, since the way there may lead over a node by now that has it: listeners have what is kept meanwhile.
     pub fn reopen(&mut self, host: &mut dyn Host, now_ms: u64) {
-        let sources: Vec<Connection> = self.streams.values().filter_map(Stream::live_id).collect();
+        let mut sources: Vec<Connection> = Vec::new();
+        for stream in self.streams.values_mut() {
+            if let Some(id) = stream.live_id() {
+                stream.is_moved = true;
+                sources.push(id);
+            }
+        }
         for id in sources {
             host.close(id);
             self.closed(host, now_ms, id);

@@ -58,6 +58,8 @@ pub struct Stream {
     raw: Vec<u8>,
     /// Whether there was a frame.
     pub is_begun: bool,
+    /// Whether it is asked for anew since the way there may be another one.
+    pub is_moved: bool,
     /// When its server said something last.
     heard_ms: u64,
     /// Since when nothing comes of it, if so.
@@ -154,6 +156,7 @@ impl Stream {
             carried: None,
             raw: Vec::new(),
             is_begun: false,
+            is_moved: false,
             heard_ms: 0,
             away_ms: None,
             live_ms: 0,
@@ -389,7 +392,7 @@ impl Stream {
         self.source = Source::Live { id: *id, demuxer, is_paused: false };
         self.live_ms = now_ms;
         self.framer = Framer::default();
-        self.joining = Some(Joining::behind(&self.ring, now_ms));
+        self.joining = Some(Joining::behind(&self.ring, now_ms, std::mem::take(&mut self.is_moved)));
         self.takes_opening = !self.is_begun && !answer.is_radio;
         let rest = self.raw[answer.length..].to_vec();
         if self.is_begun {

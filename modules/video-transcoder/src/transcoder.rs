@@ -49,6 +49,8 @@ struct Viewer {
     /// By which it asks for another quality; empty if it never will.
     name: String,
     wanted: Quality,
+    /// What it wanted before.
+    before: Option<Quality>,
     /// Whether it has what is usual, also when that changes.
     is_usual: bool,
     /// Of which quality the picture is that it got last.
@@ -57,6 +59,14 @@ struct Viewer {
     stuck_ms: Option<u64>,
     /// Bytes that waited for it then.
     left: u64,
+}
+
+impl Viewer {
+    fn want(&mut self, quality: Quality) {
+        if quality != self.wanted {
+            self.before = Some(std::mem::replace(&mut self.wanted, quality));
+        }
+    }
 }
 
 impl Transcoder {
@@ -182,7 +192,8 @@ impl Transcoder {
                 self.clients.remove(&id);
                 host.send(id, Side::Client, &http::pictures());
                 let (name, is_usual) = (name.unwrap_or_default().to_owned(), !quality::names_some(query));
-                self.viewers.insert(id, Viewer { name, wanted, is_usual, shown: None, stuck_ms: None, left: 0 });
+                self.viewers
+                    .insert(id, Viewer { name, wanted, before: None, is_usual, shown: None, stuck_ms: None, left: 0 });
                 self.want(host, now_ms, wanted, &[id]);
             }
         }
@@ -200,7 +211,8 @@ impl Transcoder {
         }
         for id in &ids {
             if let Some(viewer) = self.viewers.get_mut(id) {
-                (viewer.wanted, viewer.is_usual) = (quality, false);
+                viewer.want(quality);
+                viewer.is_usual = false;
             }
         }
         self.want(host, now_ms, quality, &ids);
@@ -220,7 +232,7 @@ impl Transcoder {
         self.usual = quality;
         for id in &ids {
             if let Some(viewer) = self.viewers.get_mut(id) {
-                viewer.wanted = quality;
+                viewer.want(quality);
             }
         }
         self.want(host, now_ms, quality, &ids);
@@ -276,7 +288,7 @@ impl Transcoder {
         let taken: BTreeSet<u32> = self.feeds.iter().map(|feed| feed.job).collect();
         let Some(job) = (0..).find(|job| !taken.contains(job)) else { return };
         let left = |feed: &Feed| {
-            let of = |viewer: &Viewer| viewer.wanted == quality && viewer.shown == Some(feed.quality);
+            let of = |viewer: &Viewer| viewer.wanted == quality && viewer.before == Some(feed.quality);
             feed.unwanted_ms.is_some() && self.viewers.values().any(of)
         };
         let turn = self.feeds.iter().position(left).unwrap_or(self.feeds.len());
@@ -346,6 +358,9 @@ impl Transcoder {
             }
             // The next place of the node is that of the first one that has none.
             if feed.wants_place(now_ms) {
+                if feed.unwanted_ms.is_some() && !feed.has_job() {
+                    continue;
+                }
                 if !has_turn || !feed.has_job() && !self.begins.take(now_ms) {
                     feed.end(host);
                     continue;

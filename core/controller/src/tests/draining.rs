@@ -9,7 +9,7 @@ use netserv_model::{Flavour, RefusalKind};
 
 use super::script::{Node, commands, name, tell, user};
 use super::servers::{asked, both, server_policy};
-use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX};
+use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX, FINISHING_MEMORY_PART};
 
 /// Goal: the container and the rules of connections stay as long as connections do, and no longer.
 #[test]
@@ -50,6 +50,30 @@ fn a_module_that_finishes_what_it_has_is_told() {
     node.drained(0);
     commands!(node, "unintercept 0", "unload jane 0", "stop jane");
     node.assert_empty();
+}
+
+/// Goal: modules that finish what they have take a quarter of the container's memory at most; one that comes again has their connections.
+#[test]
+fn memory_of_those_that_finish_is_bounded_and_the_next_version_has_their_connections() {
+    let mut node = of(Drain::Finish);
+    let memory = both(&asked("m@1.0.0")).limits.memory_bytes;
+    node.policy.users.get_mut(&user("jane")).unwrap().container.memory_bytes = memory * FINISHING_MEMORY_PART;
+    node.apply_policy();
+    node.commands();
+    node.remove("m");
+    assert!(!node.commands().contains(&"unload jane 0".to_owned()), "one has room");
+    node.setup(asked("m@1.0.0"));
+    node.commands();
+    // What it was told was the second one.
+    node.fetched(2, draining(&asked("m@1.0.0"), Drain::Finish));
+    node.loaded(1);
+    let lines = node.commands();
+    assert!(lines.contains(&"unload jane 0".to_owned()), "the next one has its connections: {lines:?}");
+    node.policy.users.get_mut(&user("jane")).unwrap().container.memory_bytes = memory * FINISHING_MEMORY_PART - 1;
+    node.apply_policy();
+    node.remove("m");
+    let lines = node.commands();
+    assert!(lines.contains(&"unload jane 1".to_owned()), "{lines:?}");
 }
 
 /// Goal: a module that stands still to be moved keeps its connections, and takes others again only if it goes on.

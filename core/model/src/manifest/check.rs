@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Drain, Manifest, Resource};
 use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN, TLS_NAMES_MAX};
 use crate::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
-use crate::{Filter, ModuleName, Refusal, RefusalKind};
+use crate::{Filter, ModuleName, Protocol, Refusal, RefusalKind};
 
 /// Characters of a name from outside that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
@@ -98,6 +98,9 @@ impl Manifest {
             )),
             Drain::Finish if self.intercept().is_empty() => Err(bad(
                 "server.drain = \"finish\" without server.intercept: it is of connections that the module takes over",
+            )),
+            Drain::Finish if self.listen().iter().any(|filter| filter.protocol() == Protocol::Udp) => Err(bad(
+                "server.drain = \"finish\" with a port of UDP in server.listen: only connections can come to an end",
             )),
             Drain::Close | Drain::Splice | Drain::Finish => Ok(()),
         }

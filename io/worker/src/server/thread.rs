@@ -319,7 +319,7 @@ impl Servers {
     /// Ends what is in a place. If another version of it is there, that has its ports and connections.
     fn unload(&mut self, slot: ModuleSlot) {
         if let Some(draining) = self.draining.remove(&slot) {
-            draining.cut();
+            self.end_draining(&draining);
         }
         self.intercepts.close(slot);
         let Some(running) = self.running.remove(&slot) else { return self.ports.close(slot) };
@@ -380,6 +380,22 @@ impl Servers {
             }
             None => drained(),
         }
+    }
+
+    /// Ends what is left of a module that is gone. Where it goes on with its connections and there is a version again, that has them.
+    fn end_draining(&mut self, draining: &Draining) {
+        if let Draining::Tcp(service) = draining
+            && service.is_finishing()
+            && let Some(heir) = self.running.values().find_map(|other| other.tcp_of(&service.module().name.name))
+        {
+            let service = Arc::clone(service);
+            self.retiring.spawn(async move {
+                service.hand_over(&heir).await;
+                service.stop().await;
+            });
+            return;
+        }
+        draining.cut();
     }
 
     /// Ends what ran, or leaves its connections to the version that has them.

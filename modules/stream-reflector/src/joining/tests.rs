@@ -21,7 +21,7 @@ fn push(joining: &mut Joining, frame: &[u8]) {
 
 #[test]
 fn a_new_stream_begins_with_a_frame_that_needs_none_before_it() {
-    let mut joining = Joining::behind(&Ring::default(), 0);
+    let mut joining = Joining::behind(&Ring::default(), 0, false);
     assert_eq!(joining.place(u64::MAX, &[]), Place::Unknown, "there is none");
     (0..5).for_each(|number| push(&mut joining, &frame(number, false)));
     assert_eq!(joining.place(0, &[]), Place::Unknown);
@@ -36,7 +36,7 @@ fn a_new_stream_begins_with_a_frame_that_needs_none_before_it() {
 #[test]
 fn no_more_is_looked_through_than_may_be() {
     for (ring, most) in [(Ring::default(), LEAD_BYTES_MAX), (ring(10), JOIN_BYTES_MAX)] {
-        let mut joining = Joining::behind(&ring, 0);
+        let mut joining = Joining::behind(&ring, 0, false);
         let mut bytes = 0;
         while joining.place(0, &[]) == Place::Unknown {
             push(&mut joining, &frame(100, false));
@@ -49,7 +49,7 @@ fn no_more_is_looked_through_than_may_be() {
 #[test]
 fn a_source_goes_on_behind_the_last_frames_of_the_ring() {
     let mut old = ring(10);
-    let mut joining = Joining::behind(&old, 0);
+    let mut joining = Joining::behind(&old, 0, false);
     (3..9).for_each(|number| push(&mut joining, &mp3(number)));
     assert_eq!(joining.place(0, &[]), Place::Unknown);
     push(&mut joining, &mp3(9));
@@ -62,7 +62,7 @@ fn a_source_goes_on_behind_the_last_frames_of_the_ring() {
 
 #[test]
 fn a_source_without_them_goes_on_with_the_first_frame_that_needs_none() {
-    let mut joining = Joining::behind(&ring(10), 0);
+    let mut joining = Joining::behind(&ring(10), 0, false);
     push(&mut joining, &frame(100, false));
     push(&mut joining, &frame(101, true));
     assert_eq!((joining.place(0, &[]), joining.place(JOIN_MS_MAX + 1, &[])), (Place::Unknown, Place::With(1)));
@@ -72,13 +72,13 @@ fn a_source_without_them_goes_on_with_the_first_frame_that_needs_none() {
 #[test]
 fn a_file_that_begins_again_is_told() {
     let (ring, opening) = (ring(300), mp3s(0..10));
-    let mut joining = Joining::behind(&ring, 0);
+    let mut joining = Joining::behind(&ring, 0, false);
     (0..230).for_each(|number| push(&mut joining, &mp3(number)));
     assert_eq!((joining.place(0, &opening), joining.place(0, &[])), (Place::Unknown, Place::Unknown));
     (230..240).for_each(|number| push(&mut joining, &mp3(number)));
     assert_eq!((joining.place(0, &opening), joining.place(0, &[])), (Place::Again, Place::With(0)));
     assert_eq!(joining.place(0, &mp3s(1..10)), Place::With(0), "it began with something else");
-    let mut joining = Joining::behind(&ring, 0);
+    let mut joining = Joining::behind(&ring, 0, false);
     (0..10).chain(297..300).for_each(|number| push(&mut joining, &mp3(number)));
     assert_eq!(joining.place(0, &opening), Place::Behind);
 }
@@ -87,7 +87,7 @@ fn a_file_that_begins_again_is_told() {
 #[test]
 fn titles_come_along_with_their_frames() {
     let mut ring = ring(10);
-    let mut joining = Joining::behind(&ring, 0);
+    let mut joining = Joining::behind(&ring, 0, false);
     for number in 100..110 {
         joining.push_title(0, number.to_string().as_bytes());
         push(&mut joining, &mp3(number));
@@ -98,7 +98,7 @@ fn titles_come_along_with_their_frames() {
     let title = |bytes: usize| titles.of(bytes as u64).1;
     assert_eq!([title(9 * MP3_BYTES), title(10 * MP3_BYTES), title(11 * MP3_BYTES)], [&b""[..], b"102", b"103"]);
     assert_eq!([title(18 * MP3_BYTES + 99), title(18 * MP3_BYTES + 100)], [&b"109"[..], b"next"]);
-    let mut joining = Joining::behind(&ring, 0);
+    let mut joining = Joining::behind(&ring, 0, false);
     (0..2 * TITLES_MAX).for_each(|number| joining.push_title(number, &[]));
     assert_eq!(joining.titles.len(), TITLES_MAX);
 }

@@ -83,6 +83,12 @@ fn a_place_for_one_job_stays_with_those_who_had_it() {
     all.keep_live(TURN_MS + 4 * 40);
     all.picture();
     assert_eq!((all.node.pictures(1, GREY), all.node.pictures(2, "size=80x60")), (1, 0));
+    // Also if it changes its mind before it has seen any of the other.
+    all.post(3, "viewer=a&colours=palette");
+    all.post(3, "viewer=a&colours=grey&rate=1");
+    all.keep_live(TURN_MS + 2 * BEGIN_MS);
+    all.picture();
+    assert_eq!((all.node.pictures(1, "rate=1&"), all.node.pictures(2, "size=80x60")), (1, 0));
     all.of(|of, node, now| of.closed(node, now, 1));
     all.keep_live(TURN_MS + 2 * BEGIN_MS);
     all.picture();

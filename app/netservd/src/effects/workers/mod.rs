@@ -496,6 +496,7 @@ impl Workers {
         }
         let Some(running) = self.workers.get_mut(worker) else { return };
         running.tells.end(Some(slot));
+        running.exports.end(Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
         self.send_or_kill(worker, &ToWorker::Drain { slot, finish });
     }

@@ -176,7 +176,7 @@ impl TcpService {
         let takes = match self.stage() {
             Stage::Open => true,
             // It may need some of its own for those that it has.
-            Stage::Finishing => sides == Sides::Server,
+            Stage::Finishing => sides == Sides::Server && self.connections.count_taken() > 0,
             Stage::Ending | Stage::Draining | Stage::Ended => false,
         };
         let entered = if takes { self.connections.enter(sides, most) } else { None };
@@ -213,10 +213,15 @@ impl TcpService {
         self.emptied(Stage::Draining).await;
     }
 
-    /// Has the module go on with the connections that it has, and waits for their end.
+    /// Has the module go on with the connections that it has, and waits for the end of those that it did not open itself.
     pub(in crate::server) async fn finish(&self) {
         self.advance(Stage::Finishing);
         self.emptied(Stage::Finishing).await;
+    }
+
+    /// Returns whether it goes on with what it has.
+    pub(in crate::server) fn is_finishing(&self) -> bool {
+        self.stage() == Stage::Finishing
     }
 
     /// Goes on toward the end; never back.
@@ -224,10 +229,14 @@ impl TcpService {
         self.stage.send_if_modified(|stage| std::mem::replace(stage, to.max(*stage)) < to);
     }
 
-    /// Waits until there are no connections, or the end has come further than `stage`.
+    /// Waits until there are no connections that it waits for, or the end has come further than `stage`.
     async fn emptied(&self, stage: Stage) {
         let mut left = self.stage.subscribe();
-        while self.connections.count() > 0 && self.stage() == stage {
+        let count = match stage {
+            Stage::Finishing => ConnectionTable::count_taken,
+            Stage::Open | Stage::Ending | Stage::Draining | Stage::Ended => ConnectionTable::count,
+        };
+        while count(&self.connections) > 0 && self.stage() == stage {
             // The sender is this service's own.
             let _ = left.changed().await;
         }

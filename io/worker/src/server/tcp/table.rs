@@ -47,6 +47,8 @@ struct Timer {
 
 /// One connection as the module, and those who read and write it, share it.
 pub struct Connection {
+    /// Whether the module opened it.
+    is_own: bool,
     queues: [SendQueue; 2],
     there: [AtomicBool; 2],
     valves: [Valve; 2],
@@ -175,6 +177,11 @@ impl ConnectionTable {
     /// Returns how many connections there are.
     pub fn count(&self) -> usize {
         self.lock().connections.len()
+    }
+
+    /// Returns how many there are that the module did not open itself.
+    pub fn count_taken(&self) -> usize {
+        self.lock().connections.values().filter(|connection| !connection.is_own).count()
     }
 
     /// Ends all connections at once.
@@ -331,7 +338,8 @@ impl Connection {
         let (stage, moved) = (watch::Sender::new(Stage::Open), Mutex::new(Instant::now()));
         let (flow, hand_overs) = (OnceLock::new(), AtomicUsize::new(0));
         let (untold, gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Connection { queues, there, valves: Default::default(), stage, moved, flow, hand_overs, untold, gone }
+        let is_own = sides == Sides::Server;
+        Connection { is_own, queues, there, valves: Default::default(), stage, moved, flow, hand_overs, untold, gone }
     }
 
     /// Takes note that the module knows the connection.

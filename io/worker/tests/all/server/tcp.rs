@@ -105,6 +105,21 @@ fn a_module_goes_on_with_what_it_has_when_it_is_gone() {
     }
 }
 
+/// Goal: a module that comes again takes over the connections that the one that was gone goes on with.
+#[test]
+fn what_a_module_finishes_is_the_next_versions_if_there_is_one_again() {
+    let spec = Spec::of(compiled("tcp_tests")).property("version", "old").property("export", "all of it");
+    let mut worker = Worker::with(&spec);
+    let mut client = connect(spec.port());
+    assert_eq!(ask(&mut client, "hello"), "hello");
+    worker.send(&ToWorker::Drain { slot: ModuleSlot(0), finish: true }, None);
+    assert_eq!(ask(&mut client, "who"), "old ");
+    worker.load(&spec.clone().property("version", "new").with(|next| next.slot = 1));
+    worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+    assert_eq!(said(&mut client), "imported");
+    assert_eq!(ask(&mut client, "who"), "new 9 127.0.0.1");
+}
+
 /// Goal: a version that traps or stalls while connections are handed over costs its own connections only.
 #[test]
 fn a_version_that_fails_at_handing_over_costs_its_own_connections() {

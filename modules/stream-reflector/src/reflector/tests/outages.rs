@@ -125,6 +125,31 @@ fn a_source_that_is_asked_for_anew_goes_on_where_it_was() {
     }
     assert_eq!(bench.node.body(1).len(), 499 * MP3_BYTES);
 
+    // Another reflector begins by ten seconds, of which it sends four at once.
+    let mut at = 0;
+    let mut bench = Bench::new();
+    bench.listen(1, "");
+    bench.server(FIRST, HEAD);
+    bench.play(FIRST, 0..150, &mut at);
+    for from in (150..600).step_by(2) {
+        bench.play(FIRST, from..from + 2, &mut at);
+        bench.wait(50);
+    }
+    bench.reflector.reopen(&mut bench.node, bench.now_ms);
+    bench.wait(500);
+    let second = bench.node.opened.last().unwrap().0;
+    bench.server(second, HEAD);
+    let mut at = 0;
+    bench.play(second, 220..380, &mut at);
+    for from in (380..640).step_by(2) {
+        bench.play(second, from..from + 2, &mut at);
+        bench.wait(50);
+    }
+    bench.wait(12_000);
+    assert_eq!(bench.node.count(Counter::Continued), 1);
+    assert!(mp3s(0..639).starts_with(bench.node.body(1)), "{}", bench.node.body(1).len() / MP3_BYTES);
+    assert!(bench.node.body(1).len() > 630 * MP3_BYTES, "{}", bench.node.body(1).len() / MP3_BYTES);
+
     let mut bench = Bench::new();
     bench.listen(1, "");
     bench.server(FIRST, &[b"HTTP/1.0 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n", mp3s(0..100).as_slice()].concat());
