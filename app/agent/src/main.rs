@@ -21,7 +21,6 @@ mod news;
 mod node;
 mod page;
 mod pattern;
-mod relays;
 mod relocate;
 mod sensors;
 mod socket;
