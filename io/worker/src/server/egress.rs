@@ -395,7 +395,7 @@ async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error
         let excess = Excess::default();
         let stream = TokioIo::new(Bounded::new(stream, excess.clone()));
         let (requests, connection) = upstream::builder().handshake(stream).await?;
-        Ok::<Connected, Error>((Sender { requests, excess }, connection))
+        Ok::<Connected, Error>((Sender { requests, authority: route.authority.clone(), excess }, connection))
     };
     timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?
 }
@@ -407,7 +407,7 @@ async fn send_upstream(
     upstream: &Arc<Upstream>,
     patience: Patience,
 ) -> Result<Response<WasiBody>, Error> {
-    if let Some(mut sender) = upstream.take()
+    if let Some(mut sender) = upstream.take(&route.authority)
         && matches!(timeout(patience.connect, sender.requests.ready()).await, Ok(Ok(())))
     {
         let again = repeated(&request);

@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::uri::Authority;
 use hyper::client::conn::http1::{self, SendRequest};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -48,9 +49,10 @@ impl Upstream {
         }
     }
 
-    /// Takes the connection that is kept for the next request, if it is still there.
-    pub fn take(&self) -> Option<Sender> {
-        lock(&self.idle).take().filter(|sender| !sender.requests.is_closed())
+    /// Takes the connection that is kept for the next request, if it is still there. One to a server of another name ends: its certificate
+    /// was looked at for that.
+    pub fn take(&self, authority: &Authority) -> Option<Sender> {
+        lock(&self.idle).take().filter(|sender| sender.authority == *authority && !sender.requests.is_closed())
     }
 
     /// Keeps a connection for the next request, if there is none.
@@ -65,6 +67,8 @@ impl Upstream {
 pub struct Sender {
     /// Sends them.
     pub requests: SendRequest<WasiBody>,
+    /// Whose they are.
+    pub authority: Authority,
     /// Whether the server has sent too many interim responses there.
     pub excess: Excess,
 }

@@ -366,6 +366,24 @@ fn a_kept_connection_that_ends_as_it_is_used_costs_no_request() {
     assert!(body(&read_response(&mut client)).contains("two"));
 }
 
+/// Goal: a connection to the server that was made for one name is not used for another, for which its certificate was not looked at.
+#[test]
+fn a_kept_connection_is_for_one_name() {
+    let (server, site) = (listener(), Site::start(&[]));
+    let mut client = connect(site.before(server.local_addr().unwrap()));
+    let ask = |client: &mut TcpStream, name: &str| {
+        write!(client, "GET /fetch?http://{name}/a HTTP/1.1\r\nhost: {name}\r\n\r\n").unwrap();
+    };
+    ask(&mut client, "site.test");
+    let mut first = accept(&server);
+    head(&mut first);
+    first.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none").unwrap();
+    assert!(body(&read_response(&mut client)).contains("one"));
+    ask(&mut client, "other.test");
+    assert_eq!(first.read(&mut [0]).unwrap(), 0, "the other name's request came here");
+    head(&mut accept(&server));
+}
+
 /// Goal: only names of the module's own are opened. Method: OpenSSL is the server, and asks for names.
 #[test]
 fn tls_for_own_names_is_opened_and_all_other_goes_on() {
