@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::uri::{Scheme, Uri};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
@@ -181,12 +181,15 @@ fn head(to: HostOutgoingRequest) -> Result<http::request::Builder, ErrorCode> {
     Ok(builder)
 }
 
-/// Has a request say how long its body is, if that is known: one that says nothing else would come in chunks, of which there may be none.
+/// Has a request say how long its body is, or that it comes in chunks: of one that says nothing, chunks would be sent of none, or none of
+/// those that there are.
 fn with_length<B: Body>(mut request: Request<B>) -> Request<B> {
     let length = request.body().size_hint().exact();
     let may_say_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
     if let Some(length) = length.filter(|length| *length > 0 || !may_say_nothing) {
         request.headers_mut().insert(CONTENT_LENGTH, length.into());
+    } else if length.is_none() && !request.body().is_end_stream() {
+        request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     request
 }

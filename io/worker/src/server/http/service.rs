@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, StatusCode, Version};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
@@ -71,6 +71,24 @@ enum Ended {
     /// It only waits, and others wait for an instance.
     Crowded,
     Stopped,
+}
+
+/// What says whether an answer has a body.
+#[derive(Clone, Copy)]
+struct Asked {
+    is_head: bool,
+    is_stream: bool,
+}
+
+impl Asked {
+    /// Returns whether the body is to be at its end with the head, whatever length that says. HTTP/1 sees to it by itself.
+    fn gets_nothing(self, status: StatusCode) -> bool {
+        self.is_stream && (self.is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED))
+    }
+}
+
+fn nothing() -> HyperOutgoingBody {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 type Handled = Result<(), Ended>;
@@ -210,6 +228,7 @@ impl HttpService {
         let (underway, ends) = underway.unzip();
         let ended_at = ends.as_ref().map(Deadline::at);
         let (head, body) = request.into_parts();
+        let asked = Asked { is_head: head.method == Method::HEAD, is_stream: head.version >= Version::HTTP_2 };
         let (forwarding, body) = match self.forwards {
             true => {
                 let forwarding = Forwarding::new(body, ends.clone(), &self.wanted);
@@ -247,6 +266,7 @@ impl HttpService {
                 call.0 = None;
                 let (mut head, body) = response.into_parts();
                 let body = match head.extensions.remove::<Held>() {
+                    Some(_) if asked.gets_nothing(head.status) => ResponseBody::held(nothing(), &self.module, underway),
                     Some(held) => {
                         held.begin(ends);
                         ResponseBody::held(body, &self.module, underway)
@@ -265,7 +285,7 @@ impl HttpService {
             }
             Err(_) => match (call.join().await, forwarding) {
                 (Err(Ended::Late | Ended::Crowded | Ended::Stopped), Some(forwarding)) if forwarding.is_under_way() => {
-                    self.pass(&forwarding, underway, ends).await
+                    self.pass(&forwarding, asked, underway, ends).await
                 }
                 (handled, _) => self.after(&handled),
             },
@@ -276,6 +296,7 @@ impl HttpService {
     async fn pass(
         &self,
         forwarding: &Forwarding,
+        asked: Asked,
         underway: Option<Underway>,
         ends: Option<Deadline>,
     ) -> Response<ResponseBody> {
@@ -290,6 +311,11 @@ impl HttpService {
         };
         let (mut head, body) = response.into_parts();
         hop_by_hop::strip_framing(&mut head.headers);
+        if asked.gets_nothing(head.status) {
+            let mut response = Response::new(ResponseBody::held(nothing(), &self.module, underway));
+            (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
+            return response;
+        }
         let stream = HostIncomingBody::new(body).take_stream().expect("nobody has taken it before");
         let (body, held) =
             HeldBody::new(Box::new(stream), None, &head.headers, forwarding::BOUNDS, &self.module, place);

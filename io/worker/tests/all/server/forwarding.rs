@@ -93,6 +93,7 @@ fn streams_of_http2_last_as_long() {
         (vec!["-T".to_owned(), file("large")], "/large", said(&large)),
         (vec!["--limit-rate".into(), "25k".into(), "-T".into(), file("small")], "/slow", said(&small)),
         (vec![], "/poll", said(b"")),
+        (vec!["-I".into(), "-o".into(), file("head")], "/now", vec![]),
     ];
     for (more, path, expected) in &asked {
         let mut curl = std::process::Command::new("curl");
@@ -112,6 +113,16 @@ fn streams_of_http2_last_as_long() {
         assert!(output.stdout == whole, "{path}: {}", String::from_utf8_lossy(&output.stdout));
     }
     assert_eq!(module.worker.counts().failed, 0);
+}
+
+/// Goal: a request that mostly has no body has it when the client sends one in chunks.
+#[test]
+fn what_is_sent_with_get_arrives() {
+    let (module, origin) = Module::before(&Origin { waits: Duration::ZERO });
+    let mut client = connect(module.spec.port());
+    let chunks = "transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n";
+    write!(client, "GET /now HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\n{chunks}").unwrap();
+    assert!(answer(&mut client).body == said(b"abcde"));
 }
 
 /// Goal: many more than there may be instances wait for late answers and get them, and who asks for what is there is answered meanwhile.
