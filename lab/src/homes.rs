@@ -116,8 +116,7 @@ impl Homes {
         let mut ended = false;
         let up = wait_until(START_WAIT, || {
             ended = self.lab.has_ended("sender", "kamailio");
-            let sockets = self.lab.run("sender", "ss", &["-Huln", "sport", "=", "5060"]);
-            ended || sockets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().count() >= 2)
+            ended || self.lab.sockets_at("sender", "udp", 5060) >= 2
         });
         ensure!(up && !ended, "kamailio does not start:\n{}", self.lab.log("sender", "kamailio"));
         Ok(())

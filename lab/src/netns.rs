@@ -180,6 +180,13 @@ impl Lab {
         })
     }
 
+    /// Returns how many sockets of a machine wait for connections (`tcp`) or datagrams (`udp`) at a port.
+    pub fn sockets_at(&self, machine: &str, protocol: &str, port: u16) -> usize {
+        let kind = if protocol == "tcp" { "-Hltn" } else { "-Huln" };
+        let sockets = self.run(machine, "ss", &[kind, "sport", "=", &port.to_string()]);
+        sockets.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().count())
+    }
+
     /// Starts a process that runs until it is stopped or the lab ends. Its output goes to a file.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A live video in a lab: ffmpeg makes it, nginx serves it, and viewers take single pictures of it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -75,11 +75,8 @@ pub fn start_camera(lab: &mut Lab, machine: &str, codec: Codec) -> Result<()> {
     camera.arg("testsrc2=size=640x480:rate=25").args(codec.arguments());
     camera.args(["-flush_packets", "1", "-f", "mpegts", "-listen", "1", &format!("http://{BEHIND}/live.ts")]);
     lab.start(machine, "camera", &mut camera)?;
-    let port = BEHIND.rsplit(':').next().unwrap_or(BEHIND);
-    let listens = || {
-        let ss = lab.command(machine, "ss").args(["-Hltn", "sport", "=", port]).output();
-        ss.is_ok_and(|ss| !ss.stdout.is_empty())
-    };
+    let port = BEHIND.parse::<SocketAddr>()?.port();
+    let listens = || lab.sockets_at(machine, "tcp", port) > 0;
     ensure!(wait_until(START_WAIT, listens), "the camera does not start:\n{}", lab.log(machine, "camera"));
     Ok(())
 }

@@ -59,8 +59,7 @@ impl Lab {
         let mut ended = false;
         let up = wait_until(Duration::from_secs(10), || {
             ended = self.has_ended(machine, "kamailio");
-            let sockets = self.run(machine, "ss", &["-Huln", "sport", "=", "5060"]);
-            ended || sockets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().count() >= 2)
+            ended || self.sockets_at(machine, "udp", 5060) >= 2
         });
         ensure!(up && !ended, "kamailio does not start:\n{}", self.log(machine, "kamailio"));
         Ok(())

@@ -165,8 +165,7 @@ impl Net {
             let args = ["setup", &file, "--url", &url, "--filter", &filter, "--property", &origin, "--to", &self.to()];
             let result = request_as(&self.lab, &self.user, &args);
             result.nodes.iter().all(|node| {
-                let is_late =
-                    matches!(&node.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+                let is_late = node.outcome.is_refused_for(RefusalKind::Timeout);
                 assert!(is_late || node.outcome.lease_s().is_some(), "{node:?}");
                 !is_late
             })

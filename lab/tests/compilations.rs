@@ -65,7 +65,7 @@ fn code_over_the_compilers_limit_is_refused_by_that_name() {
     for expected in [RefusalKind::CompileLimit, RefusalKind::Quarantined] {
         let result = node.setup(&node.slow_user, &package).unwrap();
         let outcome = &result.nodes[0].outcome;
-        assert!(matches!(outcome, Outcome::Refused(refusal) if refusal.kind == expected), "{outcome:?}");
+        assert!(outcome.is_refused_for(expected), "{outcome:?}");
     }
 }
 

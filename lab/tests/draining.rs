@@ -11,7 +11,7 @@ use netserv_lab::netns::{is_root, program};
 use netserv_lab::relocating::Relocating;
 use netserv_model::RefusalKind;
 use netserv_model::api::DrainReport;
-use netserv_model::request::{ModuleState, NodeReport, Outcome};
+use netserv_model::request::{ModuleState, NodeReport};
 use netserv_skips::skipped;
 
 /// Goal: a drained node refuses what is new by a name of its own, says so to the requester's host and in PROBE, also after a restart;
@@ -46,7 +46,7 @@ fn a_drained_node_takes_nothing_new_until_it_is_undone() {
 
     let refused = moving.setup("n1", 3).unwrap();
     let outcome = &entry(&refused.nodes, "n1").outcome;
-    assert!(matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Maintenance), "{outcome:?}");
+    assert!(outcome.is_refused_for(RefusalKind::Maintenance), "{outcome:?}");
     let back = moving.command("n2", "n1").unwrap().output().unwrap();
     assert!(
         !back.status.success() && String::from_utf8_lossy(&back.stderr).contains("it is on n2 as before"),

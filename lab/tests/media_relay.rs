@@ -360,7 +360,7 @@ impl Net {
         eventually("it is installed", || {
             let result = request_as(&self.lab, &self.user, &[&args[..], more].concat());
             let outcome = &result.nodes.iter().find(|node| node.node.as_str() == "node").unwrap().outcome;
-            let is_late = matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+            let is_late = outcome.is_refused_for(RefusalKind::Timeout);
             assert!(is_late || matches!(outcome, Outcome::Installed { .. } | Outcome::Refreshed { .. }), "{outcome:?}");
             !is_late
         });
@@ -415,10 +415,7 @@ impl Net {
     }
 
     fn is_bound(&self, port: u16) {
-        let is_there = || {
-            let sockets = self.lab.run("sender", "ss", &["-Huln", "sport", "=", &port.to_string()]);
-            sockets.is_ok_and(|output| !output.stdout.is_empty())
-        };
+        let is_there = || self.lab.sockets_at("sender", "udp", port) > 0;
         eventually(&format!("port {port} is taken:\n{}", self.lab.log("sender", "kamailio")), is_there);
     }
 

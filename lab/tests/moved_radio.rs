@@ -8,9 +8,9 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use common::radio::heard;
 use common::store::outcome_of;
 use common::{Driver, eventually};
-use netserv_lab::listeners::Told;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::radio::{self, Listening};
@@ -60,9 +60,9 @@ fn move_with(net: &Net, listeners: usize, v6: bool) -> u64 {
     assert_eq!(net.upstreams(), 1);
     let late = net.start(Listening { listeners: 4, titles: 2, seconds: 5, ..listening }, "late");
     eventually("those who come later are with n1", || net.counter("n1", "listeners") == 5);
-    let late = net.heard(late, "late");
+    let late = heard(&net.lab, late, "late");
     assert_eq!((late.served, late.cut, late.broken, late.titled), (4, 0, 0, 2), "{late:?}");
-    let first = net.heard(first, "first");
+    let first = heard(&net.lab, first, "first");
     assert_eq!((first.served, first.cut, first.broken), (listeners, 0, 0), "{first:?}");
     assert_eq!(first.titled, listeners / 2, "{first:?}");
     // They have all that sounds for as long as they listen, since what was kept bridges the way to the other node.
@@ -112,12 +112,7 @@ impl Net {
         let package = lab.package("stream-reflector", &user).unwrap();
         let url = lab.publish("sender", &package).unwrap();
         let net = Net { lab, user, package, url, store, moved: std::cell::Cell::new(0) };
-        let mut outcome = net.setup();
-        for _ in 0..5 {
-            if !outcome.is_ok() {
-                outcome = net.setup();
-            }
-        }
+        let outcome = net.setup();
         assert!(outcome.is_ok(), "{outcome:?}");
         Some(net)
     }
@@ -166,15 +161,6 @@ impl Net {
         let into = self.lab.dir().join(name);
         let _ = std::fs::remove_dir_all(&into);
         radio::start_listening(&self.lab, ("receiver", "sender"), listening, &into).unwrap()
-    }
-
-    /// Waits for listeners, and decodes what they heard.
-    fn heard(&self, listeners: std::process::Child, name: &str) -> Told {
-        let told = radio::heard(listeners).unwrap();
-        let sounds_ms = radio::decode(&self.lab.dir().join(name)).unwrap();
-        assert!(sounds_ms.len() >= told.served);
-        eprintln!("{name}: {told:?}");
-        told
     }
 
     fn upstreams(&self) -> u64 {

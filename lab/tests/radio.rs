@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use common::{Driver, Serving, eventually, processes_under};
 use netserv_lab::listeners::Told;
-use netserv_lab::netns::program;
 use netserv_lab::radio::{self, Listening};
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
@@ -309,13 +308,7 @@ impl Station {
 
     /// Waits for listeners, and decodes what they heard.
     fn heard(&self, listeners: std::process::Child, name: &str) -> Told {
-        let told = radio::heard(listeners).unwrap();
-        let sounds_ms = radio::decode(&self.net.lab.dir().join(name)).unwrap();
-        assert!(sounds_ms.len() >= told.served && program("netserv-lab").is_ok());
-        let least_ms = sounds_ms.into_iter().min().unwrap_or(0);
-        assert!(least_ms.abs_diff(told.heard_ms_least) < 200, "decoders hear {least_ms} ms: {told:?}");
-        eprintln!("{name}: {told:?}");
-        told
+        common::radio::heard(&self.net.lab, listeners, name)
     }
 
     fn upstreams(&self) -> u64 {

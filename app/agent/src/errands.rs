@@ -150,7 +150,7 @@ async fn installed(
         request = request.epoch(epoch).floating(&rule.floating).target(&target);
     }
     let runs = |report: &NodeReport| report.outcome.lease_s().is_some();
-    let is_slow = |report: &NodeReport| matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::InProgress);
+    let is_slow = |report: &NodeReport| report.outcome.is_refused_for(RefusalKind::InProgress);
     let (begun, mut session) = (Instant::now(), session);
     let result = loop {
         let result = node.send(request.clone(), to.address(), session).await?;

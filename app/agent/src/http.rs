@@ -9,6 +9,8 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::task::Task;
+
 /// Sends a request, and returns the answer, of which at most `bytes_max` are read.
 ///
 /// # Errors
@@ -19,10 +21,9 @@ pub async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     bytes_max: usize,
 ) -> Result<(StatusCode, Bytes)> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
+    let _connection = Task(tokio::spawn(connection));
     let response = sender.send_request(request).await?;
     let status = response.status();
     let body = Limited::new(response.into_body(), bytes_max).collect().await;
-    connection.abort();
     Ok((status, body.map_err(|error| anyhow!("the answer breaks off: {error}"))?.to_bytes()))
 }

@@ -25,6 +25,7 @@ mod relocate;
 mod sensors;
 mod socket;
 mod table;
+mod task;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::event::Event;
 use crate::limits::NEWS_LINE_BYTES_MAX;
+use crate::task::Task;
 
 /// Tells of nodes that are drained, for as long as somebody listens. What comes while `netservd` is away is found when nodes are asked.
 pub async fn follow(socket: std::path::PathBuf, user: UserId, events: Sender<Event>) {
@@ -31,8 +32,7 @@ pub async fn follow(socket: std::path::PathBuf, user: UserId, events: Sender<Eve
 async fn listen(socket: &std::path::Path, user: &UserId, events: &Sender<Event>) -> Result<()> {
     let stream = UnixStream::connect(socket).await.context("netservd")?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
-    let _end = End(connection.abort_handle());
+    let _connection = Task(tokio::spawn(connection));
     let event = NotifyEvent::NodeMaintenance.as_str();
     let path = format!("/v1/events?follow=true&user={user}&event={event}");
     let request = Request::get(path).header("host", "netserv").body(Empty::<Bytes>::new())?;
@@ -52,15 +52,6 @@ async fn listen(socket: &std::path::Path, user: &UserId, events: &Sender<Event>)
         }
     }
     Ok(())
-}
-
-/// Ends a connection with whoever reads it.
-struct End(tokio::task::AbortHandle);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Lines out of pieces.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use netserv_placement::RuleId;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::config::{Config, Flows, Log, MetricId};
 use crate::event::{Event, Observations};
 use crate::flows;
 use crate::log::{LogReader, LogSocket, permit};
+use crate::task::Task;
 use crate::{metric, news};
 
 /// What is looked at. One per agent.
@@ -40,15 +40,6 @@ struct OpenFlows {
     rules: watch::Sender<Vec<RuleId>>,
     /// Ends with them.
     _watch: Task,
-}
-
-/// A task that ends when it is dropped.
-struct Task(JoinHandle<()>);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Sensors {

@@ -14,8 +14,8 @@ pub use crate::dependency::Dependency;
 use crate::floating::GivenUp;
 use crate::target::Condition;
 use crate::{
-    Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
-    WantedFilter,
+    Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature,
+    UnixTime, UserId, WantedFilter,
 };
 
 /// One request as it enters the controller, by signaling or by the HTTP API alike.
@@ -404,6 +404,11 @@ impl Outcome {
     /// Returns whether the node did what was asked of it.
     pub fn is_ok(&self) -> bool {
         !matches!(self, Outcome::Refused(_))
+    }
+
+    /// Returns whether it is a refusal of a kind.
+    pub fn is_refused_for(&self, kind: RefusalKind) -> bool {
+        matches!(self, Outcome::Refused(refusal) if refusal.kind == kind)
     }
 
     /// Returns the seconds that are left of the lease that it tells of.

@@ -273,7 +273,7 @@ impl Nslp {
             exchange.is_vouched = false;
             report.outcome = Outcome::NotTargeted { reason: reason.clone() };
         }
-        let not_a_node = matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotANode);
+        let not_a_node = report.outcome.is_refused_for(RefusalKind::NotANode);
         exchange.own = if self.config.host_only && not_a_node && exchange.mri.is_some() {
             Own::LeftOut
         } else {

@@ -130,7 +130,7 @@ impl Placement {
             self.record(now, id, &deployment);
             let stays = deployment.health != Health::Leaving && self.rules.contains_key(&deployment.rule);
             let health = if deployment.health == Health::New { Health::New } else { Health::Ailing };
-            let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
+            let lease = self.lease_of(deployment.rule);
             self.deployments
                 .insert(id, Deployment { health, seen: now, lease_until: now + lease, lease, ..deployment });
             if stays {
@@ -216,13 +216,10 @@ impl Placement {
             }
             // It is not wanted any more, which could not be said before it was there.
             Asked::Setup(id) | Asked::Move(id) if self.is_leaving(id) => {
-                if let Some(deployment) = self.deployments.get_mut(&id) {
-                    // Also one that failed may be in force somewhere.
-                    let lease = self.rules.get(&deployment.rule).map(|rule| rule.lease).unwrap_or_default();
-                    deployment.lease_until = now + lease;
-                    if let Answer::Done { session, .. } = answer {
-                        deployment.session = Some(session);
-                    }
+                // Also one that failed may be in force somewhere.
+                self.lease_begins(now, id);
+                if let (Answer::Done { session, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id)) {
+                    deployment.session = Some(session);
                 }
                 self.send_remove(id);
             }
@@ -539,6 +536,20 @@ impl Placement {
 
     fn is_being_set_up(&self, id: DeploymentId) -> bool {
         self.asked.values().any(|asked| matches!(asked, Asked::Setup(other) | Asked::Move(other) if *other == id))
+    }
+
+    /// Returns how long leases of a rule are; nothing of one that is gone.
+    fn lease_of(&self, rule: RuleId) -> Duration {
+        self.rules.get(&rule).map(|rule| rule.lease).unwrap_or_default()
+    }
+
+    /// Takes note that nodes may have a new lease from here on.
+    fn lease_begins(&mut self, now: Instant, id: DeploymentId) {
+        let Some(rule) = self.deployments.get(&id).map(|deployment| deployment.rule) else { return };
+        let lease_until = now + self.lease_of(rule);
+        if let Some(deployment) = self.deployments.get_mut(&id) {
+            deployment.lease_until = lease_until;
+        }
     }
 
     fn is_leaving(&self, id: DeploymentId) -> bool {

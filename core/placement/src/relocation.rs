@@ -203,7 +203,8 @@ impl Relocation {
                 Err(cause) => stopped(cause, format!("it goes on on {old}"), Owner::Old),
             },
             (Step::Begin(..), report) => {
-                self.is_begun = report.as_ref().is_ok_and(|report| is_in_progress(&report.outcome));
+                self.is_begun =
+                    report.as_ref().is_ok_and(|report| report.outcome.is_refused_for(RefusalKind::InProgress));
                 let said = done(report);
                 self.says_so = said.is_ok();
                 let cause = said.err().unwrap_or_else(|| format!("{new} says that it has {module}, and has not"));
@@ -229,7 +230,7 @@ impl Relocation {
                 Err(_) => self.called_off(Owner::Unknown),
             },
             (Step::Release(epoch), report) => match &report {
-                Ok(report) if is_gone(&report.outcome) => self.moved(epoch),
+                Ok(report) if report.outcome.is_refused_for(RefusalKind::NotInstalled) => self.moved(epoch),
                 Ok(_) | Err(_) => match done(report) {
                     Ok(_) => self.moved(epoch),
                     Err(cause) => {
@@ -313,18 +314,6 @@ fn is_beginning(status: &ModuleStatus) -> bool {
 
 fn still_beginning(node: &NodeId) -> String {
     format!("{node} has not begun with it yet")
-}
-
-fn is_gone(outcome: &Outcome) -> bool {
-    is_refused(outcome, RefusalKind::NotInstalled)
-}
-
-fn is_in_progress(outcome: &Outcome) -> bool {
-    is_refused(outcome, RefusalKind::InProgress)
-}
-
-fn is_refused(outcome: &Outcome, kind: RefusalKind) -> bool {
-    matches!(outcome, Outcome::Refused(refusal) if refusal.kind == kind)
 }
 
 #[cfg(test)]

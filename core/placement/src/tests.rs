@@ -521,9 +521,7 @@ proptest! {
         let mut open: Vec<Wish> = Vec::new();
         let take = |agent: &mut Agent, open: &mut Vec<Wish>| {
             open.extend(agent.wishes());
-            let about: Vec<DeploymentId> = open.iter().filter_map(deployment).collect();
-            assert_eq!(about.iter().collect::<BTreeSet<_>>().len(), about.len(), "two requests about one deployment");
-            assert!(agent.placement.deployments().map(|(id, _)| id).eq(agent.kept.keys().copied()), "what is kept");
+            assert_kept(agent, open);
             let staying = agent.placement.deployments().filter(|(_, one)| one.health != Health::Leaving);
             let edges: Vec<NodeId> = staying.map(|(_, one)| one.edge.clone()).collect();
             assert_eq!(edges.iter().collect::<BTreeSet<_>>().len(), edges.len(), "two deployments behind one node");
@@ -558,17 +556,34 @@ proptest! {
             }
             take(&mut agent, &mut open);
         }
-        for _ in 0..2000 {
-            while let Some(wish) = open.pop() {
-                reply(&mut agent, &wish, 0);
-                take(&mut agent, &mut open);
-            }
-            agent.sleep(10);
-            take(&mut agent, &mut open);
-        }
-        prop_assert_eq!((agent.placement.deployments().count(), agent.placement.regions()), (0, 0));
-        prop_assert_eq!(agent.placement.poll_timeout(), None);
+        run_out(&mut agent, &mut open, take, reply);
     }
+}
+
+/// Checks that there is one request at a time about each deployment, and that what is kept is what there is.
+fn assert_kept(agent: &Agent, open: &[Wish]) {
+    let about: Vec<DeploymentId> = open.iter().filter_map(deployment).collect();
+    assert_eq!(about.iter().collect::<BTreeSet<_>>().len(), about.len(), "two requests about one deployment");
+    assert!(agent.placement.deployments().map(|(id, _)| id).eq(agent.kept.keys().copied()), "what is kept");
+}
+
+/// Has nobody be seen any more and all be answered well, and checks that nothing is left.
+fn run_out(
+    agent: &mut Agent,
+    open: &mut Vec<Wish>,
+    take: impl Fn(&mut Agent, &mut Vec<Wish>),
+    reply: impl Fn(&mut Agent, &Wish, u8),
+) {
+    for _ in 0..2000 {
+        while let Some(wish) = open.pop() {
+            reply(agent, &wish, 0);
+            take(agent, open);
+        }
+        agent.sleep(10);
+        take(agent, open);
+    }
+    assert_eq!((agent.placement.deployments().count(), agent.placement.regions()), (0, 0));
+    assert_eq!(agent.placement.poll_timeout(), None);
 }
 
 /// Answers as a network does in which the third octet of a client says behind which node it is; `how` says what fails.

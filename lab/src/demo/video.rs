@@ -166,7 +166,7 @@ fn install(lab: &Lab, user: &LabUser, source: &str) -> Result<()> {
         let result = signed(lab, user, &args);
         let outcome = result.ok().and_then(|result| result.nodes.into_iter().next()).map(|node| node.outcome);
         // It may take longer to compile than a request may.
-        let is_late = matches!(&outcome, Some(Outcome::Refused(refusal)) if refusal.kind == RefusalKind::Timeout);
+        let is_late = outcome.as_ref().is_some_and(|outcome| outcome.is_refused_for(RefusalKind::Timeout));
         last = outcome;
         !is_late
     });

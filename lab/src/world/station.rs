@@ -90,8 +90,7 @@ impl Station {
             Notice::Answered { request, outcome, .. } => {
                 let session = self.requests.remove(&request);
                 let session = session.unwrap_or_else(|| panic!("{request:?} is answered twice, or nobody asked"));
-                let replayed = |outcome: &Outcome| matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Replayed);
-                self.repeated += usize::from(replayed(&outcome));
+                self.repeated += usize::from(outcome.is_refused_for(RefusalKind::Replayed));
                 Some((session, outcome))
             }
             Notice::Notified(_)

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub mod browser;
+pub mod radio;
 mod serving;
 pub mod store;
 

@@ -59,8 +59,7 @@ impl Serving {
         let package = self.lab.package(module, user).unwrap();
         let mut outcome = self.setup(user, &package, more);
         // A large module may take longer to compile than a request may; the next one finds it compiled.
-        let is_late =
-            |outcome: &Outcome| matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+        let is_late = |outcome: &Outcome| outcome.is_refused_for(RefusalKind::Timeout);
         for _ in 0..COMPILE_TRIES {
             if is_late(&outcome) {
                 outcome = self.setup(user, &package, more);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use netserv_model::request::{Dependency, Outcome, StateSource};
+use netserv_model::request::{Dependency, StateSource};
 use netserv_model::{Digest, Filter, ModuleRef, RefusalKind, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
@@ -88,10 +88,6 @@ const INSTALL_ANSWER_TIME: Duration = Duration::from_secs(65);
 /// How long nobody is asked in between.
 const INSTALL_PAUSE: Duration = Duration::from_secs(1);
 
-fn is_in_progress(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::InProgress)
-}
-
 /// What is to be installed.
 #[derive(Clone, Debug)]
 enum Subject {
@@ -139,7 +135,7 @@ impl Setup {
         loop {
             let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
             let result = travel.send(client, output, message, path).await?;
-            let slow = result.nodes.iter().find(|report| is_in_progress(&report.outcome));
+            let slow = result.nodes.iter().find(|report| report.outcome.is_refused_for(RefusalKind::InProgress));
             let Some(slow) = slow.filter(|_| begun.elapsed() < INSTALL_TIME_MAX) else {
                 return report::write(&result, output);
             };

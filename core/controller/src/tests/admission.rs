@@ -377,7 +377,7 @@ fn dry_runs_change_nothing() {
     let would = |action: &str| Outcome::WouldDo { action: action.to_owned() };
     let remove = || Body::Remove(Remove { module: name("m"), force: false, epoch: None });
     assert_eq!(dry(&mut node, Body::from(setup("m@1.0.0"))), would("install"));
-    assert!(matches!(dry(&mut node, remove()), Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotInstalled));
+    assert!(dry(&mut node, remove()).is_refused_for(RefusalKind::NotInstalled));
     node.assert_empty();
     node.install(setup("m@1.0.0"));
     let before = node.controller.modules(node.now);

@@ -41,7 +41,7 @@ fn the_same_nonce_with_another_text_is_refused() {
     node.sent_request();
     node.receive(&flow(), 8, probe(1).replace("ask: nodes", "ask: load").as_bytes());
     let answer = node.sent_response();
-    assert!(matches!(&answer.entries[0].outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Replayed));
+    assert!(answer.entries[0].outcome.is_refused_for(RefusalKind::Replayed));
     assert!(node.nslp.poll_request().is_none());
 }
 

@@ -64,7 +64,7 @@ fn slow_controller(request: &str, kind: RefusalKind) {
     node.at(2_000);
     let answer = node.sent_response();
     assert_eq!((names(&answer.entries), &answer.incomplete), (vec!["me", "r2"], &None));
-    assert!(matches!(&answer.entries[0].outcome, Outcome::Refused(refusal) if refusal.kind == kind));
+    assert!(answer.entries[0].outcome.is_refused_for(kind));
     assert_eq!(answer.entries[0].address, ip("10.0.0.1"));
     node.report(request, report("me", "0.0.0.0"));
     assert_eq!(node.nslp.counters().reports_late, 1);

@@ -125,9 +125,8 @@ impl Placement {
             }
             MoveEnd::Unknown { renewed } => {
                 self.counters.failures += 1;
-                let lease = self.rules_lease(id);
-                if let Some(deployment) = self.deployments.get_mut(&id).filter(|_| renewed) {
-                    deployment.lease_until = now + lease;
+                if renewed {
+                    self.lease_begins(now, id);
                 }
                 self.not_deployed(now, id);
             }
@@ -137,8 +136,9 @@ impl Placement {
     /// The other node has the module.
     fn moved(&mut self, now: Instant, id: DeploymentId, epoch: u64) {
         self.close_record(id, Ended::Moved);
-        let (lease, rest) = (self.rules_lease(id), self.moves_of(id).map(|moves| moves.rest).unwrap_or_default());
+        let rest = self.moves_of(id).map(|moves| moves.rest).unwrap_or_default();
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
+        let lease = self.lease_of(deployment.rule);
         let Some(moving) = deployment.moving.take() else { return };
         (deployment.edge, deployment.client, deployment.epoch) = (moving.to.clone(), moving.client, epoch);
         deployment.nodes = vec![Node { name: moving.to, addresses: Vec::new(), distance: None, activity: 0 }];
@@ -215,11 +215,6 @@ impl Placement {
             one.moving.is_none() && is_there
         };
         !self.deployments.get(&id).is_some_and(is_there) || self.is_being_set_up(id)
-    }
-
-    fn rules_lease(&self, id: DeploymentId) -> std::time::Duration {
-        let rule = self.deployments.get(&id).and_then(|deployment| self.rules.get(&deployment.rule));
-        rule.map(|rule| rule.lease).unwrap_or_default()
     }
 
     fn moves_of(&self, id: DeploymentId) -> Option<&Moves> {

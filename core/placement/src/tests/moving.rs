@@ -8,7 +8,7 @@ use std::time::Duration;
 use netserv_model::{Instant, NodeId};
 use proptest::prelude::*;
 
-use super::{Agent, LEASE, RULE, at, done, way};
+use super::{Agent, LEASE, RULE, assert_kept, at, done, run_out, way};
 use crate::around::Around;
 use crate::candidates::{Candidate, Place};
 use crate::limits::{AVOID_MAX, CLIENTS_MAX, MOVES_KEPT, REFRESH_MIN};
@@ -342,12 +342,9 @@ proptest! {
                 }
                 open.push(wish);
             }
-            let about: Vec<DeploymentId> = open.iter().filter_map(super::deployment).collect();
-            let distinct: std::collections::BTreeSet<_> = about.iter().collect();
-            assert_eq!(distinct.len(), about.len(), "two requests about one deployment");
+            assert_kept(agent, open);
             let stays = agent.placement.deployments().filter(|(_, one)| one.health != Health::Leaving);
             assert!(stays.count() <= 1, "two deployments");
-            assert!(agent.placement.deployments().map(|(id, _)| id).eq(agent.kept.keys().copied()), "what is kept");
         };
         for step in steps {
             match step {
@@ -374,16 +371,7 @@ proptest! {
             }
             take(&mut agent, &mut open);
         }
-        for _ in 0..2000 {
-            while let Some(wish) = open.pop() {
-                reply(&mut agent, &wish, 0);
-                take(&mut agent, &mut open);
-            }
-            agent.sleep(10);
-            take(&mut agent, &mut open);
-        }
-        prop_assert_eq!((agent.placement.deployments().count(), agent.placement.regions()), (0, 0));
-        prop_assert_eq!(agent.placement.poll_timeout(), None);
+        run_out(&mut agent, &mut open, take, reply);
     }
 }
 

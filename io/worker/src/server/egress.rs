@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use netserv_wire::container::frames::LogLevel;
@@ -33,6 +33,7 @@ use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+use super::http::body::nothing;
 use super::http::connection::Deadline;
 use super::http::forwarding::Answer;
 use super::http::hop_by_hop;
@@ -436,8 +437,7 @@ fn repeated(request: &Request<WasiBody>) -> Option<Request<WasiBody>> {
     if !request.method().is_safe() || !request.body().is_end_stream() {
         return None;
     }
-    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-    let mut copy = Request::new(body);
+    let mut copy = Request::new(nothing());
     copy.method_mut().clone_from(request.method());
     copy.uri_mut().clone_from(request.uri());
     copy.headers_mut().clone_from(request.headers());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::uri::{Scheme, Uri};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::time::Instant;
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -23,6 +23,7 @@ use super::cache::Reading;
 use crate::error::HostError;
 use crate::limits;
 use crate::server::hits::{Answer, HitError, Kind, Target};
+use crate::server::http::body::nothing;
 use crate::server::http::connection::Deadline;
 use crate::server::http::forwarding::SILENCE_MAX;
 use crate::server::http::held::{Bounds, HeldBody};
@@ -123,7 +124,7 @@ impl wit::Host for ServerState {
             }
             Err(_) => (StatusCode::SERVICE_UNAVAILABLE, Error::Quota),
         };
-        let mut response = Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
+        let mut response = Response::new(nothing());
         *response.status_mut() = refusal.0;
         (out.send)(Ok(response));
         Ok(Err(refusal.1))

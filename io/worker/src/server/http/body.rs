@@ -8,12 +8,17 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body, Frame, SizeHint};
 use wasmtime_wasi_http::Error;
 
 use super::connection::Underway;
 use crate::server::module::Module;
+
+/// Returns a body that is at its end.
+pub fn nothing() -> UnsyncBoxBody<Bytes, Error> {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
 
 /// A request's body: counted, and no longer than the module allows.
 pub struct RequestBody {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, StatusCode, Version};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
@@ -21,7 +21,7 @@ use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiSch
 use wasmtime_wasi_http::p2::body::{HostIncomingBody, HyperOutgoingBody};
 use wasmtime_wasi_http::{Error, WasiBody, WasiHttpView as _};
 
-use super::body::{RequestBody, ResponseBody};
+use super::body::{RequestBody, ResponseBody, nothing};
 use super::connection::{Deadline, Progress, Underway};
 use super::forwarding::{self, Forwarding};
 use super::held::{Held, HeldBody};
@@ -85,10 +85,6 @@ impl Asked {
     fn gets_nothing(self, status: StatusCode) -> bool {
         self.is_stream && (self.is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED))
     }
-}
-
-fn nothing() -> HyperOutgoingBody {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 type Handled = Result<(), Ended>;
