@@ -80,6 +80,27 @@ pub fn write_udp(packet: &mut Packet<'_>, source: SocketAddr, destination: Socke
     fits
 }
 
+/// Puts another payload into a UDP packet, whose addresses, time to live and traffic class stay. Returns false, and does nothing, if it
+/// would be too long. Options and extension headers are left out.
+#[must_use]
+pub fn replace_udp(packet: &mut Packet<'_>, udp: &Udp, payload: &[u8]) -> bool {
+    let first: [u8; 9] = packet.bytes()[..9].try_into().expect("a UDP packet is longer");
+    let is_written = write_udp(packet, udp.source, udp.destination, payload);
+    if is_written {
+        let header = packet.bytes_mut();
+        if udp.source.is_ipv4() {
+            (header[1], header[8]) = (first[1], first[8]);
+            put16(header, 10, 0);
+            let sum = checksum(0, &header[..IPV4_HEADER_BYTES]);
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            header[..4].copy_from_slice(&first[..4]);
+            header[7] = first[7];
+        }
+    }
+    is_written
+}
+
 /// Makes the packet a UDP packet with the payload that it has, between other addresses, with fresh headers and right
 /// checksums. Returns false, and does nothing, as [`write_udp`] does.
 #[must_use]

@@ -9,6 +9,7 @@ use crate::limits::{
     DECIDED_MAX, DECIDED_MS, OTHER_DEMAND_MS, OTHER_PLACES, REPEATS_MAX, SOURCES_MAX, VALIDITY_MS, VALIDITY_MS_MAX,
     WINDOW_MS,
 };
+use crate::oc::{Bucket, Said, Sequence};
 
 /// What the server can take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,31 +51,12 @@ impl Feedback {
         }
         feedback.limit.map(|_| feedback)
     }
-
-    /// Returns what the parameters `oc`, `oc-algo` and `oc-validity` of a Via say (RFC 7339 §4). A rate is said to one client, which
-    /// keeps to it by itself: it is nothing here.
-    pub fn of_via(oc: &str, algorithm: &str, validity: Option<&str>) -> Option<Feedback> {
-        if !algorithm.eq_ignore_ascii_case("loss") {
-            return None;
-        }
-        let validity_ms = validity.map_or(Some(VALIDITY_MS), |text| text.parse().ok())?.min(VALIDITY_MS_MAX);
-        // §4.3: a validity of 0 ends it.
-        Some(Feedback { limit: Some(loss(oc)?).filter(|_| validity_ms > 0), validity_ms })
-    }
 }
 
-fn loss(percent: &str) -> Option<Limit> {
+/// Returns the limit that a number of percent is.
+pub fn loss(percent: &str) -> Option<Limit> {
     let percent: f64 = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
     Some(Limit::Loss(percent / 100.0))
-}
-
-/// Who says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
-    /// The module's user, by a control message.
-    User = 0,
-    /// The server, in a Via.
-    Server = 1,
 }
 
 /// What becomes of a request.
@@ -90,8 +72,8 @@ pub enum Fate {
 /// for more (max-min fairness).
 #[derive(Debug)]
 pub struct Control {
-    /// By [`Says`]: until when it counts, in milliseconds, and what.
-    feedback: [Option<(u64, Limit)>; 2],
+    /// Until when it counts, in milliseconds, and what.
+    feedback: Option<(u64, Limit)>,
     sources: BTreeMap<IpAddr, Source>,
     window_begun: u64,
     /// What all sources together may still have sent on; below 0 it is a debt.
@@ -116,13 +98,41 @@ struct Source {
     /// Requests in a window, in the long run.
     demand: f64,
     credit: f64,
+    /// What the server says to it.
+    told: Option<Told>,
+}
+
+/// What the server says to one source, until when, and what went on since.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    until: u64,
+    limit: Option<Limit>,
+    sequence: Option<Sequence>,
+    bucket: Bucket,
+}
+
+impl Source {
+    /// Returns what the server says to it now.
+    fn told(&mut self, now_ms: u64) -> Option<&mut Told> {
+        self.told.as_mut().filter(|told| now_ms < told.until)
+    }
+
+    /// Returns whether the server lets a request go on. `drawn` is from 0 to 1, by chance.
+    fn goes_on(&mut self, drawn: f64, now_ms: u64) -> bool {
+        let Some(told) = self.told(now_ms) else { return true };
+        match told.limit {
+            None => true,
+            Some(limit @ Limit::Loss(_)) => !is_lost(limit, drawn),
+            Some(Limit::Rate(rate)) => told.bucket.take(rate, now_ms),
+        }
+    }
 }
 
 impl Control {
     /// Builds one that admits everything until there is feedback. Nobody may know the secret.
     pub fn new(secret: u64) -> Control {
         Control {
-            feedback: [None; 2],
+            feedback: None,
             sources: BTreeMap::new(),
             window_begun: 0,
             tokens: 0.0,
@@ -136,12 +146,12 @@ impl Control {
         }
     }
 
-    /// Takes what somebody says of the server.
-    pub fn take(&mut self, says: Says, feedback: Feedback, now_ms: u64) {
+    /// Takes what the module's user says of the server.
+    pub fn take(&mut self, feedback: Feedback, now_ms: u64) {
         self.roll(now_ms);
         let was_limited = self.limit(now_ms).is_some();
         let until = now_ms.saturating_add(feedback.validity_ms);
-        self.feedback[says as usize] = feedback.limit.map(|limit| (until, limit));
+        self.feedback = feedback.limit.map(|limit| (until, limit));
         if !was_limited {
             self.tokens = 0.0;
         }
@@ -149,6 +159,29 @@ impl Control {
         if !was_limited {
             self.sources.values_mut().for_each(|source| source.credit = self.share.max(1.0));
         }
+    }
+
+    /// Takes what the server says to a source; what was overtaken by something later does not count (RFC 7339 §4.4).
+    pub fn said(&mut self, source: IpAddr, said: &Said, now_ms: u64) {
+        self.roll(now_ms);
+        let source = place(source);
+        if self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source) {
+            return;
+        }
+        let source = self.sources.entry(source).or_default();
+        let mut bucket = Bucket::default();
+        if let Some(told) = source.told(now_ms) {
+            if let (Some(before), Some(now)) = (told.sequence, said.sequence)
+                && now <= before
+            {
+                return;
+            }
+            bucket = told.bucket;
+        }
+        // The end of a limit is remembered, so that nothing older begins it anew.
+        let validity_ms = if said.limit.is_some() { said.validity_ms } else { VALIDITY_MS };
+        let until = now_ms.saturating_add(validity_ms);
+        source.told = Some(Told { until, limit: said.limit, sequence: said.sequence, bucket });
     }
 
     /// Takes what the module's other part says of its demand.
@@ -179,7 +212,8 @@ impl Control {
     /// when all did: what the server has too much of is also what comes again because it has too much.
     pub fn decide(&mut self, source: IpAddr, transaction: &impl Hash, now_ms: u64) -> Fate {
         self.roll(now_ms);
-        let is_limited = self.limit(now_ms).is_some();
+        let is_told = |known: &mut Source| known.told(now_ms).is_some_and(|told| told.limit.is_some());
+        let is_limited = self.limit(now_ms).is_some() || self.sources.get_mut(&place(source)).is_some_and(is_told);
         let key = self.decided.key(transaction);
         match self.decided.get(key) {
             Some(Decision { fate: Fate::Admitted, was_limited: false, .. }) if is_limited => {}
@@ -204,13 +238,16 @@ impl Control {
         let source = if is_full { shared_place(key) } else { source };
         let known = self.sources.entry(source).or_default();
         known.count += 1.0;
+        // By halves of the key, which nobody can choose.
+        let [of_server, of_user] = [key >> 32, key & u64::from(u32::MAX)]
+            .map(|half| f64::from(u32::try_from(half).unwrap_or(0)) / f64::from(u32::MAX));
+        if !known.goes_on(of_server, now_ms) {
+            return Fate::Rejected;
+        }
         let capacity = match limit {
             None => return Fate::Admitted,
-            // RFC 7339 §5.10.1, by the lower half of the key, which nobody can choose.
-            Some(Limit::Loss(loss)) => {
-                let drawn = f64::from(u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0)) / f64::from(u32::MAX);
-                return if drawn < loss || loss >= 1.0 { Fate::Rejected } else { Fate::Admitted };
-            }
+            Some(limit @ Limit::Loss(_)) if is_lost(limit, of_user) => return Fate::Rejected,
+            Some(Limit::Loss(_)) => return Fate::Admitted,
             Some(limit @ Limit::Rate(_)) => self.capacity(limit),
         };
         let known = self.sources.get_mut(&source).expect("it was put there");
@@ -230,12 +267,9 @@ impl Control {
         self.tokens = (self.tokens - 1.0).max(-DEBT_WINDOWS_MAX * self.window.max(1.0));
     }
 
-    /// Returns the stricter limit of those that count.
+    /// Returns the limit of all, if there is one.
     fn limit(&self, now_ms: u64) -> Option<Limit> {
-        let counts = |(until, limit): (u64, Limit)| (now_ms < until).then_some(limit);
-        let mut limits = self.feedback.iter().flatten().copied().filter_map(counts);
-        let first = limits.next()?;
-        Some(limits.fold(first, |a, b| if self.capacity(a) <= self.capacity(b) { a } else { b }))
+        self.feedback.and_then(|(until, limit)| (now_ms < until).then_some(limit))
     }
 
     /// Returns how many requests may go on in a window.
@@ -269,7 +303,7 @@ impl Control {
                 source.demand += SMOOTHING * (source.count - source.demand);
                 source.count = 0.0;
                 self.demand += source.demand;
-                source.demand > FORGOTTEN
+                source.demand > FORGOTTEN || source.told(now_ms).is_some()
             });
             self.work_out(now_ms);
             if let Some(limit) = self.limit(now_ms) {
@@ -353,6 +387,11 @@ impl Decided {
         std::mem::swap(&mut self.young, &mut self.old);
         self.young.clear();
     }
+}
+
+/// Returns whether a request is part of a loss (RFC 7339 §5.10.1).
+fn is_lost(limit: Limit, drawn: f64) -> bool {
+    matches!(limit, Limit::Loss(loss) if drawn < loss || loss >= 1.0)
 }
 
 /// Returns what stands for a source: its address, or its network of IPv6, of which a client has all addresses.

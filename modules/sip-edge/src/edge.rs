@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
 use netserv_sdk::text::Writer;
-use netserv_sip::message::{self, CSEQ, Head, VIA, address, parameter, tag, top_parameters};
+use netserv_sip::message::{self, CSEQ, Head, address, parameter, tag, top_parameters};
 use netserv_sip::{Answer, Request, Transport};
 use sha2::Sha256;
 
 use crate::bindings::Bindings;
-use crate::control::{Control, Fate, Feedback, Says};
+use crate::control::{Control, Fate, Feedback};
 use crate::limits::ANSWER_PLACES;
+use crate::oc::{Said, asking};
 
 /// What the module's user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct Settings {
     pub register: bool,
     /// Whether requests are rejected when the server has too much to do.
     pub overload: bool,
-    /// Whether the server says so itself in its Vias (RFC 7339). One that does not copies there what clients say.
+    /// Whether the server is asked for its load in Vias (RFC 7339), in the place of clients that do not ask by themselves.
     pub oc: bool,
     /// Whether answers go to where requests came from, also without `rport`.
     pub force_rport: bool,
@@ -112,6 +113,8 @@ pub enum Decision {
 pub struct Edge {
     settings: Settings,
     secret: [u8; 32],
+    /// What it is known by in Vias.
+    name: String,
     bindings: Bindings,
     /// Who may send what on.
     pub control: Control,
@@ -124,7 +127,9 @@ impl Edge {
         let [a, b, c, d, e, f, g, h, ..] = secret;
         let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let answers = Answers { counts: vec![0; ANSWER_PLACES], second: 0, secret: number };
-        Edge { settings, secret, bindings: Bindings::new(number), control: Control::new(number), answers }
+        let mac = Hmac::<Sha256>::new_from_slice(&secret).expect("a key of any length will do").finalize().into_bytes();
+        let name = hexadecimal(&mac[..4]);
+        Edge { settings, secret, name, bindings: Bindings::new(number), control: Control::new(number), answers }
     }
 
     /// Returns what the module's user chose.
@@ -174,6 +179,12 @@ impl Edge {
         }
     }
 
+    /// Returns what goes on in the place of a message that passed, unless that is as it came.
+    pub fn asking(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let asks = self.settings.overload && self.settings.oc && !message.starts_with(b"SIP/2.0 ");
+        asks.then(|| asking(message, &self.name)).flatten()
+    }
+
     /// Looks at a message from the server to a client.
     pub fn response(&mut self, message: &[u8], to: SocketAddr, now_ms: u64) {
         if !message.starts_with(b"SIP/2.0 ") {
@@ -182,9 +193,9 @@ impl Edge {
         let Some(head) = Head::parse(message) else { return };
         if self.settings.overload
             && self.settings.oc
-            && let Some(feedback) = said_in_via(&head)
+            && let Some(said) = Said::of(&head, &self.name)
         {
-            self.control.take(Says::Server, feedback, now_ms);
+            self.control.said(to.ip(), &said, now_ms);
         }
         if self.settings.register
             && head.only(CSEQ).and_then(message::cseq).is_some_and(|(_, method)| method == b"REGISTER")
@@ -196,7 +207,7 @@ impl Edge {
     /// Takes what the module's user says of the server. Returns whether it was understood.
     pub fn told(&mut self, text: &[u8], now_ms: u64) -> bool {
         let feedback = std::str::from_utf8(text).ok().and_then(Feedback::parse);
-        feedback.map(|feedback| self.control.take(Says::User, feedback, now_ms)).is_some()
+        feedback.map(|feedback| self.control.take(feedback, now_ms)).is_some()
     }
 
     /// Returns whether one more answer may go to an address.
@@ -260,13 +271,17 @@ impl Edge {
             mac.update(part);
         }
         let bytes = mac.finalize().into_bytes();
-        bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(&bytes[..8])
     }
 
     /// Returns whether an ACK is to an answer of ours.
     fn is_ours(&self, ack: &Request<'_>) -> bool {
         tag(ack.to()).is_some_and(|tag| tag == self.to_tag(ack).as_bytes())
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the branch of the topmost Via, which is the same in a request, its CANCEL and its ACK (RFC 3261 §17.1.1.3).
@@ -281,13 +296,6 @@ fn is_emergency(request: &Request<'_>) -> bool {
         service.is_some() && matches!(uri.get(SOS.len()), None | Some(b'.' | b';' | b'?'))
     };
     is_sos(request.uri()) || address(request.to()).is_some_and(|(uri, _)| is_sos(uri))
-}
-
-/// Returns what a response says of the server's load (RFC 7339 §4).
-fn said_in_via(head: &Head<'_>) -> Option<Feedback> {
-    let parameters = top_parameters(head.all(VIA).next()?)?;
-    let text = |name: &str| parameter(parameters, name).and_then(|value| std::str::from_utf8(value).ok());
-    Feedback::of_via(text("oc")?, text("oc-algo")?, text("oc-validity"))
 }
 
 /// How many answers went to addresses in this second. Addresses may share a place.

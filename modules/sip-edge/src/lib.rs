@@ -10,8 +10,9 @@
 //!   server's answer.
 //!
 //! `overload`: while the module's user says so by a control message of the topic `overload` (`rate=170 validity-ms=2000`,
-//! `loss=40`, `off`), or the server in its Vias (RFC 7339; only if the property `oc` is `on`), sources have equal shares of what
-//! it can take, and the rest is rejected with 503. ACK, CANCEL, PRACK, what belongs to a dialog, and emergency calls
+//! `loss=40`, `off`), sources have equal shares of what the server can take, and the rest is rejected with 503. If the property `oc` is
+//! `on`, the edge asks the server for its load in the Vias of clients that do not ask, and each has what the server says to it (RFC
+//! 7339, RFC 7415). ACK, CANCEL, PRACK, what belongs to a dialog, and emergency calls
 //! (`urn:service:sos`) always go on.
 //!
 //! Everything else passes untouched, whatever is wrong with it. The property `server` has the server's addresses, and the filters name
@@ -22,6 +23,7 @@ pub mod control;
 pub mod edge;
 pub mod framing;
 pub mod limits;
+pub mod oc;
 #[cfg(not(target_os = "wasi"))]
 pub mod packets;
 #[cfg(target_os = "wasi")]

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use netserv_sdk::ip::{Udp, parse_udp, write_udp};
+use netserv_sdk::ip::{Udp, parse_udp, replace_udp, write_udp};
 use netserv_sdk::text::Writer;
 use netserv_sdk::{
     Counter, PACKET_BYTES_MAX, Packet, PacketModule, StartError, Verdict, clock, control, log, messages,
@@ -72,7 +72,10 @@ impl PacketModule for SipEdge {
         let mut response = Writer::new(&mut self.room[..]);
         let decision = self.edge.request(payload, (udp.source, Transport::Udp), now_ms, &mut response);
         match (decision, response.finish().map(<[u8]>::len)) {
-            (Decision::Pass, _) => Verdict::Pass,
+            (Decision::Pass, _) => match self.edge.asking(payload) {
+                Some(asking) if replace_udp(packet, &udp, &asking) => Verdict::Modified,
+                _ => Verdict::Pass,
+            },
             (Decision::Drop(kind), _) | (Decision::Answer(kind @ Kind::Rejected, _), None) => self.drop(kind),
             (Decision::Answer(..), None) => Verdict::Pass,
             (Decision::Answer(kind, port), Some(length)) => {

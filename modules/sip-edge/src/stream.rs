@@ -239,7 +239,8 @@ impl Client<'_> {
                 false
             }
             (Decision::Answer(..) | Decision::Pass, _) => {
-                self.on.extend_from_slice(head);
+                let asking = self.edge.asking(head);
+                self.on.extend_from_slice(asking.as_deref().unwrap_or(head));
                 true
             }
         }

@@ -143,19 +143,27 @@ pub fn top_parameters(via: &[u8]) -> Option<&[u8]> {
 
 /// Returns a parameter's value without quotes, of parameters with a semicolon before each; empty if it has none.
 pub fn parameter<'a>(parameters: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+    self::parameters(parameters).find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes())).map(|(_, value)| {
+        let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        bare.unwrap_or(value)
+    })
+}
+
+/// Returns the names and values of parameters with a semicolon before each, as they were sent; a value is empty if there is none.
+pub fn parameters(parameters: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = parameters;
-    while !rest.is_empty() {
-        let end = end_of_part(rest, b';');
-        let part = rest[..end].trim_ascii();
-        let equals = part.iter().position(|byte| *byte == b'=').unwrap_or(part.len());
-        if part[..equals].trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()) {
-            let value = part.get(equals + 1..).unwrap_or_default().trim_ascii();
-            let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
-            return Some(bare.unwrap_or(value));
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let end = end_of_part(rest, b';');
+            let part = rest[..end].trim_ascii();
+            rest = rest.get(end + 1..).unwrap_or_default();
+            if !part.is_empty() {
+                let equals = part.iter().position(|byte| *byte == b'=').unwrap_or(part.len());
+                return Some((part[..equals].trim_ascii(), part.get(equals + 1..).unwrap_or_default().trim_ascii()));
+            }
         }
-        rest = rest.get(end + 1..).unwrap_or_default();
-    }
-    None
+        None
+    })
 }
 
 /// Returns the tag of a From or To value; nothing if it has none.

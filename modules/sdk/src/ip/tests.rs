@@ -67,6 +67,30 @@ fn a_redirected_packet_keeps_its_payload() {
 }
 
 #[test]
+fn a_replaced_payload_keeps_how_far_the_packet_may_go() {
+    for (mut bytes, at) in [(written("10.0.0.1:1", "10.0.0.2:2", b"abc"), [1, 8]), (with_extensions(0), [1, 7])] {
+        let [class, hops] = at;
+        (bytes[class], bytes[hops]) = (bytes[class] | 0x0c, 3);
+        let udp = parse_udp(&bytes).unwrap();
+        let length = bytes.len();
+        bytes.resize(PACKET_BYTES_MAX, 0);
+        let mut packet = Packet::new(&mut bytes, length, Duration::ZERO, 0);
+        assert!(!replace_udp(&mut packet, &udp, &[0; PACKET_BYTES_MAX]));
+        assert!(replace_udp(&mut packet, &udp, b"another one"));
+        let packet = packet.bytes();
+        let now = parse_udp(packet).unwrap();
+        assert_eq!(
+            (now.source, now.destination, &packet[now.payload.clone()]),
+            (udp.source, udp.destination, &b"another one"[..])
+        );
+        assert_eq!((packet[class] & 0x0c, packet[hops]), (0x0c, 3));
+        let (pseudo, payload) = if udp.source.is_ipv4() { (12..20, 20) } else { (8..40, 40) };
+        assert!(udp.source.is_ipv6() || checksum(0, &packet[..20]) == 0);
+        assert_eq!(checksum(0, &[&packet[pseudo], &[0, 17, 0, 19], &packet[payload..]].concat()), 0);
+    }
+}
+
+#[test]
 fn too_long_packets_are_not_written() {
     let mut slot = [0; PACKET_BYTES_MAX];
     let mut packet = Packet::new(&mut slot, 1, Duration::ZERO, 0);

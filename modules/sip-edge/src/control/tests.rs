@@ -11,7 +11,7 @@ fn offered(control: &mut Control, rates: &[f64], from_ms: u64, to_ms: u64, feedb
     let mut admitted = vec![0.0; rates.len()];
     for now in from_ms..to_ms {
         if let Some(feedback) = feedback.filter(|_| now % 200 == 0) {
-            control.take(Says::User, feedback, now);
+            control.take(feedback, now);
         }
         for (number, rate) in rates.iter().enumerate() {
             due[number] += rate / 1000.0;
@@ -85,7 +85,7 @@ fn after_a_burst_all_go_on_again() {
 #[test]
 fn a_request_that_comes_again_has_the_same_fate() {
     let mut control = Control::new(1);
-    control.take(Says::User, Feedback { limit: Some(Limit::Rate(10.0)), validity_ms: 60_000 }, 0);
+    control.take(Feedback { limit: Some(Limit::Rate(10.0)), validity_ms: 60_000 }, 0);
     let source = IpAddr::from([192, 0, 2, 1]);
     let fates: Vec<Fate> = (0..100).map(|call| control.decide(source, &call, 2000)).collect();
     assert!(fates.contains(&Fate::Admitted) && fates.contains(&Fate::Rejected));
@@ -102,7 +102,7 @@ fn what_comes_again_and_again_locks_nobody_out() {
     let mut admitted = 0;
     for now in 0..20_000 {
         if now % 200 == 0 {
-            control.take(Says::User, rate(50.0).unwrap(), now);
+            control.take(rate(50.0).unwrap(), now);
         }
         // One call, a thousand times a second; and ten calls a second.
         admitted += u32::from(control.decide(greedy, &"again", now) == Fate::Admitted);
@@ -116,7 +116,7 @@ fn what_comes_again_and_again_locks_nobody_out() {
 #[test]
 fn no_loss_is_no_limit() {
     let mut control = Control::new(1);
-    control.take(Says::User, Feedback { limit: Some(Limit::Loss(0.0)), validity_ms: 60_000 }, 0);
+    control.take(Feedback { limit: Some(Limit::Loss(0.0)), validity_ms: 60_000 }, 0);
     assert!((0..1000).all(|call| control.decide(IpAddr::from([192, 0, 2, 1]), &call, 5000) == Fate::Admitted));
 }
 
@@ -126,7 +126,7 @@ fn what_went_on_when_all_did_is_decided_again() {
     let source = IpAddr::from([192, 0, 2, 1]);
     assert!((0..500).all(|call| control.decide(source, &call, 0) == Fate::Admitted));
     assert!((0..500).all(|call| control.decide(source, &call, 400) == Fate::Admitted));
-    control.take(Says::User, Feedback { limit: Some(Limit::Rate(100.0)), validity_ms: 60_000 }, 500);
+    control.take(Feedback { limit: Some(Limit::Rate(100.0)), validity_ms: 60_000 }, 500);
     let again = (0..500).filter(|call| control.decide(source, call, 510) == Fate::Admitted).count();
     assert!(again <= 20, "{again}");
 }
@@ -134,7 +134,7 @@ fn what_went_on_when_all_did_is_decided_again() {
 #[test]
 fn what_is_remembered_is_bounded() {
     let mut control = Control::new(1);
-    control.take(Says::User, Feedback { limit: Some(Limit::Rate(1e6)), validity_ms: 60_000 }, 0);
+    control.take(Feedback { limit: Some(Limit::Rate(1e6)), validity_ms: 60_000 }, 0);
     for number in 0..200_000_u32 {
         control.decide(IpAddr::from((0x0a00_0000 + number).to_be_bytes()), &number, 1);
     }
@@ -174,16 +174,65 @@ fn two_parts_of_a_module_share_a_rate() {
     assert!((180.0..=220.0).contains(&all), "{all}");
 }
 
+fn said(limit: Option<Limit>, validity_ms: u64) -> Said {
+    Said { limit, validity_ms, sequence: None }
+}
+
 #[test]
-fn the_stricter_limit_counts() {
+fn what_the_server_says_is_for_whom_it_says_it_to() {
+    let [told, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
     let mut control = Control::new(1);
+    let admitted = |control: &mut Control, source, from: u64| {
+        (from..from + 1000).filter(|now| control.decide(source, now, *now) == Fate::Admitted).count()
+    };
+    control.said(told, &said(Some(Limit::Rate(50.0)), 10_000), 0);
+    let kept = admitted(&mut control, told, 0);
+    assert!((50..=54).contains(&kept), "{kept}");
+    assert_eq!(admitted(&mut control, other, 1000), 1000);
+    control.said(told, &said(Some(Limit::Loss(0.75)), 10_000), 2000);
+    let kept = admitted(&mut control, told, 2000);
+    assert!((200..=300).contains(&kept), "{kept}");
+    // Beside what the user says of all, the stricter one counts.
+    control.take(Feedback { limit: Some(Limit::Rate(20.0)), validity_ms: 2000 }, 3000);
+    let kept = admitted(&mut control, told, 3000);
+    assert!(kept <= 25, "{kept}");
+    control.said(told, &said(None, 0), 5000);
+    assert_eq!(admitted(&mut control, told, 5000), 1000);
+    control.said(told, &said(Some(Limit::Rate(0.0)), 500), 7000);
+    assert_eq!(admitted(&mut control, told, 7000), 500, "then it is over");
+}
+
+#[test]
+fn what_was_overtaken_does_not_count() {
     let source = IpAddr::from([192, 0, 2, 1]);
-    (0..1000).for_each(|call| _ = control.decide(source, &call, 0));
-    control.take(Says::Server, Feedback { limit: Some(Limit::Loss(1.0)), validity_ms: 60_000 }, 200);
-    control.take(Says::User, Feedback { limit: Some(Limit::Rate(1000.0)), validity_ms: 60_000 }, 200);
-    assert_eq!(control.limit(300), Some(Limit::Loss(1.0)));
-    control.take(Says::Server, Feedback { limit: None, validity_ms: 0 }, 300);
-    assert_eq!(control.limit(300), Some(Limit::Rate(1000.0)));
+    let mut control = Control::new(1);
+    let at = |text: &str, limit| {
+        let message = format!("SIP/2.0 200 OK\r\nVia: a;oc=100;oc-algo=loss;oc-edge=e;oc-seq={text}\r\n\r\n");
+        let head = netserv_sip::message::Head::parse(message.as_bytes()).unwrap();
+        Said { limit, ..Said::of(&head, "e").unwrap() }
+    };
+    let all = Some(Limit::Loss(1.0));
+    control.said(source, &at("5.1", all), 0);
+    control.said(source, &at("5.05", None), 10);
+    assert_eq!(control.decide(source, &1, 20), Fate::Rejected);
+    control.said(source, &at("5.2", None), 30);
+    control.said(source, &at("5.15", all), 40);
+    assert_eq!(control.decide(source, &2, 50), Fate::Admitted);
+    // Another server's clock may be behind; it is heard when what this one said is over.
+    control.said(source, &at("1.0", all), 30 + VALIDITY_MS);
+    assert_eq!(control.decide(source, &3, 40 + VALIDITY_MS), Fate::Rejected);
+}
+
+#[test]
+fn sources_to_which_the_server_says_something_are_bounded() {
+    let mut control = Control::new(1);
+    for number in 0..2 * u32::try_from(SOURCES_MAX).unwrap() {
+        let source = IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+        control.said(source, &said(Some(Limit::Loss(1.0)), 1000), 0);
+    }
+    assert_eq!(control.sources.len(), SOURCES_MAX);
+    control.decide(IpAddr::from([192, 0, 2, 1]), &1, 2000);
+    assert_eq!(control.sources.len(), 1);
 }
 
 #[test]
@@ -198,9 +247,4 @@ fn feedback_is_understood() {
     {
         assert_eq!(told(wrong), None, "{wrong}");
     }
-    let via = Feedback::of_via;
-    assert_eq!(via("20", "loss", Some("1000")), Some(Feedback { limit: Some(Limit::Loss(0.2)), validity_ms: 1000 }));
-    assert_eq!(via("20", "loss", Some("0")), Some(Feedback { limit: None, validity_ms: 0 }));
-    assert_eq!(via("20", "loss", None).map(|feedback| feedback.validity_ms), Some(VALIDITY_MS));
-    assert_eq!((via("20", "rate", None), via("x", "loss", None), via("", "loss", None)), (None, None, None));
 }

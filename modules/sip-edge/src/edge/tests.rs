@@ -128,25 +128,27 @@ fn what_the_server_needs_to_go_on_is_never_rejected() {
 }
 
 #[test]
-fn the_server_says_it_in_its_vias() {
+fn the_server_says_it_in_its_vias_if_the_edge_asked() {
     let mut edge = Edge::new(Settings { oc: true, ..Settings::default() }, [7; 32]);
     let response = |oc: &str| {
         format!(
-            "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\"\r\nTo: x\r\nCSeq: 1 INVITE\r\n\r\n"
+            "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\";oc-edge=x\r\nTo: x\r\nCSeq: 1 INVITE\r\n\r\n"
         )
     };
     let rejects = |edge: &mut Edge, cseq, now| decided(edge, &invite(cseq), now).0 != Decision::Pass;
-    edge.response(response("x=y").as_bytes(), phone(), 0);
-    assert!(!rejects(&mut edge, 1, 10), "of another hop");
-    edge.response(response("oc=100;oc-algo=\"loss\";oc-validity=1000;oc-seq=1.1").as_bytes(), phone(), 0);
+    let asking = String::from_utf8(edge.asking(invite(4).as_bytes()).unwrap()).unwrap();
+    let (_, name) = asking.split_once(";branch=z9hG4bK4;rport;oc;oc-algo=\"loss,rate\";oc-edge=").unwrap();
+    let name = name.split_once("\r\n").unwrap().0.to_owned();
+    edge.response(response("oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 0);
+    assert!(!rejects(&mut edge, 1, 10), "to one that asked by itself");
+    let all = format!("oc=100;oc-algo=\"loss\";oc-validity=1000;oc-seq=1.1;oc-edge={name}");
+    edge.response(response(&all).as_bytes(), phone(), 0);
     assert!(rejects(&mut edge, 2, 10) && !rejects(&mut edge, 3, 1001));
-    edge.response(response("oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 2000);
-    edge.response(response("oc=0;oc-algo=\"loss\";oc-validity=0").as_bytes(), phone(), 2000);
-    assert!(!rejects(&mut edge, 4, 2010));
-    // One that does not know of it copies what any client says.
+    assert_eq!(edge.asking(response("x").as_bytes()), None);
     let mut plain = self::edge();
-    plain.response(response("oc=100;oc-algo=\"loss\";oc-validity=1000").as_bytes(), phone(), 3000);
+    plain.response(response(&all).as_bytes(), phone(), 3000);
     assert!(!rejects(&mut plain, 5, 3010));
+    assert_eq!(plain.asking(invite(6).as_bytes()), None);
 }
 
 #[test]
