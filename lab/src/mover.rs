@@ -14,7 +14,7 @@ use netserv_model::api::AgentMove;
 use netserv_model::request::{ModuleState, ModuleStatus};
 
 use crate::netns::{Lab, wait_until};
-use crate::node::{LabPackage, LabUser};
+use crate::node::{LabPackage, LabUser, module_wasm, workspace};
 use crate::states::StateStore;
 use crate::{agent, moving, relocating};
 
@@ -40,6 +40,14 @@ impl Mover {
     /// # Errors
     /// Something does not start.
     pub fn up(driver: &str, keys: &str, limits: &[(&str, &str)]) -> Result<Mover> {
+        Mover::up_with(driver, keys, limits, "")
+    }
+
+    /// The same with a package that has these lines below `[needs]`; `PACKAGE` in keys is its file.
+    ///
+    /// # Errors
+    /// As of [`Mover::up`].
+    pub fn up_with(driver: &str, keys: &str, limits: &[(&str, &str)], needs: &str) -> Result<Mover> {
         let mut lab = Lab::up(moving::two_ways())?;
         lab.use_driver(driver);
         let user = lab.user("janedoe", &[&format!("{}/32", lab.v4("sender"))])?;
@@ -53,7 +61,8 @@ impl Mover {
         lab.start_netservd("sender", "host", &[], "")?;
         lab.serve_http("sender")?;
         let store = StateStore::open(&mut lab, "sender")?;
-        let package = lab.package("net-monitor", &user)?;
+        let package = needing(&lab, &user, needs)?;
+        let keys = keys.replace("PACKAGE", &format!("{:?}", package.path));
         let url = lab.publish("sender", &package)?;
         let rules = format!(
             "[[log]]\nname = \"clients\"\nsocket = {:?}\npattern = \"client {{client}} \"\n\
@@ -175,6 +184,14 @@ impl Drop for Mover {
             let _ = clients.join();
         }
     }
+}
+
+/// Returns net-monitor's package with lines below `[needs]`.
+fn needing(lab: &Lab, user: &LabUser, needs: &str) -> Result<LabPackage> {
+    let manifest = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml"))?;
+    let (project, package) = (lab.dir().join("needing.toml"), lab.dir().join("needing.nsm"));
+    std::fs::write(&project, manifest.replacen("[limits]\n", &format!("[needs]\n{needs}\n[limits]\n"), 1))?;
+    lab.package_from(&project, &module_wasm("net-monitor")?, &package, user)
 }
 
 /// Has daemons that are started from here on see a load average of their own, as a machine of their own does.

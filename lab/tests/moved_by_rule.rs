@@ -107,6 +107,32 @@ fn a_module_is_on_the_node_that_costs_less() {
     net.wait_for(&["n1"], LONG).unwrap();
 }
 
+/// Goal: the agent knows beforehand what the module needs, so that a node which grants less is not even asked: the module is on the other one,
+/// and stays there when that is drained. Without that knowledge it is tried and refused. Method: `na`, which would be the best one, grants
+/// fewer counters than the package needs.
+#[test]
+fn a_node_that_grants_less_than_the_module_needs_is_not_asked() {
+    let test = "a_node_that_grants_less_than_the_module_needs_is_not_asked";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    let limits = [("na", "module-limits = { counters = 64 }\n")];
+    let mut net = Mover::up_with(Driver::Nfqueue.name(), "package = PACKAGE", &limits, "counters = 128").unwrap();
+    net.start_agent().unwrap();
+    net.wait_for(&["n1"], LONG).unwrap();
+    net.drain("n1", true).unwrap();
+    stays(&net, "n1");
+    assert!(moves(&net).is_empty() && !refused(&net), "{:?}", moves(&net));
+    drop(net);
+    let mut net = Mover::up_with(Driver::Nfqueue.name(), "", &limits, "counters = 128").unwrap();
+    net.start_agent().unwrap();
+    eventually("it is refused", || refused(&net));
+}
+
+fn refused(net: &Mover) -> bool {
+    net.lab.log("na", "netservd").contains("outcome=refused")
+}
+
 /// Goal: an agent that is killed at whatever time of a move goes on with it, and one node has the module then.
 #[test]
 fn there_is_one_owner_after_the_agent_was_killed() {

@@ -255,7 +255,7 @@ mod tests {
             let to = &Toward { client: client.parse().unwrap(), region: region.to_owned(), node: None };
             let log = said(async {
                 let _ = probe(&node, to).await;
-                let _ = crate::relocate::look_around(&node, to).await;
+                let _ = crate::relocate::look_around(&node, &Default::default(), to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
                 tell(&node, (&module, true), &message, to).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));

@@ -31,16 +31,16 @@ pub struct New {
 }
 
 /// Asks for the node on the way to a client that a module which moves is to be on first: the best one.
-pub async fn best(node: &NodeClient, to: &Toward) -> Answer {
-    let Answer::Around(candidates) = look_around(node, to).await else { return Answer::Failed };
+pub async fn best(node: &NodeClient, needs: &Needs, to: &Toward) -> Answer {
+    let Answer::Around(candidates) = look_around(node, needs, to).await else { return Answer::Failed };
     let able = candidates.into_iter().find(|one| one.score.is_some());
     Answer::Way(able.into_iter().map(|one| one.node).collect())
 }
 
-/// Asks the nodes on the way to a client how they are. What the module needs is known to them only when it comes to it.
-pub async fn look_around(node: &NodeClient, to: &Toward) -> Answer {
+/// Asks the nodes on the way to a client how they are, and weighs that by what the module needs.
+pub async fn look_around(node: &NodeClient, needs: &Needs, to: &Toward) -> Answer {
     match node.send(RequestBuilder::probe(&ASKED), to.address(), None).await {
-        Ok(result) => Answer::Around(rank(&Needs::default(), &result)),
+        Ok(result) => Answer::Around(rank(needs, &result)),
         Err(error) => failed("PROBE", to, &error),
     }
 }

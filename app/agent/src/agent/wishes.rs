@@ -40,12 +40,16 @@ impl Agent {
 async fn carried_out(node: &NodeClient, config: &Config, wish: Wish, removed: Option<Asked>) -> (Ticket, Answer) {
     match wish {
         Wish::Probe { ticket, rule, client } => {
-            let (moves, to) = (config.get(rule).is_some_and(|rule| rule.moves.is_some()), config.toward(rule, client));
-            let way = if moves { relocate::best(node, &to).await } else { errands::probe(node, &to).await };
+            let to = config.toward(rule, client);
+            let way = match config.get(rule) {
+                Some(Deploy { moves: Some(_), needs, .. }) => relocate::best(node, needs, &to).await,
+                _ => errands::probe(node, &to).await,
+            };
             (ticket, way)
         }
-        Wish::Look { ticket, rule, client } => {
-            (ticket, relocate::look_around(node, &config.toward(rule, client)).await)
+        Wish::Look { ticket, rule: id, client } => {
+            let Some(rule) = config.get(id) else { return (ticket, Answer::Failed) };
+            (ticket, relocate::look_around(node, &rule.needs, &config.toward(id, client)).await)
         }
         Wish::Setup { ticket, rule: id, client, address, session, edge, epoch, .. } => {
             let Some(rule) = config.get(id) else { return (ticket, Answer::Failed) };

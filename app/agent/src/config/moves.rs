@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When the module of a rule moves.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use netserv_model::limits::FREEZE_TIME_MAX;
+use anyhow::{Context, Result, ensure};
+use netserv_model::Digest;
+use netserv_model::limits::{FREEZE_TIME_MAX, PACKAGE_BYTES_MAX};
 use netserv_placement::Moves;
+use netserv_placement::candidates::Needs;
+use netserv_repository::package;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +25,10 @@ pub struct Move {
     /// and fetched below this one; the same if it is not said.
     #[serde(default)]
     pub fetch: Option<String>,
+    /// The file of the module's package, read at each start and reload: nodes that lack what its manifest needs are not asked to take it.
+    /// Without it they refuse it when it comes there.
+    #[serde(default)]
+    pub package: Option<PathBuf>,
     /// Its node has too much to do if its load average for each processor is over this at `looks` in a row; without it, that is no reason.
     #[serde(default)]
     pub load_over: Option<f64>,
@@ -76,6 +86,20 @@ impl Move {
     }
 }
 
+/// Returns what the package of that digest needs.
+///
+/// # Errors
+/// The file is no package, or another one.
+pub fn needs(path: &Path, digest: Digest) -> Result<Needs> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).and_then(|file| file.take(PACKAGE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    file.with_context(|| format!("`package`: cannot read {}", path.display()))?;
+    let package = package::read(&bytes).with_context(|| format!("`package`: {} is none", path.display()))?;
+    let found = package.digest();
+    ensure!(found == digest, "`package`: {} is {found}, and not the rule's {digest}", path.display());
+    Ok(Needs::of(package.manifest(), &package.flavours()))
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` ends at the type's bounds")]
 fn permille(load: f64) -> u32 {
     (load * 1000.0) as u32
@@ -95,4 +119,20 @@ fn rest_s() -> u64 {
 
 fn freeze_s() -> u64 {
     30
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_package_is_said_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let (there, digest) = (dir.path().join("m.nsm"), format!("sha256:{}", "0".repeat(64)).parse().unwrap());
+        std::fs::write(&there, b"no package").unwrap();
+        for (path, expected) in [(there, "is none"), (dir.path().join("gone"), "cannot read")] {
+            let error = format!("{:#}", needs(&path, digest).unwrap_err());
+            assert!(error.contains("`package`") && error.contains(expected), "{error}");
+        }
+    }
 }

@@ -12,13 +12,14 @@ use anyhow::{Context, Result, ensure};
 use netserv_model::floating::is_container_address;
 use netserv_model::limits::{FLOATING_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::{Digest, Filter, ModuleRef, Topic, WantedFilter};
+use netserv_placement::candidates::Needs;
 use netserv_placement::{Rule, RuleId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log::Log;
 use super::metric::Metric;
-use super::moves::Move;
+use super::moves::{self, Move};
 use crate::limits::{CHAIN_BYTES_MAX, FLOW_SEEN_EVERY};
 
 /// A condition on a metric.
@@ -120,6 +121,9 @@ pub struct Deploy {
     /// When its module moves from node to node; for rules with one deployment at a time.
     #[serde(default, rename = "move")]
     pub moves: Option<Move>,
+    /// What its module needs, as far as that is known.
+    #[serde(skip)]
+    pub needs: Needs,
     /// Seconds of each lease, which is renewed while clients are seen.
     #[serde(default = "lease_s")]
     pub lease_s: u64,
@@ -176,11 +180,14 @@ impl Deploy {
         }
     }
 
-    /// Reads what the rule's properties take from files.
+    /// Reads what the rule takes from files.
     ///
     /// # Errors
-    /// The file cannot be read, or has no chain that fits.
+    /// One cannot be read, has no chain that fits, or is not the rule's package.
     pub fn read_files(&mut self) -> Result<()> {
+        if let Some(path) = self.moves.as_ref().and_then(|moves| moves.package.as_ref()) {
+            self.needs = moves::needs(path, self.digest)?;
+        }
         let Some(path) = &self.tls_chain else { return Ok(()) };
         let mut text = String::new();
         let file = File::open(path).and_then(|file| file.take(CHAIN_BYTES_MAX).read_to_string(&mut text));
