@@ -91,6 +91,14 @@ impl SipProvider {
     /// # Errors
     /// It does not start.
     pub fn start_server(&mut self, slow: bool) -> Result<()> {
+        self.start_server_with(if slow { &["SLOW=1"] } else { &[] })
+    }
+
+    /// Starts Kamailio with what lab/voip/edge.cfg may have defined.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_server_with(&mut self, defined: &[&str]) -> Result<()> {
         let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
         let mut command = self.lab.command("sender", "/usr/sbin/kamailio");
         command.arg("-f").arg(workspace().join("lab/voip/edge.cfg")).args(["-DD", "-m", "64", "-M", "8"]);
@@ -100,9 +108,7 @@ impl SipProvider {
             "-A",
             &format!("RPC=\"{}\"", self.path("rpc.sock").display()),
         ]);
-        if slow {
-            command.args(["-A", "SLOW=1"]);
-        }
+        command.args(defined.iter().flat_map(|defined| ["-A", defined]));
         for listen in
             [format!("udp:{v4}:5060"), format!("udp:[{v6}]:5060"), format!("tcp:{v4}:5060"), format!("tcp:[{v6}]:5060")]
         {
@@ -132,6 +138,36 @@ impl SipProvider {
         let text = String::from_utf8_lossy(&answer[..length]);
         let number = text.split(" = ").nth(1).and_then(|rest| rest.split('"').next()?.trim().parse().ok());
         number.with_context(|| format!("no statistic {name}: {text}"))
+    }
+
+    /// Has both nodes have sip-edge with these properties, without an agent.
+    ///
+    /// # Errors
+    /// The module is not built, or a node refuses it.
+    pub fn install_edge(&self, properties: &[&str]) -> Result<()> {
+        let package = self.lab.package("sip-edge", &self.user)?;
+        let url = self.lab.publish("sender", &package)?;
+        let (v4, v6) = (self.lab.v4("sender"), self.lab.v6("sender"));
+        let mut args: Vec<String> = vec!["setup".to_owned(), package.path.display().to_string()];
+        let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+        for (name, value) in
+            [("--url", url), ("--user", self.user.name.clone()), ("--key", self.user.key.display().to_string())]
+        {
+            option(name, value);
+        }
+        option("--to", self.lab.v4("receiver").to_string());
+        option("--property", format!("server={v4} {v6}"));
+        properties.iter().for_each(|property| option("--property", (*property).to_owned()));
+        for own in [format!("{v4}/32"), format!("{v6}/128")] {
+            option("--filter", format!("udp dst {own} port 5060"));
+            option("--filter", format!("udp src {own} sport 5060"));
+            option("--intercept", format!("tcp dst {own} port 5060"));
+        }
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let result = self.lab.request("sender", &args)?;
+        let is_there = result.nodes.len() == 2 && result.nodes.iter().all(|node| node.outcome.is_ok());
+        ensure!(is_there, "no sip-edge: {result:?}");
+        Ok(())
     }
 
     /// Starts the agent with the first configuration of docs/apps/sip.md: the module sip-edge for whoever keeps alive or calls.

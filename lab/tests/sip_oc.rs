@@ -32,7 +32,7 @@ fn each_client_is_kept_to_what_the_server_says_to_it(driver: Driver) {
         return skipped(test, "needs sipp");
     }
     let mut provider = SipProvider::up(Some(driver.name()), Kind::Router).unwrap();
-    setup(&provider);
+    provider.install_edge(&["oc=on"]).unwrap();
     for v6 in [false, true] {
         for (limit, least, most) in
             [("oc=8;oc-algo=\"rate\";oc-validity=3000", 35, 60), ("oc=75;oc-algo=\"loss\";oc-validity=3000", 20, 90)]
@@ -45,30 +45,6 @@ fn each_client_is_kept_to_what_the_server_says_to_it(driver: Driver) {
             provider.lab.stop("sender", "oc").unwrap();
         }
     }
-}
-
-fn setup(provider: &SipProvider) {
-    let lab = &provider.lab;
-    let package = lab.package("sip-edge", &provider.user).unwrap();
-    let url = lab.publish("sender", &package).unwrap();
-    let (v4, v6) = (lab.v4("sender"), lab.v6("sender"));
-    let (file, key) = (package.path.display().to_string(), provider.user.key.display().to_string());
-    let server = format!("server={v4} {v6}");
-    let addresses = [format!("{v4}/32"), format!("{v6}/128")];
-    let filters =
-        addresses.iter().flat_map(|own| [format!("udp dst {own} port 5060"), format!("udp src {own} sport 5060")]);
-    let intercepts = addresses.iter().map(|own| format!("tcp dst {own} port 5060"));
-    let taken: Vec<[String; 2]> = filters
-        .map(|filter| ["--filter".to_owned(), filter])
-        .chain(intercepts.map(|filter| ["--intercept".to_owned(), filter]))
-        .collect();
-    let mut args = vec!["setup", &file, "--url", &url, "--user", "voip", "--key", &key];
-    args.extend(["--property", "oc=on", "--property", &server]);
-    args.extend(taken.iter().flatten().map(String::as_str));
-    let to = lab.v4("receiver").to_string();
-    args.extend(["--to", &to]);
-    let result = lab.request("sender", &args).unwrap();
-    assert!(result.nodes.len() == 2 && result.nodes.iter().all(|node| node.outcome.is_ok()), "{result:?}");
 }
 
 fn start_server(provider: &mut SipProvider, v6: bool, limit: &str) {

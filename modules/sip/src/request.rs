@@ -44,17 +44,17 @@ impl<'a> Request<'a> {
         None
     }
 
-    /// Returns whether this is a NOTIFY that only keeps a binding alive.
+    /// Returns whether this is a NOTIFY that only keeps a binding alive. One with credentials is for the server to judge.
     pub fn is_keep_alive_notify(&self) -> bool {
         let is_keep_alive = |event: &[u8]| {
             event == b"keep-alive" || is_text(event[..SEMICOLON.find(event, 0)].trim_ascii(), b"keep-alive")
         };
-        self.method == b"NOTIFY" && !self.headers.requires && self.headers.event.is_some_and(is_keep_alive)
+        self.method == b"NOTIFY" && self.headers.asks_nothing() && self.headers.event.is_some_and(is_keep_alive)
     }
 
-    /// Returns whether this is an OPTIONS outside a dialog to the server itself.
+    /// Returns whether this is an OPTIONS outside a dialog to the server itself, without credentials.
     pub fn is_ping(&self) -> bool {
-        self.method == b"OPTIONS" && !self.headers.requires && !has_tag(self.to) && names_no_user(self.uri)
+        self.method == b"OPTIONS" && self.headers.asks_nothing() && !has_tag(self.to) && names_no_user(self.uri)
     }
 
     /// Returns the method.
@@ -205,6 +205,8 @@ struct Headers<'a> {
     event: Option<&'a [u8]>,
     /// Whether it asks for extensions, which only the server can say no to.
     requires: bool,
+    /// Whether it has credentials (RFC 3261 §22), which only the server can judge.
+    has_credentials: bool,
     /// Whether some header goes on in further lines.
     go_on: bool,
 }
@@ -221,10 +223,23 @@ impl<'a> Headers<'a> {
             CSEQ => once(&mut self.cseq)?,
             EVENT | EVENT_SHORT => once(&mut self.event)?,
             REQUIRE => self.requires = true,
-            TOO_LONG => self.requires |= name.eq_ignore_ascii_case(b"Proxy-Require"),
+            TOO_LONG => self.take_long(name),
             _ => {}
         }
         Some(())
+    }
+
+    fn take_long(&mut self, name: &[u8]) {
+        // Names of 13 and 19 letters; most headers have fewer.
+        if name.len() < PROXY_REQUIRE.len() {
+            return;
+        }
+        self.requires |= is_text(name, PROXY_REQUIRE);
+        self.has_credentials |= is_text(name, AUTHORIZATION) || is_text(name, PROXY_AUTHORIZATION);
+    }
+
+    fn asks_nothing(&self) -> bool {
+        !self.requires && !self.has_credentials
     }
 
     fn take_via(&mut self, value: &'a [u8]) {
@@ -368,6 +383,10 @@ const fn word(name: &[u8]) -> u64 {
     }
     word
 }
+
+const PROXY_REQUIRE: &[u8; 13] = b"Proxy-Require";
+const AUTHORIZATION: &[u8; 13] = b"Authorization";
+const PROXY_AUTHORIZATION: &[u8; 19] = b"Proxy-Authorization";
 
 const VIA: u64 = word(b"via");
 const VIA_SHORT: u64 = word(b"v");

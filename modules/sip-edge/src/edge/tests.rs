@@ -49,6 +49,15 @@ fn keep_alives_are_answered() {
     assert!(text.starts_with(
         "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 10.0.0.5:5060;branch=z9hG4bK2;received=192.0.2.9;rport=40000\r\n"
     ));
+    for name in ["Authorization", "proxy-authorization"] {
+        let more = format!("{name}: Digest username=\"alice\"\r\n");
+        let ping = request("OPTIONS", "sip:example.com", 4, &more);
+        let notify = request("NOTIFY", "sip:example.com", 5, &format!("Event: keep-alive\r\n{more}"));
+        assert_eq!(
+            (decided(&mut edge, &ping, 0).0, decided(&mut edge, &notify, 0).0),
+            (Decision::Pass, Decision::Pass)
+        );
+    }
     let off = Settings { options: false, notify: false, ..Settings::default() };
     let mut off = Edge::new(off, [7; 32]);
     assert_eq!((decided(&mut off, &ping, 0).0, decided(&mut off, &notify, 0).0), (Decision::Pass, Decision::Pass));
