@@ -15,7 +15,7 @@ use crate::demo::FILES_ALLOWED;
 use crate::heard::Way;
 use crate::netns::{Lab, wait_until};
 use crate::node::{LabPackage, LabUser, Part, module_parts, workspace};
-use crate::topology::{Impairment, Kind, Link, Machine, Topology};
+use crate::topology::{Impairment, Interface, Kind, Link, Machine, Topology};
 use crate::voip::documented;
 
 /// `sender – r – n1 – homea – alice`, and `r – n2 – homeb – bob`: the provider, a plain router, a node before each NAT, and a phone behind it.
@@ -98,8 +98,18 @@ impl Homes {
             }
         }
         // The operator's part: prefixes of containers are routed to the node.
-        let node = self.lab.topology().interfaces(1).1.v4.to_string();
-        self.lab.run("r", "ip", &["route", "add", "10.98.1.0/29", "via", &node]).map(drop)
+        let links = [("n1", 1), ("n2", 4)].map(|(node, link)| (node, self.lab.topology().interfaces(link)));
+        for (number, (node, (_, node_end))) in (1..).zip(&links) {
+            let prefixes = [format!("10.98.{number}.0/29"), format!("fd98:{number}::/125")];
+            for (version, prefix) in prefixes.iter().enumerate() {
+                let via = |end: &Interface| [IpAddr::from(end.v4), end.v6.into()][version].to_string();
+                self.lab.run("r", "ip", &["route", "add", prefix, "via", &via(node_end)])?;
+                for (other, (router_end, _)) in links.iter().filter(|(other, _)| other != node) {
+                    self.lab.run(other, "ip", &["route", "add", prefix, "via", &via(router_end)])?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Starts Kamailio.
@@ -107,8 +117,34 @@ impl Homes {
     /// # Errors
     /// It does not start.
     pub fn start_server(&mut self) -> Result<()> {
+        let text = self.documented("# kamailio.cfg\n")?;
+        self.start_kamailio(&text)
+    }
+
+    /// Starts Kamailio with the relays that the agent's tables have, which are there already.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_server_by_tables(&mut self) -> Result<()> {
+        let (text, modules) = (self.documented("# kamailio.cfg\n")?, self.documented("# relays.cfg\n")?);
+        let (modules, routes) = modules.split_once("\nroute[").context("the documentation has routes")?;
+        let put = |line: &str| match line {
+            "loadmodule \"rtpengine.so\"" => modules.to_owned(),
+            _ if line.contains("\"rtpengine_sock\"") => String::new(),
+            _ => format!("{line}\n"),
+        };
+        let text: String = text.lines().map(put).collect();
+        let (before, after) = text.split_once("request_route {").context("the documentation has a route")?;
+        // The routes of the same names stand between the first one and that for replies.
+        let (first, rest) = after.split_once("\n# The region").context("the documentation has regions")?;
+        let (_, reply) = rest.split_once("\nonreply_route").context("the documentation has replies")?;
+        let text = format!("{before}request_route {{{first}\nroute[{routes}\nonreply_route{reply}");
+        self.start_kamailio(&text)
+    }
+
+    fn start_kamailio(&mut self, text: &str) -> Result<()> {
         let config = self.path("kamailio.cfg");
-        std::fs::write(&config, format!("#!KAMAILIO\n{}", self.documented("# kamailio.cfg\n")?))?;
+        std::fs::write(&config, format!("#!KAMAILIO\n{text}"))?;
         let mut command = self.lab.command("sender", "/usr/sbin/kamailio");
         command.arg("-f").arg(config).args(["-DD", "-m", "64", "-M", "8", "-n", "2"]);
         command.arg("-Y").arg(self.lab.dir()).arg("-P").arg(self.path("kamailio.pid"));
@@ -128,6 +164,22 @@ impl Homes {
     /// A module is not built, or the agent does not start.
     pub fn start_agent(&mut self) -> Result<()> {
         let text = self.documented("# agent.toml\n")?;
+        self.start_agent_with(&text)
+    }
+
+    /// Starts the agent with the rule `media`, and tables for Kamailio.
+    ///
+    /// # Errors
+    /// As of [`Homes::start_agent`].
+    pub fn start_agent_by_tables(&mut self) -> Result<()> {
+        let text = self.documented("# relays.toml\n")?;
+        self.start_agent_with(&text)?;
+        let has_tables = || self.path("kamailio/address").exists();
+        ensure!(wait_until(START_WAIT, has_tables), "there are no tables:\n{}", self.lab.log("sender", "agent"));
+        Ok(())
+    }
+
+    fn start_agent_with(&mut self, text: &str) -> Result<()> {
         let mut published = BTreeMap::new();
         for (module, name) in PACKAGES {
             let package = self.package(module, name)?;
@@ -177,6 +229,8 @@ impl Homes {
             ("2001:db8:113::", "fd99:9::".to_owned()),
             ("198.51.100.0/24", "10.6.0.0/24".to_owned()),
             ("2001:db8:2::/48", "fd00:6::/64".to_owned()),
+            ("/run/netserv/kamailio", self.path("kamailio").display().to_string()),
+            ("/run/kamailio/rpc.sock", self.path("rpc.sock").display().to_string()),
         ];
         Ok(lab.iter().fold(block, |block, (documented, own)| block.replace(documented, own)))
     }
@@ -247,6 +301,14 @@ impl Homes {
     /// As of [`Homes::call`].
     pub fn call_without_relay(&self, caller: usize, time: Duration) -> Result<[Heard; 2]> {
         self.call_by(caller, false, time, None)
+    }
+
+    /// The same by the relay at an address.
+    ///
+    /// # Errors
+    /// As of [`Homes::call`].
+    pub fn call_at(&self, caller: usize, v6: bool, time: Duration, relay: IpAddr) -> Result<[Heard; 2]> {
+        self.call_by(caller, v6, time, Some(relay))
     }
 
     fn call_by(&self, caller: usize, v6: bool, time: Duration, relay: Option<IpAddr>) -> Result<[Heard; 2]> {

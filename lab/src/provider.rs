@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabUser, workspace};
 use crate::phones::Told;
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
-use crate::voip::documented;
+use crate::voip::{documented, rpc};
 use crate::{agent, callers};
 
 /// `sender – n1 – r – n2 – home – receiver`: the provider at the one end, phones at the other, and a host `caller` at r.
@@ -126,16 +125,7 @@ impl SipProvider {
     /// # Errors
     /// It does not answer.
     pub fn statistic(&self, name: &str) -> Result<u64> {
-        let own = self.path("asks.sock");
-        let _ = std::fs::remove_file(&own);
-        let socket = UnixDatagram::bind(&own)?;
-        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let call =
-            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"stats.get_statistics\",\"params\":[\"{name}\"],\"id\":1}}");
-        socket.send_to(call.as_bytes(), self.path("rpc.sock"))?;
-        let mut answer = [0; 4096];
-        let length = socket.recv(&mut answer)?;
-        let text = String::from_utf8_lossy(&answer[..length]);
+        let text = rpc(&self.lab, "stats.get_statistics", &format!("\"{name}\""))?;
         let number = text.split(" = ").nth(1).and_then(|rest| rest.split('"').next()?.trim().parse().ok());
         number.with_context(|| format!("no statistic {name}: {text}"))
     }

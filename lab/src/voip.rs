@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -160,6 +161,22 @@ pub fn documented(first: &str) -> Result<String> {
         page.split_once(&format!("\n{first}")).with_context(|| format!("docs/apps/sip.md has no `{first}`"))?;
     let (block, _) = rest.split_once("\n```").context("docs/apps/sip.md has a block without an end")?;
     Ok(format!("{first}{block}\n"))
+}
+
+/// Asks the Kamailio whose socket is `rpc.sock` in the lab's folder something, with parameters in JSON, and returns its answer.
+///
+/// # Errors
+/// It does not answer.
+pub fn rpc(lab: &Lab, method: &str, params: &str) -> Result<String> {
+    let own = lab.dir().join("asks.sock");
+    let _ = std::fs::remove_file(&own);
+    let socket = UnixDatagram::bind(&own)?;
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let call = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":[{params}],\"id\":1}}");
+    socket.send_to(call.as_bytes(), lab.dir().join("rpc.sock"))?;
+    let mut answer = [0; 16_384];
+    let length = socket.recv(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
 }
 
 /// Returns an address as sipp wants it.

@@ -24,10 +24,11 @@ use crate::errands;
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::{Gates, Turn};
-use crate::limits::REQUESTS_MAX;
+use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX};
 use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
+use crate::relays::{Relay, RelayTables, Relays, keep_told};
 use crate::sensors::Sensors;
 use crate::table::{Asked, Row, Table};
 
@@ -49,6 +50,7 @@ pub struct Agent {
     telling: BTreeSet<DeploymentId>,
     /// Names of the nodes that have modules.
     names: Names,
+    relays: Relays,
     /// What modules count, for the page.
     looks: Looks,
     shown: Shown,
@@ -83,6 +85,7 @@ impl Agent {
         let gates = Gates::new(&config, &table.off()?);
         let feedbacks = Feedbacks::new(&config);
         let (telling, names) = (BTreeSet::new(), Names::new(config.names.clone()));
+        let relays = Relays::new(config.relays.clone());
         let mut agent = Agent {
             path,
             config,
@@ -95,6 +98,7 @@ impl Agent {
             flows: BTreeMap::new(),
             telling,
             names,
+            relays,
             looks: Looks::default(),
             shown: Shown::default(),
             modules,
@@ -129,6 +133,7 @@ impl Agent {
         mut seen: mpsc::Receiver<Vec<Observation>>,
         mut answers: mpsc::UnboundedReceiver<Event>,
     ) -> Result<()> {
+        tokio::spawn(keep_told(self.relays.news()));
         loop {
             // First, since there may always be something else to do.
             self.placement.handle_timeout(self.now());
@@ -193,7 +198,10 @@ impl Agent {
             }
             Event::Told(deployment) => _ = self.telling.remove(&deployment),
             Event::Drained(module, node) => self.drained(&module, &node),
-            Event::Answered(ticket, answer) => self.placement.answered(now, ticket, answer),
+            Event::Answered(ticket, answer) => {
+                self.placement.answered(now, ticket, answer);
+                self.relays.look_again();
+            }
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
             Event::Sites(reply) => drop(reply.send(self.sites())),
@@ -238,6 +246,7 @@ impl Agent {
     /// Keeps what changed, then carries out what is wished.
     fn settle(&mut self) -> Result<()> {
         while let Some(change) = self.placement.poll_change() {
+            self.relays.look_again();
             match change {
                 Change::Put(id, deployment) => {
                     self.names.put(id, &deployment);
@@ -263,10 +272,44 @@ impl Agent {
         if let Err(error) = self.names.write(StdInstant::now()) {
             tracing::error!("{error:#}");
         }
+        self.write_relays();
         while let Some(wish) = self.placement.poll_wish() {
             self.carry_out(wish);
         }
         Ok(())
+    }
+
+    /// Has Kamailio know of the relays, if they are others than it was told.
+    fn write_relays(&mut self) {
+        let now = StdInstant::now();
+        let Some(tables) = self.relays.due(now).cloned() else { return };
+        let relays = self.relays_of(&tables);
+        if let Err(error) = self.relays.write(now, &relays) {
+            tracing::error!("{error:#}");
+        }
+    }
+
+    /// Returns the relays that run, with the regions that share each.
+    fn relays_of(&self, tables: &RelayTables) -> Vec<Relay> {
+        let Some(rule) = self.config.rules.iter().find(|rule| rule.name == tables.rule) else { return Vec::new() };
+        let running: BTreeMap<_, _> = self
+            .placement
+            .deployments_of(rule.id)
+            .filter_map(|(id, one)| {
+                let own = &one.nearest()?.addresses;
+                let address = rule.floating.first().or_else(|| own.iter().find(|one| one.is_ipv4())).or(own.first())?;
+                Some((id, (*address, rule.rule().region(one.client))))
+            })
+            .collect();
+        let mut shared = self.placement.regions_of(&running.keys().copied().collect(), RELAY_REGIONS_MAX);
+        let relay = |(id, (address, first))| {
+            // After a start, others are known once they come again.
+            let mut regions: BTreeSet<_> = shared.remove(&id).unwrap_or_default().0.into_iter().collect();
+            regions.insert(first);
+            let regions = regions.into_iter().map(|region| (region.addr(), region.prefix_len())).collect();
+            Relay { id, address, regions }
+        };
+        running.into_iter().map(relay).collect()
     }
 
     /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.

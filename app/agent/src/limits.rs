@@ -43,6 +43,8 @@ pub const FLOW_SEEN_EVERY: Duration = Duration::from_secs(5);
 pub const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
 /// Metrics.
 pub const METRICS_MAX: usize = 64;
+/// Regions of relays that Kamailio is told of; its module permissions takes so many unless it is told otherwise.
+pub const RELAY_REGIONS_MAX: usize = 512;
 /// How long the source of a metric has to answer.
 pub const METRIC_TIME_MAX: Duration = Duration::from_secs(5);
 /// Bytes of its answer.

@@ -21,6 +21,7 @@ mod news;
 mod node;
 mod page;
 mod pattern;
+mod relays;
 mod relocate;
 mod sensors;
 mod socket;

@@ -110,7 +110,7 @@ impl Names {
 }
 
 /// Puts a file in the place of another one, under a name meanwhile that DNS servers leave alone.
-fn replace(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     let name = path.file_name().context("it is no file's path")?.to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
     let mut file = File::create(&new)?;

@@ -37,6 +37,7 @@ impl Agent {
         (self.feedbacks, self.gates, self.node) = (feedbacks, gates, Arc::new(node));
         self.flows.retain(|name, _| config.flows.iter().any(|flows| flows.name == *name));
         self.names.go_to(config.names.clone());
+        self.relays.go_to(config.relays.clone());
         self.config = Arc::new(config);
         self.set_gates();
         self.configs.send_replace(Arc::clone(&self.config));

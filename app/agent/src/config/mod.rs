@@ -26,6 +26,7 @@ pub use self::rule::Deploy;
 use crate::errands::Toward;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 use crate::names::NamesFile;
+use crate::relays::RelayTables;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -53,6 +54,9 @@ pub struct Config {
     /// A name for each node at which a module takes connections, for a DNS server.
     #[serde(default)]
     pub names: Option<NamesFile>,
+    /// Tables in which Kamailio finds the relay of each caller's region.
+    #[serde(default)]
+    pub relays: Option<RelayTables>,
     /// Where log lines come from.
     #[serde(default, rename = "log")]
     pub logs: Vec<Log>,
@@ -97,6 +101,9 @@ impl Config {
         for (key, address) in [("nearest", config.nearest), ("page", config.page)] {
             let loopback = address.is_none_or(|address| address.ip().is_loopback());
             ensure!(loopback, "`{key}` is no loopback address: whoever reaches it learns where clients are served");
+        }
+        if let Some(relays) = &config.relays {
+            relays.check(config.rules.iter().map(|rule| &rule.name)).context("`relays`")?;
         }
         if let Some(names) = &config.names {
             names.check().context("`names`")?;

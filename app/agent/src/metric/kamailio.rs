@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram as StdUnixDatagram};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use rand::TryRngCore as _;
 use serde::Deserialize;
 use tokio::net::UnixDatagram;
@@ -21,11 +21,38 @@ struct Answer {
     error: Option<serde_json::Value>,
 }
 
+#[derive(Deserialize)]
+struct Done {
+    id: u64,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
 /// Asks for a statistic, such as `core:rcv_requests`, or the sum of some with `+` between.
 ///
 /// # Errors
 /// Kamailio is away, or has no such statistic.
 pub async fn read(socket: &Path, statistic: &str) -> Result<f64> {
+    // It wants names without their groups, and answers with them.
+    let bare = |name: &str| name.split_once(':').map_or(name, |(_, name)| name).to_owned();
+    let names: Vec<String> = statistic.split('+').map(bare).collect();
+    let (answer, id) = ask(socket, "stats.get_statistics", &names).await?;
+    value(&answer, id, statistic)
+}
+
+/// Has Kamailio do something that it answers with no more than whether it did.
+///
+/// # Errors
+/// Kamailio is away, or does not do it.
+pub async fn call(socket: &Path, method: &str) -> Result<()> {
+    let (answer, id) = ask(socket, method, &[]).await?;
+    let answer: Done = serde_json::from_slice(&answer).context("the answer of Kamailio is not understood")?;
+    ensure!(answer.id == id, "Kamailio answers another question");
+    answer.error.map_or(Ok(()), |error| Err(refused(&error)))
+}
+
+/// Asks something, and returns the answer, and the number that it should have.
+async fn ask(socket: &Path, method: &str, params: &[String]) -> Result<(Vec<u8>, u64)> {
     // Its answer needs an address; one without a file leaves nothing.
     let mut name = [0; 16];
     rand::rngs::OsRng.try_fill_bytes(&mut name)?;
@@ -33,22 +60,24 @@ pub async fn read(socket: &Path, statistic: &str) -> Result<f64> {
     own.set_nonblocking(true)?;
     let own = UnixDatagram::from_std(own)?;
     let id = u64::from(name[0]) << 8 | u64::from(name[1]);
-    // It wants names without their groups, and answers with them.
-    let bare = |name: &str| name.split_once(':').map_or(name, |(_, name)| name).to_owned();
-    let names: Vec<String> = statistic.split('+').map(bare).collect();
-    let call = serde_json::json!({ "jsonrpc": "2.0", "method": "stats.get_statistics", "params": names, "id": id });
+    let call = serde_json::json!({ "jsonrpc": "2.0", "method": method, "params": params, "id": id });
     let sent = own.send_to(call.to_string().as_bytes(), socket).await;
     sent.with_context(|| format!("cannot reach Kamailio at {}", socket.display()))?;
     let mut answer = vec![0; METRIC_BYTES_MAX];
     let length = own.recv(&mut answer).await?;
-    value(&answer[..length], id, statistic)
+    answer.truncate(length);
+    Ok((answer, id))
+}
+
+fn refused(error: &serde_json::Value) -> anyhow::Error {
+    anyhow!("Kamailio says: {}", error.to_string().chars().take(200).collect::<String>())
 }
 
 fn value(answer: &[u8], id: u64, statistic: &str) -> Result<f64> {
     let answer: Answer = serde_json::from_slice(answer).context("the answer of Kamailio is not understood")?;
     ensure!(answer.id == id, "Kamailio answers another question");
     if let Some(error) = answer.error {
-        bail!("Kamailio says: {}", error.to_string().chars().take(200).collect::<String>());
+        return Err(refused(&error));
     }
     // Each is a line such as `core:rcv_requests = 17`.
     let lines = answer.result.unwrap_or_default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers that are read again and again, by which rules open and shut.
 
-mod kamailio;
+pub(crate) mod kamailio;
 mod prometheus;
 mod queue;
 mod threshold;

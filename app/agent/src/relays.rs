@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which relay of media is for whose calls: tables for an unmodified Kamailio, whose modules rtpengine and permissions read them by db_text.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+use netserv_placement::DeploymentId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use crate::limits::{METRIC_TIME_MAX, RELAY_REGIONS_MAX};
+use crate::metric::kamailio;
+use crate::names::replace;
+
+/// Where the tables go, and whose relays they have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RelayTables {
+    /// A folder, which Kamailio's modules have as `db_url` (`text://…`).
+    pub dir: PathBuf,
+    /// The datagram socket of Kamailio's module `jsonrpcs`, which is told to read them again.
+    pub rpc: PathBuf,
+    /// The rule whose modules are relays. Each deployment is a set, and the regions that share it are a group of addresses of the same number.
+    pub rule: String,
+    /// The port at which relays take requests.
+    #[serde(default = "ng_port")]
+    pub port: u16,
+}
+
+impl RelayTables {
+    /// Checks what the shape of a file does not hold.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn check<'a>(&self, mut rules: impl Iterator<Item = &'a String>) -> Result<()> {
+        ensure!(rules.any(|name| *name == self.rule), "there is no rule `{}`", self.rule);
+        ensure!(self.port != 0, "`port` is 0");
+        Ok(())
+    }
+}
+
+/// A relay, and whose calls are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relay {
+    /// The deployment.
+    pub id: DeploymentId,
+    /// Where it is.
+    pub address: IpAddr,
+    /// Prefixes of callers, with their bits.
+    pub regions: Vec<(IpAddr, u8)>,
+}
+
+/// The tables as they were written last.
+#[derive(Debug)]
+pub struct Relays {
+    goes_to: Option<RelayTables>,
+    written: Option<String>,
+    /// Whether something happened since.
+    is_dirty: bool,
+    /// When it is tried again to write them, after that failed.
+    not_before: Option<Instant>,
+    /// Who is told of them.
+    news: watch::Sender<Option<PathBuf>>,
+}
+
+impl Relays {
+    /// Returns tables that go to a folder, if there is one. They are written at once, also if there is no relay: Kamailio does not start without.
+    pub fn new(goes_to: Option<RelayTables>) -> Relays {
+        Relays { is_dirty: goes_to.is_some(), goes_to, written: None, not_before: None, news: watch::Sender::new(None) }
+    }
+
+    /// Has the tables go to another folder from here on. Those that are not theirs any more stay as they are.
+    pub fn go_to(&mut self, goes_to: Option<RelayTables>) {
+        (self.is_dirty, self.goes_to) = (goes_to.is_some(), goes_to);
+        (self.written, self.not_before) = (None, None);
+    }
+
+    /// Returns what [`keep_told`] goes by: the socket at which Kamailio is told, whenever the tables are others.
+    pub fn news(&self) -> watch::Receiver<Option<PathBuf>> {
+        self.news.subscribe()
+    }
+
+    /// Takes note that relays, or who shares them, may be others.
+    pub fn look_again(&mut self) {
+        self.is_dirty = true;
+    }
+
+    /// Returns where the tables go, if they may not be what they should be.
+    pub fn due(&self, now: Instant) -> Option<&RelayTables> {
+        let is_time = self.is_dirty && self.not_before.is_none_or(|at| now >= at);
+        self.goes_to.as_ref().filter(|_| is_time)
+    }
+
+    /// Writes the tables. Returns whether they are others than before.
+    ///
+    /// # Errors
+    /// They cannot be written; it is tried again after [`RETRY_EVERY`].
+    pub fn write(&mut self, now: Instant, relays: &[Relay]) -> Result<bool> {
+        let Some(RelayTables { dir, port, rpc, .. }) = &self.goes_to else { return Ok(false) };
+        let (sets, groups) = tables(relays, *port);
+        let text = format!("{sets}{groups}");
+        if self.written.as_ref() != Some(&text) {
+            self.not_before = Some(now + RETRY_EVERY);
+            fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            for (name, table) in [("version", VERSIONS), (SETS, &sets), (GROUPS, &groups)] {
+                let file = dir.join(name);
+                put(&file, table).with_context(|| format!("cannot write {}", file.display()))?;
+            }
+        }
+        let is_new = self.written.as_ref() != Some(&text);
+        if is_new {
+            self.news.send_replace(Some(rpc.clone()));
+            self.written = Some(text);
+        }
+        (self.is_dirty, self.not_before) = (false, None);
+        Ok(is_new)
+    }
+}
+
+/// Has Kamailio read the tables again whenever they are others, until nobody writes any more. One that is away reads them when it starts.
+pub async fn keep_told(mut news: watch::Receiver<Option<PathBuf>>) {
+    while news.changed().await.is_ok() {
+        let rpc = news.borrow_and_update().clone();
+        if let Some(rpc) = rpc {
+            reload(&rpc).await;
+        }
+    }
+}
+
+async fn reload(rpc: &Path) {
+    for method in ["rtpengine.reload", "permissions.addressReload"] {
+        if let Err(error) = told(rpc, method).await {
+            tracing::warn!("Kamailio does not read its relays again, {method}: {error:#}");
+        }
+    }
+}
+
+async fn told(rpc: &Path, method: &str) -> Result<()> {
+    let mut last = Ok(());
+    for _ in 0..TELLS_MAX {
+        last = match tokio::time::timeout(METRIC_TIME_MAX, kamailio::call(rpc, method)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(anyhow::anyhow!("no answer")),
+        };
+        tokio::time::sleep(TELL_AGAIN).await;
+    }
+    last
+}
+
+/// Writes a table. db_text reads one again only if it was changed in a later second than what it read, so it is a second later than the one
+/// before in any case.
+fn put(file: &Path, table: &str) -> Result<()> {
+    let before = fs::metadata(file).and_then(|before| before.modified()).ok();
+    replace(file, table)?;
+    let later = before.map_or(SystemTime::UNIX_EPOCH, |before| before + Duration::from_secs(1));
+    Ok(File::options().write(true).open(file)?.set_modified(later.max(SystemTime::now()))?)
+}
+
+/// Returns the tables of sets and of groups.
+fn tables(relays: &[Relay], port: u16) -> (String, String) {
+    let mut sets = "setid(int) url(string) weight(int) disabled(int) stamp(string)\n".to_owned();
+    let mut groups = "id(int,auto) grp(int) ip_addr(string) mask(int) port(int) tag(string,null)\n".to_owned();
+    let mut number = 0;
+    for Relay { id, address, regions } in relays {
+        // Set 0 is that of whoever has none. In a table, colons stand between columns.
+        let set = 1 + id.0 % SETS_MAX;
+        let protocol = if address.is_ipv4() { "udp" } else { "udp6" };
+        let url = format!("{protocol}:{}", SocketAddr::new(*address, port));
+        // A string takes all there is.
+        let _ = writeln!(sets, "{set}:{}:1:0:0", url.replace(':', "\\:"));
+        for (prefix, bits) in regions {
+            if number < RELAY_REGIONS_MAX {
+                number += 1;
+                let _ = writeln!(groups, "{number}:{set}:{}:{bits}:0:", prefix.to_string().replace(':', "\\:"));
+            }
+        }
+    }
+    (sets, groups)
+}
+
+fn ng_port() -> u16 {
+    2223
+}
+
+/// The tables' names, and their versions as Kamailio 5 wants them.
+const SETS: &str = "rtpengine";
+const GROUPS: &str = "address";
+const VERSIONS: &str = "table_name(string) table_version(int)\nrtpengine:1\naddress:6\n";
+/// Numbers of sets.
+const SETS_MAX: u64 = 1 << 30;
+/// How often Kamailio is told of tables, and what is between: it reads sets ten seconds after the last time at the earliest.
+const TELLS_MAX: usize = 15;
+const TELL_AGAIN: Duration = Duration::from_secs(1);
+/// How long it takes until tables that could not be written are tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relay(id: u64, address: &str, regions: &[(&str, u8)]) -> Relay {
+        let regions = regions.iter().map(|(prefix, bits)| (prefix.parse().unwrap(), *bits)).collect();
+        Relay { id: DeploymentId(id), address: address.parse().unwrap(), regions }
+    }
+
+    /// Goal: each relay is a set, and who shares it the group of that number; tables are there from the begin, and written when they change.
+    #[test]
+    fn sets_and_groups_have_one_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = RelayTables { dir: dir.path().into(), rpc: "/x".into(), rule: "media".to_owned(), port: 2223 };
+        let (mut relays, begun) = (Relays::new(Some(own.clone())), Instant::now());
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(relays.due(begun), Some(&own));
+        assert!(relays.write(begun, &[]).unwrap());
+        assert_eq!(
+            (relays.due(begun), read("rtpengine").lines().count(), read("address").lines().count()),
+            (None, 1, 1)
+        );
+        let all = [
+            relay(0, "10.99.7.1", &[("198.51.100.0", 24), ("2001:db8:1::", 56)]),
+            relay(7, "fd99:7::1", &[("192.0.2.0", 24)]),
+        ];
+        relays.look_again();
+        assert!(relays.write(begun, &all).unwrap() && !relays.write(begun, &all).unwrap());
+        let rows = |name: &str| read(name).lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(rows("rtpengine"), [r"1:udp\:10.99.7.1\:2223:1:0:0", r"8:udp6\:[fd99\:7\:\:1]\:2223:1:0:0"]);
+        let groups = [r"1:1:198.51.100.0:24:0:", r"2:1:2001\:db8\:1\:\::56:0:", r"3:8:192.0.2.0:24:0:"];
+        assert_eq!(rows("address"), groups);
+        assert_eq!(rows("version"), ["rtpengine:1", "address:6"]);
+        // As db_text tells whether a table is another one.
+        let second = |name: &str| {
+            let changed = fs::metadata(dir.path().join(name)).unwrap().modified().unwrap();
+            changed.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+        };
+        for number in 0..3 {
+            let before = [second("rtpengine"), second("address")];
+            assert!(relays.write(begun, &all[(number + 1) % 2..]).unwrap());
+            assert!(second("rtpengine") > before[0] && second("address") > before[1]);
+        }
+        relays.go_to(None);
+        assert!(relays.due(begun).is_none() && !relays.write(begun, &all).unwrap());
+    }
+
+    #[test]
+    fn tables_are_bounded_and_tried_again() {
+        let many: Vec<(IpAddr, u8)> =
+            (0..=u8::MAX).flat_map(|a| (0..3).map(move |b| (IpAddr::from([10, a, b, 0]), 24))).collect();
+        let all = [Relay { id: DeploymentId(1), address: IpAddr::from([10, 0, 0, 1]), regions: many }];
+        assert_eq!(tables(&all, 1).1.lines().count(), 1 + RELAY_REGIONS_MAX);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let gone =
+            RelayTables { dir: file.path().join("no-folder"), rpc: "/x".into(), rule: "media".to_owned(), port: 1 };
+        let (mut relays, begun) = (Relays::new(Some(gone.clone())), Instant::now());
+        assert!(relays.write(begun, &all).is_err());
+        assert_eq!((relays.due(begun), relays.due(begun + RETRY_EVERY)), (None, Some(&gone)));
+        assert!(gone.check([].iter()).is_err() && gone.check(["media".to_owned()].iter()).is_ok());
+        assert!(RelayTables { port: 0, ..gone }.check(["media".to_owned()].iter()).is_err());
+    }
+}
