@@ -843,7 +843,7 @@ local HEADERS = {
   url = { "URL", "SETUP" }, digest = { "Digest", "SETUP" }, filter = { "Filter", "SETUP" },
   ["filter-proto"] = { "Protocol of the filter", "SETUP" }, ["filter-port"] = { "Port of the filter", "SETUP" },
   properties = { "Properties", "SETUP" }, dependencies = { "Dependencies", "SETUP" },
-  ttl = { "Lifetime in s", "SETUP" }, ask = { "Ask", "PROBE" },
+  ttl = { "Lifetime in s", "SETUP" }, prepare = { "Make ready", "SETUP" }, ask = { "Ask", "PROBE" },
   session = { "Session", "RESPONSE NOTIFY TEAR" }, entry = { "Entry", "RESPONSE" },
   ["entry-more"] = { "Entry, continued", "RESPONSE" },
   incomplete = { "Incomplete", "RESPONSE" }, ["end"] = { "End proven by", "RESPONSE" },

@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Load(WorkerId, ModuleSlot),
     /// A worker has had no modules for a while.
     StopIdle(WorkerId),
+    /// A worker was made ready for a module that may come.
+    Prepared(WorkerId),
     /// Connections of a module that is gone have had their time.
     Drain(WorkerId, ModuleSlot),
     /// A worker should have said what became of a control message.
@@ -47,6 +49,7 @@ impl Timer {
             Timer::Start(_) => "worker answer",
             Timer::Load(..) => "load answer",
             Timer::StopIdle(_) => "idle worker",
+            Timer::Prepared(_) => "worker without the module that it was made ready for",
             Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
             Timer::Export(_) => "export answer",

@@ -35,6 +35,7 @@ mod maintenance;
 mod metering;
 mod moves;
 mod operator;
+mod preparing;
 mod quota;
 mod report;
 mod restart;
@@ -345,7 +346,7 @@ impl Controller {
         {
             return self.refuse(ticket, refusal);
         }
-        if dry_run {
+        if dry_run && !matches!(&task, Task::Setup(setup) if setup.prepare) {
             return self.answer_dry_run(key, ticket, &task);
         }
         self.enqueue(key, Waiter { ticket, origin, task });

@@ -333,7 +333,7 @@ impl Controller {
         // One of an epoch that is in force came with the SETUP that began it.
         setup.state = setup.state.filter(|_| brings_state);
         let active = self.active(key);
-        if active.as_ref().is_some_and(|active| active.is_what(&setup)) && !brings_state {
+        if active.as_ref().is_some_and(|active| active.is_what(&setup)) && !brings_state && !setup.prepare {
             return self.refresh(key, ticket, origin, &setup);
         }
         // A manifest that was narrowed by the request before does not say what it was.
@@ -438,6 +438,13 @@ impl Controller {
         let rules = ModuleRule::all_of(&filters, Some(&manifest));
         let flavour = if composition.is_some() { Flavour::Wasm } else { flavour };
         let candidate = Candidate { manifest, flavour, rules, slot: None, composition };
+        let (prepares, loads) =
+            (setup.prepare, candidate.composition.as_ref().is_none_or(|parts| !parts.servers.is_empty()));
+        if prepares && !loads {
+            let stage = Stage::Waiting(candidate);
+            self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
+            return self.end_preparing(key, None);
+        }
         let stage = self.first_stage(key, candidate);
         self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
         self.pump(&key.0);

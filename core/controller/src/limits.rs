@@ -29,6 +29,8 @@ pub const MODULES_REMEMBERED_PER_USER_MAX: usize = 1024;
 pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long the start of a worker may stay unanswered.
 pub const START_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a worker stays that was made ready for a module which may come: as long as its state may be on its way.
+pub const PREPARED_TIME: Duration = limits::FREEZE_TIME_MAX;
 /// How long a worker stays that has no modules while its user has others. Its last module's packets are on their way.
 pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
 /// How long connections of a module that is gone may go on without it.

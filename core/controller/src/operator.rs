@@ -46,6 +46,7 @@ impl Controller {
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
             Timer::StopIdle(worker) => self.stop_idle(&worker),
+            Timer::Prepared(worker) => self.release_unused(&worker.user),
             Timer::Drain(worker, slot) => self.end_draining(&worker, slot),
             Timer::Tell(id) => self.tell_overdue(id),
             Timer::Export(id) => self.export_overdue(id),

@@ -286,6 +286,7 @@ fn may_come_back(kind: RefusalKind) -> bool {
 
 pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
     Setup {
+        prepare: false,
         module: record.module.clone(),
         url: record.url.clone(),
         digest: record.digest,

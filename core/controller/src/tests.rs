@@ -15,6 +15,7 @@ mod metered;
 mod moves;
 mod operator;
 mod paths;
+mod preparing;
 
 mod random;
 mod script;

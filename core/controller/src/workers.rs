@@ -78,6 +78,7 @@ impl Controller {
         self.forget_draining(id);
         self.timers.cancel(&Timer::Start(id.clone()));
         self.timers.cancel(&Timer::StopIdle(id.clone()));
+        self.timers.cancel(&Timer::Prepared(id.clone()));
         for slot in slots {
             self.timers.cancel(&Timer::Load(id.clone(), slot));
         }
@@ -133,6 +134,7 @@ impl Controller {
             .workers
             .iter()
             .filter(|(flavour, _)| last || !tenant.needs(**flavour))
+            .filter(|(flavour, _)| !self.is_prepared(&WorkerId::new(user.clone(), **flavour)))
             .map(|(flavour, worker)| (*flavour, worker.phase))
             .collect();
         let needed = tenant.workers.keys().filter(|flavour| !unused.iter().any(|(unused, _)| unused == *flavour));
@@ -182,6 +184,7 @@ impl Controller {
         }
         self.timers.cancel(&Timer::RestartWorker(id.clone()));
         self.timers.cancel(&Timer::StopIdle(id.clone()));
+        self.timers.cancel(&Timer::Prepared(id.clone()));
     }
 
     fn set_phase(&mut self, id: &WorkerId, phase: Phase) {
@@ -256,6 +259,9 @@ impl Controller {
     }
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
+        if self.operation(key).is_some_and(|operation| operation.setup.prepare) {
+            return self.end_preparing(key, Some(id));
+        }
         self.make_room(id);
         let Some(Tenant { workers, modules, .. }) = self.tenants.get_mut(&key.0) else { return };
         let Some(worker) = workers.get_mut(&id.flavour) else { return };
@@ -266,6 +272,7 @@ impl Controller {
             let detail = "every place of the worker is taken";
             return self.fail_operation(key, Refusal::new(RefusalKind::QuotaExceeded, detail));
         };
+        self.timers.cancel(&Timer::Prepared(id.clone()));
         let (flavour, rules) = (candidate.flavour, mem::take(&mut candidate.rules));
         let (manifest, composition) = (candidate.manifest.clone(), candidate.composition.take());
         let chain = composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();

@@ -104,6 +104,8 @@ pub struct Setup {
     pub state: Option<StateSource>,
     /// Addresses of the user's that lead to it wherever it is, each once; they take an epoch.
     pub floating: Vec<IpAddr>,
+    /// Whether all is made ready for it that takes time, its package, its code and its container; only in a dry run.
+    pub prepare: bool,
 }
 
 /// Where the state of a module is.

@@ -45,6 +45,8 @@ pub const AVOID_MAX: usize = 64;
 pub const AVOID_TIME_MAX: Duration = Duration::from_secs(600);
 /// Moves that are kept in mind for people.
 pub const MOVES_KEPT: usize = 32;
+/// How often a node is asked again whether it is ready for a module, which it answers after a minute at the latest.
+pub const TRIES_MAX: u32 = 5;
 /// By how much the epoch of a module's next owner is later than that of the last one, at most: what is said beyond is not believed.
 pub const EPOCHS_AHEAD_MAX: u64 = 1000;
 /// Leases shorter than this are refreshed too often.

@@ -13,7 +13,7 @@ use netserv_model::target::Target;
 use netserv_model::{Digest, ModuleName, NodeId, RefusalKind};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::limits::EPOCHS_AHEAD_MAX;
+use crate::limits::{EPOCHS_AHEAD_MAX, TRIES_MAX};
 
 /// What is to be moved, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Step {
     AskNew,
     /// Have the old one go on that stands still from an earlier try, in its epoch.
     GoOn(u64),
-    /// Ask the new one whether it would take the module in this epoch.
+    /// Ask the new one whether it would take the module in this epoch, and have it make ready what takes time.
     Try(u64),
     /// Have the old one stand still and put the state where it is fetched.
     Export,
@@ -99,6 +99,8 @@ pub struct Relocation {
     epoch: u64,
     resumed: bool,
     state: Option<(Digest, u64)>,
+    /// How often the new node was still making ready.
+    tries: u32,
     /// Why it is called off.
     failure: Option<Stopped>,
     /// Whether the new node is still at it,
@@ -117,6 +119,7 @@ impl Relocation {
             epoch: 0,
             resumed: false,
             state: None,
+            tries: 0,
             failure: None,
             is_begun: false,
             says_so: false,
@@ -146,7 +149,7 @@ impl Relocation {
             Step::AskOld | Step::AskNew | Step::Check => RequestBuilder::probe(&[Ask::Modules]),
             Step::GoOn(0) | Step::CallOff(0) => setup(),
             Step::GoOn(epoch) | Step::CallOff(epoch) => setup().epoch(epoch),
-            Step::Try(epoch) => setup().epoch(epoch).dry_run(),
+            Step::Try(epoch) => setup().epoch(epoch).prepare(),
             Step::Export => RequestBuilder::export(module, store).freeze(freeze.as_secs()),
             Step::Begin(epoch, digest) => setup().epoch(epoch).state(&StateSource { url: fetch.clone(), digest }),
             Step::Release(epoch) => RequestBuilder::remove(module).epoch(epoch),
@@ -188,6 +191,12 @@ impl Relocation {
                 Ok(_) => return Ok(Step::Try(self.epoch)),
                 Err(cause) => stopped(cause, "give the same command again".to_owned(), Owner::Unknown),
             },
+            (Step::Try(epoch), Ok(report))
+                if report.outcome.is_refused_for(RefusalKind::InProgress) && self.tries < TRIES_MAX =>
+            {
+                self.tries += 1;
+                return Ok(Step::Try(epoch));
+            }
             (Step::Try(_), report) => match done(report) {
                 Ok(_) => return Ok(Step::Export),
                 Err(cause) => stopped(cause, format!("it is on {old} as before"), Owner::Old),

@@ -16,6 +16,8 @@ use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, RefusalKind, UserId, WorkerId};
 use proptest::prelude::*;
 
+use crate::expiry::Timer;
+
 use super::metered::{Metered, sums};
 use super::script::{Node, START, manifest, name, packet, policy, refusal, setup, user, user_policy};
 
@@ -158,6 +160,7 @@ impl World {
                     setup.properties.insert("sample".to_owned(), "1".to_owned());
                 }
                 setup.ttl = Duration::from_secs(*ttl_s);
+                setup.prepare = *ttl_s % 4 == 3;
                 self.send(USERS[*user], setup.module.name.clone(), Body::from(setup));
             }
             Step::Remove { user, module } => {
@@ -556,7 +559,9 @@ impl World {
             };
             assert!(!quiet || held, "a container is held to an old policy");
             let idle = tenant.is_some_and(|tenant| !tenant.needs(id.flavour));
-            let leaves = controller.timers.runs(&crate::expiry::Timer::StopIdle(id.clone()));
+            let leaves = [Timer::StopIdle(id.clone()), Timer::Prepared(id.clone())]
+                .iter()
+                .any(|timer| controller.timers.runs(timer));
             assert!(!idle || !worker.ready || leaves || !quiet, "a worker that nobody needs stays");
         }
     }

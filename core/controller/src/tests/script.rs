@@ -546,6 +546,7 @@ pub(crate) fn setup(module: &str) -> Setup {
         ttl: Duration::from_secs(60),
         epoch: 0,
         state: None,
+        prepare: false,
         floating: Vec::new(),
     }
 }

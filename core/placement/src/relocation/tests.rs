@@ -159,6 +159,32 @@ fn what_is_still_under_way_is_not_called_off() {
     assert_eq!(relocation.next().unwrap_err().unwrap_err().owner, Owner::Unknown);
 }
 
+/// Goal: a node that is still making ready is asked again, a few times, while the module goes on where it is.
+#[test]
+fn a_node_that_makes_ready_is_waited_for() {
+    for ready_after in [0, 3, TRIES_MAX, TRIES_MAX + 1] {
+        let mut relocation = Relocation::new(plan());
+        for node in ["old", "new"] {
+            let has = (node == "old").then_some((1, ModuleState::Running));
+            relocation.answered(Ok(&answer(node, Outcome::Probed, has)));
+        }
+        let mut asked = 0;
+        while let Ok(Step::Try(2)) = relocation.next() {
+            let outcome = match asked == ready_after {
+                true => Outcome::WouldDo { action: "install".to_owned() },
+                false => Outcome::Refused(Refusal::new(RefusalKind::InProgress, "accepted")),
+            };
+            relocation.answered(Ok(&answer("new", outcome, None)));
+            asked += 1;
+        }
+        match relocation.next() {
+            Ok(step) => assert_eq!((step, asked), (Step::Export, ready_after + 1)),
+            Err(ended) => assert_eq!((ended.unwrap_err().owner, asked), (Owner::Old, TRIES_MAX + 1)),
+        }
+        assert_eq!(relocation.next().is_ok(), ready_after <= TRIES_MAX);
+    }
+}
+
 /// Goal: a node that refuses to say what it has is not taken for one that has nothing.
 #[test]
 fn a_question_that_is_refused_says_nothing_of_the_owner() {
@@ -206,7 +232,7 @@ fn each_step_is_a_request_to_one_node() {
     };
     check(Step::AskOld, &["PROBE ", "modules", "old"]);
     check(Step::AskNew, &["PROBE ", "modules", "new"]);
-    check(Step::Try(2), &["SETUP example.org/m@1.0.0", "epoch: 2", "dry-run", "new"]);
+    check(Step::Try(2), &["SETUP example.org/m@1.0.0", "epoch: 2", "dry-run: true", "prepare: true", "new"]);
     check(Step::Export, &["EXPORT example.org/m", "https://s.example/put", "10", "old"]);
     check(Step::Begin(2, digest(1)), &["SETUP ", "epoch: 2", "https://s.example/get", &digest(1).to_string(), "new"]);
     check(Step::CallOff(1), &["SETUP ", "epoch: 1", "old"]);

@@ -128,6 +128,12 @@ impl RequestBuilder {
         self.header("dry-run", "true")
     }
 
+    /// Asks what would happen, and has all made ready that takes time.
+    #[must_use]
+    pub fn prepare(self) -> RequestBuilder {
+        self.dry_run().header("prepare", "true")
+    }
+
     /// Says which nodes it is for; without a word, it is for all of them.
     #[must_use]
     pub fn target(mut self, target: &Target) -> RequestBuilder {

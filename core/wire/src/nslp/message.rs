@@ -69,6 +69,9 @@ impl Message {
             Body::Setup(setup) if !setup.floating.is_empty() && message.target.nodes.len() != 1 => {
                 Err(bad(0, "`floating` needs `node-id` with the one node that the addresses lead to"))
             }
+            Body::Setup(setup) if setup.prepare && !message.dry_run => {
+                Err(bad(0, "`prepare` goes with `dry-run`: nothing is installed"))
+            }
             Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => Ok(message),
         }
     }
@@ -198,6 +201,7 @@ impl Method {
                 "state",
                 "state-digest",
                 "floating",
+                "prepare",
             ],
             Method::Remove => &["force", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
@@ -303,6 +307,7 @@ impl Fields {
                 ttl: self.ttl()?,
                 state: self.state()?,
                 floating: self.floating()?,
+                prepare: self.flag("prepare")?,
                 epoch: self.epoch()?.unwrap_or(0),
             })),
             Method::Remove => {

@@ -72,6 +72,7 @@ fn bad_headers_are_refused_with_their_line() {
         ("ttl: 3600", "require: load<0.8, disk>1\nttl: 3600", "line 9: `require`: `disk>1` is not a condition such as"),
         ("ttl: 3600", "trigger: back\nttl: 3600", "line 9: `trigger` is `return`"),
         ("ttl: 3600", "ttl: 3600\ndry-run: yes", "line 10: `dry-run` is `true` or `false`"),
+        ("ttl: 3600", "ttl: 3600\nprepare: true", "`prepare` goes with `dry-run`: nothing is installed"),
         ("filter: tcp port 80-90", "filter-port: 80", "line 6: `filter-port` needs `filter-proto`"),
         ("filter: tcp port 80-90", "filter-proto: icmp\nfilter-port: 80", "line 7: `filter-proto`: ports need"),
     ] {

@@ -59,7 +59,12 @@ proptest! {
         builder = filters.iter().fold(builder, |builder, filter| builder.filter(filter));
         builder = intercept.iter().fold(builder, |builder, filter| builder.intercept(filter));
         builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
-        let builder = if dry_run { builder.dry_run() } else { builder };
+        let prepare = dry_run && epoch % 2 == 1;
+        let builder = match (dry_run, prepare) {
+            (_, true) => builder.prepare(),
+            (true, false) => builder.dry_run(),
+            (false, false) => builder,
+        };
         let state = StateSource { url: "http://h/s".to_owned(), digest: Digest([5; 32]) };
         let state = (epoch > 1).then_some(state);
         let floating: Vec<IpAddr> = match epoch > 2 && names.len() == 1 {
@@ -78,7 +83,7 @@ proptest! {
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
         let body = Body::from(Setup {
             module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
-            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state, floating,
+            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state, floating, prepare,
         });
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is made ready for a module that may come from another node.
+
+use std::time::Duration;
+
+use netserv_model::RefusalKind;
+use netserv_model::request::{Body, Setup};
+
+use super::script::*;
+use crate::limits::PREPARED_TIME;
+
+fn prepare(node: &mut Node, module: &str) -> u64 {
+    let mut request = node.request("jane", Body::from(Setup { prepare: true, epoch: 2, ..setup(module) }));
+    request.dry_run = true;
+    node.send(request)
+}
+
+/// Goal: package and worker are there before the module comes, which then is only loaded; until then nothing of it is.
+#[test]
+fn package_and_worker_are_ready_and_nothing_is_installed() {
+    let mut node = Node::new();
+    let id = prepare(&mut node, "m@1.0.0");
+    commands!(node, "fetch 0 100");
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    commands!(node, "start jane");
+    node.ready();
+    commands!(node, format!("answer {id} would install"));
+    assert!(node.states().is_empty());
+    let id = node.setup(Setup { epoch: 2, ..setup("m@1.0.0") });
+    commands!(node, "fetch 1 100");
+    node.fetched(1, manifest(&setup("m@1.0.0")));
+    let lines = node.commands();
+    assert!(lines[0].starts_with("load jane 0"), "the worker is there: {lines:?}");
+    node.loaded(0);
+    let lines = node.commands();
+    assert!(lines.contains(&format!("answer {id} installed 60")), "{lines:?}");
+    // Once more, of what is there: nothing is begun, and nothing changes.
+    let id = prepare(&mut node, "m@1.0.0");
+    commands!(node, format!("answer {id} would refresh"));
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+}
+
+/// Goal: a worker that waits for a module which does not come ends after a while.
+#[test]
+fn what_is_ready_for_nothing_goes() {
+    let mut node = Node::new();
+    let id = prepare(&mut node, "m@1.0.0");
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    assert!(node.reports[&id].outcome.is_ok());
+    node.sleep(PREPARED_TIME - Duration::from_millis(1));
+    assert_eq!(node.command(), None);
+    node.sleep_ms(1);
+    commands!(node, "stop jane");
+    node.assert_empty();
+}
+
+#[test]
+fn what_cannot_be_made_ready_is_refused_and_leaves_nothing() {
+    let mut node = Node::new();
+    let id = prepare(&mut node, "m@1.0.0");
+    commands!(node, "fetch 0 100");
+    node.fetch_failed(0, RefusalKind::FetchFailed);
+    commands!(node, format!("answer {id} fetch-failed"));
+    node.assert_empty();
+    let id = prepare(&mut node, "m@1.0.0");
+    commands!(node, "fetch 1 100");
+    node.fetched(1, manifest(&setup("m@1.0.0")));
+    commands!(node, "start jane");
+    node.died(None);
+    let lines = node.commands();
+    assert!(lines.iter().any(|line| line.starts_with(&format!("answer {id} "))), "{lines:?}");
+    node.assert_empty();
+}
