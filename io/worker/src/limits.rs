@@ -216,6 +216,10 @@ pub const HELD_MEMORY_BYTES_MAX: usize = 16 << 20;
 pub const HELD_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long its source may be silent.
 pub const HELD_IDLE_TIME_MAX: Duration = Duration::from_secs(3600);
+/// How often it is looked whether the client of a request that was sent on is still there,
+pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
+/// and how long one is waited for that says nothing any more.
+pub const HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long its client may take nothing, and how far it may lag behind the least rate.
 pub const HELD_PATIENCE: Duration = Duration::from_secs(10);
 /// How often its source is asked at once although it has nothing that it said it had.

@@ -14,6 +14,7 @@ use super::blocks::state::BlockState;
 use super::cap::Cap;
 use super::egress::Egress;
 use super::http::forwarding::Forwarding;
+use super::http::presence::Presence;
 use super::log_stream::{LogStream, SharedSaid};
 use super::message_memory::MessageMemory;
 use super::module::Module;
@@ -37,6 +38,8 @@ pub struct ServerState {
     pub blocks: BlockState,
     /// Between whom the request came that it answers.
     pub flow: Option<Flow>,
+    /// Whether the client of that request is there, if anybody looks.
+    pub client: Option<Presence>,
     /// The request that it answers, if it may have the node send it on.
     pub forwarding: Option<Forwarding>,
     /// Its connections, if it handles them as events.
@@ -93,6 +96,7 @@ impl ServerState {
             blocks: BlockState::new(module),
             egress,
             flow: None,
+            client: None,
             forwarding: None,
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),

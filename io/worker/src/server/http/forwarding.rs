@@ -18,6 +18,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::body::RequestBody;
 use super::connection::Deadline;
 use super::held::Bounds;
+use super::presence::Presence;
 use crate::limits;
 
 /// What comes of a request that was sent on.
@@ -35,18 +36,25 @@ struct Inner {
     ends: Option<Deadline>,
     /// As many permits as there are requests that wait for an instance.
     wanted: Arc<Semaphore>,
+    client: Option<Presence>,
     given_over: Notify,
 }
 
 impl Forwarding {
     /// Returns a request that was not sent on, with this body. It ends on its connection at `ends`, which is put off once it is.
-    /// `wanted` has as many permits as there are requests that wait for an instance.
-    pub fn new(body: RequestBody, ends: Option<Deadline>, wanted: &Arc<Semaphore>) -> Forwarding {
+    /// `wanted` has as many permits as there are requests that wait for an instance. Without its client, it is over.
+    pub fn new(
+        body: RequestBody,
+        ends: Option<Deadline>,
+        wanted: &Arc<Semaphore>,
+        client: Option<Presence>,
+    ) -> Forwarding {
         Forwarding(Arc::new(Inner {
             body: Mutex::new(Some(body)),
             exchange: Mutex::default(),
             ends,
             wanted: Arc::clone(wanted),
+            client,
             given_over: Notify::new(),
         }))
     }
@@ -70,17 +78,25 @@ impl Forwarding {
         }
     }
 
-    /// Waits for the answer. Nobody else gets it then; if this is given up, another one may wait.
+    /// Waits for the answer. Nobody else gets it then; if this is given up, another one may wait. If the client has gone, nobody gets it.
     pub async fn answer(&self) -> Answer {
-        poll_fn(|context| {
+        let answered = poll_fn(|context| {
             let mut exchange = lock(&self.0.exchange);
             // Another one had it.
             let Some(running) = exchange.as_mut() else { return Poll::Ready(Err(Error::ConnectionTerminated)) };
             let answer = std::task::ready!(running.as_mut().poll(context));
             *exchange = None;
             Poll::Ready(answer)
-        })
-        .await
+        });
+        let Some(client) = &self.0.client else { return answered.await };
+        tokio::select! {
+            biased;
+            answer = answered => answer,
+            () = client.ended() => {
+                *lock(&self.0.exchange) = None;
+                Err(Error::ConnectionTerminated)
+            }
+        }
     }
 
     /// Waits for the answer as the instance does, which is over once it took [`limits::FORWARD_WAIT_TIME`] and another request waits for

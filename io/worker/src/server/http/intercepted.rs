@@ -11,10 +11,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::opening::{self, Opening};
 use super::rewound::Rewound;
-use super::service::Via;
 use super::upstream::Upstream;
 use crate::limits;
-use crate::server::accepted::Accepted;
+use crate::server::accepted::{Accepted, Flow};
 use crate::server::module::Counts;
 use crate::server::origin::Origin;
 use crate::server::relay::{self, relay, reset};
@@ -22,9 +21,11 @@ use crate::server::relay::{self, relay, reset};
 /// A connection whose requests the module answers.
 pub struct Ours {
     /// The client, with what was read of it.
-    pub client: Rewound<TcpStream>,
-    /// Between whom it is, and to where its requests were on their way.
-    pub via: Via,
+    pub stream: Rewound<TcpStream>,
+    /// Between whom it is.
+    pub flow: Flow,
+    /// To where its requests were on their way.
+    pub upstream: Arc<Upstream>,
 }
 
 /// Looks what a connection is, for whose names `tls_names` the module has a certificate. One that is not the module's is
@@ -60,8 +61,8 @@ pub async fn begin(
         }
     };
     flow.is_secure = name.is_some();
-    let upstream = Some(Arc::new(Upstream::new(origin, name, server)));
-    Some(Ours { client: Rewound::new(read, client), via: Via { flow, upstream } })
+    let upstream = Arc::new(Upstream::new(origin, name, server));
+    Some(Ours { stream: Rewound::new(read, client), flow, upstream })
 }
 
 /// What has come of a connection.

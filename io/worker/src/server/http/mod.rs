@@ -11,6 +11,7 @@ pub mod hop_by_hop;
 mod intercepted;
 pub mod interim;
 pub mod opening;
+pub mod presence;
 mod rewound;
 pub mod service;
 pub mod site;

@@ -19,6 +19,11 @@ impl<S> Rewound<S> {
     pub fn new(begun: Vec<u8>, stream: S) -> Rewound<S> {
         Rewound { begun: begun.into(), stream }
     }
+
+    /// Returns the connection itself.
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {

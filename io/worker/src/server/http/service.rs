@@ -2,6 +2,7 @@
 //! HTTP modules: each request has a fresh instance, a deadline and a share of what the module may use.
 
 use std::convert::Infallible;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -25,6 +26,7 @@ use super::body::{RequestBody, ResponseBody, nothing};
 use super::connection::{Deadline, Progress, Underway};
 use super::forwarding::{self, Forwarding};
 use super::held::{Held, HeldBody};
+use super::presence::Watched;
 use super::upstream::Upstream;
 use super::{again, hop_by_hop, streams};
 use crate::failure::{no_state, one_line};
@@ -60,6 +62,8 @@ pub struct Via {
     pub flow: Flow,
     /// Where an intercepted connection went.
     pub upstream: Option<Arc<Upstream>>,
+    /// Its client's socket, if anybody looks whether that is there.
+    pub client: Option<Watched>,
 }
 
 /// How a call of a component ended that did not come back as it should.
@@ -166,6 +170,11 @@ impl HttpService {
         &self.module
     }
 
+    /// Returns what is looked at of a client: whether it is there, if the module may have the node send its requests on.
+    pub fn client(&self, socket: &impl AsFd) -> Option<Watched> {
+        if self.forwards { Watched::new(socket) } else { None }
+    }
+
     /// Ends what is still under way.
     pub fn end(&self) {
         self.ended.send_replace(true);
@@ -206,7 +215,7 @@ impl HttpService {
         let scheme = if via.flow.is_secure { WasiScheme::Https } else { WasiScheme::Http };
         let request = request.map(|body| RequestBody::new(body, &self.module));
         let mut state = self.state(egress);
-        state.flow = Some(via.flow);
+        (state.flow, state.client) = (Some(via.flow), via.client.as_ref().map(Watched::presence));
         Ok(self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await)
     }
 
@@ -227,7 +236,7 @@ impl HttpService {
         let asked = Asked { is_head: head.method == Method::HEAD, is_stream: head.version >= Version::HTTP_2 };
         let (forwarding, body) = match self.forwards {
             true => {
-                let forwarding = Forwarding::new(body, ends.clone(), &self.wanted);
+                let forwarding = Forwarding::new(body, ends.clone(), &self.wanted, state.client.take());
                 let body = forwarding.body().boxed_unsync();
                 (Some(forwarding), body)
             }

@@ -197,17 +197,20 @@ impl HttpSite {
     async fn serve_intercepted(self: &Arc<Self>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
         let tls_names = version.tls.as_ref().map(|_| &*version.tls_names);
         let ours = intercepted::begin(&version.service.module().counts, tls_names, accepted, origin).await;
-        let Some(Ours { client, via }) = ours else { return };
-        match version.tls.as_ref().filter(|_| via.flow.is_secure) {
-            Some(tls) => self.drive_tls(client, tls, via).await,
-            None => self.drive(client, via).await,
+        let Some(Ours { stream, flow, upstream }) = ours else { return };
+        let (is_secure, client) = (flow.is_secure, version.service.client(stream.get_ref()));
+        let via = Via { flow, upstream: Some(upstream), client };
+        match version.tls.as_ref().filter(|_| is_secure) {
+            Some(tls) => self.drive_tls(stream, tls, via).await,
+            None => self.drive(stream, via).await,
         }
     }
 
     async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
         // Without the option answers wait for acknowledgements, and still arrive.
         let _ = accepted.stream.set_nodelay(true);
-        let via = Via { flow: accepted.flow(tls.is_some()), upstream: None };
+        let client = self.version().service.client(&accepted.stream);
+        let via = Via { flow: accepted.flow(tls.is_some()), upstream: None, client };
         match tls {
             Some(tls) => self.drive_tls(accepted.stream, &tls, via).await,
             None => self.drive(accepted.stream, via).await,

@@ -188,6 +188,37 @@ fn uploads_that_break_off_do_so_for_the_server() {
     assert!(head_of(&mut client).starts_with("http/1.1 502 "));
 }
 
+/// Goal: a client that is gone while its answer is awaited is noticed, and the server is not waited for any more; one that only says that it
+/// will say no more gets its answer.
+#[test]
+fn a_client_that_is_gone_ends_its_request_at_the_server() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let origin = serve_each(move |mut stream| {
+        let head = head_of(&mut stream);
+        if head.starts_with("GET /late ") {
+            thread::sleep(2 * limits::PRESENCE_EVERY);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate");
+        }
+        let begun = Instant::now();
+        let ended = stream.read(&mut [0; 1]);
+        let _ = sender.send((head.starts_with("GET /gone "), ended.is_ok_and(|read| read == 0), begun.elapsed()));
+    });
+    let module = Module::at(origin, REQUEST_MS);
+    let mut gone = connect(module.spec.port());
+    write!(gone, "GET /gone HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\n\r\n").unwrap();
+    let mut half = connect(module.spec.port());
+    write!(half, "GET /late HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\nconnection: close\r\n\r\n").unwrap();
+    half.shutdown(std::net::Shutdown::Write).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
+    drop(gone);
+    let (is_it, is_ended, after) = receiver.recv_timeout(super::LONG).unwrap();
+    assert!(is_it && is_ended, "the server is waited for");
+    assert!(after < 2 * limits::PRESENCE_EVERY, "{after:?}");
+    let answer = answer(&mut half);
+    assert!(answer.head.starts_with("http/1.1 200 ") && answer.body == b"late", "{}", answer.head);
+}
+
 /// Goal: what a client hides in a request on a connection that was taken over is no request for the server. Method: the server notes all
 /// that comes on each connection, and says how many requests that is.
 #[test]
