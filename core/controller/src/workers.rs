@@ -272,7 +272,6 @@ impl Controller {
             let detail = "every place of the worker is taken";
             return self.fail_operation(key, Refusal::new(RefusalKind::QuotaExceeded, detail));
         };
-        self.timers.cancel(&Timer::Prepared(id.clone()));
         let (flavour, rules) = (candidate.flavour, mem::take(&mut candidate.rules));
         let (manifest, composition) = (candidate.manifest.clone(), candidate.composition.take());
         let chain = composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();
