@@ -154,8 +154,9 @@ impl forwards::wit::Host for ServerState {
             Err(error) => return Ok(Err(error)),
         };
         forwarding.begin(self.egress.forward(request, silent));
+        let long_waits = self.module.long_waits.clone();
         let answer = wasmtime_wasi::runtime::spawn(async move {
-            let response = forwarding.answer_for_instance().await?;
+            let response = forwarding.answer_for_instance(&long_waits).await?;
             // The connection is driven by whoever has the body.
             Ok((response, wasmtime_wasi::runtime::spawn(async {})))
         });

@@ -19,6 +19,7 @@ use super::body::RequestBody;
 use super::connection::Deadline;
 use super::held::Bounds;
 use super::presence::Presence;
+use crate::compute::Budget;
 use crate::limits;
 
 /// What comes of a request that was sent on.
@@ -100,11 +101,13 @@ impl Forwarding {
     }
 
     /// Waits for the answer as the instance does, which is over once it took [`limits::FORWARD_WAIT_TIME`] and another request waits for
-    /// an instance.
-    pub async fn answer_for_instance(&self) -> Answer {
+    /// an instance, or as many others wait as may for long.
+    pub async fn answer_for_instance(&self, long_waits: &Budget) -> Answer {
         let crowded = async {
             tokio::time::sleep(limits::FORWARD_WAIT_TIME).await;
-            if let Ok(wanted) = self.0.wanted.acquire().await {
+            if let Ok(_place) = long_waits.reserve(1)
+                && let Ok(wanted) = self.0.wanted.acquire().await
+            {
                 wanted.forget();
             }
             self.0.given_over.notify_one();

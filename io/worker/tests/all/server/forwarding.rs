@@ -151,6 +151,30 @@ fn those_that_wait_leave_instances_to_others() {
     assert_eq!((counts.failed, counts.refused), (0, 0));
 }
 
+/// Goal: of a module's instances a quarter is never waiting for long, whoever else wants one: a container's instances are those of all its
+/// modules. Method: four clients of four instances; the answer that no instance waited for is as it is.
+#[test]
+fn not_all_instances_wait_for_late_answers() {
+    let waits = 4 * limits::FORWARD_WAIT_TIME;
+    let origin = serve_each(move |mut stream| Origin { waits }.serve(&mut stream));
+    let module = Module::at(origin, 30 * REQUEST_MS);
+    let port = module.spec.port();
+    let polls: Vec<_> = (0..4)
+        .map(|_| {
+            thread::spawn(move || {
+                let mut client = connect(port);
+                write!(client, "GET /poll HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\naccept-encoding: gzip\r\n\r\n")
+                    .unwrap();
+                answer(&mut client)
+            })
+        })
+        .collect();
+    let answers: Vec<Answer> = polls.into_iter().map(|poll| poll.join().unwrap()).collect();
+    let compressed = answers.iter().filter(|answer| header_of(&answer.head, "content-encoding").is_some()).count();
+    assert!(answers.iter().all(|answer| answer.head.starts_with("http/1.1 200 ")));
+    assert_eq!(compressed, 3);
+}
+
 /// Goal: an answer that comes when the version has gone that waited for it is the client's all the same.
 #[test]
 fn late_answers_go_on_over_an_upgrade() {
