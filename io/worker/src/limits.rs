@@ -216,6 +216,10 @@ pub const HELD_MEMORY_BYTES_MAX: usize = 16 << 20;
 pub const HELD_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long its source may be silent.
 pub const HELD_IDLE_TIME_MAX: Duration = Duration::from_secs(3600);
+/// Bytes that an upload may take which is sent on, in buffers on both sides, if the server takes nothing,
+pub const UPLOAD_BYTES: usize = 192 * 1024;
+/// and that all of a module may.
+pub const UPLOADS_MEMORY_BYTES_MAX: usize = 128 * UPLOAD_BYTES;
 /// How often it is looked whether the client of a request that was sent on is still there,
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 /// and how long one is waited for that says nothing any more.

@@ -11,7 +11,7 @@
 mod decide;
 
 use netserv_server_sdk::compress::{Compressor, Encoding};
-use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Request, Response, forward_or_pass};
+use netserv_server_sdk::http::{Bounds, ErrorCode, Fetched, HttpModule, Request, Response, forward_or_pass};
 use netserv_server_sdk::{counters, http_module, properties};
 
 use crate::decide::{
@@ -27,6 +27,7 @@ impl HttpModule for HttpCompressor {
         let had_weak_tag = map_back(&mut asked);
         let fetched = match forward_or_pass(&request.scheme(), request, &asked) {
             Ok(fetched) => fetched,
+            Err(ErrorCode::ConnectionLimitReached) => return Response::text(503, "too many uploads at a time\n"),
             Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
         };
         let status = fetched.status;

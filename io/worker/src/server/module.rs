@@ -74,6 +74,8 @@ pub struct Module {
     pub message_memory: Budget,
     /// As many permits as it may have further sockets for datagrams.
     pub udp_sockets: Arc<Semaphore>,
+    /// What the buffers of requests may take that are sent on.
+    pub upload_memory: Budget,
     /// Where the memory of responses comes from that the node pumps by itself.
     pub held_memory: Budget,
     /// How many of those there may be.
@@ -113,6 +115,7 @@ impl Module {
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
+            upload_memory: Budget::new(limits::UPLOADS_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),
             held_wide: Budget::new(limits::HELD_WIDE_MAX),
             long_waits: Budget::new(waiting::most(&limits)),

@@ -25,7 +25,7 @@ use crate::limits;
 use crate::server::hits::{Answer, HitError, Kind, Target};
 use crate::server::http::body::nothing;
 use crate::server::http::connection::Deadline;
-use crate::server::http::forwarding::SILENCE_MAX;
+use crate::server::http::forwarding::{Full, SILENCE_MAX};
 use crate::server::http::held::{Bounds, HeldBody};
 use crate::server::state::ServerState;
 use crate::storage::cache::Entry;
@@ -147,7 +147,11 @@ impl forwards::wit::Host for ServerState {
             return taken("the body of what is sent");
         }
         let silent = Deadline::new(Instant::now() + SILENCE_MAX);
-        let Some(body) = forwarding.take_body(&silent) else { return taken("the request's body") };
+        let body = match forwarding.take_body(&silent, &self.module.upload_memory) {
+            Some(Ok(body)) => body,
+            Some(Err(Full)) => return Ok(Err(ErrorCode::ConnectionLimitReached)),
+            None => return taken("the request's body"),
+        };
         let request = match head(to).map(|head| head.body(body)) {
             Ok(Ok(request)) => with_length(request).map(BodyExt::boxed_unsync),
             Ok(Err(_)) => return Ok(Err(ErrorCode::HttpRequestUriInvalid)),

@@ -19,7 +19,7 @@ use super::body::RequestBody;
 use super::connection::Deadline;
 use super::held::Bounds;
 use super::presence::Presence;
-use crate::compute::Budget;
+use crate::compute::{Budget, Reserved};
 use crate::limits;
 
 /// What comes of a request that was sent on.
@@ -65,10 +65,19 @@ impl Forwarding {
         InstanceBody(self.clone())
     }
 
-    /// Takes the body to send it on. Each piece of it that moves puts `silent` off.
-    pub fn take_body(&self, silent: &Deadline) -> Option<ForwardedBody> {
-        let body = lock(&self.0.body).take()?.without_bound();
-        Some(ForwardedBody { body, silent: silent.clone() })
+    /// Takes the body to send it on, in memory of that budget. Each piece of it that moves puts `silent` off. Nothing if it was taken before.
+    ///
+    /// # Errors
+    /// There is no memory for one more.
+    pub fn take_body(&self, silent: &Deadline, memory: &Budget) -> Option<Result<ForwardedBody, Full>> {
+        let mut place = lock(&self.0.body);
+        let most = place.as_ref()?.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+        let Ok(memory) = memory.reserve(most.map_or(limits::UPLOAD_BYTES, |bytes| bytes.min(limits::UPLOAD_BYTES)))
+        else {
+            return Some(Err(Full));
+        };
+        let body = place.take()?.without_bound();
+        Some(Ok(ForwardedBody { body, silent: silent.clone(), _memory: memory }))
     }
 
     /// Begins the exchange that the body was taken for. From here on the request lasts for as long as a response may that the node pumps.
@@ -159,10 +168,15 @@ impl Body for InstanceBody {
     }
 }
 
+/// There is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
 /// A request's body that is sent on.
 pub struct ForwardedBody {
     body: RequestBody,
     silent: Deadline,
+    _memory: Reserved,
 }
 
 impl Body for ForwardedBody {

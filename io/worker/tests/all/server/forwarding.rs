@@ -243,6 +243,39 @@ fn a_client_that_is_gone_ends_its_request_at_the_server() {
     assert!(answer.head.starts_with("http/1.1 200 ") && answer.body == b"late", "{}", answer.head);
 }
 
+/// Goal: uploads to servers that take nothing are as many as there is memory for, and those that are gone make room. Method: one after the
+/// other, since each needs an instance for a while.
+#[test]
+fn uploads_that_go_nowhere_are_bounded() {
+    let most = limits::UPLOADS_MEMORY_BYTES_MAX / limits::UPLOAD_BYTES;
+    let origin = serve_each(|mut stream| {
+        head_of(&mut stream);
+        // Longer than the test takes.
+        thread::sleep(Duration::from_secs(300));
+    });
+    let module = Module::at(origin, 30 * REQUEST_MS);
+    let upload = || {
+        let mut client = connect(module.spec.port());
+        write!(client, "PUT / HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\ncontent-length: 100000000\r\n\r\nbegun").unwrap();
+        thread::sleep(limits::FORWARD_WAIT_TIME / 3);
+        client
+    };
+    let refused = |mut client: TcpStream| {
+        client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let mut first = [0; 12];
+        client.read_exact(&mut first).is_ok() && first == *b"HTTP/1.1 503"
+    };
+    let clients: Vec<TcpStream> = (0..most).map(|_| upload()).collect();
+    assert!(refused(upload()), "there is memory for more than {most}");
+    for client in clients {
+        rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+    }
+    let begun = Instant::now();
+    while refused(upload()) {
+        assert!(begun.elapsed() < 4 * limits::PRESENCE_EVERY, "those that are gone make no room");
+    }
+}
+
 /// Goal: what a client hides in a request on a connection that was taken over is no request for the server. Method: the server notes all
 /// that comes on each connection, and says how many requests that is.
 #[test]
