@@ -28,8 +28,8 @@ fn digest_is_the_servers_and_strangers_get_its_401(driver: Driver) {
     if !is_root() {
         return skipped(test, "not root, so no namespaces");
     }
-    if !Path::new("/usr/sbin/kamailio").exists() {
-        return skipped(test, "needs kamailio");
+    if !["/usr/sbin/kamailio", "/usr/bin/openssl"].iter().all(|program| Path::new(program).exists()) {
+        return skipped(test, "needs kamailio and openssl");
     }
     let mut provider = SipProvider::up(Some(driver.name()), Kind::Router).unwrap();
     let (v4, v6) = (provider.lab.v4("receiver"), provider.lab.v6("receiver"));
@@ -53,6 +53,12 @@ fn digest_is_the_servers_and_strangers_get_its_401(driver: Driver) {
         let shown = authorization(&challenge, 2);
         assert_eq!(stranger.ask(&closed(5, &shown)).of(), "401 of Kamailio", "{way}: another's credentials");
         assert_eq!(phone.ask(&closed(6, &shown)).of(), "401 of Kamailio", "{way}: a second time");
+        assert_eq!(stranger.ask(&closed(5, "")).of(), "401 of Kamailio", "{way}: a stranger");
+        let other = closed(6, "").replace("Call-ID: ", "Call-ID: other").replace(":5062>", ":5063>");
+        assert_eq!(phone.ask(&other).of(), "401 of Kamailio", "{way}: another Call-ID and Contact");
+        let notify = format!("Event: keep-alive\r\n{}", authorization(&challenge, 3));
+        let notify = closed(7, &notify).replace("REGISTER", "NOTIFY");
+        assert_eq!(phone.ask(&notify).of(), "200 of Kamailio", "{way}: a NOTIFY with credentials");
         let ping = closed(7, &authorization(&challenge, 3)).replace("REGISTER", "OPTIONS");
         assert_eq!(phone.ask(&ping).of(), "200 of Kamailio", "{way}: a ping with credentials");
         assert_eq!(absorbed(), before, "{way}: none of it is the edge's");
