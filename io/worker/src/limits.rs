@@ -220,6 +220,10 @@ pub const HELD_IDLE_TIME_MAX: Duration = Duration::from_secs(3600);
 pub const UPLOAD_BYTES: usize = 192 * 1024;
 /// and that all of a module may.
 pub const UPLOADS_MEMORY_BYTES_MAX: usize = 128 * UPLOAD_BYTES;
+/// How long an upload may move nothing that began while half of that was taken,
+pub const UPLOAD_HURRIED_TIME: Duration = Duration::from_secs(20);
+/// and how many bytes a second it has to bring after that.
+pub const UPLOAD_HURRIED_RATE: u64 = 1024;
 /// How often it is looked whether the client of a request that was sent on is still there,
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 /// and how long one is waited for that says nothing any more.

@@ -71,13 +71,18 @@ impl Forwarding {
     /// There is no memory for one more.
     pub fn take_body(&self, silent: &Deadline, memory: &Budget) -> Option<Result<ForwardedBody, Full>> {
         let mut place = lock(&self.0.body);
+        let is_hurried = memory.left() < memory.bytes() / 2;
         let most = place.as_ref()?.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
         let Ok(memory) = memory.reserve(most.map_or(limits::UPLOAD_BYTES, |bytes| bytes.min(limits::UPLOAD_BYTES)))
         else {
             return Some(Err(Full));
         };
         let body = place.take()?.without_bound();
-        Some(Ok(ForwardedBody { body, silent: silent.clone(), _memory: memory }))
+        let begun = Instant::now();
+        if is_hurried {
+            silent.set(begun + limits::UPLOAD_HURRIED_TIME);
+        }
+        Some(Ok(ForwardedBody { body, silent: silent.clone(), begun, came: 0, is_hurried, _memory: memory }))
     }
 
     /// Begins the exchange that the body was taken for. From here on the request lasts for as long as a response may that the node pumps.
@@ -172,10 +177,14 @@ impl Body for InstanceBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// A request's body that is sent on.
+/// A request's body that is sent on. One that has to hurry leaves its memory to others sooner.
 pub struct ForwardedBody {
     body: RequestBody,
     silent: Deadline,
+    begun: Instant,
+    /// Bytes of it.
+    came: u64,
+    is_hurried: bool,
     _memory: Reserved,
 }
 
@@ -185,7 +194,19 @@ impl Body for ForwardedBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.silent.set(Instant::now() + SILENCE_MAX);
+        let now = Instant::now();
+        let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
+            // Its answer is awaited as any.
+            self.silent.set(now + SILENCE_MAX);
+            return Poll::Ready(frame);
+        };
+        self.came += data.map_or(0, |data| data.len() as u64);
+        let silence = if self.is_hurried { limits::UPLOAD_HURRIED_TIME } else { SILENCE_MAX };
+        self.silent.set(now + silence);
+        let late = now.duration_since(self.begun).saturating_sub(limits::UPLOAD_HURRIED_TIME).as_secs();
+        if self.is_hurried && self.came < late * limits::UPLOAD_HURRIED_RATE {
+            return Poll::Ready(Some(Err(Error::ConnectionReadTimeout)));
+        }
         Poll::Ready(frame)
     }
 
