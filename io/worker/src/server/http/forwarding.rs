@@ -78,7 +78,7 @@ impl Forwarding {
             return Some(Err(Full));
         };
         let body = place.take()?.without_bound();
-        let begun = Instant::now();
+        let (begun, is_hurried) = (Instant::now(), is_hurried && !body.is_end_stream());
         if is_hurried {
             silent.set(begun + limits::UPLOAD_HURRIED_TIME);
         }
@@ -201,7 +201,8 @@ impl Body for ForwardedBody {
             return Poll::Ready(frame);
         };
         self.came += data.map_or(0, |data| data.len() as u64);
-        let silence = if self.is_hurried { limits::UPLOAD_HURRIED_TIME } else { SILENCE_MAX };
+        let is_waited_for = self.is_hurried && !self.body.is_end_stream();
+        let silence = if is_waited_for { limits::UPLOAD_HURRIED_TIME } else { SILENCE_MAX };
         self.silent.set(now + silence);
         let late = now.duration_since(self.begun).saturating_sub(limits::UPLOAD_HURRIED_TIME).as_secs();
         if self.is_hurried && self.came < late * limits::UPLOAD_HURRIED_RATE {

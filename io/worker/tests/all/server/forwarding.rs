@@ -243,13 +243,18 @@ fn a_client_that_is_gone_ends_its_request_at_the_server() {
     assert!(answer.head.starts_with("http/1.1 200 ") && answer.body == b"late", "{}", answer.head);
 }
 
-/// Goal: uploads to servers that take nothing are as many as there is memory for; half of them give way to others soon, and the rest stays.
+/// Goal: uploads to servers that take nothing are as many as there is memory for; half of them give way to others soon, and the rest stays;
+/// answers to what is short are waited for as ever.
 /// Method: one after the other, since each needs an instance for a while.
 #[test]
 fn uploads_that_go_nowhere_are_bounded() {
     let most = limits::UPLOADS_MEMORY_BYTES_MAX / limits::UPLOAD_BYTES;
     let origin = serve_each(|mut stream| {
-        head_of(&mut stream);
+        let head = head_of(&mut stream);
+        if header_of(&head, "content-length").is_none_or(|length| length.len() < 4) {
+            thread::sleep(limits::UPLOAD_HURRIED_TIME + Duration::from_secs(5));
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate");
+        }
         // Longer than the test takes.
         thread::sleep(Duration::from_secs(300));
     });
@@ -265,7 +270,15 @@ fn uploads_that_go_nowhere_are_bounded() {
         let mut first = [0; 12];
         client.read_exact(&mut first).is_ok() && first == *b"HTTP/1.1 503"
     };
-    let clients: Vec<TcpStream> = (0..most).map(|_| upload()).collect();
+    let mut clients: Vec<TcpStream> = (0..most - 2).map(|_| upload()).collect();
+    let short = ["GET / HTTP/1.1\r\n", "PUT / HTTP/1.1\r\ncontent-length: 5\r\n"].map(|head| {
+        let mut client = connect(module.spec.port());
+        let body = if head.starts_with("PUT ") { "short" } else { "" };
+        write!(client, "{head}host: 127.0.0.1:{origin}\r\n\r\n{body}").unwrap();
+        client
+    });
+    thread::sleep(2 * limits::FORWARD_WAIT_TIME);
+    clients.extend((0..2).map(|_| upload()));
     assert!(refused(upload()), "there is memory for more than {most}");
     let begun = Instant::now();
     while refused(upload()) {
@@ -277,6 +290,10 @@ fn uploads_that_go_nowhere_are_bounded() {
     };
     let there = clients.iter().filter(|client| is_there(client)).count();
     assert!(clients[..most / 2].iter().all(is_there) && there < most, "{there} of {most} are there");
+    for mut client in short {
+        let answer = answer(&mut client);
+        assert!(answer.head.starts_with("http/1.1 200 ") && answer.body == b"late", "{}", answer.head);
+    }
 }
 
 /// Goal: what a client hides in a request on a connection that was taken over is no request for the server. Method: the server notes all
