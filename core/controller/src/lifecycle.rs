@@ -331,7 +331,7 @@ impl Controller {
         setup.ttl = self.granted_ttl(key, setup.ttl);
         let brings_state = self.brings_state(key, &setup);
         // One of an epoch that is in force came with the SETUP that began it.
-        setup.state = setup.state.filter(|_| brings_state);
+        setup.state = setup.state.filter(|_| brings_state && !setup.prepare);
         let active = self.active(key);
         if active.as_ref().is_some_and(|active| active.is_what(&setup)) && !brings_state && !setup.prepare {
             return self.refresh(key, ticket, origin, &setup);

@@ -81,6 +81,11 @@ impl Controller {
             self.apply_policy_to(&key);
         }
         self.revoke_draining();
+        let gone: Vec<UserId> =
+            self.tenants.keys().filter(|user| !self.policy.users.contains_key(user)).cloned().collect();
+        for user in gone {
+            self.revoke_prepared(&user);
+        }
         let policy = &self.policy;
         self.nonces.retain(|user| policy.users.contains_key(user));
         self.newest.retain(|user| policy.users.contains_key(user));

@@ -2,7 +2,7 @@
 //! What is made ready before a module comes from another node, so that it stands still for a shorter time: its package is fetched and
 //! compiled, and its worker runs. The module is not loaded, and nothing of it is installed.
 
-use netserv_model::WorkerId;
+use netserv_model::{Flavour, UserId, WorkerId};
 
 use crate::Controller;
 use crate::expiry::Timer;
@@ -20,6 +20,14 @@ impl Controller {
             self.answer_dry_run(key, ticket, &Task::Setup(Box::new(operation.setup)));
         }
         self.advance(key);
+    }
+
+    /// Lets workers go that are ready for modules of a user's.
+    pub(crate) fn revoke_prepared(&mut self, user: &UserId) {
+        for flavour in Flavour::ALL {
+            self.timers.cancel(&Timer::Prepared(WorkerId::new(user.clone(), flavour)));
+        }
+        self.release_unused(user);
     }
 
     /// Returns whether a worker stays for a module that may come.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use netserv_model::RefusalKind;
-use netserv_model::request::{Body, Setup};
+use netserv_model::request::{Body, Setup, StateSource};
 
 use super::script::*;
 use crate::limits::PREPARED_TIME;
@@ -51,6 +51,25 @@ fn what_is_ready_for_nothing_goes() {
     assert_eq!(node.command(), None);
     node.sleep_ms(1);
     commands!(node, "stop jane");
+    node.assert_empty();
+}
+
+#[test]
+fn what_is_ready_goes_with_its_user_and_takes_no_state() {
+    let mut node = Node::new();
+    let state = StateSource { url: "https://r.example/s".to_owned(), digest: digest(7) };
+    let body = Setup { prepare: true, epoch: 2, state: Some(state), ..setup("m@1.0.0") };
+    let mut request = node.request("jane", Body::from(body));
+    request.dry_run = true;
+    node.send(request);
+    commands!(node, "fetch 0 100");
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    node.ready();
+    node.commands();
+    node.policy.users.clear();
+    node.apply_policy();
+    let lines = node.commands();
+    assert!(lines.contains(&"stop jane".to_owned()), "{lines:?}");
     node.assert_empty();
 }
 
