@@ -179,8 +179,8 @@ pub fn rpc(lab: &Lab, method: &str, params: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
 }
 
-/// Returns an address as sipp wants it.
-fn bracketed(address: IpAddr) -> String {
+/// Returns an address as sipp wants it, and as it is in a URI.
+pub fn bracketed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),

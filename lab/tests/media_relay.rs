@@ -16,6 +16,7 @@ use netserv_lab::netns::{Lab, host_port, is_root, program};
 use netserv_lab::node::{LabUser, workspace};
 use netserv_lab::rtp::Told;
 use netserv_lab::serving;
+use netserv_lab::voip::bracketed;
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
@@ -489,8 +490,4 @@ impl Net {
 
 fn tables(v6: bool) -> &'static str {
     if v6 { "ip6tables" } else { "iptables" }
-}
-
-fn bracketed(address: IpAddr) -> String {
-    if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }

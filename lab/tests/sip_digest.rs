@@ -14,6 +14,7 @@ use common::Driver;
 use netserv_lab::netns::is_root;
 use netserv_lab::provider::SipProvider;
 use netserv_lab::topology::Kind;
+use netserv_lab::voip::bracketed;
 use netserv_skips::skipped;
 
 over_each_driver!(digest_is_the_servers_and_strangers_get_its_401);
@@ -183,11 +184,4 @@ fn md5(text: &str) -> String {
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     said.split_whitespace().next().unwrap().to_owned()
-}
-
-fn bracketed(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(v4) => v4.to_string(),
-        IpAddr::V6(v6) => format!("[{v6}]"),
-    }
 }

@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use netserv_lab::netns::{is_root, wait_until};
 use netserv_lab::node::workspace;
 use netserv_lab::provider::SipProvider;
 use netserv_lab::topology::Kind;
+use netserv_lab::voip::bracketed;
 use netserv_skips::skipped;
 
 over_each_driver!(each_client_is_kept_to_what_the_server_says_to_it);
@@ -51,10 +51,7 @@ fn start_server(provider: &mut SipProvider, v6: bool, limit: &str) {
     let scenario = std::fs::read_to_string(workspace().join("lab/voip/oc.xml")).unwrap();
     let file = provider.path("oc.xml");
     std::fs::write(&file, scenario.replace("LIMIT", limit)).unwrap();
-    let own = match provider.server(v6).ip() {
-        IpAddr::V4(own) => own.to_string(),
-        IpAddr::V6(own) => format!("[{own}]"),
-    };
+    let own = bracketed(provider.server(v6).ip());
     let mut command = provider.lab.command("sender", "sipp");
     command.arg("-sf").arg(file).args(["-i", &own, "-p", "5060", "-nostdin"]).current_dir(provider.lab.dir());
     provider.lab.start("sender", "oc", &mut command).unwrap();

@@ -104,16 +104,14 @@ impl Relays {
         let Some(RelayTables { dir, port, rpc, .. }) = &self.goes_to else { return Ok(false) };
         let (sets, groups) = tables(relays, *port);
         let text = format!("{sets}{groups}");
-        if self.written.as_ref() != Some(&text) {
+        let is_new = self.written.as_ref() != Some(&text);
+        if is_new {
             self.not_before = Some(now + RETRY_EVERY);
             fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
             for (name, table) in [("version", VERSIONS), (SETS, &sets), (GROUPS, &groups)] {
                 let file = dir.join(name);
                 put(&file, table).with_context(|| format!("cannot write {}", file.display()))?;
             }
-        }
-        let is_new = self.written.as_ref() != Some(&text);
-        if is_new {
             self.news.send_replace(Some(rpc.clone()));
             self.written = Some(text);
         }

@@ -10,7 +10,11 @@ use super::script::*;
 use crate::limits::PREPARED_TIME;
 
 fn prepare(node: &mut Node, module: &str) -> u64 {
-    let mut request = node.request("jane", Body::from(Setup { prepare: true, epoch: 2, ..setup(module) }));
+    prepare_with(node, setup(module))
+}
+
+fn prepare_with(node: &mut Node, setup: Setup) -> u64 {
+    let mut request = node.request("jane", Body::from(Setup { prepare: true, epoch: 2, ..setup }));
     request.dry_run = true;
     node.send(request)
 }
@@ -58,10 +62,7 @@ fn what_is_ready_for_nothing_goes() {
 fn what_is_ready_goes_with_its_user_and_takes_no_state() {
     let mut node = Node::new();
     let state = StateSource { url: "https://r.example/s".to_owned(), digest: digest(7) };
-    let body = Setup { prepare: true, epoch: 2, state: Some(state), ..setup("m@1.0.0") };
-    let mut request = node.request("jane", Body::from(body));
-    request.dry_run = true;
-    node.send(request);
+    prepare_with(&mut node, Setup { state: Some(state), ..setup("m@1.0.0") });
     commands!(node, "fetch 0 100");
     node.fetched(0, manifest(&setup("m@1.0.0")));
     node.ready();

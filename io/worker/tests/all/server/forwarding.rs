@@ -249,14 +249,15 @@ fn a_client_that_is_gone_ends_its_request_at_the_server() {
 #[test]
 fn uploads_that_go_nowhere_are_bounded() {
     let most = limits::UPLOADS_MEMORY_BYTES_MAX / limits::UPLOAD_BYTES;
-    let origin = serve_each(|mut stream| {
+    // As long as the test takes.
+    let (keeps, _kept) = std::sync::mpsc::channel();
+    let origin = serve_each(move |mut stream| {
         let head = head_of(&mut stream);
         if header_of(&head, "content-length").is_none_or(|length| length.len() < 4) {
             thread::sleep(limits::UPLOAD_HURRIED_TIME + Duration::from_secs(5));
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate");
         }
-        // Longer than the test takes.
-        thread::sleep(Duration::from_secs(300));
+        let _ = keeps.send(stream);
     });
     let module = Module::at(origin, 30 * REQUEST_MS);
     let upload = || {
