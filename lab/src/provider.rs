@@ -165,6 +165,14 @@ impl SipProvider {
     /// # Errors
     /// The module is not built, or the agent does not start.
     pub fn start_agent(&mut self) -> Result<()> {
+        self.start_agent_with("", 30)
+    }
+
+    /// Starts it with further properties of the module, as TOML after a comma, and another idle time.
+    ///
+    /// # Errors
+    /// The module is not built, or the agent does not start.
+    pub fn start_agent_with(&mut self, properties: &str, idle_s: u64) -> Result<()> {
         let package = self.lab.package("sip-edge", &self.user)?;
         let url = self.lab.publish("sender", &package)?;
         let block = documented("[[log]]\nname = \"kamailio\"")?;
@@ -176,7 +184,8 @@ impl SipProvider {
             ("example.org/sip-edge@1.0.0", package.module.to_string()),
             ("https://www.example.org/sip-edge.nsm", url),
             ("sha256:…", package.digest.to_string()),
-            ("idle-s = 60", "idle-s = 30".to_owned()),
+            ("idle-s = 60", format!("idle-s = {idle_s}")),
+            (" }\nserver = \"done\"", format!("{properties} }}\nserver = \"done\"")),
         ];
         agent::start(&mut self.lab, &self.user, &own.iter().fold(block, |text, (page, lab)| text.replace(page, lab)))
     }

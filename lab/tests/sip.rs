@@ -21,6 +21,7 @@ over_each_driver!(
     calls_from_outside_reach_phones_behind_a_nat_that_keep_alive,
     a_server_with_too_many_calls_gets_those_that_it_can_take,
     keep_alives_of_made_up_senders_cost_nobody_else,
+    connections_outlive_the_servers_patience_and_the_agents,
 );
 
 const LONG: Duration = Duration::from_secs(60);
@@ -148,6 +149,41 @@ fn calls_from_outside_reach_phones_behind_a_nat_that_keep_alive(driver: Driver) 
     }
     assert_eq!(taken, [20, 20, 20, 20, 0, 0, 0, 0], "calls that were taken, of {groups:?}");
     assert_eq!(seen(&provider).0 - before, 0, "keep-alives at Kamailio");
+}
+
+/// Goal: phones that do nothing but keep connections alive stay connected, though the server ends connections on which nothing comes, and the
+/// agent removes modules to which nobody comes; and the server hears few of their keep-alives. Method: Kamailio's patience, and the
+/// agent's, are five seconds and six. It logs no CRLF, so from these the agent has nothing but what the module counts.
+fn connections_outlive_the_servers_patience_and_the_agents(driver: Driver) {
+    let test = "connections_outlive_the_servers_patience_and_the_agents";
+    if !can_run(test) {
+        return;
+    }
+    let mut provider = SipProvider::up(Some(driver.name()), Kind::Router).unwrap();
+    provider.start_server_with(&["LIFETIME=5"]).unwrap();
+    provider.start_agent_with(", server-silence-s = \"2\"", 6).unwrap();
+    for (number, forms) in ["crlf", "notify,options,register"].into_iter().enumerate() {
+        // Whoever opened a connection before the module came is none of its business.
+        provider.phones(false, Phones { forms: "notify", seconds: 2, ..FEW }).unwrap();
+        let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
+        assert!(wait_until(LONG, is_there), "{}", provider.lab.log("sender", "agent"));
+        let before = seen(&provider);
+        let kept = |first| Phones { count: 9, first, tcp: true, forms, every_ms: 500, seconds: 17 };
+        let phones =
+            [false, true].map(|v6| provider.start_phones(v6, kept(100 + 100 * number + 20 * usize::from(v6))).unwrap());
+        for told in phones.map(|phones| told(phones).unwrap()) {
+            eprintln!("{forms}: {told:?}");
+            assert_eq!(told.registered, 9);
+            assert!(told.answered + 9 >= told.sent, "{told:?}\n{}", provider.lab.log("sender", "agent"));
+        }
+        let after = seen(&provider);
+        let heard = after.0 + after.1 - before.0 - before.1;
+        // 18 register; each is heard once in two seconds at most, of four keep-alives.
+        assert!((18..=18 + 18 * 9).contains(&heard), "{heard} of some 600");
+        if forms != "crlf" {
+            assert!(heard >= 18 * 5, "{heard}: connections live by what is heard");
+        }
+    }
 }
 
 /// Goal: a server that falls to a part of what it can do when too many call does what it can do, and one source that asks for little
@@ -361,14 +397,20 @@ fn seen(provider: &SipProvider) -> (u64, u64) {
     (statistic("rcv_requests_notify") + statistic("rcv_requests_options"), statistic("rcv_requests_register"))
 }
 
+/// Returns whether there is what tests take.
+fn can_run(test: &str) -> bool {
+    let (is_root, is_there) = (is_root(), Path::new("/usr/sbin/kamailio").exists());
+    if !is_root {
+        skipped(test, "not root, so no namespaces");
+    } else if !is_there {
+        skipped(test, "needs kamailio");
+    }
+    is_root && is_there
+}
+
 /// Starts nodes, Kamailio and phones' machines; nothing without what it takes.
 fn start(test: &str, driver: Driver, slow: bool, home: Kind) -> Option<SipProvider> {
-    if !is_root() {
-        skipped(test, "not root, so no namespaces");
-        return None;
-    }
-    if !Path::new("/usr/sbin/kamailio").exists() {
-        skipped(test, "needs kamailio");
+    if !can_run(test) {
         return None;
     }
     let mut provider = SipProvider::up(Some(driver.name()), home).unwrap();

@@ -221,8 +221,11 @@ fn own<'a>(
     reports.flat_map(|report| &report.modules).filter(move |status| status.module.name == *module)
 }
 
+/// Returns a number that is higher as soon as anybody was there, also by a connection that was opened long ago.
 fn activity(status: &ModuleStatus) -> u64 {
-    status.packets.seen + status.server.map_or(0, |server| server.connections + server.requests)
+    let server = status.server.unwrap_or_default();
+    let counts = [status.packets.seen, server.connections, server.requests, server.bytes_in];
+    counts.into_iter().fold(0, u64::saturating_add)
 }
 
 /// Says in the log that a request fails, and why, without the client's address, which may stand in the cause as well.

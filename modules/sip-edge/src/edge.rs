@@ -37,6 +37,9 @@ pub struct Settings {
     pub retry_after_s: u16,
     /// Answers to one address in a second; what is beyond is dropped.
     pub answers_per_second: u32,
+    /// Seconds without anything for the server on a connection, after which the next keep-alive goes on: servers end connections on
+    /// which nothing comes. 0 is never.
+    pub server_silence_s: u32,
 }
 
 impl Default for Settings {
@@ -52,6 +55,7 @@ impl Default for Settings {
             force_rport: false,
             retry_after_s: 0,
             answers_per_second: 10_000,
+            server_silence_s: 45,
         }
     }
 }
@@ -141,8 +145,29 @@ impl Edge {
     pub fn request(
         &mut self,
         message: &[u8],
-        (source, transport): (SocketAddr, Transport),
+        from: (SocketAddr, Transport),
         now_ms: u64,
+        response: &mut Writer<'_>,
+    ) -> Decision {
+        self.decide(message, from, (now_ms, true), response)
+    }
+
+    /// Decides on a message on a connection on which the server is to hear something: a keep-alive goes on, whatever the server has to do.
+    pub fn request_to_be_heard(
+        &mut self,
+        message: &[u8],
+        from: (SocketAddr, Transport),
+        now_ms: u64,
+        response: &mut Writer<'_>,
+    ) -> Decision {
+        self.decide(message, from, (now_ms, false), response)
+    }
+
+    fn decide(
+        &mut self,
+        message: &[u8],
+        (source, transport): (SocketAddr, Transport),
+        (now_ms, answers): (u64, bool),
         response: &mut Writer<'_>,
     ) -> Decision {
         let Some(request) = Request::parse(message) else { return Decision::Pass };
@@ -153,14 +178,24 @@ impl Edge {
             b"ACK" | b"CANCEL" | b"PRACK" => Decision::Pass,
             _ if request.is_in_dialog() && !request.is_keep_alive_notify() => Decision::Pass,
             b"NOTIFY" if self.settings.notify && request.is_keep_alive_notify() => {
+                if !answers {
+                    return Decision::Pass;
+                }
                 self.answer(Kind::Notify, &request, (message, from), (b"200 OK", b""), response)
             }
             b"OPTIONS" if self.settings.options && request.is_ping() => {
+                if !answers {
+                    return Decision::Pass;
+                }
                 self.answer(Kind::Options, &request, (message, from), (b"200 OK", b""), response)
             }
             b"REGISTER" if self.settings.register && !request.requires() => {
                 let Some(head) = Head::parse(message) else { return Decision::Pass };
                 if let Some(refresh) = self.bindings.refresh(&head, source, now_ms) {
+                    if !answers {
+                        let _ = self.bindings.goes_on(&head, source, now_ms);
+                        return Decision::Pass;
+                    }
                     let expires = refresh.expires.to_string();
                     let more = [b"\r\nContact: <", &refresh.contact[..], b">;expires=", expires.as_bytes()].concat();
                     let decision = self.answer(Kind::Register, &request, (message, from), (b"200 OK", &more), response);

@@ -162,6 +162,7 @@ fn settings() -> Result<Settings, StartError> {
         force_rport: property::switch_or("force-rport", default.force_rport)?,
         retry_after_s: property::parse_or("retry-after-s", default.retry_after_s)?,
         answers_per_second: property::parse_or("answers-per-second", default.answers_per_second)?,
+        server_silence_s: property::parse_or("server-silence-s", default.server_silence_s)?,
     })
 }
 

@@ -33,9 +33,17 @@ struct Phone {
     to_client: Framing,
     /// Answers of ours that wait until the server's message is over.
     answers: Vec<u8>,
+    /// When something went on to the server last, if that is known.
+    heard_ms: Option<u64>,
 }
 
 impl Phone {
+    /// Returns whether the server has heard nothing for so long.
+    fn is_silent(&self, silence_s: u32, now_ms: u64) -> bool {
+        let silence_ms = u64::from(silence_s) * 1000;
+        silence_s > 0 && self.heard_ms.is_none_or(|heard_ms| now_ms.saturating_sub(heard_ms) >= silence_ms)
+    }
+
     fn held(&self) -> usize {
         self.to_server.held() + self.to_client.held() + self.answers.len()
     }
@@ -60,9 +68,10 @@ impl Default for Stream {
 
 impl TcpModule for Stream {
     fn connect(&mut self, id: Connection, flow: &Flow) -> Taken {
+        let now_ms = self.now_ms();
         match phone(flow) {
             Some(phone) if self.phones.len() < CONNECTIONS_MAX => {
-                self.phones.insert(id, phone);
+                self.phones.insert(id, Phone { heard_ms: Some(now_ms), ..phone });
                 Taken::Accept
             }
             _ => Taken::Splice,
@@ -77,12 +86,22 @@ impl TcpModule for Stream {
         let action = match source {
             Side::Client => {
                 let mut on = Vec::with_capacity(bytes.len());
-                let mut client =
-                    Client { edge: &mut self.edge, at: phone.at, now_ms, on: &mut on, answers: &mut phone.answers };
+                let is_silent = phone.is_silent(self.edge.settings().server_silence_s, now_ms);
+                let mut client = Client {
+                    edge: &mut self.edge,
+                    at: phone.at,
+                    now_ms,
+                    is_silent,
+                    on: &mut on,
+                    answers: &mut phone.answers,
+                };
                 let may_answer = !phone.to_client.is_lost();
                 phone.to_server.push(bytes, |piece| client.take(piece, may_answer));
                 if !has_room {
                     on.extend_from_slice(&phone.to_server.give_up());
+                }
+                if !on.is_empty() {
+                    phone.heard_ms = Some(now_ms);
                 }
                 if phone.to_client.is_between() && !phone.answers.is_empty() {
                     // A client that reads nothing gets no answers.
@@ -198,6 +217,8 @@ struct Client<'a> {
     edge: &'a mut Edge,
     at: SocketAddr,
     now_ms: u64,
+    /// Whether the server had heard nothing for long before this.
+    is_silent: bool,
     /// To the server.
     on: &'a mut Vec<u8>,
     /// Back to the client.
@@ -208,7 +229,7 @@ impl Client<'_> {
     /// Takes a piece, and returns whether the body behind it goes on.
     fn take(&mut self, piece: Piece<'_>, may_answer: bool) -> bool {
         match piece {
-            Piece::Ping if self.edge.settings().crlf && self.may(may_answer) => {
+            Piece::Ping if self.edge.settings().crlf && self.may(may_answer) && !self.is_to_hear() => {
                 self.answers.extend_from_slice(b"\r\n");
                 count(Kind::Crlf);
             }
@@ -224,9 +245,11 @@ impl Client<'_> {
     fn message(&mut self, head: &[u8], may_answer: bool) -> bool {
         let mut room = [0; HEAD_BYTES_MAX];
         let mut response = Writer::new(&mut room);
-        let decision = match self.may(may_answer) {
-            true => self.edge.request(head, (self.at, Transport::Tcp), self.now_ms, &mut response),
-            false => Decision::Pass,
+        let from = (self.at, Transport::Tcp);
+        let decision = match (self.may(may_answer), self.is_to_hear()) {
+            (true, false) => self.edge.request(head, from, self.now_ms, &mut response),
+            (true, true) => self.edge.request_to_be_heard(head, from, self.now_ms, &mut response),
+            (false, _) => Decision::Pass,
         };
         match (decision, response.finish()) {
             (Decision::Answer(kind, _), Some(response)) => {
@@ -246,6 +269,11 @@ impl Client<'_> {
         }
     }
 
+    /// Returns whether the next keep-alive is the server's.
+    fn is_to_hear(&self) -> bool {
+        self.is_silent && self.on.is_empty()
+    }
+
     /// Returns whether an answer can be given; else the server gives it.
     fn may(&self, may_answer: bool) -> bool {
         may_answer && self.answers.len() < ANSWERS_BYTES_MAX
@@ -259,7 +287,13 @@ fn count(kind: Kind) {
 
 fn phone(flow: &Flow) -> Option<Phone> {
     let at = SocketAddr::new(flow.client.ip.parse().ok()?, flow.client.port);
-    Some(Phone { at, to_server: Framing::default(), to_client: Framing::default(), answers: Vec::new() })
+    Some(Phone {
+        at,
+        to_server: Framing::default(),
+        to_client: Framing::default(),
+        answers: Vec::new(),
+        heard_ms: None,
+    })
 }
 
 /// What the packet part does not understand it refuses to start with, so that nothing wrong comes here.
@@ -280,6 +314,9 @@ fn settings() -> Settings {
             .unwrap_or(default.retry_after_s),
         // Nobody can have answers of a connection sent to others.
         answers_per_second: default.answers_per_second,
+        server_silence_s: properties::get("server-silence-s")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default.server_silence_s),
     }
 }
 

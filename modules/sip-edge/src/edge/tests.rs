@@ -65,6 +65,44 @@ fn keep_alives_are_answered() {
 }
 
 #[test]
+fn what_the_server_is_to_hear_goes_on_however_much_it_has_to_do() {
+    let mut edge = edge();
+    let heard = |edge: &mut Edge, message: &str, now_ms: u64| {
+        let mut room = [0; 2000];
+        let mut response = Writer::new(&mut room);
+        edge.request_to_be_heard(message.as_bytes(), (phone(), Transport::Udp), now_ms, &mut response)
+    };
+    let register = |cseq| {
+        request("REGISTER", "sip:example.com", cseq, "Expires: 60\r\nUser-Agent: phone 1.0\r\n")
+            .replace("sip:bob", "sip:alice")
+    };
+    let confirm = |edge: &mut Edge, cseq, now_ms| {
+        let ok = register(cseq).replace("REGISTER sip:example.com SIP/2.0", SERVER_ANSWERS);
+        edge.response(ok.as_bytes(), phone(), now_ms);
+    };
+    assert_eq!(decided(&mut edge, &register(1), 0).0, Decision::Pass);
+    confirm(&mut edge, 1, 0);
+    assert!(edge.told(b"loss=100 validity-ms=60000", 0));
+    assert_eq!(decided(&mut edge, &register(2), 1000).0, Decision::Answer(Kind::Register, 40000));
+    let ping = request("OPTIONS", "sip:example.com", 7, "");
+    let notify = request("NOTIFY", "sip:example.com", 8, "Event: keep-alive\r\n");
+    for message in [&ping, &notify, &register(3)] {
+        assert_eq!(heard(&mut edge, message, 20_000), Decision::Pass, "{message}");
+    }
+    // What the server says to that counts from then on.
+    assert_eq!(decided(&mut edge, &register(4), 20_000).0, Decision::Answer(Kind::Rejected, 40000));
+    confirm(&mut edge, 3, 20_000);
+    let (decision, text) = decided(&mut edge, &register(5), 40_000);
+    assert_eq!(decision, Decision::Answer(Kind::Register, 40000));
+    assert!(text.contains(";expires=40\r\n"), "{text}");
+    assert_eq!(
+        heard(&mut edge, &invite(9), 40_000),
+        Decision::Answer(Kind::Rejected, 40000),
+        "calls are no keep-alives"
+    );
+}
+
+#[test]
 fn a_registration_that_goes_on_is_confirmed_here() {
     let mut edge = edge();
     let register = |cseq, more: &str| {
