@@ -304,10 +304,11 @@ impl Agent {
         let mut shared = self.placement.regions_of(&running.keys().copied().collect(), RELAY_REGIONS_MAX);
         let relay = |(id, (address, first))| {
             // After a start, others are known once they come again.
-            let mut regions: BTreeSet<_> = shared.remove(&id).unwrap_or_default().0.into_iter().collect();
-            regions.insert(first);
-            let regions = regions.into_iter().map(|region| (region.addr(), region.prefix_len())).collect();
-            Relay { id, address, regions }
+            let (known, all) = shared.remove(&id).unwrap_or_default();
+            let others = known.into_iter().filter(|region| *region != first);
+            let regions = std::iter::once(first).chain(others).map(|region| (region.addr(), region.prefix_len()));
+            let regions: Vec<_> = regions.collect();
+            Relay { id, address, regions_all: all.max(regions.len()), regions }
         };
         running.into_iter().map(relay).collect()
     }

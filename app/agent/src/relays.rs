@@ -51,8 +51,10 @@ pub struct Relay {
     pub id: DeploymentId,
     /// Where it is.
     pub address: IpAddr,
-    /// Prefixes of callers, with their bits.
+    /// Prefixes of callers, with their bits: first that of the client for which it came.
     pub regions: Vec<(IpAddr, u8)>,
+    /// How many there are; no more are in `regions` than the tables take.
+    pub regions_all: usize,
 }
 
 /// The tables as they were written last.
@@ -62,6 +64,8 @@ pub struct Relays {
     written: Option<String>,
     /// Whether something happened since.
     is_dirty: bool,
+    /// How many regions they have no room for.
+    left_out: usize,
     /// When it is tried again to write them, after that failed.
     not_before: Option<Instant>,
     /// Who is told of them.
@@ -71,7 +75,14 @@ pub struct Relays {
 impl Relays {
     /// Returns tables that go to a folder, if there is one. They are written at once, also if there is no relay: Kamailio does not start without.
     pub fn new(goes_to: Option<RelayTables>) -> Relays {
-        Relays { is_dirty: goes_to.is_some(), goes_to, written: None, not_before: None, news: watch::Sender::new(None) }
+        Relays {
+            is_dirty: goes_to.is_some(),
+            goes_to,
+            written: None,
+            left_out: 0,
+            not_before: None,
+            news: watch::Sender::new(None),
+        }
     }
 
     /// Has the tables go to another folder from here on. Those that are not theirs any more stay as they are.
@@ -102,7 +113,11 @@ impl Relays {
     /// They cannot be written; it is tried again after [`RETRY_EVERY`].
     pub fn write(&mut self, now: Instant, relays: &[Relay]) -> Result<bool> {
         let Some(RelayTables { dir, port, rpc, .. }) = &self.goes_to else { return Ok(false) };
-        let (sets, groups) = tables(relays, *port);
+        let Tables { sets, groups, left_out } = tables(relays, *port);
+        if left_out > 0 && self.left_out == 0 {
+            tracing::warn!(left_out, "{RELAY_REGIONS_MAX} regions have relays in Kamailio's tables, and no more");
+        }
+        self.left_out = left_out;
         let text = format!("{sets}{groups}");
         let is_new = self.written.as_ref() != Some(&text);
         if is_new {
@@ -160,26 +175,48 @@ fn put(file: &Path, table: &str) -> Result<()> {
     Ok(File::options().write(true).open(file)?.set_modified(later.max(SystemTime::now()))?)
 }
 
-/// Returns the tables of sets and of groups.
-fn tables(relays: &[Relay], port: u16) -> (String, String) {
+/// The tables of sets and of groups, and how many regions these have no room for.
+#[derive(Debug)]
+struct Tables {
+    sets: String,
+    groups: String,
+    left_out: usize,
+}
+
+fn tables(relays: &[Relay], port: u16) -> Tables {
     let mut sets = "setid(int) url(string) weight(int) disabled(int) stamp(string)\n".to_owned();
     let mut groups = "id(int,auto) grp(int) ip_addr(string) mask(int) port(int) tag(string,null)\n".to_owned();
-    let mut number = 0;
-    for Relay { id, address, regions } in relays {
+    let (mut number, mut all) = (0, 0);
+    for (Relay { id, address, regions, regions_all }, share) in relays.iter().zip(shares(relays)) {
         // Set 0 is that of whoever has none. In a table, colons stand between columns.
         let set = 1 + id.0 % SETS_MAX;
         let protocol = if address.is_ipv4() { "udp" } else { "udp6" };
         let url = format!("{protocol}:{}", SocketAddr::new(*address, port));
         // A string takes all there is.
         let _ = writeln!(sets, "{set}:{}:1:0:0", url.replace(':', "\\:"));
-        for (prefix, bits) in regions {
-            if number < RELAY_REGIONS_MAX {
-                number += 1;
-                let _ = writeln!(groups, "{number}:{set}:{}:{bits}:0:", prefix.to_string().replace(':', "\\:"));
+        for (prefix, bits) in &regions[..share] {
+            number += 1;
+            let _ = writeln!(groups, "{number}:{set}:{}:{bits}:0:", prefix.to_string().replace(':', "\\:"));
+        }
+        all += regions_all;
+    }
+    Tables { sets, groups, left_out: all.saturating_sub(number) }
+}
+
+/// Returns how many regions of each relay are in the tables: one of each as long as there is room, then one more of each that has more.
+fn shares(relays: &[Relay]) -> Vec<usize> {
+    let (mut shares, mut left) = (vec![0; relays.len()], RELAY_REGIONS_MAX);
+    loop {
+        let before = left;
+        for (share, relay) in shares.iter_mut().zip(relays) {
+            if left > 0 && *share < relay.regions.len() {
+                (*share, left) = (*share + 1, left - 1);
             }
         }
+        if left == before {
+            return shares;
+        }
     }
-    (sets, groups)
 }
 
 fn ng_port() -> u16 {
@@ -203,8 +240,8 @@ mod tests {
     use super::*;
 
     fn relay(id: u64, address: &str, regions: &[(&str, u8)]) -> Relay {
-        let regions = regions.iter().map(|(prefix, bits)| (prefix.parse().unwrap(), *bits)).collect();
-        Relay { id: DeploymentId(id), address: address.parse().unwrap(), regions }
+        let regions: Vec<_> = regions.iter().map(|(prefix, bits)| (prefix.parse().unwrap(), *bits)).collect();
+        Relay { id: DeploymentId(id), address: address.parse().unwrap(), regions_all: regions.len(), regions }
     }
 
     /// Goal: each relay is a set, and who shares it the group of that number; tables are there from the begin, and written when they change.
@@ -247,15 +284,28 @@ mod tests {
 
     #[test]
     fn tables_are_bounded_and_tried_again() {
-        let many: Vec<(IpAddr, u8)> =
-            (0..=u8::MAX).flat_map(|a| (0..3).map(move |b| (IpAddr::from([10, a, b, 0]), 24))).collect();
-        let all = [Relay { id: DeploymentId(1), address: IpAddr::from([10, 0, 0, 1]), regions: many }];
-        assert_eq!(tables(&all, 1).1.lines().count(), 1 + RELAY_REGIONS_MAX);
+        let many = |id: u8, count: usize| {
+            let regions = (0..=u8::MAX).flat_map(|a| (0..3).map(move |b| (IpAddr::from([10 + id, a, b, 0]), 24)));
+            let regions: Vec<_> = regions.take(count.min(RELAY_REGIONS_MAX)).collect();
+            Relay { id: DeploymentId(id.into()), address: IpAddr::from([10, 0, 0, id]), regions, regions_all: count }
+        };
+        // Whoever comes late has its regions, and whoever has many what others do not want.
+        let all = [many(1, 700), many(2, 1), many(3, 600), many(4, 2), many(5, 0)];
+        let Tables { groups, left_out, .. } = tables(&all, 1);
+        let of = |set: &str| groups.lines().filter(|line| line.split(':').nth(1) == Some(set)).count();
+        assert_eq!(["2", "3", "4", "5", "6"].map(of), [255, 1, 254, 2, 0]);
+        assert_eq!((groups.lines().count(), left_out), (1 + RELAY_REGIONS_MAX, 445 + 346));
+        assert_eq!(tables(&all[1..2], 1).left_out, 0);
+        let each: Vec<_> = (0..600).map(|id| Relay { id: DeploymentId(id), ..many(1, 3) }).collect();
+        let Tables { sets, groups, left_out } = tables(&each, 1);
+        let counts = [sets.lines().count(), groups.lines().count(), left_out];
+        assert_eq!(counts, [601, 1 + RELAY_REGIONS_MAX, 1800 - RELAY_REGIONS_MAX]);
         let file = tempfile::NamedTempFile::new().unwrap();
         let gone =
             RelayTables { dir: file.path().join("no-folder"), rpc: "/x".into(), rule: "media".to_owned(), port: 1 };
         let (mut relays, begun) = (Relays::new(Some(gone.clone())), Instant::now());
         assert!(relays.write(begun, &all).is_err());
+        assert_eq!(relays.left_out, 445 + 346);
         assert_eq!((relays.due(begun), relays.due(begun + RETRY_EVERY)), (None, Some(&gone)));
         assert!(gone.check([].iter()).is_err() && gone.check(["media".to_owned()].iter()).is_ok());
         assert!(RelayTables { port: 0, ..gone }.check(["media".to_owned()].iter()).is_err());
