@@ -113,6 +113,12 @@ async fn moved(
 fn brings_lease(step: Step) -> bool {
     match step {
         Step::GoOn(_) | Step::Begin(..) | Step::CallOff(_) => true,
-        Step::AskOld | Step::AskNew | Step::Try(_) | Step::Export | Step::Check | Step::Release(_) => false,
+        Step::AskOld
+        | Step::AskNew
+        | Step::Try(_)
+        | Step::Buffer(..)
+        | Step::Export
+        | Step::Check
+        | Step::Release(_) => false,
     }
 }

@@ -57,6 +57,8 @@ pub enum PacketCommand {
         add: Vec<(FilterId, ModuleFilter)>,
         /// Filters to take away.
         remove: Vec<FilterId>,
+        /// Dropped by each lane once packets meet them so, if somebody waits for that.
+        known: Option<std::sync::mpsc::Sender<()>>,
     },
     /// A module's longest call, for the watchdog. Give it before the module is loaded.
     SetCallTime {

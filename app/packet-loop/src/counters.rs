@@ -15,6 +15,7 @@ pub struct PacketCounters {
     unparsed: AtomicU64,
     unmatched: AtomicU64,
     shown: AtomicU64,
+    buffered: AtomicU64,
     passed: AtomicU64,
     modified: AtomicU64,
     injected: AtomicU64,
@@ -35,13 +36,15 @@ pub struct PacketTotals {
     pub unmatched: u64,
     /// Packets put into a container's ring, once for each container.
     pub shown: u64,
+    /// Packets that waited for a module that moves, once for each container.
+    pub buffered: u64,
     /// Packets that modules wanted and that went on as they came.
     pub passed: u64,
     /// Packets that went on changed.
     pub modified: u64,
     /// Packets that modules made and that were sent.
     pub injected: u64,
-    /// Received packets that were dropped, by reason. Every received packet that is in no container any more is in one
+    /// Received packets that were dropped, by reason. Every received packet that is in no container any more, and waits for none, is in one
     /// of `unparsed`, `unmatched`, `passed`, `modified` and this.
     pub dropped: Vec<(DropReason, u64)>,
     /// Packets that a container should have seen and did not, by reason.
@@ -59,6 +62,7 @@ pub(crate) struct Tally {
     unparsed: u64,
     unmatched: u64,
     shown: u64,
+    buffered: u64,
     passed: u64,
     modified: u64,
     injected: u64,
@@ -82,6 +86,10 @@ impl Tally {
 
     pub(crate) fn shown(&mut self) {
         self.shown += 1;
+    }
+
+    pub(crate) fn buffered(&mut self) {
+        self.buffered += 1;
     }
 
     pub(crate) fn injected(&mut self) {
@@ -117,6 +125,7 @@ impl PacketCounters {
         one(&self.unparsed, tally.unparsed);
         one(&self.unmatched, tally.unmatched);
         one(&self.shown, tally.shown);
+        one(&self.buffered, tally.buffered);
         one(&self.passed, tally.passed);
         one(&self.modified, tally.modified);
         one(&self.injected, tally.injected);
@@ -143,6 +152,7 @@ impl PacketCounters {
             unparsed: read(&self.unparsed),
             unmatched: read(&self.unmatched),
             shown: read(&self.shown),
+            buffered: read(&self.buffered),
             passed: read(&self.passed),
             modified: read(&self.modified),
             injected: read(&self.injected),
@@ -166,6 +176,7 @@ impl PacketTotals {
             unparsed: self.unparsed + other.unparsed,
             unmatched: self.unmatched + other.unmatched,
             shown: self.shown + other.shown,
+            buffered: self.buffered + other.buffered,
             passed: self.passed + other.passed,
             modified: self.modified + other.modified,
             injected: self.injected + other.injected,

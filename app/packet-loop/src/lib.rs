@@ -7,6 +7,7 @@
 
 mod bells;
 pub mod budget;
+mod buffered;
 mod command;
 pub mod counters;
 pub mod feed;
@@ -29,6 +30,7 @@ pub mod thread;
 mod trace;
 mod traced;
 mod tracer;
+mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -44,6 +46,7 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 use bells::Bells;
+use buffered::Buffered;
 pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
 use gather::Gather;
@@ -56,7 +59,7 @@ pub use real_time::RealTimeClub;
 use seats::{SeatId, Seats};
 use tracer::Tracer;
 
-pub use module_filter::ModuleFilter;
+pub use module_filter::{Buffers, ModuleFilter};
 pub use traced::{Tap, TapCounts, TraceId, Traced};
 
 use crate::limits::{BELLS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
@@ -94,6 +97,7 @@ pub struct PacketLoop {
     /// Sleeping containers with published packets, and since when they have them, the oldest first.
     unwoken: VecDeque<(Instant, SeatId)>,
     pending: Pending,
+    buffered: Buffered,
     tally: Tally,
     /// What loads of modules counted whose place another one has, or whose worker is gone.
     metered: ModuleCounts,
@@ -156,6 +160,7 @@ impl PacketLoop {
             staged: Vec::new(),
             unwoken: VecDeque::new(),
             pending: Pending::default(),
+            buffered: Buffered::default(),
             tally: Tally::default(),
             metered: ModuleCounts::new(),
             counters,
@@ -251,6 +256,7 @@ impl PacketLoop {
         // What can go goes before more comes in, and before a worker takes this core.
         let returned = self.take_returned();
         self.naps.turn(returned, self.pending.len());
+        self.feed_buffered();
         if returned > 0 {
             self.driver.flush()?;
         }
@@ -267,6 +273,7 @@ impl PacketLoop {
         for packet in batch.iter() {
             self.admit(&packet);
         }
+        self.trim_buffered();
         self.show_staged();
         self.driver.flush()?;
         self.wake_sleepers(batch.len());
@@ -328,7 +335,7 @@ impl PacketLoop {
         match ready {
             Some(place) => self.seats.set_round(place),
             None => {
-                let idle = self.pending.is_empty();
+                let idle = self.pending.is_empty() && self.buffered.is_empty();
                 let gathers = self.gather.left(Instant::now());
                 let at_most = gathers.unwrap_or(if idle { IDLE_SLEEP } else { BUSY_SLEEP });
                 if let Some(real_time) = &self.real_time {
@@ -356,6 +363,7 @@ impl PacketLoop {
     }
 
     fn release_everything(&mut self) {
+        self.miss_buffered(DropReason::ContainerGone);
         for seat in self.seats.ids() {
             self.remove_worker(seat, DropReason::ContainerGone);
         }

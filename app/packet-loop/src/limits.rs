@@ -8,6 +8,11 @@ pub const PENDING_PACKETS_MAX: usize = 65_536;
 /// Packets that one container may hold for each packet that could still be taken in without loss. With one, a container
 /// that hoards gets half of the room at most, two of them a third each, and there is always room for others.
 pub const HELD_PER_FREE_MAX: usize = 1;
+/// The part of the packets that can be taken in without loss which may wait for modules that move; with more, the first go on
+/// unseen.
+pub const BUFFERED_PART: usize = 2;
+/// Bytes of those of one lane.
+pub const BUFFERED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How often the watchdog of a lane looks.
 pub const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a worker may wait for the processor: how long it may leave packets alone while it is in no module, and how

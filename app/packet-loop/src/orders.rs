@@ -4,7 +4,7 @@
 use std::sync::mpsc::TryRecvError;
 use std::time::Instant;
 
-use netserv_model::effect::EffectId;
+use netserv_model::effect::{EffectId, FilterId};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Flavour, WorkerId};
 
@@ -49,16 +49,27 @@ impl PacketLoop {
                 self.limit_changes += 1;
                 self.place.budgets().set(self.limit_changes, &user, limits, Instant::now());
             }
-            PacketCommand::ChangeFilters { add, remove } => {
+            PacketCommand::ChangeFilters { add, remove, known } => {
+                let mut released = false;
                 for (id, module_filter) in add {
-                    self.filters.insert(id, module_filter.filter.clone(), module_filter.stop(&mut self.seats));
+                    let stop = module_filter.stop(&mut self.seats, id);
+                    if let Some(buffers) = module_filter.buffers {
+                        self.buffered.wait_by(id, buffers, Instant::now());
+                    }
+                    self.filters.insert(id, module_filter.filter.clone(), stop);
                     self.tracer.note_filter(&module_filter);
                     self.module_filters.insert(id, module_filter);
                 }
                 for id in remove {
                     self.filters.remove(id);
                     self.module_filters.remove(&id);
+                    released |= self.buffered.wait_no_longer_by(id);
                 }
+                if released {
+                    self.match_buffered();
+                }
+                // Whoever waits for all lanes to know it waits for this one no longer.
+                drop(known);
             }
             PacketCommand::SetCallTime { worker, slot, call } => {
                 if let Some(end) = self.seats.end_of(&worker) {
@@ -101,9 +112,10 @@ impl PacketLoop {
 }
 
 impl ModuleFilter {
-    fn stop(&self, seats: &mut Seats) -> Stop {
-        let modules = bit(self.slot);
-        let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };
-        Stop { seat: seats.of(&self.worker), modules, closed }
+    fn stop(&self, seats: &mut Seats, id: FilterId) -> Stop {
+        let bit = bit(self.slot);
+        let closed = if self.on_failure == FailureMode::Closed { bit } else { 0 };
+        let (modules, wait) = if self.buffers.is_some() { (0, Some(id)) } else { (bit, None) };
+        Stop { seat: seats.of(&self.worker), modules, closed, wait }
     }
 }

@@ -26,28 +26,32 @@ impl PacketLoop {
             return self.driver.finish(packet.id, Final::Pass);
         };
         let flow = view.flow();
-        self.find_stops(&flow);
+        let interface = packet.interface.0;
+        self.find_stops(&flow, interface);
         let Some(at) = self.stops.first().copied() else {
             self.tally.unmatched();
             self.trace_unwanted(packet, Some(&flow));
             return self.driver.finish(packet.id, Final::Pass);
         };
         let journey = (self.stops.len() > 1).then(|| Box::new(Journey::new(self.stops.clone(), packet.bytes)));
-        let interface = packet.interface.0;
         let trace = self.begin_trace(packet, &flow);
         self.enter(Held { packet: packet.id, flow, interface, at, journey, trace }, packet.bytes);
     }
 
     /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
     /// workers keep the order of their flavours, though.
-    fn find_stops(&mut self, flow: &Flow) {
+    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32) {
         self.filters.matching(flow, &mut self.found);
         self.stops.clear();
         for (_, stop) in &self.found {
+            if stop.wait.is_some_and(|wait| self.buffered.lets_by(wait, flow, interface)) {
+                continue;
+            }
             match self.stops.iter_mut().find(|known| known.seat == stop.seat) {
                 Some(known) => {
                     known.modules |= stop.modules;
                     known.closed |= stop.closed;
+                    known.wait = known.wait.or(stop.wait);
                 }
                 None => join(&self.seats, &mut self.stops, *stop),
             }
@@ -56,14 +60,13 @@ impl PacketLoop {
 
     /// Puts a packet into the ring of the container that it is at, or of the next one that takes it, or ends its way.
     /// `received` are the bytes of a packet without a [`Journey`].
-    fn enter(&mut self, mut held: Held, received: &[u8]) {
+    pub(super) fn enter(&mut self, mut held: Held, received: &[u8]) {
         loop {
-            let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
-            let Err(reason) = self.offer(&mut held.at, held.interface, bytes) else {
-                self.tally.shown();
-                self.note_entered(&mut held);
-                return self.pending.insert(held);
-            };
+            if self.must_wait(&held.at) {
+                return self.buffer(held, received);
+            }
+            let Err((back, reason)) = self.show(held, received) else { return };
+            held = back;
             self.tally.unseen(reason);
             self.note_failure(&mut held, reason);
             if held.at.on_failure() == FailureMode::Closed {
@@ -75,8 +78,26 @@ impl PacketLoop {
         }
     }
 
+    /// Puts a packet into the ring of the container that it is at; gives it back with why not.
+    pub(super) fn show(&mut self, mut held: Held, received: &[u8]) -> Result<(), (Held, DropReason)> {
+        let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
+        match self.offer(&mut held.at, held.interface, bytes) {
+            Ok(()) => {
+                self.tally.shown();
+                self.note_entered(&mut held);
+                self.pending.insert(held);
+                Ok(())
+            }
+            Err(reason) => Err((held, reason)),
+        }
+    }
+
     fn offer(&mut self, at: &mut Stop, interface: u32, bytes: &[u8]) -> Result<(), DropReason> {
-        let free = self.room.saturating_sub(self.pending.len());
+        // The module that it waited for has no bit.
+        if at.wait.is_some() && (at.modules == 0 || at.closed & !at.modules != 0) {
+            return Err(DropReason::Frozen);
+        }
+        let free = self.room.saturating_sub(self.pending.len() + self.buffered.len());
         let end = self.seats.end(at.seat).filter(|end| !end.broken).ok_or(DropReason::ContainerGone)?;
         let missing = at.modules & !end.loaded;
         // A module that is down and fails open must not keep the others from seeing the packet.
@@ -97,14 +118,14 @@ impl PacketLoop {
         Ok(())
     }
 
-    fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
+    pub(super) fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
         let verdict = changed.map_or(Final::Pass, Final::Replace);
         self.tally.finished(if changed.is_some() { Verdict::Modified } else { Verdict::Pass });
         self.tell_trace(held, verdict, None);
         self.driver.finish(held.packet, verdict);
     }
 
-    fn drop(&mut self, held: &Held, reason: DropReason) {
+    pub(super) fn drop(&mut self, held: &Held, reason: DropReason) {
         self.tally.dropped(reason);
         self.tell_trace(held, Final::Drop, Some(reason));
         self.driver.finish(held.packet, Final::Drop);
@@ -141,7 +162,7 @@ impl PacketLoop {
     /// Finds the rest of the way of a packet whose addresses or ports have changed. No worker sees a packet twice, so it is
     /// matched at most once for each worker that wants it.
     fn match_again(&mut self, held: &mut Held) {
-        self.find_stops(&held.flow);
+        self.find_stops(&held.flow, held.interface);
         self.stops.retain(|stop| !held.was_at(stop.seat));
         held.divert(&self.stops);
         self.note_matched_again(held);

@@ -3,6 +3,7 @@
 
 use netserv_dataplane::PacketId;
 use netserv_model::Flow;
+use netserv_model::effect::FilterId;
 use netserv_model::verdict::FailureMode;
 
 use super::seats::SeatId;
@@ -16,12 +17,15 @@ pub(super) struct Stop {
     pub(super) modules: u64,
     /// The bits of those that fail closed.
     pub(super) closed: u64,
+    /// The filter by which packets wait here, if they do.
+    pub(super) wait: Option<FilterId>,
 }
 
 impl Stop {
     /// Returns what happens to the packet while its modules cannot say.
     pub(super) fn on_failure(&self) -> FailureMode {
-        if self.modules & self.closed == 0 { FailureMode::Open } else { FailureMode::Closed }
+        let asked = if self.wait.is_some() { self.closed } else { self.modules & self.closed };
+        if asked == 0 { FailureMode::Open } else { FailureMode::Closed }
     }
 }
 
@@ -88,6 +92,35 @@ impl Held {
             }
             None if to_come.is_empty() => {}
             None => self.journey = Some(Box::new(Journey::new([&[self.at], to_come].concat(), &[]))),
+        }
+    }
+
+    /// Returns whether the packet was at a container before the one that it waits at.
+    pub(super) fn has_left(&self, seat: SeatId) -> bool {
+        let journey = self.journey.as_deref();
+        journey.is_some_and(|journey| journey.stops[..journey.begun - 1].iter().any(|stop| stop.seat == seat))
+    }
+
+    /// Puts other stops in the place of the one that the packet waits at and of those to come; false if there are none. `received`
+    /// are its bytes if it has no journey.
+    pub(super) fn return_to(&mut self, stops: &[Stop], received: &[u8]) -> bool {
+        let Some(first) = stops.first() else { return false };
+        self.at = *first;
+        match &mut self.journey {
+            Some(journey) => {
+                journey.stops.truncate(journey.begun - 1);
+                journey.stops.extend_from_slice(stops);
+            }
+            None if stops.len() > 1 => self.journey = Some(Box::new(Journey::new(stops.to_vec(), received))),
+            None => {}
+        }
+        true
+    }
+
+    /// Leaves out the stops to come.
+    pub(super) fn end_journey(&mut self) {
+        if let Some(journey) = &mut self.journey {
+            journey.stops.truncate(journey.begun);
         }
     }
 

@@ -12,7 +12,7 @@ use super::budget::{Budget, Budgets};
 use super::ring_end::RingEnd;
 
 /// The number of a worker's seat. It never becomes that of another worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SeatId(u32);
 
 impl From<SeatId> for u64 {

@@ -35,6 +35,8 @@ pub(crate) enum Timer {
     Export(EffectId),
     /// A module has stood still for long enough.
     Thaw(Key),
+    /// Packets have waited for long enough for one that moves.
+    Buffered(Key),
     /// Meters are to be read.
     ReadMeters,
 }
@@ -54,6 +56,7 @@ impl Timer {
             Timer::Tell(_) => "tell answer",
             Timer::Export(_) => "export answer",
             Timer::Thaw(_) => "module that stands still",
+            Timer::Buffered(_) => "packets that wait for a module",
             Timer::ReadMeters => "reading of meters",
         }
     }

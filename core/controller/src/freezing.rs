@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that stand still while their state goes to another node, so that no packet is seen by both.
 //!
-//! Its rules go first. When the driver has no packet for it any more, it is asked for its state. It goes on where it was if its
+//! Its rules go first. When the driver has none for it any more, it is asked for its state. It goes on where it was if its
 //! requester sends its SETUP again, if the state was not written, or when its time is up; it does not, if a SETUP of a later
 //! epoch passes by for another node.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::effect::{EffectId, Job, ModuleExport, WorkerJob};
+use netserv_model::effect::{EffectId, FilterId, FilterRule, Job, ModuleExport, WorkerJob};
 use netserv_model::request::{Outcome, Setup};
 use netserv_model::{Refusal, RefusalKind, UserId};
 
@@ -38,6 +39,8 @@ impl Exporting {
 pub(crate) struct Freezing {
     ticket: PendingAnswer,
     job: ModuleExport,
+    /// The rules that go.
+    shown: Vec<FilterId>,
 }
 
 impl Freezing {
@@ -49,19 +52,42 @@ impl Freezing {
 
 impl Controller {
     /// Has a running module see nothing for a while, and then be asked for its state.
-    pub(crate) fn freeze(&mut self, key: &Key, ticket: PendingAnswer, job: ModuleExport, time: Duration) {
+    ///
+    /// Packets wait meanwhile if it goes to another node, which is known.
+    pub(crate) fn freeze(
+        &mut self,
+        key: &Key,
+        ticket: PendingAnswer,
+        job: ModuleExport,
+        (time, other): (Duration, Option<IpAddr>),
+    ) {
         let Some(active) = self.active(key) else { return };
         active.is_frozen = true;
         self.timers.set(Timer::Thaw(key.clone()), self.now.instant + time);
-        match self.hide(key) {
-            Some(change) => drop(self.freezing.insert(change, Freezing { ticket, job })),
-            None => self.ask_for_state(ticket, job, true),
+        let shown = self.hide(key);
+        let waiting = other.map(|other| self.buffer_here(key, other)).unwrap_or_default();
+        let freezing = Freezing { ticket, job, shown };
+        self.wait_for_change(key, waiting, freezing);
+    }
+
+    /// Has the rules that show a module packets go, and others come by which these wait.
+    fn wait_for_change(&mut self, key: &Key, waiting: Vec<FilterRule>, freezing: Freezing) {
+        match self.change_filters(key, waiting, freezing.shown.clone()) {
+            Some(change) => drop(self.freezing.insert(change, freezing)),
+            None => self.ask_for_state(freezing.ticket, freezing.job, true),
         }
     }
 
-    /// A change of rules is made; returns whether it was of a module that is to stand still.
-    pub(crate) fn hidden(&mut self, key: &Key, change: EffectId) -> bool {
-        let Some(Freezing { ticket, job }) = self.freezing.remove(&change) else { return false };
+    /// A change of rules is made, or refused; returns whether it was of a module that is to stand still.
+    pub(crate) fn hidden(&mut self, key: &Key, change: EffectId, is_made: bool) -> bool {
+        let Some(freezing) = self.freezing.remove(&change) else { return false };
+        if !is_made {
+            // There is no room for the rules by which packets wait.
+            self.forget_buffering(key);
+            self.wait_for_change(key, Vec::new(), freezing);
+            return true;
+        }
+        let Freezing { ticket, job, .. } = freezing;
         let is_there = self.active(key).is_some_and(|active| active.is_frozen && active.slot == Some(job.slot));
         if is_there {
             self.ask_for_state(ticket, job, true);
@@ -108,6 +134,7 @@ impl Controller {
         let record = active.record.clone();
         self.store(key, &record);
         self.timers.cancel(&Timer::Thaw(key.clone()));
+        self.end_buffering_soon(key);
         Some(format!("{} of epoch {epoch} stands still here until it is removed", key.1))
     }
 }

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod buffering;
 mod control;
 mod counters;
 mod draining;
@@ -62,6 +63,7 @@ use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixT
 pub use counters::Counters;
 
 use admission::Freshness;
+use buffering::Buffered;
 use control::{PendingTell, ToldBefore};
 use effects::{Effects, Purpose};
 use expiry::Timers;
@@ -101,6 +103,10 @@ pub struct Controller {
     exports: BTreeMap<EffectId, Exporting>,
     freezing: BTreeMap<EffectId, Freezing>,
     epochs: Epochs,
+    /// Modules for which packets wait.
+    buffered: BTreeMap<Key, Buffered>,
+    /// Modules for which all is ready that was to be, and the workers that wait for them.
+    prepared: VecDeque<(Key, Option<WorkerId>)>,
     counters: Counters,
     ledger: Ledger,
     metering: Metering,
@@ -133,6 +139,8 @@ impl Controller {
             exports: BTreeMap::new(),
             freezing: BTreeMap::new(),
             epochs: Epochs::default(),
+            buffered: BTreeMap::new(),
+            prepared: VecDeque::new(),
             counters: Counters::default(),
             ledger: Ledger::default(),
             metering: Metering::default(),
@@ -287,6 +295,10 @@ impl Controller {
         loop {
             if let Some(command) = self.answers.pop_front().or_else(|| self.commands.pop_front()) {
                 return Some(command);
+            }
+            if let Some((key, worker)) = self.prepared.pop_front() {
+                self.end_preparing(&key, worker.as_ref());
+                continue;
             }
             let key = self.swaps.pop_front()?;
             self.swap(&key);

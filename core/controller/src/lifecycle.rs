@@ -144,6 +144,7 @@ impl Controller {
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
             self.timers.cancel(&Timer::Thaw(key.clone()));
+            self.end_buffering(key);
             self.retire(key, &old);
         }
         if let Some((flavour, slot)) = candidate.place().filter(|_| setup.state.is_some()) {
@@ -213,6 +214,7 @@ impl Controller {
         let Some(mut active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.remember_told(key, &active.control);
         self.timers.cancel(&Timer::Thaw(key.clone()));
+        self.end_buffering(key);
         self.epochs.note(key, active.epoch_min());
         if let Some(state) = active.record.state {
             self.epochs.note_state(key, active.record.epoch, state);
@@ -443,7 +445,7 @@ impl Controller {
         if prepares && !loads {
             let stage = Stage::Waiting(candidate);
             self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
-            return self.end_preparing(key, None);
+            return self.prepared.push_back((key.clone(), None));
         }
         let stage = self.first_stage(key, candidate);
         self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });

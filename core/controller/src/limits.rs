@@ -57,6 +57,10 @@ pub const EXPORTS_MAX: usize = 4;
 pub const EXPORTS_OF_USER_MAX: usize = 2;
 /// How long writing one may take.
 pub const EXPORT_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// Modules for which packets wait at a time, since they move; for others these go on unseen meanwhile.
+pub const BUFFERED_MODULES_MAX: usize = 64;
+/// Of one user.
+pub const BUFFERED_MODULES_OF_USER_MAX: usize = 8;
 /// Modules that are not installed any more of which the first epoch is remembered that is taken of
 /// them.
 pub const EPOCHS_REMEMBERED_MAX: usize = 4096;

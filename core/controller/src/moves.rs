@@ -140,7 +140,7 @@ impl Controller {
 
     /// Has a running module's state put where the request says, or answers why not.
     pub(crate) fn export(&mut self, key: &Key, ticket: PendingAnswer, export: Export, dry_run: bool) {
-        let freeze = export.freeze;
+        let (freeze, other) = (export.freeze, export.buffer);
         let job = match self.check_export(key, export) {
             Ok(job) => job,
             Err(refusal) => return self.refuse(ticket, refusal),
@@ -149,7 +149,7 @@ impl Controller {
             return self.answer(ticket, Outcome::WouldDo { action: "export".to_owned() });
         }
         match freeze {
-            Some(time) => self.freeze(key, ticket, job, time),
+            Some(time) => self.freeze(key, ticket, job, (time, other)),
             None => self.ask_for_state(ticket, job, false),
         }
     }

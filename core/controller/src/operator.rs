@@ -16,7 +16,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::{Key, Leave, ModuleRule, Tenant, Worker};
+use crate::state::{Key, Leave, ModuleRule, Task, Tenant, Worker};
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
 pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
@@ -51,6 +51,7 @@ impl Controller {
             Timer::Tell(id) => self.tell_overdue(id),
             Timer::Export(id) => self.export_overdue(id),
             Timer::Thaw(key) => self.thaw(&key),
+            Timer::Buffered(key) => self.end_buffering(&key),
             Timer::ReadMeters => self.meter_due(),
         }
     }
@@ -60,7 +61,10 @@ impl Controller {
         let now = self.now.instant;
         let Some(entry) = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else { return };
         let over = entry.active.as_ref().is_some_and(|active| active.lease_end <= now);
-        if over && entry.operation.is_none() && entry.waiting.is_empty() {
+        let renews = |task: &Task| !matches!(task, Task::Setup(setup) if setup.prepare);
+        let is_renewed = entry.operation.as_ref().is_some_and(|operation| !operation.setup.prepare)
+            || entry.waiting.iter().any(|waiter| renews(&waiter.task));
+        if over && !is_renewed {
             self.counters.leases_expired += 1;
             self.uninstall(key, Leave::Drain);
         }

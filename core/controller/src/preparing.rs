@@ -7,23 +7,30 @@ use netserv_model::{Flavour, UserId, WorkerId};
 use crate::Controller;
 use crate::expiry::Timer;
 use crate::limits::PREPARED_TIME;
-use crate::state::{Key, Task};
+use crate::state::{Key, Operation, Stage, Task};
 
 impl Controller {
     /// All is ready: answers what would happen, and keeps the worker for a while.
     pub(crate) fn end_preparing(&mut self, key: &Key, worker: Option<&WorkerId>) {
-        let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
+        let is_it = |operation: &mut Operation| operation.setup.prepare && matches!(operation.stage, Stage::Waiting(_));
+        let operation = self.entry(key).and_then(|entry| entry.operation.take_if(is_it));
+        let Some(Operation { ticket, setup, stage: Stage::Waiting(candidate), .. }) = operation else { return };
         if let Some(worker) = worker {
             self.timers.set(Timer::Prepared(worker.clone()), self.now.instant + PREPARED_TIME);
+            if let Some(other) = setup.buffer {
+                self.buffer_for(key, &candidate, other);
+            }
         }
-        if let Some(ticket) = operation.ticket {
-            self.answer_dry_run(key, ticket, &Task::Setup(Box::new(operation.setup)));
+        if let Some(ticket) = ticket {
+            let outcome = self.would_do(key, &Task::Setup(Box::new(setup)));
+            self.answer_when_done(&key.0, ticket, outcome);
         }
         self.advance(key);
     }
 
     /// Lets workers go that are ready for modules of a user's.
     pub(crate) fn revoke_prepared(&mut self, user: &UserId) {
+        self.end_buffering_of(user);
         for flavour in Flavour::ALL {
             self.timers.cancel(&Timer::Prepared(WorkerId::new(user.clone(), flavour)));
         }

@@ -45,6 +45,12 @@ impl Controller {
 
     /// Answers what would be done; everything that can be checked without effect is checked.
     pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, task: &Task) {
+        let outcome = self.would_do(key, task);
+        self.answer(ticket, outcome);
+    }
+
+    /// Returns what would be done.
+    pub(crate) fn would_do(&self, key: &Key, task: &Task) -> Outcome {
         let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
         let active = entry.and_then(|entry| entry.active.as_ref());
         let action = match (task, active) {
@@ -53,15 +59,15 @@ impl Controller {
             (Task::Setup(_), Some(_)) => "replace",
             (Task::Remove(_, epoch), Some(_)) => match self.check_handed_over(key, *epoch) {
                 Ok(()) => "remove",
-                Err(refusal) => return self.refuse(ticket, refusal),
+                Err(refusal) => return Outcome::Refused(refusal),
             },
             (Task::Repeat, _) => {
-                return self.refuse(ticket, Refusal::new(RefusalKind::Replayed, "this request is in force"));
+                return Outcome::Refused(Refusal::new(RefusalKind::Replayed, "this request is in force"));
             }
             (Task::Remove(Leave::AtOnce, _), None) if self.drains(key) => "remove",
-            (Task::Remove(..), None) => return self.refuse(ticket, not_installed(key)),
+            (Task::Remove(..), None) => return Outcome::Refused(not_installed(key)),
         };
-        self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });
+        Outcome::WouldDo { action: action.to_owned() }
     }
 
     fn report(&self, ticket: &PendingAnswer, outcome: Outcome) -> NodeReport {

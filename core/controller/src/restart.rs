@@ -287,6 +287,7 @@ fn may_come_back(kind: RefusalKind) -> bool {
 pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
     Setup {
         prepare: false,
+        buffer: None,
         module: record.module.clone(),
         url: record.url.clone(),
         digest: record.digest,

@@ -49,10 +49,11 @@ impl Controller {
         let Some(Tenant { modules, addresses, .. }) = self.tenants.get_mut(&key.0) else { return };
         let Some(entry) = modules.get_mut(&key.1) else { return };
         let Some(Operation { stage: Stage::Settling(candidate, _), setup, .. }) = &mut entry.operation else { return };
-        let remove = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
+        let shown = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
         let addresses = [&addresses[..], &setup.floating].concat();
         let add = name_candidate_filters(&mut self.next_rule, key, candidate, &addresses);
-        let change = self.change_filters(key, add, remove);
+        let change = self.change_filters(key, add, [shown, self.buffering(key)].concat());
+        self.buffering_ends_by(key, change);
         match self.settling(key) {
             Some((_, settling)) if change.is_some() => settling.change = change,
             Some(_) | None => self.finish(key),
@@ -61,10 +62,11 @@ impl Controller {
 
     /// A change of rules of packets was made or refused.
     pub(crate) fn filters_changed(&mut self, key: &Key, id: EffectId, rules: &[FilterId], failure: Option<Refusal>) {
+        self.buffering_changed(key, id, failure.is_none());
         if self.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
             return self.swapped(key, failure);
         }
-        if self.hidden(key, id) {
+        if self.hidden(key, id, failure.is_none()) {
             return;
         }
         if let Some(refusal) = failure {
@@ -112,7 +114,8 @@ impl Controller {
         let addresses = active.addresses(addresses);
         let Active { manifest: Some(manifest), rules, is_frozen: false, .. } = active else { return };
         let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, &addresses);
-        self.change_filters(key, add, Vec::new());
+        let change = self.change_filters(key, add, self.buffering(key));
+        self.buffering_ends_by(key, change);
     }
 
     /// Takes rules away that were installed.
@@ -124,9 +127,9 @@ impl Controller {
     }
 
     /// Takes all rules of an installed module away, but for those of connections that go on when it goes: these take no others.
-    /// Returns what is begun about those of packets.
-    pub(crate) fn hide(&mut self, key: &Key) -> Option<EffectId> {
-        let active = self.active(key)?;
+    /// Returns those of packets, which are still to go.
+    pub(crate) fn hide(&mut self, key: &Key) -> Vec<FilterId> {
+        let Some(active) = self.active(key) else { return Vec::new() };
         let shown = take_ids(&mut active.rules, RuleKind::Show);
         let taken: Vec<InterceptJob> = if can_drain(active) {
             ids(&active.rules, RuleKind::Intercept).into_iter().map(InterceptJob::Drain).collect()
@@ -136,7 +139,7 @@ impl Controller {
         for job in taken {
             self.start_effect(&key.0, Job::Intercepts(job), Purpose::Nothing);
         }
-        self.change_filters(key, Vec::new(), shown)
+        shown
     }
 
     /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
@@ -236,7 +239,12 @@ impl Controller {
     }
 
     /// Starts a change of rules of packets, if there is any.
-    fn change_filters(&mut self, key: &Key, add: Vec<FilterRule>, remove: Vec<FilterId>) -> Option<EffectId> {
+    pub(crate) fn change_filters(
+        &mut self,
+        key: &Key,
+        add: Vec<FilterRule>,
+        remove: Vec<FilterId>,
+    ) -> Option<EffectId> {
         if add.is_empty() && remove.is_empty() {
             return None;
         }
@@ -284,7 +292,8 @@ fn name_filters(
         for filter in rule.filter.on(addresses) {
             let (id, worker, module) = (new_name(next), worker.clone(), manifest.module());
             rule.ids.push(id);
-            named.push(FilterRule { id, worker, slot, module, filter, on_failure: manifest.on_failure() });
+            let on_failure = manifest.on_failure();
+            named.push(FilterRule { id, worker, slot, module, filter, on_failure, buffering: None });
         }
     }
     named
@@ -315,7 +324,7 @@ fn name_intercepts(
     intercepts.filter_map(name).collect()
 }
 
-fn new_name(next: &mut u64) -> FilterId {
+pub(crate) fn new_name(next: &mut u64) -> FilterId {
     *next += 1;
     FilterId(*next - 1)
 }

@@ -263,7 +263,7 @@ impl Controller {
         let is_ready =
             |operation: &mut Operation| operation.setup.prepare && matches!(operation.stage, Stage::Waiting(_));
         if self.operation(key).is_some_and(is_ready) {
-            return self.end_preparing(key, Some(id));
+            return self.prepared.push_back((key.clone(), Some(id.clone())));
         }
         self.make_room(id);
         let Some(Tenant { workers, modules, .. }) = self.tenants.get_mut(&key.0) else { return };

@@ -293,7 +293,7 @@ pub struct FilterChange {
     pub remove: Vec<FilterId>,
 }
 
-/// Shows matching packets to a module.
+/// Shows matching packets to a module, or has them wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterRule {
     /// The rule.
@@ -308,6 +308,17 @@ pub struct FilterRule {
     pub filter: Filter,
     /// What happens to them while the module cannot say.
     pub on_failure: FailureMode,
+    /// Which of them wait for another rule in place of this one, if the module is not to see them.
+    pub buffering: Option<Buffering>,
+}
+
+/// Which packets of a rule wait until it goes, since its module moves. They meet the rules that are there then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffering {
+    /// The address of the other node. What is from or to it does not wait: the module's state may be.
+    pub other: IpAddr,
+    /// Whether what comes by the interface that leads there does not wait either, since the module sees it there.
+    pub is_seen_there: bool,
 }
 
 /// A job about connections between others.

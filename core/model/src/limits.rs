@@ -60,6 +60,8 @@ pub const REQUESTS_PENDING_MAX: usize = 256;
 pub const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a module may stand still whose state goes to another node.
 pub const FREEZE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long packets wait for a module that moves; they would be late for those who sent them, and go on unseen after that.
+pub const BUFFERING_TIME_MAX: Duration = Duration::from_millis(500);
 /// Bytes of a module package.
 pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Bytes of one blob's unpacked form inside a package.

@@ -106,6 +106,8 @@ pub struct Setup {
     pub floating: Vec<IpAddr>,
     /// Whether all is made ready for it that takes time, its package, its code and its container; only in a dry run.
     pub prepare: bool,
+    /// The node that has it, if packets wait for it from now on that do not come from there; only in one that prepares.
+    pub buffer: Option<IpAddr>,
 }
 
 /// Where the state of a module is.
@@ -137,6 +139,8 @@ pub struct Export {
     pub url: String,
     /// For how long it stands still from just before then, so that another node can go on with the state; otherwise it goes on.
     pub freeze: Option<Duration>,
+    /// The node that is to have it, if packets wait meanwhile; only with `freeze`.
+    pub buffer: Option<IpAddr>,
 }
 
 /// Asks for a message to be handed to a running module.

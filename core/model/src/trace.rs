@@ -307,6 +307,7 @@ pub fn reason_text(reason: DropReason) -> &'static str {
         DropReason::DestinationRefused => "no route leads to its destination as to another machine",
         DropReason::TooMany => "the user's modules make more packets than they may",
         DropReason::SendFailed => "the driver could not send it",
+        DropReason::Frozen => "its module stands still, since it moves, and no more packets wait for it",
         DropReason::Fault => "the fault wrapper dropped it on purpose",
     }
 }

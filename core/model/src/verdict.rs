@@ -44,13 +44,15 @@ pub enum DropReason {
     TooMany,
     /// The driver could not send the packet.
     SendFailed,
+    /// The module stood still, since it moves, for longer than packets wait, or with more of them than wait, and fails closed.
+    Frozen,
     /// The fault wrapper dropped it on purpose.
     Fault,
 }
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 13] = [
+    pub const ALL: [DropReason; 14] = [
         DropReason::Module,
         DropReason::RingFull,
         DropReason::Stalled,
@@ -63,6 +65,7 @@ impl DropReason {
         DropReason::DestinationRefused,
         DropReason::TooMany,
         DropReason::SendFailed,
+        DropReason::Frozen,
         DropReason::Fault,
     ];
 
@@ -81,6 +84,7 @@ impl DropReason {
             DropReason::DestinationRefused => "destination-refused",
             DropReason::TooMany => "too-many",
             DropReason::SendFailed => "send-failed",
+            DropReason::Frozen => "frozen",
             DropReason::Fault => "fault",
         }
     }

@@ -4,7 +4,11 @@
 //! The nodes hold what is known of a relocation: who has the module in which epoch, and whether it stands still there. So one that
 //! begins anew goes on wherever an earlier one ended. Until a request of the next epoch has come by, the module is the old node's, which
 //! goes on by itself after a while; if the new one takes longer than that to begin, both have it until the relocation is given again.
+//!
+//! Packets wait for the module while it is at neither: at the old node those that come while it stands still, and at the new one, from
+//! just before then, those that come another way than from the old one, which would have passed by.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::api::RequestResult;
@@ -43,6 +47,8 @@ pub enum Step {
     GoOn(u64),
     /// Ask the new one whether it would take the module in this epoch, and have it make ready what takes time.
     Try(u64),
+    /// Have packets wait at the new one that do not come from where the old one is, which is about to stand still.
+    Buffer(u64, IpAddr),
     /// Have the old one stand still and put the state where it is fetched.
     Export,
     /// Have the new one begin with the state in this epoch.
@@ -96,6 +102,8 @@ pub struct Relocation {
     plan: Plan,
     next: Result<Step, Box<Result<Moved, Stopped>>>,
     old: Option<ModuleStatus>,
+    /// Where the old node is, and the new one.
+    addresses: [Option<IpAddr>; 2],
     epoch: u64,
     resumed: bool,
     state: Option<(Digest, u64)>,
@@ -116,6 +124,7 @@ impl Relocation {
             plan,
             next: Ok(Step::AskOld),
             old: None,
+            addresses: [None; 2],
             epoch: 0,
             resumed: false,
             state: None,
@@ -138,7 +147,7 @@ impl Relocation {
     pub fn node(&self, step: Step) -> &NodeId {
         match step {
             Step::AskOld | Step::GoOn(_) | Step::Export | Step::CallOff(_) | Step::Release(_) => &self.plan.old,
-            Step::AskNew | Step::Try(_) | Step::Begin(..) | Step::Check => &self.plan.new,
+            Step::AskNew | Step::Try(_) | Step::Buffer(..) | Step::Begin(..) | Step::Check => &self.plan.new,
         }
     }
 
@@ -150,7 +159,11 @@ impl Relocation {
             Step::GoOn(0) | Step::CallOff(0) => setup(),
             Step::GoOn(epoch) | Step::CallOff(epoch) => setup().epoch(epoch),
             Step::Try(epoch) => setup().epoch(epoch).prepare(),
-            Step::Export => RequestBuilder::export(module, store).freeze(freeze.as_secs()),
+            Step::Buffer(epoch, old) => setup().epoch(epoch).prepare().buffer(old),
+            Step::Export => {
+                let export = RequestBuilder::export(module, store).freeze(freeze.as_secs());
+                self.addresses[1].into_iter().fold(export, RequestBuilder::buffer)
+            }
             Step::Begin(epoch, digest) => setup().epoch(epoch).state(&StateSource { url: fetch.clone(), digest }),
             Step::Release(epoch) => RequestBuilder::remove(module).epoch(epoch),
         };
@@ -184,9 +197,13 @@ impl Relocation {
             (Step::AskOld | Step::AskNew, Err(cause)) => stopped(cause, again(), Owner::Unknown),
             (Step::AskOld, Ok(report)) => {
                 self.old = there(report, module).cloned();
+                self.addresses[0] = address(report);
                 return Ok(Step::AskNew);
             }
-            (Step::AskNew, Ok(report)) => return self.compare(there(report, module)),
+            (Step::AskNew, Ok(report)) => {
+                self.addresses[1] = address(report);
+                return self.compare(there(report, module));
+            }
             (Step::GoOn(_), report) => match done(report) {
                 Ok(_) => return Ok(Step::Try(self.epoch)),
                 Err(cause) => stopped(cause, "give the same command again".to_owned(), Owner::Unknown),
@@ -197,8 +214,10 @@ impl Relocation {
                 self.tries += 1;
                 return Ok(Step::Try(epoch));
             }
-            (Step::Try(_), report) => match done(report) {
-                Ok(_) => return Ok(Step::Export),
+            // What cannot wait is missed, and nothing else.
+            (Step::Buffer(..), _) => return Ok(Step::Export),
+            (Step::Try(epoch), report) => match done(report) {
+                Ok(_) => return Ok(self.addresses[0].map_or(Step::Export, |address| Step::Buffer(epoch, address))),
                 Err(cause) => stopped(cause, format!("it is on {old} as before"), Owner::Old),
             },
             (Step::Export, report) => match done(report) {
@@ -302,6 +321,11 @@ fn report<'a>(result: &'a RequestResult, node: &NodeId) -> Result<&'a NodeReport
         let why = result.incomplete.as_ref().map(|refusal| format!(": {}", refusal.detail)).unwrap_or_default();
         format!("{node} did not answer{why}")
     })
+}
+
+/// Returns where a node is, as the one before it knows it.
+fn address(report: &NodeReport) -> Option<IpAddr> {
+    Some(report.address).filter(|address| !address.is_unspecified())
 }
 
 /// Returns a node's module, and not only its connections.

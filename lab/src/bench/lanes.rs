@@ -91,8 +91,12 @@ fn rate(host: &Host, code: &Path, cores: &[usize], seconds: f64) -> Result<f64> 
         sender.send(PacketCommand::AddWorker { worker: worker.clone(), generation: 1, rings, prefixes: Vec::new() });
         sender.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: true });
         let (filter, on_failure) = (format!("udp dst 10.{number}.0.0/16").parse()?, FailureMode::Open);
-        let filter = ModuleFilter { worker, slot, module: None, filter, on_failure };
-        sender.send(PacketCommand::ChangeFilters { add: vec![(FilterId(number), filter)], remove: Vec::new() });
+        let filter = ModuleFilter { worker, slot, module: None, filter, on_failure, buffers: None };
+        sender.send(PacketCommand::ChangeFilters {
+            add: vec![(FilterId(number), filter)],
+            remove: Vec::new(),
+            known: None,
+        });
     }
     std::thread::sleep(WARM_UP);
     let ours: Vec<u32> = guests.iter().map(Guest::pid).collect();

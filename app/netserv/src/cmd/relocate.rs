@@ -114,6 +114,7 @@ impl Relocate {
                 | Step::AskNew
                 | Step::GoOn(_)
                 | Step::Try(_)
+                | Step::Buffer(..)
                 | Step::Begin(..)
                 | Step::CallOff(_)
                 | Step::Release(_) => {}
@@ -158,6 +159,7 @@ fn said(step: Step, node: &NodeId, module: &ModuleName) -> String {
         Step::AskOld | Step::AskNew | Step::Check => format!("ask {node} for {module}"),
         Step::GoOn(_) | Step::CallOff(_) => format!("have it go on on {node}"),
         Step::Try(_) => format!("ask {node} whether it would take it"),
+        Step::Buffer(..) => format!("have packets wait for it on {node}"),
         Step::Export => format!("export its state from {node}"),
         Step::Begin(..) => format!("install it on {node}"),
         Step::Release(_) => format!("remove it from {node}"),

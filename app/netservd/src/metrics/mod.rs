@@ -220,6 +220,7 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
         ("unparsed", totals.unparsed),
         ("unmatched", totals.unmatched),
         ("shown", totals.shown),
+        ("buffered", totals.buffered),
         ("passed", totals.passed),
         ("modified", totals.modified),
         ("injected", totals.injected),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet loop over the dummy driver, with the workers' ends of the rings in the test's hands.
 
+mod buffered;
 mod chain;
 mod commands;
 mod cost;
@@ -166,10 +167,11 @@ impl Rig {
         let add = add.into_iter().map(|(rule, user, slot, filter, on_failure)| {
             let (worker, slot) = (id(user), ModuleSlot(slot));
             let module = Some(format!("example.org/m{}@1.0.0", slot.0).parse().unwrap());
-            (FilterId(rule), ModuleFilter { worker, slot, module, filter: filter.parse().unwrap(), on_failure })
+            let filter = filter.parse().unwrap();
+            (FilterId(rule), ModuleFilter { worker, slot, module, filter, on_failure, buffers: None })
         });
         let (add, remove) = (add.collect(), remove.into_iter().map(FilterId).collect());
-        self.command(PacketCommand::ChangeFilters { add, remove });
+        self.command(PacketCommand::ChangeFilters { add, remove, known: None });
     }
 
     pub(super) fn command(&mut self, command: PacketCommand) {
@@ -270,7 +272,7 @@ impl Rig {
     pub(super) fn finish(mut self) {
         for packets in self.others.iter_mut().map(|lane| &mut lane.packets).chain([&mut self.packets]) {
             packets.release_everything();
-            assert!(packets.pending.is_empty());
+            assert!(packets.pending.is_empty() && packets.buffered.is_empty());
         }
         let totals = self.totals();
         let dropped: u64 = totals.dropped.iter().map(|(_, count)| count).sum();

@@ -40,7 +40,11 @@ fn gathering() -> PacketThreadConfig {
 fn keep_their_order(config: &PacketThreadConfig, under_way: u64) {
     let world = World::start(config);
     let worker = Worker::start(&world.sender, 1);
-    world.sender.send(PacketCommand::ChangeFilters { add: vec![(FilterId(1), module_filter("udp"))], remove: vec![] });
+    world.sender.send(PacketCommand::ChangeFilters {
+        add: vec![(FilterId(1), module_filter("udp"))],
+        remove: vec![],
+        known: None,
+    });
     let (sent, outcomes) = world.flow(Duration::from_secs(1), under_way);
     let mut last = BTreeMap::new();
     for (flow, number) in outcomes.iter().map(numbered) {
@@ -68,7 +72,7 @@ fn filters_change_a_thousand_times_a_second_under_load() {
                 let filter = format!("udp dst 10.0.0.0/24 port {}", 2000 + changes % 500);
                 let add = if changes / 500 % 2 == 0 { vec![(id, module_filter(&filter))] } else { vec![] };
                 let remove = if add.is_empty() { vec![id] } else { vec![] };
-                assert!(sender.send(PacketCommand::ChangeFilters { add, remove }));
+                assert!(sender.send(PacketCommand::ChangeFilters { add, remove, known: None }));
                 changes += 1;
                 std::thread::sleep(
                     (begun + Duration::from_millis(1) * u32::try_from(changes).unwrap())
@@ -93,7 +97,11 @@ fn filters_change_a_thousand_times_a_second_under_load() {
 #[test]
 fn a_worker_dies_again_and_again_under_load() {
     let world = World::start(&PacketThreadConfig::default());
-    world.sender.send(PacketCommand::ChangeFilters { add: vec![(FilterId(1), module_filter("udp"))], remove: vec![] });
+    world.sender.send(PacketCommand::ChangeFilters {
+        add: vec![(FilterId(1), module_filter("udp"))],
+        remove: vec![],
+        known: None,
+    });
     let ended = Arc::new(AtomicBool::new(false));
     let deaths = {
         let (worker, ended) = (Worker::start(&world.sender, 1), ended.clone());
@@ -243,7 +251,14 @@ impl Worker {
 
 fn module_filter(filter: &str) -> ModuleFilter {
     let (worker, slot) = (id(ALICE), ModuleSlot(0));
-    ModuleFilter { worker, slot, module: None, filter: filter.parse().unwrap(), on_failure: FailureMode::Open }
+    ModuleFilter {
+        worker,
+        slot,
+        module: None,
+        filter: filter.parse().unwrap(),
+        on_failure: FailureMode::Open,
+        buffers: None,
+    }
 }
 
 /// Returns the flow of a packet that passed, and its number.

@@ -197,7 +197,7 @@ fn what_is_revoked_or_replaced_does_not_drain() {
 
 fn freeze(node: &mut Node) {
     let url = "https://r.example/s".to_owned();
-    let export = Export { module: name("m"), url, freeze: Some(FREEZE_TIME_MAX) };
+    let export = Export { module: name("m"), url, freeze: Some(FREEZE_TIME_MAX), buffer: None };
     let request = node.request("jane", Body::Export(export));
     node.send(request);
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use netserv_model::RefusalKind;
 use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob};
-use netserv_model::limits::FREEZE_TIME_MAX;
+use netserv_model::limits::{BUFFERING_TIME_MAX, FREEZE_TIME_MAX};
 use netserv_model::request::{Body, Export, ModuleState, Outcome, Setup};
 
 use super::script::*;
 use super::servers::{asked, both, server_policy};
-use crate::limits::EXPORTS_OF_USER_MAX;
+use crate::limits::{BUFFERED_MODULES_MAX, BUFFERED_MODULES_OF_USER_MAX, EXPORTS_OF_USER_MAX};
 
-/// Goal: its filters are gone before its state is asked for, and it is told of as standing still, until its time is up.
+/// Goal: its filters are gone, and packets wait, before its state is asked for, and it is told of as standing still, until its time is up.
 #[test]
 fn a_module_sees_nothing_from_before_its_state_is_asked_for_until_its_time_is_up() {
     let mut node = Node::new();
     node.install(owned(2));
     node.commands();
     let asked = freeze(&mut node, 10);
-    commands!(node, "unfilter 0", "export 1 jane 0 m https://r.example/s");
+    commands!(node, "buffer 1 jane 0 udp dst 10.2.0.0/24", "unfilter 0", "export 1 jane 0 m https://r.example/s");
     assert_eq!(state(&node), ModuleState::Frozen);
     node.package(1, exported());
     commands!(node, format!("answer {asked} exported"));
@@ -28,7 +28,7 @@ fn a_module_sees_nothing_from_before_its_state_is_asked_for_until_its_time_is_up
     node.sleep(Duration::from_secs(9));
     assert_eq!(node.command(), None);
     node.sleep(Duration::from_secs(1));
-    commands!(node, "filter 1 jane 0 udp dst 10.2.0.0/24");
+    commands!(node, "filter 2 jane 0 udp dst 10.2.0.0/24", "unfilter 1");
     assert_eq!(state(&node), ModuleState::Running);
     node.remove("m");
     node.commands();
@@ -43,7 +43,7 @@ fn a_module_whose_state_gets_nowhere_and_one_that_is_set_up_again_go_on() {
     let asked = freeze(&mut node, 10);
     node.commands();
     node.package(1, EffectOutcome::Refused(refusal(RefusalKind::FetchFailed)));
-    commands!(node, format!("answer {asked} fetch-failed"), "filter 1 jane 0 udp dst 10.2.0.0/24");
+    commands!(node, format!("answer {asked} fetch-failed"), "filter 2 jane 0 udp dst 10.2.0.0/24", "unfilter 1");
     node.sleep_ms(1000);
     freeze(&mut node, 10);
     node.commands();
@@ -54,7 +54,8 @@ fn a_module_whose_state_gets_nowhere_and_one_that_is_set_up_again_go_on() {
     commands!(
         node,
         "store jane m@1.0.0",
-        "filter 2 jane 0 udp dst 10.2.0.0/24",
+        "filter 4 jane 0 udp dst 10.2.0.0/24",
+        "unfilter 3",
         format!("answer {refreshed} refreshed 600")
     );
     // Another version begins to run at once.
@@ -149,7 +150,10 @@ fn modules_that_wait_to_stand_still_count_among_those_whose_states_are_written()
     }
     let ask = |node: &Node, n: usize| {
         let (module, freeze) = (name(&format!("m{n}")), Some(FREEZE_TIME_MAX));
-        node.request("jane", Body::Export(Export { module, url: URL.to_owned(), freeze }))
+        node.request(
+            "jane",
+            Body::Export(Export { module, url: URL.to_owned(), freeze, buffer: "10.9.9.9".parse().ok() }),
+        )
     };
     for n in 0..EXPORTS_OF_USER_MAX {
         let request = ask(&node, n);
@@ -157,6 +161,86 @@ fn modules_that_wait_to_stand_still_count_among_those_whose_states_are_written()
     }
     let request = ask(&node, EXPORTS_OF_USER_MAX);
     assert_refused(&node.ask(request), RefusalKind::QuotaExceeded, "writes 2 states of the user's already");
+}
+
+/// Goal: packets wait no longer once the next owner has begun: they would wait for nobody.
+#[test]
+fn packets_wait_a_little_while_after_the_next_owner_s_setup_passed_by() {
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    freeze(&mut node, 10);
+    node.commands();
+    node.package(1, exported());
+    let passing = passing(&node, 3);
+    node.ask(passing);
+    node.commands();
+    node.sleep(BUFFERING_TIME_MAX - Duration::from_millis(1));
+    assert_eq!(node.command(), None);
+    node.sleep_ms(1);
+    commands!(node, "unfilter 1");
+    assert_eq!(state(&node), ModuleState::Frozen);
+    node.remove("m");
+    node.commands();
+    node.assert_empty();
+}
+
+/// Goal: a module that is removed while packets wait for it, as at the end of a relocation, lets them go; and where there is no room for
+/// the rules by which they wait, it stands still without.
+#[test]
+fn packets_go_with_the_module_and_wait_where_there_is_room_for_it() {
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    freeze(&mut node, 10);
+    node.commands();
+    node.package(1, exported());
+    node.remove("m");
+    let lines = node.commands();
+    assert!(lines.contains(&"unfilter 1".to_owned()), "{lines:?}");
+    node.assert_empty();
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    node.refuse_rule(1);
+    freeze(&mut node, 10);
+    commands!(
+        node,
+        "buffer 1 jane 0 udp dst 10.2.0.0/24",
+        "unfilter 0",
+        "unfilter 0",
+        "export 1 jane 0 m https://r.example/s"
+    );
+    node.package(1, exported());
+    node.sleep(Duration::from_secs(10));
+    let lines = node.commands();
+    assert_eq!(lines[1..], ["filter 2 jane 0 udp dst 10.2.0.0/24"]);
+    node.remove("m");
+    node.commands();
+    node.assert_empty();
+}
+
+#[test]
+fn packets_wait_for_buffered_modules_max_modules() {
+    for (users, of_each, waits) in [
+        (1, BUFFERED_MODULES_OF_USER_MAX + 1, BUFFERED_MODULES_OF_USER_MAX),
+        (BUFFERED_MODULES_MAX / 8 + 1, 8, BUFFERED_MODULES_MAX),
+    ] {
+        let mut node = Node::new();
+        let names: Vec<String> = (0..users).map(|number| format!("u{number}")).collect();
+        node.policy.users = names.iter().map(|name| (user(name), user_policy(name, "10.2.0.0/16"))).collect();
+        node.apply_policy();
+        for (name, number) in names.iter().flat_map(|name| (0..of_each).map(move |number| (name, number))) {
+            let module = format!("example.org/m{number}@1.0.0").parse().unwrap();
+            let asked = Setup { module, prepare: true, buffer: "10.9.9.9".parse().ok(), ..owned(1) };
+            let mut request = node.request(name, Body::from(asked.clone()));
+            request.dry_run = true;
+            let id = node.send(request);
+            node.carry_out(&manifest(&asked));
+            assert!(node.reports[&id].outcome.is_ok(), "{:?}", node.reports[&id]);
+        }
+        assert_eq!(node.controller.buffered.len(), waits);
+    }
 }
 
 const URL: &str = "https://r.example/s";
@@ -167,7 +251,10 @@ fn owned(epoch: u64) -> Setup {
 
 fn export(node: &Node, freeze: Option<u64>) -> netserv_model::request::Request {
     let freeze = freeze.map(Duration::from_secs);
-    node.request("jane", Body::Export(Export { module: name("m"), url: URL.to_owned(), freeze }))
+    node.request(
+        "jane",
+        Body::Export(Export { module: name("m"), url: URL.to_owned(), freeze, buffer: "10.9.9.9".parse().ok() }),
+    )
 }
 
 fn freeze(node: &mut Node, seconds: u64) -> u64 {

@@ -87,7 +87,12 @@ fn a_move_away_can_be_called_off_and_none_comes_in() {
     node.commands();
     drain(&mut node, true);
     let url = "https://r.example/s".to_owned();
-    let export = Export { module: "example.org/m".parse().unwrap(), url, freeze: Some(Duration::from_secs(10)) };
+    let export = Export {
+        module: "example.org/m".parse().unwrap(),
+        url,
+        freeze: Some(Duration::from_secs(10)),
+        buffer: "10.9.9.9".parse().ok(),
+    };
     let request = node.request("jane", Body::Export(export));
     node.send(request);
     node.commands();
@@ -101,7 +106,7 @@ fn a_move_away_can_be_called_off_and_none_comes_in() {
     let report = node.ask(node.request("jane", Body::from(of_epoch(3))));
     assert_refused(&report, RefusalKind::Maintenance, "");
     let id = node.setup(of_epoch(2));
-    assert!(node.commands().contains(&"filter 1 jane 0 udp dst 10.2.0.0/24".to_owned()));
+    assert!(node.commands().contains(&"filter 2 jane 0 udp dst 10.2.0.0/24".to_owned()));
     assert!(matches!(node.reports[&id].outcome, Outcome::Refreshed { lease_s: 590..=599 }));
     node.remove("m");
     node.commands();

@@ -221,7 +221,7 @@ fn a_remove_of_what_is_not_there_keeps_no_epoch_out() {
 }
 
 fn export(module: &str) -> Body {
-    Body::Export(Export { module: name(module), url: "https://r.example/s".to_owned(), freeze: None })
+    Body::Export(Export { module: name(module), url: "https://r.example/s".to_owned(), freeze: None, buffer: None })
 }
 
 fn with_state(module: &str, epoch: u64, number: u8) -> Setup {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use netserv_model::RefusalKind;
+use netserv_model::limits::BUFFERING_TIME_MAX;
 use netserv_model::request::{Body, Setup, StateSource};
 
 use super::script::*;
@@ -90,4 +91,62 @@ fn what_cannot_be_made_ready_is_refused_and_leaves_nothing() {
     let lines = node.commands();
     assert!(lines.iter().any(|line| line.starts_with(&format!("answer {id} "))), "{lines:?}");
     node.assert_empty();
+}
+
+/// Goal: packets that do not come from the old node wait for the module, and are shown to it in the change that puts it in force; if it
+/// does not come, they go after a while, and with their user.
+#[test]
+fn packets_wait_for_what_is_ready() {
+    let buffered = |node: &mut Node| {
+        let id = prepare_with(node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
+        node.carry_out(&manifest(&setup("m@1.0.0")));
+        assert!(node.reports[&id].outcome.is_ok());
+        assert_eq!(node.controller.buffered.len(), 1);
+    };
+    let mut node = Node::new();
+    prepare_with(&mut node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
+    node.commands();
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    node.ready();
+    let lines = node.commands();
+    assert!(lines.contains(&"buffer not from 10.9.9.9 0 jane 0 udp dst 10.2.0.0/24".to_owned()), "{lines:?}");
+    node.sleep_ms(10);
+    node.setup(Setup { epoch: 2, ..setup("m@1.0.0") });
+    node.fetched(1, manifest(&setup("m@1.0.0")));
+    node.loaded(0);
+    let lines = node.commands();
+    let swap = lines.iter().position(|line| line.starts_with("filter 1 jane 0")).unwrap();
+    assert_eq!(lines[swap + 1], "unfilter 0");
+    node.sleep(BUFFERING_TIME_MAX);
+    // Of what is in force, none waits.
+    prepare_with(&mut node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    assert!(node.controller.buffered.is_empty());
+    let mut node = Node::new();
+    buffered(&mut node);
+    node.sleep(BUFFERING_TIME_MAX);
+    assert!(node.controller.buffered.is_empty());
+    node.sleep(PREPARED_TIME);
+    node.commands();
+    node.assert_empty();
+    let mut node = Node::new();
+    buffered(&mut node);
+    node.policy.users.clear();
+    node.apply_policy();
+    node.commands();
+    node.assert_empty();
+}
+
+/// Goal: however many wait for the same worker, each is ended by itself, and none of them keeps a module whose lease has ended.
+#[test]
+fn many_that_prepare_end_one_by_one_and_renew_nothing() {
+    let mut node = Node::new();
+    node.install(setup("m@1.0.0"));
+    node.sleep(Duration::from_secs(59));
+    for _ in 0..200 {
+        prepare(&mut node, "m@1.0.0");
+    }
+    node.sleep(Duration::from_secs(1));
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    assert!(node.states().is_empty(), "{:?}", node.states());
 }

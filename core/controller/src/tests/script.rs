@@ -7,8 +7,8 @@ use std::time::Duration;
 use ed25519_dalek::{Signer as _, SigningKey};
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleExport, ModuleNews,
-    ModuleSlot, News, Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
+    Buffering, Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleExport,
+    ModuleNews, ModuleSlot, News, Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Amounts, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
@@ -406,6 +406,7 @@ impl Node {
         assert!(controller.changes.is_empty() && self.changes.0 == self.changes.1, "{:?}", self.changes);
         let timers = controller.timers.len() - usize::from(controller.timers.runs(&Timer::ReadMeters));
         assert_eq!((timers, controller.in_flight), (0, 0), "{:?}", controller.timers);
+        assert!(controller.buffered.is_empty() && controller.prepared.is_empty());
         assert!(controller.commands.is_empty() && controller.answers.is_empty() && controller.swaps.is_empty());
     }
 }
@@ -448,10 +449,14 @@ fn lines(job: &Job) -> Vec<String> {
         }
         Job::Workers(WorkerJob::Confirm { worker, slot }) => format!("confirm {} {}", place(worker), slot.0),
         Job::Filters(change) => {
-            let add = change
-                .add
-                .iter()
-                .map(|rule| format!("filter {} {} {} {}", rule.id.0, place(&rule.worker), rule.slot.0, rule.filter));
+            let add = change.add.iter().map(|rule| {
+                let what = match rule.buffering {
+                    None => "filter".to_owned(),
+                    Some(Buffering { is_seen_there: false, .. }) => "buffer".to_owned(),
+                    Some(Buffering { other, .. }) => format!("buffer not from {other}"),
+                };
+                format!("{what} {} {} {} {}", rule.id.0, place(&rule.worker), rule.slot.0, rule.filter)
+            });
             return add.chain(change.remove.iter().map(|id| format!("unfilter {}", id.0))).collect();
         }
         Job::Intercepts(InterceptJob::Begin(rule)) => {
@@ -547,6 +552,7 @@ pub(crate) fn setup(module: &str) -> Setup {
         epoch: 0,
         state: None,
         prepare: false,
+        buffer: None,
         floating: Vec::new(),
     }
 }

@@ -70,6 +70,7 @@ fn requests_are_taken_by_method_and_user() {
         state: None,
         floating: Vec::new(),
         prepare: false,
+        buffer: None,
     };
     check(&Body::from(setup.clone()), Some(&jane), None);
     check(&Body::from(setup), None, Some("a SETUP of nobody is not taken from outside of the domain"));

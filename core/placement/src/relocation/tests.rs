@@ -9,6 +9,9 @@ use netserv_wire::nslp::Message;
 
 use super::*;
 
+/// Where the old node is.
+const OLD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
 #[test]
 fn a_module_moves_step_by_step() {
     let mut world = World::new();
@@ -17,7 +20,16 @@ fn a_module_moves_step_by_step() {
     let state = digest(1);
     assert_eq!(
         steps,
-        [Step::AskOld, Step::AskNew, Step::Try(2), Step::Export, Step::Begin(2, state), Step::Check, Step::Release(2)]
+        [
+            Step::AskOld,
+            Step::AskNew,
+            Step::Try(2),
+            Step::Buffer(2, OLD),
+            Step::Export,
+            Step::Begin(2, state),
+            Step::Check,
+            Step::Release(2)
+        ]
     );
     assert_eq!(world.owners(), ["new 2"]);
     let (ended, steps) = world.run(&mut |_| Link::Up);
@@ -30,8 +42,8 @@ fn a_module_moves_step_by_step() {
 #[test]
 fn whatever_is_lost_at_whatever_step_there_is_one_owner_afterwards() {
     let ways = [Link::Up, Link::RequestLost, Link::AnswerLost, Link::Killed];
-    for first in 0..7 {
-        for second in 0..8 {
+    for first in 0..8 {
+        for second in 0..9 {
             for (one, other) in ways.iter().flat_map(|one| ways.iter().map(move |other| (*one, *other))) {
                 let (mut world, mut number) = (World::new(), 0);
                 let mut tries = 0;
@@ -71,7 +83,7 @@ fn a_node_that_does_not_take_it_leaves_it_where_it_is() {
     world.node("new").fails_to_begin = true;
     let (stopped, steps) = world.run(&mut |_| Link::Up);
     assert_eq!((stopped.unwrap_err().owner, world.owners()), (Owner::Old, vec!["old 1".to_owned()]));
-    assert_eq!(steps[4..], [Step::Begin(2, digest(1)), Step::Check, Step::CallOff(1)]);
+    assert_eq!(steps[5..], [Step::Begin(2, digest(1)), Step::Check, Step::CallOff(1)]);
 }
 
 #[test]
@@ -149,6 +161,7 @@ fn what_is_still_under_way_is_not_called_off() {
         ("old", Outcome::Probed, running(5)),
         ("new", Outcome::Probed, running(3)),
         ("new", Outcome::WouldDo { action: "replace".to_owned() }, None),
+        ("new", Outcome::WouldDo { action: "replace".to_owned() }, None),
         ("old", Outcome::Exported { digest: digest(1), bytes: 9 }, None),
         ("new", Outcome::Refused(Refusal::new(RefusalKind::InProgress, "accepted")), None),
         ("new", Outcome::Probed, running(3)),
@@ -178,7 +191,7 @@ fn a_node_that_makes_ready_is_waited_for() {
             asked += 1;
         }
         match relocation.next() {
-            Ok(step) => assert_eq!((step, asked), (Step::Export, ready_after + 1)),
+            Ok(step) => assert_eq!((step, asked), (Step::Buffer(2, OLD), ready_after + 1)),
             Err(ended) => assert_eq!((ended.unwrap_err().owner, asked), (Owner::Old, TRIES_MAX + 1)),
         }
         assert_eq!(relocation.next().is_ok(), ready_after <= TRIES_MAX);
@@ -233,11 +246,27 @@ fn each_step_is_a_request_to_one_node() {
     check(Step::AskOld, &["PROBE ", "modules", "old"]);
     check(Step::AskNew, &["PROBE ", "modules", "new"]);
     check(Step::Try(2), &["SETUP example.org/m@1.0.0", "epoch: 2", "dry-run: true", "prepare: true", "new"]);
+    check(Step::Buffer(2, OLD), &["epoch: 2", "dry-run: true", "prepare: true", "buffer: 192.0.2.1", "new"]);
     check(Step::Export, &["EXPORT example.org/m", "https://s.example/put", "10", "old"]);
     check(Step::Begin(2, digest(1)), &["SETUP ", "epoch: 2", "https://s.example/get", &digest(1).to_string(), "new"]);
     check(Step::CallOff(1), &["SETUP ", "epoch: 1", "old"]);
     assert!(!text(Step::CallOff(0)).contains("epoch"), "who counts no epochs says none");
     check(Step::Release(2), &["REMOVE example.org/m", "epoch: 2", "old"]);
+}
+
+/// Goal: what cannot wait is no reason not to move. Method: the old node's address is not known; the new one refuses to have packets wait.
+#[test]
+fn a_module_moves_also_where_packets_cannot_wait() {
+    let mut relocation = Relocation::new(plan());
+    let mut asked = answer("old", Outcome::Probed, Some((1, ModuleState::Running)));
+    asked.nodes[0].address = std::net::Ipv4Addr::UNSPECIFIED.into();
+    relocation.answered(Ok(&asked));
+    relocation.answered(Ok(&answer("new", Outcome::Probed, None)));
+    relocation.answered(Ok(&answer("new", Outcome::WouldDo { action: "install".to_owned() }, None)));
+    assert_eq!(relocation.next(), Ok(Step::Export));
+    let mut world = World::new();
+    let lost = &mut |step: Step| if matches!(step, Step::Buffer(..)) { Link::RequestLost } else { Link::Up };
+    assert!(world.run(lost).0.is_ok());
 }
 
 /// What becomes of a request.
@@ -329,12 +358,18 @@ impl World {
         let lease = Outcome::Installed { lease_s: 60 };
         let outcome = match step {
             Step::AskOld | Step::AskNew | Step::Check => Outcome::Probed,
-            Step::Try(epoch) | Step::Begin(epoch, _) | Step::GoOn(epoch) | Step::CallOff(epoch)
+            Step::Try(epoch)
+            | Step::Buffer(epoch, _)
+            | Step::Begin(epoch, _)
+            | Step::GoOn(epoch)
+            | Step::CallOff(epoch)
                 if epoch < node.least =>
             {
                 refused(RefusalKind::OldEpoch)
             }
-            Step::Try(_) => node.refuses.map_or(Outcome::WouldDo { action: "install".to_owned() }, refused),
+            Step::Try(_) | Step::Buffer(..) => {
+                node.refuses.map_or(Outcome::WouldDo { action: "install".to_owned() }, refused)
+            }
             Step::Begin(..) if node.fails_to_begin => refused(RefusalKind::StateRefused),
             Step::Begin(..) if node.lies => lease,
             Step::Begin(epoch, _) => {

@@ -134,6 +134,12 @@ impl RequestBuilder {
         self.dry_run().header("prepare", "true")
     }
 
+    /// Has packets wait for a module that is made ready or stands still; the other node of the two has this address.
+    #[must_use]
+    pub fn buffer(self, other: IpAddr) -> RequestBuilder {
+        self.header("buffer", &other.to_string())
+    }
+
     /// Says which nodes it is for; without a word, it is for all of them.
     #[must_use]
     pub fn target(mut self, target: &Target) -> RequestBuilder {

@@ -72,6 +72,12 @@ impl Message {
             Body::Setup(setup) if setup.prepare && !message.dry_run => {
                 Err(bad(0, "`prepare` goes with `dry-run`: nothing is installed"))
             }
+            Body::Setup(setup) if setup.buffer.is_some() && !setup.prepare => {
+                Err(bad(0, "`buffer` goes with `prepare`: packets wait for what is ready"))
+            }
+            Body::Export(export) if export.buffer.is_some() && export.freeze.is_none() => {
+                Err(bad(0, "`buffer` goes with `freeze`: packets wait for what stands still"))
+            }
             Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => Ok(message),
         }
     }
@@ -202,10 +208,11 @@ impl Method {
                 "state-digest",
                 "floating",
                 "prepare",
+                "buffer",
             ],
             Method::Remove => &["force", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
-            Method::Export => &["url", "freeze"],
+            Method::Export => &["url", "freeze", "buffer"],
             Method::Probe => &["ask"],
         }
     }
@@ -308,6 +315,7 @@ impl Fields {
                 state: self.state()?,
                 floating: self.floating()?,
                 prepare: self.flag("prepare")?,
+                buffer: self.buffer()?,
                 epoch: self.epoch()?.unwrap_or(0),
             })),
             Method::Remove => {
@@ -317,7 +325,7 @@ impl Fields {
             Method::Export => {
                 let module = subject.parse().map_err(subject_error)?;
                 let url = self.url("url")?.ok_or_else(|| missing(self.method, "url"))?;
-                Ok(Body::Export(Export { module, url, freeze: self.freeze()? }))
+                Ok(Body::Export(Export { module, url, freeze: self.freeze()?, buffer: self.buffer()? }))
             }
             Method::Tell => {
                 let module = subject.parse().map_err(subject_error)?;
@@ -387,6 +395,14 @@ impl Fields {
     }
 
     /// Addresses that lead to the module, which is then to be on one node.
+    fn buffer(&mut self) -> Result<Option<IpAddr>, Refusal> {
+        let address: Option<IpAddr> = self.single("buffer")?;
+        if address.is_some_and(|address| address.is_unspecified() || address.is_multicast()) {
+            return Err(bad(0, "`buffer` is the address of a node"));
+        }
+        Ok(address)
+    }
+
     fn floating(&mut self) -> Result<Vec<IpAddr>, Refusal> {
         let addresses = self.list("floating", parse_floating)?;
         let given: BTreeSet<&IpAddr> = addresses.iter().collect();

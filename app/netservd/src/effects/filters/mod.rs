@@ -6,22 +6,25 @@
 pub mod traces;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result};
+use netserv_dataplane::signal::Routes;
 use netserv_dataplane::{Change, FilterTable};
-use netserv_model::effect::{FilterChange, FilterId, FilterRule};
+use netserv_model::effect::{Buffering, FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketSender;
-use netserv_packet_loop::{ModuleFilter, PacketCommand, TraceId};
+use netserv_packet_loop::{Buffers, ModuleFilter, PacketCommand, TraceId};
 use tokio::sync::oneshot;
 
 use super::ticket::Ticket;
-use crate::limits::FILTER_CHANGES_BATCH;
+use crate::limits::{FILTER_CHANGES_BATCH, LANES_ANSWER_TIME_MAX};
 use traces::Traces;
 
 /// What the thread is to do.
@@ -100,7 +103,7 @@ impl Filters {
         if add.is_empty() && remove.is_empty() {
             return Ok(());
         }
-        self.tell(add.iter(), remove.clone());
+        let known = self.tell(add.iter(), remove.clone());
         let installs = add.iter().map(|rule| match rule.on_failure {
             FailureMode::Open => Change::Install(rule.id, &rule.filter),
             FailureMode::Closed => Change::InstallClosed(rule.id, &rule.filter),
@@ -120,19 +123,42 @@ impl Filters {
         for id in remove {
             self.rules.remove(&id);
         }
+        let buffers = add.iter().any(|rule| rule.buffering.is_some());
         self.rules.extend(add.into_iter().map(|rule| (rule.id, rule)));
+        if buffers {
+            // Whoever asked goes on with what its module has seen until now. Nobody answers; each lane drops its end.
+            let _ = known.recv_timeout(LANES_ANSWER_TIME_MAX);
+        }
         Ok(())
     }
 
-    fn tell<'a>(&self, add: impl Iterator<Item = &'a FilterRule>, remove: Vec<FilterId>) {
-        let add = add.map(|rule| (rule.id, module_filter(rule))).collect();
-        self.packets.send(PacketCommand::ChangeFilters { add, remove });
+    /// Tells the packet threads of rules that come and go; what it returns ends when each of them knows.
+    fn tell<'a>(&self, add: impl Iterator<Item = &'a FilterRule>, remove: Vec<FilterId>) -> Receiver<()> {
+        let add = add.filter_map(|rule| Some((rule.id, module_filter(rule)?))).collect();
+        let (known, all_know) = channel();
+        self.packets.send(PacketCommand::ChangeFilters { add, remove, known: Some(known) });
+        all_know
     }
 }
 
-fn module_filter(rule: &FilterRule) -> ModuleFilter {
-    let FilterRule { id: _, worker, slot, module, filter, on_failure } = rule.clone();
-    ModuleFilter { worker, slot, module: Some(module), filter, on_failure }
+/// Returns a rule as packets meet it. One whose packets wait only if they come from elsewhere says nothing where it is not known
+/// where from.
+fn module_filter(rule: &FilterRule) -> Option<ModuleFilter> {
+    let FilterRule { id: _, worker, slot, module, filter, on_failure, buffering } = rule.clone();
+    let buffers = match buffering {
+        None => None,
+        Some(Buffering { other, is_seen_there: false }) => Some(Buffers { other, not_from: None }),
+        Some(Buffering { other, is_seen_there: true }) => Some(Buffers { other, not_from: Some(interface_to(other)?) }),
+    };
+    Some(ModuleFilter { worker, slot, module: Some(module), filter, on_failure, buffers })
+}
+
+fn interface_to(address: IpAddr) -> Option<NonZeroU32> {
+    let found = Routes::open().and_then(|routes| routes.source_for(address)).unwrap_or_else(|error| {
+        tracing::warn!(%address, %error, "it is not known where packets come from; none waits");
+        None
+    });
+    found.and_then(|(_, interface)| NonZeroU32::new(interface.0))
 }
 
 /// Returns changes as one. A rule that one of them adds and a later one takes away is in neither list.

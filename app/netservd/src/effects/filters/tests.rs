@@ -124,6 +124,7 @@ fn change(add: &[u64], remove: &[u64]) -> FilterChange {
         module: "example.org/m@1.0.0".parse().unwrap(),
         filter: format!("udp port {id}").parse().unwrap(),
         on_failure: FailureMode::Open,
+        buffering: None,
     };
     FilterChange { add: add.iter().map(rule).collect(), remove: remove.iter().map(|id| FilterId(*id)).collect() }
 }

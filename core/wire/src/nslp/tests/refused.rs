@@ -73,6 +73,9 @@ fn bad_headers_are_refused_with_their_line() {
         ("ttl: 3600", "trigger: back\nttl: 3600", "line 9: `trigger` is `return`"),
         ("ttl: 3600", "ttl: 3600\ndry-run: yes", "line 10: `dry-run` is `true` or `false`"),
         ("ttl: 3600", "ttl: 3600\nprepare: true", "`prepare` goes with `dry-run`: nothing is installed"),
+        ("ttl: 3600", "ttl: 3600\nbuffer: 10.0.0.1", "`buffer` goes with `prepare`: packets wait for what is ready"),
+        ("ttl: 3600", "ttl: 3600\nbuffer: 0.0.0.0", "`buffer` is the address of a node"),
+        ("ttl: 3600", "ttl: 3600\nbuffer: r1", "line 10: `buffer`: "),
         ("filter: tcp port 80-90", "filter-port: 80", "line 6: `filter-port` needs `filter-proto`"),
         ("filter: tcp port 80-90", "filter-proto: icmp\nfilter-port: 80", "line 7: `filter-proto`: ports need"),
     ] {

@@ -60,8 +60,9 @@ proptest! {
         builder = intercept.iter().fold(builder, |builder, filter| builder.intercept(filter));
         builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
         let prepare = dry_run && epoch % 2 == 1;
+        let buffer: Option<IpAddr> = (prepare && epoch > 1).then(|| "2001:db8::7".parse().unwrap());
         let builder = match (dry_run, prepare) {
-            (_, true) => builder.prepare(),
+            (_, true) => buffer.iter().fold(builder.prepare(), |builder, address| builder.buffer(*address)),
             (true, false) => builder.dry_run(),
             (false, false) => builder,
         };
@@ -83,7 +84,7 @@ proptest! {
         let message = unsigned.with_signature(Signature([6; 64])).unwrap();
         let body = Body::from(Setup {
             module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, intercept, properties,
-            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state, floating, prepare,
+            dependencies: vec!["kv>=2".parse().unwrap()], ttl, epoch, state, floating, prepare, buffer,
         });
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The wait of packets at a container for a module that moves: until their rule goes, and then in order, as the container takes them.
+//!
+//! They meet the rules that are there when theirs goes. Those that come while its container takes them wait behind them.
+
+use netserv_model::DropReason;
+use netserv_model::limits::BUFFERING_TIME_MAX;
+use netserv_model::verdict::FailureMode;
+
+use super::PacketLoop;
+use super::buffered::Waiting;
+use super::pending::{Held, Stop};
+
+impl PacketLoop {
+    /// Returns whether a packet at a stop has to wait there.
+    pub(super) fn must_wait(&self, at: &Stop) -> bool {
+        at.wait.is_some_and(|id| self.buffered.waits_by(id, self.now)) || self.buffered.any_wait_at(at)
+    }
+
+    /// Has a packet wait at its stop.
+    pub(super) fn buffer(&mut self, held: Held, received: &[u8]) {
+        let received = if held.journey.is_some() { Vec::new() } else { received.to_vec() };
+        self.tally.buffered();
+        self.buffered.push(Waiting { held, received, since: self.now });
+    }
+
+    /// If too many packets wait, has the first of the longest queue go on.
+    pub(super) fn trim_buffered(&mut self) {
+        while self.buffered.is_over_full(self.room)
+            && let Some(first) = self.buffered.longest().and_then(|queue| self.buffered.pop(&queue))
+        {
+            if let Some((first, reason)) = self.show_waiting(first) {
+                self.miss(first, reason);
+            }
+        }
+    }
+
+    /// Has packets go on that wait for nothing any more, as far as their containers take them.
+    pub(super) fn feed_buffered(&mut self) {
+        if self.buffered.is_empty() {
+            return;
+        }
+        for queue in self.buffered.over(self.now) {
+            while let Some(first) = self.buffered.pop(&queue) {
+                let Some((first, reason)) = self.show_waiting(first) else { continue };
+                if reason == DropReason::RingFull && self.now.duration_since(first.since) < BUFFERING_TIME_MAX * 2 {
+                    self.buffered.push_front(first);
+                    break;
+                }
+                self.miss(first, reason);
+            }
+        }
+    }
+
+    /// Puts a packet into its container's ring, or gives it back with why not.
+    fn show_waiting(&mut self, Waiting { held, received, since }: Waiting) -> Option<(Waiting, DropReason)> {
+        let (held, reason) = self.show(held, &received).err()?;
+        Some((Waiting { held, received, since }, reason))
+    }
+
+    /// Gives a packet that no container sees at its stop its failure verdict.
+    fn miss(&mut self, Waiting { mut held, received, .. }: Waiting, reason: DropReason) {
+        self.tally.unseen(reason);
+        self.note_failure(&mut held, reason);
+        if held.at.on_failure() == FailureMode::Closed {
+            self.drop(&held, reason);
+        } else if held.step() {
+            self.enter(held, &received);
+        } else {
+            self.pass(&held, held.changed());
+        }
+    }
+
+    /// Has packets meet the rules that are there now, since some went that packets wait for.
+    pub(super) fn match_buffered(&mut self) {
+        for mut waiting in self.buffered.take_all() {
+            let Waiting { held, received, .. } = &mut waiting;
+            self.find_stops(&held.flow, held.interface);
+            self.stops.retain(|stop| !held.has_left(stop.seat));
+            let before = held.at.seat;
+            if !held.return_to(&self.stops, received) {
+                self.pass(&waiting.held, waiting.held.changed());
+            } else if waiting.held.at.seat == before {
+                self.buffered.push(waiting);
+            } else {
+                self.enter(waiting.held, &waiting.received);
+            }
+        }
+    }
+
+    /// Lets all packets go that wait.
+    pub(super) fn miss_buffered(&mut self, reason: DropReason) {
+        for mut waiting in self.buffered.take_all() {
+            waiting.held.end_journey();
+            self.miss(waiting, reason);
+        }
+    }
+}
