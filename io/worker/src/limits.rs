@@ -235,7 +235,10 @@ pub const HELD_TRIES_MAX: u32 = 8;
 /// Answers of one version of a module that the node gives again without an instance.
 pub const HTTP_HITS_MAX: usize = 4096;
 /// Bytes of the body of such an answer.
-pub const HTTP_HIT_BODY_BYTES_MAX: usize = 64 * 1024;
+pub const HTTP_HIT_BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of the body of one that is given at once if it is in memory. Of others the node has no more on its way than of a response that
+/// was handed over.
+pub const HTTP_HIT_AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of what is said of one: target, headers, and names of headers.
 pub const HTTP_HIT_HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Names of headers of requests that one is not for.

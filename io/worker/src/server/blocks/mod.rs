@@ -4,7 +4,7 @@
 //! A block adds its interface to the linker, and implements the interface's functions on [`ServerState`], where it has
 //! its own part of [`BlockState`](state::BlockState). What instances of a module share is in [`Module`](super::module::Module).
 
-mod cache;
+pub mod cache;
 mod channel;
 mod coded;
 mod compress;

@@ -165,7 +165,7 @@ fn answer() -> Answer {
 }
 
 fn share() -> Arc<Share> {
-    let cache = Cache::open(StoreFile::in_memory(4 << 20).unwrap()).unwrap();
+    let cache = Cache::open(StoreFile::in_memory(64 << 20).unwrap()).unwrap();
     Arc::new(cache.share(&"example.org/a".parse().unwrap()))
 }
 

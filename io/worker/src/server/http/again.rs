@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that the node answers without an instance, as `netserv:http/hits` had it: small entries of the cache that are in memory.
+//! Requests that the node answers without an instance, as `netserv:http/hits` had it: small entries of the cache that are in memory, and
+//! larger ones as responses that were handed over.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,10 +15,13 @@ use hyper::body::{Body, Frame, SizeHint};
 use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
-use super::connection::Underway;
+use super::connection::{Deadline, Underway};
+use super::forwarding;
+use super::held::{Held, HeldBody};
 use crate::clock;
 use crate::limits;
 use crate::server::accepted::Flow;
+use crate::server::blocks::cache;
 use crate::server::hits::{Hit, Kind, Target, is_plain};
 use crate::server::module::Module;
 use crate::storage::cache::{Entry, Share};
@@ -26,11 +30,17 @@ use crate::storage::cache::{Entry, Share};
 pub struct Again {
     status: StatusCode,
     headers: HeaderMap,
-    pieces: Vec<Bytes>,
+    given: Given,
+}
+
+/// The body of one.
+enum Given {
+    AtOnce(Vec<Bytes>),
+    Held(Box<HeldBody>, Held),
 }
 
 /// Returns the answer for a request of a module's; nothing if the module has to answer.
-pub fn find<B: Body>(module: &Module, request: &Request<B>, authority: &Authority, flow: &Flow) -> Option<Again> {
+pub fn find<B: Body>(module: &Arc<Module>, request: &Request<B>, authority: &Authority, flow: &Flow) -> Option<Again> {
     if module.hits.is_empty() || !is_plain(request.method(), request.headers()) || !request.body().is_end_stream() {
         return None;
     }
@@ -52,8 +62,10 @@ pub fn find<B: Body>(module: &Module, request: &Request<B>, authority: &Authorit
     if !module.control.is_quiet_since(hit.told) {
         return None;
     }
-    let pieces = if request.method() == Method::HEAD { vec![] } else { pieces(share, &entry)? };
-    let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+    let (given, bytes) = match request.method() == Method::HEAD {
+        true => (Given::AtOnce(vec![]), 0),
+        false => (given(module, share, &entry, &hit.headers)?, entry.size()),
+    };
     let counted = [(hit.counter, 1), (hit.bytes_counter, bytes)];
     let mut counters = module.lock_counters();
     for (counter, amount) in counted.into_iter().filter_map(|(counter, amount)| Some((counter?, amount))) {
@@ -63,7 +75,7 @@ pub fn find<B: Body>(module: &Module, request: &Request<B>, authority: &Authorit
     drop(counters);
     let mut headers = hit.headers.clone();
     headers.insert(AGE, HeaderValue::from(entry.age(now)));
-    Some(Again { status: hit.status, headers, pieces })
+    Some(Again { status: hit.status, headers, given })
 }
 
 /// Returns the entry of an answer, if it is the one that it was put for. It counts as used.
@@ -73,11 +85,23 @@ fn entry<'a>(module: &'a Module, hit: &Hit, now: u64) -> Option<(&'a Arc<Share>,
     hit.is_of(&entry, now).then_some((share, entry))
 }
 
+/// Returns the body of an entry; nothing of a small one that is not in memory, or if the node pumps as many as it may.
+fn given(module: &Arc<Module>, share: &Arc<Share>, entry: &Arc<Entry>, headers: &HeaderMap) -> Option<Given> {
+    if entry.size() <= limits::HTTP_HIT_AT_ONCE_BYTES_MAX as u64 {
+        return pieces(share, entry).map(Given::AtOnce);
+    }
+    let place = module.held_places.reserve(1).ok()?;
+    let body = cache::Body::whole(share, Arc::clone(entry));
+    let is_private = Some(Arc::clone(body.is_private()));
+    let (body, held) = HeldBody::new(Box::new(body), is_private, headers, forwarding::BOUNDS, module, place);
+    Some(Given::Held(Box::new(body), held))
+}
+
 /// Returns the body of an entry, if all of it is in memory.
 fn pieces(share: &Share, entry: &Entry) -> Option<Vec<Bytes>> {
     let (mut pieces, mut offset) = (Vec::new(), 0);
     while offset < entry.size() {
-        let lent = share.find_bytes(entry, offset, limits::HTTP_HIT_BODY_BYTES_MAX)?;
+        let lent = share.find_bytes(entry, offset, limits::HTTP_HIT_AT_ONCE_BYTES_MAX)?;
         offset += lent.bytes.len() as u64;
         pieces.push(lent.bytes);
     }
@@ -85,11 +109,19 @@ fn pieces(share: &Share, entry: &Entry) -> Option<Vec<Bytes>> {
 }
 
 impl Again {
-    /// Returns the response, whose end is that of its request.
-    pub fn into_response(self, module: &Arc<Module>, underway: Underway) -> Response<ResponseBody> {
-        let Again { status, headers, pieces } = self;
-        let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let body = Pieces { pieces: pieces.into_iter(), left }.boxed_unsync();
+    /// Returns the response, whose end is that of its request. One that the node pumps puts off when its request ends.
+    pub fn into_response(self, module: &Arc<Module>, underway: Underway, ends: Deadline) -> Response<ResponseBody> {
+        let Again { status, headers, given } = self;
+        let body = match given {
+            Given::AtOnce(pieces) => {
+                let left = pieces.iter().map(|piece| piece.len() as u64).sum();
+                Pieces { pieces: pieces.into_iter(), left }.boxed_unsync()
+            }
+            Given::Held(body, held) => {
+                held.begin(Some(ends));
+                body.boxed_unsync()
+            }
+        };
         let mut response = Response::new(ResponseBody::held(body, module, Some(underway)));
         (*response.status_mut(), *response.headers_mut()) = (status, headers);
         response
@@ -124,5 +156,38 @@ impl Body for Pieces {
 impl From<Flow> for Kind {
     fn from(flow: Flow) -> Kind {
         Kind { taken_from: flow.is_intercepted.then_some(flow.server), is_secure: flow.is_secure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::Shared;
+    use crate::storage::StoreFile;
+    use crate::storage::cache::{Cache, Details, Writer};
+
+    #[test]
+    fn what_is_large_takes_one_of_the_places_for_what_the_node_pumps() {
+        let module = state(Shared::for_tests).module;
+        let cache = Cache::open(StoreFile::in_memory(4 << 20).unwrap()).unwrap();
+        let share = Arc::new(cache.share(&"example.org/a".parse().unwrap()));
+        let of = |bytes: usize| {
+            let mut writer = Writer::alone(&share, "k", Details::default(), 1000).unwrap();
+            writer.write(&vec![b'x'; bytes]).unwrap();
+            writer.finish().unwrap();
+            let (entry, mut read) = (share.get("k").unwrap(), 0);
+            while read < entry.size() {
+                read += share.read(&entry, read, bytes).unwrap().bytes.len() as u64;
+            }
+            given(&module, &share, &entry, &HeaderMap::new())
+        };
+        let large = of(limits::HTTP_HIT_AT_ONCE_BYTES_MAX + 1).unwrap();
+        assert_eq!(module.held_places.left(), limits::HELD_RESPONSES_MAX - 1);
+        let others = module.held_places.reserve(limits::HELD_RESPONSES_MAX - 1).unwrap();
+        assert!(of(limits::HTTP_HIT_AT_ONCE_BYTES_MAX + 1).is_none(), "an instance answers");
+        assert!(matches!(of(limits::HTTP_HIT_AT_ONCE_BYTES_MAX), Some(Given::AtOnce(_))), "it takes no place");
+        drop((large, others));
+        assert_eq!(module.held_places.left(), limits::HELD_RESPONSES_MAX);
     }
 }

@@ -201,7 +201,7 @@ impl HttpService {
             Err(status) => return Ok(self.turn_away(status)),
         };
         if let Some(again) = again::find(&self.module, &request, &authority, &via.flow) {
-            return Ok(again.into_response(&self.module, underway));
+            return Ok(again.into_response(&self.module, underway, ends));
         }
         let Some(turn) = self.turn(deadline, request.version()).await else {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));

@@ -53,7 +53,7 @@ pub(super) struct Part {
 }
 
 /// The body of an entry that is read.
-pub(super) struct Body {
+pub struct Body {
     source: Source,
     /// Where what was not read yet begins.
     offset: u64,
@@ -61,8 +61,8 @@ pub(super) struct Body {
     ahead: Ahead,
     /// Whether what was given last is a copy that nobody counts.
     is_private: Arc<AtomicBool>,
-    /// One of those that the instance may read at a time.
-    _place: Reserved,
+    /// One of those that an instance may read at a time, if one reads it.
+    _place: Option<Reserved>,
 }
 
 enum Ahead {
@@ -77,7 +77,16 @@ enum Ahead {
 }
 
 impl Body {
+    /// Returns the whole body of an entry, which no instance reads.
+    pub fn whole(share: &Arc<Share>, entry: Arc<Entry>) -> Body {
+        Body::of(Source::Entry(Arc::clone(share), entry), Part::default(), None)
+    }
+
     pub(super) fn new(source: Source, part: Part, place: Reserved) -> Body {
+        Body::of(source, part, Some(place))
+    }
+
+    fn of(source: Source, part: Part, place: Option<Reserved>) -> Body {
         let end = part.length.and_then(|length| part.start.checked_add(length)).unwrap_or(u64::MAX);
         let ahead = Ahead::Pieces(VecDeque::new());
         let mut body = Body { source, offset: part.start, end, ahead, is_private: Arc::default(), _place: place };
@@ -88,7 +97,7 @@ impl Body {
     }
 
     /// Returns what says whether the bytes that were read last are a copy that nobody counts.
-    pub(super) fn is_private(&self) -> &Arc<AtomicBool> {
+    pub fn is_private(&self) -> &Arc<AtomicBool> {
         &self.is_private
     }
 

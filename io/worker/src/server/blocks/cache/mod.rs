@@ -14,7 +14,7 @@ mod wit;
 
 use wasmtime::component::{HasSelf, Linker};
 
-pub use body::Reading;
+pub use body::{Body, Reading};
 
 use crate::server::state::ServerState;
 
