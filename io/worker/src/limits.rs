@@ -224,6 +224,10 @@ pub const UPLOADS_MEMORY_BYTES_MAX: usize = 128 * UPLOAD_BYTES;
 pub const UPLOAD_HURRIED_TIME: Duration = Duration::from_secs(20);
 /// and how many bytes a second it has to bring after that.
 pub const UPLOAD_HURRIED_RATE: u64 = 1024;
+/// How long what comes of an upload is read, and thrown away, whose server takes no more of it,
+pub const UPLOAD_REST_TIME_MAX: Duration = Duration::from_secs(30);
+/// and how long nothing may come meanwhile.
+pub const UPLOAD_REST_SILENCE_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked whether the client of a request that was sent on is still there,
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 /// and how long one is waited for that says nothing any more.

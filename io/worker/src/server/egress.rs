@@ -24,7 +24,7 @@ use hyper::client::conn::http1;
 use netserv_wire::container::frames::LogLevel;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, Interval, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -34,8 +34,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::http::body::nothing;
-use super::http::connection::Deadline;
-use super::http::forwarding::Answer;
+use super::http::forwarding::{Answer, Upload};
 use super::http::hop_by_hop;
 use super::http::interim::{Bounded, Excess};
 use super::http::upstream::{self, Sender, Upstream};
@@ -98,16 +97,19 @@ impl Egress {
         self.broken = Arc::default();
     }
 
-    /// Sends on a request of the instance's with a body that is none of the instance's. It goes on for as long as `silent` is put off.
+    /// Sends on a request of the instance's with a body that is none of the instance's. It goes on for as long as something moves, also behind
+    /// an answer that comes before all of the body has gone.
     pub fn forward(
         &self,
         request: Request<WasiBody>,
-        silent: Deadline,
+        upload: Upload,
     ) -> impl Future<Output = Answer> + Send + 'static + use<> {
         let route = self.route(request.uri());
         async move {
-            let sent = silent.bound(send(request, route?, Patience::of_the_node())).await;
-            let (response, _) = sent.unwrap_or(Err(Error::ConnectionReadTimeout))?;
+            let silent = upload.silent().clone();
+            let sent = silent.bound(send(request, route?, Patience::of_the_node(), true)).await;
+            let (response, driver) = sent.unwrap_or(Err(Error::ConnectionReadTimeout))?;
+            upload.go_on(driver);
             Ok(response)
         }
     }
@@ -139,11 +141,13 @@ impl WasiHttpHooks for Egress {
         let request = request.map(|body| RequestBody { body, broken }.boxed_unsync());
         let long_waits = self.answers.then(|| self.module.long_waits.clone());
         Box::new(async move {
-            let sent = send(request, route?, Patience::new(options));
-            match long_waits {
-                Some(places) => waiting::bounded(&places, sent).await.unwrap_or(Err(Error::ConnectionLimitReached)),
-                None => sent.await,
-            }
+            let sent = send(request, route?, Patience::new(options), false);
+            let (response, _) = match long_waits {
+                Some(places) => waiting::bounded(&places, sent).await.unwrap_or(Err(Error::ConnectionLimitReached))?,
+                None => sent.await?,
+            };
+            let driven: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
+            Ok((response, driven))
         })
     }
 
@@ -320,12 +324,17 @@ fn client_config() -> Result<Arc<ClientConfig>, Error> {
     config.clone().map_err(|why| Error::InternalError(Some(why)))
 }
 
-async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) -> Result<Exchange, Error> {
+/// Sends a request. Returns what drives its connection, too, unless that has ended. What `outlasts` its answer is sent on behind it.
+async fn send(
+    mut request: Request<WasiBody>,
+    route: Route,
+    patience: Patience,
+    outlasts: bool,
+) -> Result<(Response<WasiBody>, Option<AbortHandle>), Error> {
     let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     *request.uri_mut() = path.into();
     if let Some(upstream) = route.upstream.clone() {
-        let response = send_upstream(request, &route, &upstream, patience).await?;
-        return Ok((response, Box::new(std::future::ready(Ok(())))));
+        return send_upstream(request, &route, &upstream, patience).await;
     }
     let (sender, connection) = handshake(&route, patience).await?;
 
@@ -352,31 +361,40 @@ async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) 
     .await?;
     // The body may outlive its instance, and then its connection must, too.
     let connection = (!ended).then(|| Driver(tokio::spawn(async move { connection.await.ok() })));
-    let response = response.map(|body| Driven { body, _connection: connection }.boxed_unsync());
-    Ok((response, Box::new(std::future::ready(Ok(())))))
+    let driver = connection.as_ref().map(|Driver(task)| task.abort_handle());
+    let response = response.map(|body| Driven { body, connection, outlasts, is_whole: false }.boxed_unsync());
+    Ok((response, driver))
 }
 
 /// A body with the connection that it comes by.
 struct Driven {
     body: WasiBody,
-    _connection: Option<Driver>,
+    connection: Option<Driver>,
+    /// Whether the connection goes on without it, once it has come whole.
+    outlasts: bool,
+    is_whole: bool,
 }
 
-/// A task that ends with this.
-struct Driver(JoinHandle<Option<()>>);
-
-impl Drop for Driver {
+impl Drop for Driven {
     fn drop(&mut self) {
-        self.0.abort();
+        let is_whole = self.is_whole || self.body.is_end_stream();
+        if let Some(Driver(task)) = self.connection.take_if(|_| !(self.outlasts && is_whole)) {
+            task.abort();
+        }
     }
 }
+
+/// The task of a connection.
+struct Driver(JoinHandle<Option<()>>);
 
 impl Body for Driven {
     type Data = Bytes;
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.is_whole |= frame.is_none();
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -396,7 +414,10 @@ async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error
         let excess = Excess::default();
         let stream = TokioIo::new(Bounded::new(stream, excess.clone()));
         let (requests, connection) = upstream::builder().handshake(stream).await?;
-        Ok::<Connected, Error>((Sender { requests, authority: route.authority.clone(), excess }, connection))
+        Ok::<Connected, Error>((
+            Sender { requests, authority: route.authority.clone(), excess, driver: None },
+            connection,
+        ))
     };
     timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?
 }
@@ -407,7 +428,7 @@ async fn send_upstream(
     route: &Route,
     upstream: &Arc<Upstream>,
     patience: Patience,
-) -> Result<Response<WasiBody>, Error> {
+) -> Result<(Response<WasiBody>, Option<AbortHandle>), Error> {
     if let Some(mut sender) = upstream.take(&route.authority)
         && matches!(timeout(patience.connect, sender.requests.ready()).await, Ok(Ok(())))
     {
@@ -415,7 +436,10 @@ async fn send_upstream(
         sender.excess.watch(&mut request);
         let sent = timeout(patience.first_byte, sender.requests.try_send_request(request));
         match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
-            Ok(response) => return Ok(kept(response, sender, upstream, patience)),
+            Ok(response) => {
+                let driver = sender.driver.clone();
+                return Ok((kept(response, sender, upstream, patience), driver));
+            }
             // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
             Err(mut error) => match error.take_message().or(again) {
                 Some(unsent) => request = unsent,
@@ -425,11 +449,12 @@ async fn send_upstream(
     }
     let (mut sender, connection) = handshake(route, patience).await?;
     // It ends when nobody wants to send by it any more.
-    tokio::spawn(async move { connection.await.ok() });
+    let driver = tokio::spawn(async move { connection.await.ok() }).abort_handle();
+    sender.driver = Some(driver.clone());
     sender.excess.watch(&mut request);
     let sent = timeout(patience.first_byte, sender.requests.send_request(request));
     let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
-    Ok(kept(response, sender, upstream, patience))
+    Ok((kept(response, sender, upstream, patience), Some(driver)))
 }
 
 /// Returns a request once more, if it may be sent twice and is known whole.

@@ -147,8 +147,8 @@ impl forwards::wit::Host for ServerState {
             return taken("the body of what is sent");
         }
         let silent = Deadline::new(Instant::now() + SILENCE_MAX);
-        let body = match forwarding.take_body(&silent, &self.module.upload_memory) {
-            Some(Ok(body)) => body,
+        let (body, upload) = match forwarding.take_body(&silent, &self.module.upload_memory) {
+            Some(Ok(taken)) => taken,
             Some(Err(Full)) => return Ok(Err(ErrorCode::ConnectionLimitReached)),
             None => return taken("the request's body"),
         };
@@ -157,7 +157,7 @@ impl forwards::wit::Host for ServerState {
             Ok(Err(_)) => return Ok(Err(ErrorCode::HttpRequestUriInvalid)),
             Err(error) => return Ok(Err(error)),
         };
-        forwarding.begin(self.egress.forward(request, silent));
+        forwarding.begin(self.egress.forward(request, upload));
         let long_waits = self.module.long_waits.clone();
         let answer = wasmtime_wasi::runtime::spawn(async move {
             let response = forwarding.answer_for_instance(&long_waits).await?;

@@ -38,6 +38,13 @@ impl RequestBody {
         RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes }
     }
 
+    /// Returns what is left of the body, which is at its end then.
+    #[must_use]
+    pub fn take(&mut self) -> RequestBody {
+        let body = std::mem::replace(&mut self.body, nothing());
+        RequestBody { body, module: Arc::clone(&self.module), left: self.left }
+    }
+
     /// Returns the body as one that may have any length: the module does not hold it.
     #[must_use]
     pub fn without_bound(self) -> RequestBody {

@@ -123,6 +123,13 @@ impl Progress {
     }
 }
 
+impl Underway {
+    /// Returns what is under way on its connection.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+}
+
 impl Drop for Underway {
     fn drop(&mut self) {
         let mut state = self.progress.lock();

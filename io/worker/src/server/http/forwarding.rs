@@ -10,13 +10,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::{Notify, Semaphore};
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout_at};
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::body::RequestBody;
-use super::connection::Deadline;
+use super::connection::{Deadline, Progress, Underway};
 use super::held::Bounds;
 use super::presence::Presence;
 use crate::compute::{Budget, Reserved};
@@ -38,17 +42,20 @@ struct Inner {
     /// As many permits as there are requests that wait for an instance.
     wanted: Arc<Semaphore>,
     client: Option<Presence>,
+    /// What is under way on its connection.
+    progress: Option<Progress>,
     given_over: Notify,
 }
 
 impl Forwarding {
     /// Returns a request that was not sent on, with this body. It ends on its connection at `ends`, which is put off once it is.
-    /// `wanted` has as many permits as there are requests that wait for an instance. Without its client, it is over.
+    /// `wanted` has as many permits as there are requests that wait for an instance. Without its client, it is over. While its body comes, it is in `progress`.
     pub fn new(
         body: RequestBody,
         ends: Option<Deadline>,
         wanted: &Arc<Semaphore>,
         client: Option<Presence>,
+        progress: Option<Progress>,
     ) -> Forwarding {
         Forwarding(Arc::new(Inner {
             body: Mutex::new(Some(body)),
@@ -56,6 +63,7 @@ impl Forwarding {
             ends,
             wanted: Arc::clone(wanted),
             client,
+            progress,
             given_over: Notify::new(),
         }))
     }
@@ -69,7 +77,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// There is no memory for one more.
-    pub fn take_body(&self, silent: &Deadline, memory: &Budget) -> Option<Result<ForwardedBody, Full>> {
+    pub fn take_body(&self, silent: &Deadline, memory: &Budget) -> Option<Result<(ForwardedBody, Upload), Full>> {
         let mut place = lock(&self.0.body);
         let is_hurried = memory.left() < memory.bytes() / 2;
         let most = place.as_ref()?.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
@@ -82,7 +90,20 @@ impl Forwarding {
         if is_hurried {
             silent.set(begun + limits::UPLOAD_HURRIED_TIME);
         }
-        Some(Ok(ForwardedBody { body, silent: silent.clone(), begun, came: 0, is_hurried, _memory: memory }))
+        let (over, is_over) = oneshot::channel();
+        let upload = Upload { over: is_over, silent: silent.clone(), client: self.0.client.clone() };
+        let body = ForwardedBody {
+            body,
+            silent: silent.clone(),
+            begun,
+            came: 0,
+            is_hurried,
+            is_over: false,
+            memory: Some(memory),
+            underway: self.0.progress.as_ref().map(|progress| progress.begin(None)),
+            _over: over,
+        };
+        Some(Ok((body, upload)))
     }
 
     /// Begins the exchange that the body was taken for. From here on the request lasts for as long as a response may that the node pumps.
@@ -118,7 +139,7 @@ impl Forwarding {
     /// an instance, or as many others wait as may for long.
     pub async fn answer_for_instance(&self, long_waits: &Budget) -> Answer {
         let crowded = async {
-            tokio::time::sleep(limits::FORWARD_WAIT_TIME).await;
+            sleep(limits::FORWARD_WAIT_TIME).await;
             if let Ok(_place) = long_waits.reserve(1)
                 && let Ok(wanted) = self.0.wanted.acquire().await
             {
@@ -177,7 +198,45 @@ impl Body for InstanceBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// A request's body that is sent on. One that has to hurry leaves its memory to others sooner.
+/// What may go on behind the answer of a server that gives one before it has the whole body.
+pub struct Upload {
+    /// Fails once the body is not sent any more.
+    over: oneshot::Receiver<()>,
+    silent: Deadline,
+    client: Option<Presence>,
+}
+
+impl Upload {
+    /// Returns until when something has to move.
+    pub fn silent(&self) -> &Deadline {
+        &self.silent
+    }
+
+    /// Has the rest of the body be sent on by a connection that has given its answer, for as long as it moves and the client is there.
+    pub fn go_on(self, connection: Option<AbortHandle>) {
+        let Upload { mut over, silent, client } = self;
+        let Some(connection) = connection.filter(|_| over.try_recv() == Err(TryRecvError::Empty)) else { return };
+        tokio::spawn(async move {
+            let gone = async {
+                match &client {
+                    Some(client) => client.ended().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut over => return,
+                _ = silent.bound(std::future::pending::<()>()) => {}
+                () = gone => {}
+                () = sleep(limits::HELD_TIME_MAX) => {}
+            }
+            connection.abort();
+        });
+    }
+}
+
+/// A request's body that is sent on. One that has to hurry leaves its memory to others sooner. What the server does not take is read for
+/// a while, since a client that still sends may not see its answer if the connection is closed.
 pub struct ForwardedBody {
     body: RequestBody,
     silent: Deadline,
@@ -185,7 +244,11 @@ pub struct ForwardedBody {
     /// Bytes of it.
     came: u64,
     is_hurried: bool,
-    _memory: Reserved,
+    /// Whether nothing more of it is of use.
+    is_over: bool,
+    memory: Option<Reserved>,
+    underway: Option<Underway>,
+    _over: oneshot::Sender<()>,
 }
 
 impl Body for ForwardedBody {
@@ -198,6 +261,7 @@ impl Body for ForwardedBody {
         let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
             // Its answer is awaited as any.
             self.silent.set(now + SILENCE_MAX);
+            self.is_over = true;
             return Poll::Ready(frame);
         };
         self.came += data.map_or(0, |data| data.len() as u64);
@@ -206,6 +270,7 @@ impl Body for ForwardedBody {
         self.silent.set(now + silence);
         let late = now.duration_since(self.begun).saturating_sub(limits::UPLOAD_HURRIED_TIME).as_secs();
         if self.is_hurried && self.came < late * limits::UPLOAD_HURRIED_RATE {
+            self.is_over = true;
             return Poll::Ready(Some(Err(Error::ConnectionReadTimeout)));
         }
         Poll::Ready(frame)
@@ -217,6 +282,31 @@ impl Body for ForwardedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for ForwardedBody {
+    fn drop(&mut self) {
+        if self.is_over || self.body.is_end_stream() || self.silent.at() <= Instant::now() {
+            return;
+        }
+        let (body, held) = (self.body.take(), (self.memory.take(), self.underway.take()));
+        // Without a runtime all ends.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                read_over(body).await;
+                drop(held);
+            });
+        }
+    }
+}
+
+/// Reads what comes of a body that nobody wants, within bounds.
+async fn read_over(mut body: RequestBody) {
+    let begun = Instant::now();
+    loop {
+        let until = (Instant::now() + limits::UPLOAD_REST_SILENCE_MAX).min(begun + limits::UPLOAD_REST_TIME_MAX);
+        let Ok(Some(Ok(_))) = timeout_at(until, body.frame()).await else { return };
     }
 }
 

@@ -236,7 +236,8 @@ impl HttpService {
         let asked = Asked { is_head: head.method == Method::HEAD, is_stream: head.version >= Version::HTTP_2 };
         let (forwarding, body) = match self.forwards {
             true => {
-                let forwarding = Forwarding::new(body, ends.clone(), &self.wanted, state.client.take());
+                let progress = underway.as_ref().map(|underway| underway.progress().clone());
+                let forwarding = Forwarding::new(body, ends.clone(), &self.wanted, state.client.take(), progress);
                 let body = forwarding.body().boxed_unsync();
                 (Some(forwarding), body)
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::uri::Authority;
 use hyper::client::conn::http1::{self, SendRequest};
 use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wasmtime_wasi_http::WasiBody;
 
@@ -71,6 +72,8 @@ pub struct Sender {
     pub authority: Authority,
     /// Whether the server has sent too many interim responses there.
     pub excess: Excess,
+    /// What drives the connection, once something does.
+    pub driver: Option<AbortHandle>,
 }
 
 /// Returns what speaks HTTP/1 with servers, within the bounds that heads have.

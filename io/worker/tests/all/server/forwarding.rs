@@ -388,6 +388,95 @@ fn an_early_answer_shifts_nothing() {
     }
 }
 
+/// Goal: an upload goes on behind an answer that came before all of it had, for longer than a silent connection is kept, and the connection
+/// after it. Method: a server that the module asks, and one whose connection was taken over.
+#[test]
+fn an_upload_goes_on_behind_an_early_answer() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let origin = serve_each(move |mut stream| {
+        loop {
+            let head = head_of(&mut stream);
+            let answered = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nearly");
+            if head.is_empty() || answered.is_err() {
+                return;
+            }
+            let _ = sender.send(body(&mut stream, &head).unwrap_or_default());
+        }
+    });
+    let module = Module::at(origin, REQUEST_MS);
+    let bytes = pattern(140_000);
+    thread::scope(|scope| {
+        for at in [SocketAddr::from(([127, 0, 0, 1], module.spec.port())), taken_over(origin)] {
+            let bytes = &bytes;
+            scope.spawn(move || {
+                let mut client = TcpStream::connect(at).unwrap();
+                client.set_read_timeout(Some(super::LONG)).unwrap();
+                let host = format!("host: 127.0.0.1:{origin}\r\n");
+                write!(client, "PUT /early HTTP/1.1\r\n{host}content-length: {}\r\n\r\n", bytes.len()).unwrap();
+                assert_eq!(answer(&mut client).body, b"early");
+                for piece in bytes.chunks(bytes.len() / 7) {
+                    thread::sleep(limits::HEAD_TIME_MAX / 5);
+                    client.write_all(piece).unwrap();
+                }
+                write!(client, "PUT /next HTTP/1.1\r\n{host}content-length: 0\r\n\r\n").unwrap();
+                assert_eq!(answer(&mut client).body, b"early");
+            });
+        }
+    });
+    let mut came: Vec<Vec<u8>> = (0..4).map(|_| receiver.recv_timeout(super::LONG).unwrap()).collect();
+    came.sort_by_key(Vec::len);
+    assert!(came[..2].iter().all(Vec::is_empty) && came[2..].iter().all(|body| *body == bytes));
+}
+
+/// Goal: a client that sends all of an upload before it reads has the answer of a server that took only its begin; who then sends nothing,
+/// or never comes to an end, is waited for no longer than the bounds say.
+#[test]
+fn the_rest_of_an_upload_that_no_one_takes_is_read_within_bounds() {
+    let origin = serve_each(move |mut stream| {
+        head_of(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 413 Any\r\ncontent-length: 9\r\nconnection: close\r\n\r\ntoo large");
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        thread::sleep(Duration::from_millis(300));
+    });
+    let module = Module::at(origin, REQUEST_MS);
+    let begin = || {
+        let mut client = connect(module.spec.port());
+        let head = format!("PUT / HTTP/1.1\r\nhost: 127.0.0.1:{origin}\r\ncontent-length: 8000000\r\n\r\n");
+        client.write_all(head.as_bytes()).unwrap();
+        (client, Instant::now())
+    };
+    let refused = |client: &mut TcpStream| {
+        let answer = answer(client);
+        assert!(answer.head.starts_with("http/1.1 413 ") && answer.body == b"too large", "{}", answer.head);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut client, _) = begin();
+            for _ in 0..80 {
+                client.write_all(&[b'x'; 100_000]).unwrap();
+                thread::sleep(Duration::from_millis(20));
+            }
+            refused(&mut client);
+        });
+        scope.spawn(|| {
+            let (mut client, begun) = begin();
+            refused(&mut client);
+            assert!(client.read(&mut [0]).is_ok_and(|read| read == 0));
+            let took = begun.elapsed();
+            assert!(took >= limits::UPLOAD_REST_SILENCE_MAX && took < 3 * limits::UPLOAD_REST_SILENCE_MAX, "{took:?}");
+        });
+        scope.spawn(|| {
+            let (mut client, begun) = begin();
+            refused(&mut client);
+            while client.write_all(b"x").is_ok() && begun.elapsed() < 2 * limits::UPLOAD_REST_TIME_MAX {
+                thread::sleep(limits::UPLOAD_REST_SILENCE_MAX / 10);
+            }
+            let took = begun.elapsed();
+            assert!(took >= limits::UPLOAD_REST_TIME_MAX && took < 2 * limits::UPLOAD_REST_TIME_MAX, "{took:?}");
+        });
+    });
+}
+
 /// Goal: an answer for which the instance did not wait is no more trusted than others: one with another length than it says, or without its
 /// end, is not whole for the client; what is no answer is 502.
 #[test]
