@@ -501,7 +501,10 @@ impl Placement {
         let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - deployment.lease / 2);
-        if idle_at <= now {
+        if idle_at <= now && self.shares_a_node(id) {
+            // A REMOVE would take the module from the others, too. What only this one has goes with its lease.
+            self.forget(id);
+        } else if idle_at <= now {
             self.remove(id);
         } else if refresh_at <= now || deployment.health == Health::Ailing {
             self.setup(id);
@@ -559,6 +562,16 @@ impl Placement {
     fn has_successor(&self, id: DeploymentId) -> bool {
         let Some(leaving) = self.deployments.get(&id) else { return false };
         self.deployments.values().any(|other| other.rule == leaving.rule && other.health != Health::Leaving)
+    }
+
+    /// Returns whether another deployment that stays may have its module on a node of this one.
+    fn shares_a_node(&self, id: DeploymentId) -> bool {
+        let Some(own) = self.deployments.get(&id) else { return false };
+        let is_own = |node: &Node| own.nodes.iter().any(|one| one.name == node.name);
+        // Where a new one will be is not known yet.
+        let shares = |one: &Deployment| one.nodes.is_empty() || one.nodes.iter().any(is_own);
+        let mut others = self.deployments.iter().filter(|(other, _)| **other != id);
+        others.any(|(_, one)| one.rule == own.rule && one.health != Health::Leaving && shares(one))
     }
 
     fn send_remove(&mut self, id: DeploymentId) {

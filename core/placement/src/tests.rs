@@ -253,6 +253,43 @@ fn a_lease_is_renewed_while_clients_are_seen_and_ends_with_them() {
     assert_eq!((agent.placement.regions(), agent.placement.poll_timeout()), (0, None), "nothing is left");
 }
 
+/// Goal: when the clients behind one node are gone, those behind another one keep the module on the nodes that both ways have.
+#[test]
+fn nodes_that_others_share_keep_the_module() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.deploy("198.51.100.1", "other");
+    for _ in 0..30 {
+        agent.sleep(10);
+        agent.see("198.51.100.1", 1);
+        for wish in agent.wishes() {
+            assert!(matches!(wish, Wish::Setup { .. }), "n1 is on both ways: {wish:?}");
+            let is_other =
+                matches!(wish, Wish::Setup { client, .. } if client == "198.51.100.1".parse::<IpAddr>().unwrap());
+            agent.answer(&wish, done(if is_other { "other" } else { "edge" }));
+        }
+    }
+    assert_eq!((agent.kept.len(), agent.nearest("192.0.2.1")), (1, None));
+    // Whoever comes again has it again.
+    agent.deploy("192.0.2.1", "edge");
+    agent.see("198.51.100.1", 1);
+    agent.placement.stop(RULE);
+    let gone = agent.wishes();
+    assert!(gone.len() == 2 && gone.iter().all(|wish| matches!(wish, Wish::Remove { .. })), "{gone:?}");
+    let mut alone = Agent::new(vec![rule()]);
+    alone.deploy("192.0.2.1", "edge");
+    let mut last = None;
+    for _ in 0..30 {
+        alone.sleep(10);
+        for wish in alone.wishes() {
+            let is_end = matches!(wish, Wish::Remove { .. });
+            alone.answer(&wish, if is_end { Answer::Removed } else { done("edge") });
+            last = Some(wish);
+        }
+    }
+    assert!(matches!(last, Some(Wish::Remove { .. })), "{last:?}");
+}
+
 #[test]
 fn a_way_without_nodes_and_failures_are_left_alone_for_longer_each_time() {
     let mut agent = Agent::new(vec![rule()]);
