@@ -75,6 +75,8 @@ pub struct Control {
     /// Until when it counts, in milliseconds, and what.
     feedback: Option<(u64, Limit)>,
     sources: BTreeMap<IpAddr, Source>,
+    /// What the server said last of a loss, or of the end of a limit, to whichever source: it counts for those to which it says nothing.
+    lost: Option<Told>,
     window_begun: u64,
     /// What all sources together may still have sent on; below 0 it is a debt.
     tokens: f64,
@@ -111,15 +113,32 @@ struct Told {
     bucket: Bucket,
 }
 
+impl Told {
+    /// Returns what holds after the server said something: nothing new if that was overtaken by something later (RFC 7339 §4.4).
+    fn after(before: Option<Told>, said: &Said, now_ms: u64) -> Option<Told> {
+        let before = before.filter(|told| now_ms < told.until);
+        if let (Some(before), Some(now)) = (before.and_then(|told| told.sequence), said.sequence)
+            && now <= before
+        {
+            return None;
+        }
+        // The end of a limit is remembered, so that nothing older begins it anew.
+        let validity_ms = if said.limit.is_some() { said.validity_ms } else { VALIDITY_MS };
+        let until = now_ms.saturating_add(validity_ms);
+        let bucket = before.map(|told| told.bucket).unwrap_or_default();
+        Some(Told { until, limit: said.limit, sequence: said.sequence, bucket })
+    }
+}
+
 impl Source {
     /// Returns what the server says to it now.
     fn told(&mut self, now_ms: u64) -> Option<&mut Told> {
         self.told.as_mut().filter(|told| now_ms < told.until)
     }
 
-    /// Returns whether the server lets a request go on. `drawn` is from 0 to 1, by chance.
-    fn goes_on(&mut self, drawn: f64, now_ms: u64) -> bool {
-        let Some(told) = self.told(now_ms) else { return true };
+    /// Returns whether the server lets a request go on; `lost` is what it says to all. `drawn` is from 0 to 1, by chance.
+    fn goes_on(&mut self, lost: Option<Limit>, drawn: f64, now_ms: u64) -> bool {
+        let Some(told) = self.told(now_ms) else { return lost.is_none_or(|lost| !is_lost(lost, drawn)) };
         match told.limit {
             None => true,
             Some(limit @ Limit::Loss(_)) => !is_lost(limit, drawn),
@@ -134,6 +153,7 @@ impl Control {
         Control {
             feedback: None,
             sources: BTreeMap::new(),
+            lost: None,
             window_begun: 0,
             tokens: 0.0,
             share: 0.0,
@@ -164,24 +184,21 @@ impl Control {
     /// Takes what the server says to a source; what was overtaken by something later does not count (RFC 7339 §4.4).
     pub fn said(&mut self, source: IpAddr, said: &Said, now_ms: u64) {
         self.roll(now_ms);
+        // A rate is so much for one client, a loss so much of all that comes.
+        if !matches!(said.limit, Some(Limit::Rate(_))) {
+            self.lost = Told::after(self.lost, said, now_ms).or(self.lost);
+        }
         let source = place(source);
         if self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source) {
             return;
         }
         let source = self.sources.entry(source).or_default();
-        let mut bucket = Bucket::default();
-        if let Some(told) = source.told(now_ms) {
-            if let (Some(before), Some(now)) = (told.sequence, said.sequence)
-                && now <= before
-            {
-                return;
-            }
-            bucket = told.bucket;
-        }
-        // The end of a limit is remembered, so that nothing older begins it anew.
-        let validity_ms = if said.limit.is_some() { said.validity_ms } else { VALIDITY_MS };
-        let until = now_ms.saturating_add(validity_ms);
-        source.told = Some(Told { until, limit: said.limit, sequence: said.sequence, bucket });
+        source.told = Told::after(source.told, said, now_ms).or(source.told);
+    }
+
+    /// Returns the loss that counts for sources to which the server says nothing.
+    fn lost(&self, now_ms: u64) -> Option<Limit> {
+        self.lost.filter(|told| now_ms < told.until)?.limit
     }
 
     /// Takes what the module's other part says of its demand.
@@ -212,8 +229,8 @@ impl Control {
     /// when all did: what the server has too much of is also what comes again because it has too much.
     pub fn decide(&mut self, source: IpAddr, transaction: &impl Hash, now_ms: u64) -> Fate {
         self.roll(now_ms);
-        let is_told = |known: &mut Source| known.told(now_ms).is_some_and(|told| told.limit.is_some());
-        let is_limited = self.limit(now_ms).is_some() || self.sources.get_mut(&place(source)).is_some_and(is_told);
+        let own = self.sources.get_mut(&place(source)).and_then(|known| known.told(now_ms)).map(|told| told.limit);
+        let is_limited = self.limit(now_ms).is_some() || own.unwrap_or(self.lost(now_ms)).is_some();
         let key = self.decided.key(transaction);
         match self.decided.get(key) {
             Some(Decision { fate: Fate::Admitted, was_limited: false, .. }) if is_limited => {}
@@ -233,7 +250,7 @@ impl Control {
     }
 
     fn decide_first(&mut self, source: IpAddr, key: u64, now_ms: u64) -> Fate {
-        let limit = self.limit(now_ms);
+        let (limit, lost) = (self.limit(now_ms), self.lost(now_ms));
         let is_full = self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source);
         let source = if is_full { shared_place(key) } else { source };
         let known = self.sources.entry(source).or_default();
@@ -241,7 +258,7 @@ impl Control {
         // By halves of the key, which nobody can choose.
         let [of_server, of_user] = [key >> 32, key & u64::from(u32::MAX)]
             .map(|half| f64::from(u32::try_from(half).unwrap_or(0)) / f64::from(u32::MAX));
-        if !known.goes_on(of_server, now_ms) {
+        if !known.goes_on(lost, of_server, now_ms) {
             return Fate::Rejected;
         }
         let capacity = match limit {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What becomes of a SIP message, whichever part of the module it comes to.
 
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
 use netserv_sdk::text::Writer;
-use netserv_sip::message::{self, CSEQ, Head, address, parameter, tag, top_parameters};
+use netserv_sip::message::{self, CALL_ID, CSEQ, Head, address, parameter, tag, top_parameters};
 use netserv_sip::{Answer, Request, Transport};
 use sha2::Sha256;
 
 use crate::bindings::Bindings;
 use crate::control::{Control, Fate, Feedback};
-use crate::limits::ANSWER_PLACES;
-use crate::oc::{Said, asking};
+use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, HEAD_BYTES_MAX};
+use crate::oc::{Asked, Said, asking};
 
 /// What the module's user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +118,9 @@ pub enum Decision {
 pub struct Edge {
     settings: Settings,
     secret: [u8; 32],
-    /// What it is known by in Vias.
-    name: String,
+    /// How many marks there were.
+    marks: u64,
+    asked: Asked,
     bindings: Bindings,
     /// Who may send what on.
     pub control: Control,
@@ -131,9 +133,15 @@ impl Edge {
         let [a, b, c, d, e, f, g, h, ..] = secret;
         let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let answers = Answers { counts: vec![0; ANSWER_PLACES], second: 0, secret: number };
-        let mac = Hmac::<Sha256>::new_from_slice(&secret).expect("a key of any length will do").finalize().into_bytes();
-        let name = hexadecimal(&mac[..4]);
-        Edge { settings, secret, name, bindings: Bindings::new(number), control: Control::new(number), answers }
+        Edge {
+            settings,
+            secret,
+            marks: 0,
+            asked: Asked::new(number),
+            bindings: Bindings::new(number),
+            control: Control::new(number),
+            answers,
+        }
     }
 
     /// Returns what the module's user chose.
@@ -215,9 +223,38 @@ impl Edge {
     }
 
     /// Returns what goes on in the place of a message that passed, unless that is as it came.
-    pub fn asking(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let asks = self.settings.overload && self.settings.oc && !message.starts_with(b"SIP/2.0 ");
-        asks.then(|| asking(message, &self.name)).flatten()
+    pub fn asking(
+        &mut self,
+        message: &[u8],
+        (source, transport): (SocketAddr, Transport),
+        now_ms: u64,
+    ) -> Option<Vec<u8>> {
+        if !self.settings.overload || !self.settings.oc || message.starts_with(b"SIP/2.0 ") {
+            return None;
+        }
+        let most = match transport {
+            Transport::Udp => ASKING_BYTES_MAX,
+            Transport::Tcp => HEAD_BYTES_MAX,
+        };
+        let (mark, mut head) = (self.mark(), None);
+        let asking = asking(message, most, |asks| {
+            head = Some(asks.clone());
+            &mark
+        })?;
+        if let Some(head) = head {
+            self.asked.put(&asked(&mark, &head, source.ip()), now_ms);
+        }
+        Some(asking)
+    }
+
+    /// Returns a mark for the next question, which nobody can know before there is an answer to it.
+    fn mark(&mut self) -> String {
+        self.marks += 1;
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("a key of any length will do");
+        // Beginning like no tag does, whose first part has a length.
+        mac.update(b"oc-edge");
+        mac.update(&self.marks.to_be_bytes());
+        hexadecimal(&mac.finalize().into_bytes()[..MARK_BYTES])
     }
 
     /// Looks at a message from the server to a client.
@@ -228,7 +265,7 @@ impl Edge {
         let Some(head) = Head::parse(message) else { return };
         if self.settings.overload
             && self.settings.oc
-            && let Some(said) = Said::of(&head, &self.name)
+            && let Some(said) = Said::of(&head, |mark| self.asked.take(&asked(mark, &head, to.ip()), now_ms))
         {
             self.control.said(to.ip(), &said, now_ms);
         }
@@ -315,6 +352,12 @@ impl Edge {
     }
 }
 
+/// Returns what a question and the answers to it have in common.
+fn asked<'a>(mark: &'a str, head: &Head<'a>, client: IpAddr) -> impl Hash + use<'a> {
+    let (call, cseq) = (head.only(CALL_ID).map(<[u8]>::to_vec), head.only(CSEQ).and_then(message::cseq));
+    (mark, client.to_canonical(), call, cseq.map(|(number, method)| (number, method.to_vec())))
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -359,6 +402,8 @@ impl Answers {
     }
 }
 
+/// Bytes of the HMAC that marks a request.
+const MARK_BYTES: usize = 8;
 const SOS: &[u8] = b"urn:service:sos";
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a server says of its load in Vias (RFC 7339, RFC 7415), to clients in whose place the edge asked for it.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
 use netserv_sip::message::{Head, VIA, list, parameter, parameters, top_parameters};
 
 use crate::control::{Limit, loss};
-use crate::limits::{ASKING_BYTES_MAX, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
+use crate::limits::{ASKED_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
 
 /// What a response says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,11 +25,11 @@ pub struct Said {
 pub struct Sequence(u64, u32);
 
 impl Said {
-    /// Returns what the topmost Via of a response says; nothing if the edge of that name did not ask for it.
-    pub fn of(head: &Head<'_>, edge: &str) -> Option<Said> {
+    /// Returns what the topmost Via of a response says; nothing if the request did not ask for it with a mark that is the edge's own.
+    pub fn of(head: &Head<'_>, is_own: impl FnOnce(&str) -> bool) -> Option<Said> {
         let via = top_parameters(head.all(VIA).next()?)?;
         let text = |name: &str| parameter(via, name).and_then(|value| std::str::from_utf8(value).ok());
-        text(ASKED).filter(|name| *name == edge)?;
+        text(ASKED).filter(|mark| is_own(mark))?;
         let validity_ms = text("oc-validity").map_or(Some(VALIDITY_MS), |text| text.parse().ok())?.min(VALIDITY_MS_MAX);
         let limit = match text("oc-algo")? {
             name if name.eq_ignore_ascii_case("loss") => loss(text("oc")?)?,
@@ -45,7 +48,8 @@ impl Said {
 }
 
 impl Sequence {
-    fn parse(text: &str) -> Option<Sequence> {
+    /// Reads one.
+    pub(crate) fn parse(text: &str) -> Option<Sequence> {
         let (seconds, fraction) = text.split_once('.')?;
         let are_digits =
             |digits: &str, most| (1..=most).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,8 +61,9 @@ impl Sequence {
 }
 
 /// Returns a request whose topmost Via asks the server for its load (RFC 7339 §4.1), without what the client wrote as if the server
-/// had. Nothing if it is to stay as it is: the client asks by itself, another edge does, or there is no room for it.
-pub fn asking(message: &[u8], edge: &str) -> Option<Vec<u8>> {
+/// had, with the mark by which the edge knows that it asked. Nothing if it is to stay as it is: the client asks by itself, another edge
+/// does, or it would be longer than `most`.
+pub fn asking<'a>(message: &'a [u8], most: usize, mark: impl FnOnce(&Head<'a>) -> &'a str) -> Option<Vec<u8>> {
     let head = Head::parse(message)?;
     let top = list(head.all(VIA).next()?).next()?;
     let own = top_parameters(top).unwrap_or_default();
@@ -85,12 +90,64 @@ pub fn asking(message: &[u8], edge: &str) -> Option<Vec<u8>> {
         }
     }
     let without = asking.len();
-    asking.extend_from_slice(format!(";oc;oc-algo=\"loss,rate\";{ASKED}={edge}").as_bytes());
-    if asking.len() + message.len() - end > ASKING_BYTES_MAX {
+    asking.extend_from_slice(format!(";oc;oc-algo=\"loss,rate\";{ASKED}={}", mark(&head)).as_bytes());
+    if asking.len() + message.len() - end > most {
         asking.truncate(without);
     }
     asking.extend_from_slice(&message[end..]);
     (asking != message).then_some(asking)
+}
+
+/// Questions that have no answer yet. One that is forgotten is not answered; the first answer alone counts, since its client can read
+/// what marks it there, and have a server say more.
+#[derive(Debug)]
+pub struct Asked {
+    secret: u64,
+    young: HashSet<u64>,
+    old: HashSet<u64>,
+    begun_ms: u64,
+}
+
+impl Asked {
+    /// Builds one without questions. Nobody may know the secret.
+    pub fn new(secret: u64) -> Asked {
+        Asked { secret, young: HashSet::new(), old: HashSet::new(), begun_ms: 0 }
+    }
+
+    /// Takes note of a question.
+    pub fn put(&mut self, question: &impl Hash, now_ms: u64) {
+        self.roll(now_ms);
+        if self.young.len() >= ASKED_MAX {
+            self.turn(now_ms);
+        }
+        self.young.insert(self.key(question));
+    }
+
+    /// Returns whether this question waits for its answer, which it does no more then.
+    pub fn take(&mut self, question: &impl Hash, now_ms: u64) -> bool {
+        self.roll(now_ms);
+        let key = self.key(question);
+        self.young.remove(&key) || self.old.remove(&key)
+    }
+
+    fn key(&self, question: &impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.secret.hash(&mut hasher);
+        question.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn roll(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.begun_ms) >= DECIDED_MS {
+            self.turn(now_ms);
+        }
+    }
+
+    fn turn(&mut self, now_ms: u64) {
+        self.begun_ms = now_ms;
+        std::mem::swap(&mut self.young, &mut self.old);
+        self.young.clear();
+    }
 }
 
 /// Keeps to a rate (RFC 7415 §3.5.1: a leaky bucket), in requests and milliseconds.
@@ -115,7 +172,7 @@ impl Bucket {
     }
 }
 
-/// The parameter that names the edge that asked, so that of several on the way one alone acts on the answer.
+/// The parameter with the mark of the edge that asked, so that of several on the way one alone acts on the answer.
 const ASKED: &str = "oc-edge";
 /// More than any server takes.
 const RATE_MAX: u32 = 1_000_000;
@@ -123,12 +180,17 @@ const RATE_MAX: u32 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::ASKING_BYTES_MAX;
+
+    fn asking(message: &[u8]) -> Option<Vec<u8>> {
+        super::asking(message, ASKING_BYTES_MAX, |_| "e")
+    }
 
     fn said(via: &str) -> Option<Said> {
         let message = format!(
             "SIP/2.0 200 OK\r\nv: SIP/2.0/UDP a;branch=1;{via}, SIP/2.0/UDP b;oc=9;oc-algo=loss;oc-edge=e\r\n\r\n"
         );
-        Said::of(&Head::parse(message.as_bytes()).unwrap(), "e")
+        Said::of(&Head::parse(message.as_bytes()).unwrap(), |mark| mark == "e")
     }
 
     #[test]
@@ -166,7 +228,7 @@ mod tests {
     fn requests_ask_and_say_nothing_in_the_servers_place() {
         let asked = |via: &str| {
             let message = format!("INVITE sip:b SIP/2.0\r\nTo: x;oc=1\r\nVia: {via}\r\nVia: c;oc=2\r\n\r\nbody;oc=3");
-            asking(message.as_bytes(), "e").map(|bytes| {
+            asking(message.as_bytes()).map(|bytes| {
                 let text = String::from_utf8(bytes).unwrap();
                 let (before, rest) = text.split_once("\r\nVia: ").unwrap();
                 let (via, after) = rest.split_once("\r\n").unwrap();
@@ -188,7 +250,7 @@ mod tests {
         assert_eq!(asked("SIP/2.0/UDP a;oc;oc-algo=\"loss\";branch=1"), None, "it asks by itself");
         assert_eq!(asked("SIP/2.0/UDP a;oc;oc-algo=\"loss\";oc-edge=f"), None, "another edge asks");
         for damaged in [&b""[..], b"INVITE", b"INVITE sip:b SIP/2.0\r\n\r\n", b"INVITE sip:b SIP/2.0\r\nVia:\r\n\r\n"] {
-            let asked = asking(damaged, "e");
+            let asked = asking(damaged);
             assert!(asked.is_none() || damaged.ends_with(b"Via:\r\n\r\n"), "{asked:?}");
         }
     }
@@ -198,8 +260,22 @@ mod tests {
         let long = |via: &str| {
             format!("INVITE sip:b SIP/2.0\r\nVia: SIP/2.0/UDP a{via}\r\n\r\n{}", "x".repeat(ASKING_BYTES_MAX - 60))
         };
-        assert_eq!(asking(long("").as_bytes(), "e"), None);
-        assert_eq!(asking(long(";oc=100;oc-algo=loss;oc-edge=e").as_bytes(), "e"), Some(long("").into_bytes()));
+        assert_eq!(asking(long("").as_bytes()), None);
+        assert_eq!(asking(long(";oc=100;oc-algo=loss;oc-edge=e").as_bytes()), Some(long("").into_bytes()));
+    }
+
+    #[test]
+    fn questions_are_answered_once_in_time_and_bounded() {
+        let mut asked = Asked::new(1);
+        asked.put(&1, 0);
+        assert_eq!([2, 1, 1].map(|number| asked.take(&number, 10)), [false, true, false]);
+        asked.put(&2, 10);
+        asked.put(&3, 10);
+        assert!(asked.take(&2, DECIDED_MS));
+        assert!(!asked.take(&3, 2 * DECIDED_MS), "after so long");
+        (0..3 * ASKED_MAX).for_each(|number| asked.put(&number, 2 * DECIDED_MS));
+        assert_eq!(asked.young.len() + asked.old.len(), 2 * ASKED_MAX);
+        assert!(!asked.take(&0, 2 * DECIDED_MS) && asked.take(&(3 * ASKED_MAX - 1), 2 * DECIDED_MS));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl PacketModule for SipEdge {
         let mut response = Writer::new(&mut self.room[..]);
         let decision = self.edge.request(payload, (udp.source, Transport::Udp), now_ms, &mut response);
         match (decision, response.finish().map(<[u8]>::len)) {
-            (Decision::Pass, _) => match self.edge.asking(payload) {
+            (Decision::Pass, _) => match self.edge.asking(payload, (udp.source, Transport::Udp), now_ms) {
                 Some(asking) if replace_udp(packet, &udp, &asking) => Verdict::Modified,
                 _ => Verdict::Pass,
             },

@@ -262,7 +262,7 @@ impl Client<'_> {
                 false
             }
             (Decision::Answer(..) | Decision::Pass, _) => {
-                let asking = self.edge.asking(head);
+                let asking = self.edge.asking(head, from, self.now_ms);
                 self.on.extend_from_slice(asking.as_deref().unwrap_or(head));
                 true
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
+use crate::oc::Sequence;
 
 const SECOND: u64 = 1000;
 
@@ -192,6 +193,7 @@ fn what_the_server_says_is_for_whom_it_says_it_to() {
     control.said(told, &said(Some(Limit::Loss(0.75)), 10_000), 2000);
     let kept = admitted(&mut control, told, 2000);
     assert!((200..=300).contains(&kept), "{kept}");
+    control.said(other, &said(None, 0), 2999);
     // Beside what the user says of all, the stricter one counts.
     control.take(Feedback { limit: Some(Limit::Rate(20.0)), validity_ms: 2000 }, 3000);
     let kept = admitted(&mut control, told, 3000);
@@ -202,6 +204,40 @@ fn what_the_server_says_is_for_whom_it_says_it_to() {
     assert_eq!(admitted(&mut control, told, 7000), 500, "then it is over");
 }
 
+/// Goal: of many clients that call seldom as many are rejected as of few that call often.
+#[test]
+fn a_loss_is_also_for_those_to_whom_nothing_was_said() {
+    let mut control = Control::new(1);
+    let mut number = 0;
+    let mut admitted = |control: &mut Control, now: u64| {
+        let strangers = (0..1000).map(|_| {
+            number += 1;
+            control.decide(IpAddr::from((0x0a00_0000_u32 + number).to_be_bytes()), &number, now)
+        });
+        strangers.filter(|fate| *fate == Fate::Admitted).count()
+    };
+    let [one, two] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+    control.said(one, &said(Some(Limit::Rate(0.0)), 5000), 0);
+    assert_eq!(admitted(&mut control, 10), 1000, "a rate is one client's");
+    control.said(one, &said(Some(Limit::Loss(0.75)), 2000), 20);
+    let kept = admitted(&mut control, 30);
+    assert!((200..=300).contains(&kept), "{kept}");
+    // What one has of its own is for it: here nothing.
+    control.said(two, &said(Some(Limit::Rate(1e6)), 2000), 40);
+    assert_eq!(control.decide(two, &"two", 50), Fate::Admitted);
+    let kept = admitted(&mut control, 2019);
+    assert!((200..=300).contains(&kept), "{kept}");
+    assert_eq!(admitted(&mut control, 2020), 1000, "then it is over");
+    let at = |seconds, limit| Said { sequence: Sequence::parse(seconds), ..said(limit, 2000) };
+    control.said(one, &at("5.2", Some(Limit::Loss(1.0))), 3000);
+    control.said(two, &at("5.1", Some(Limit::Loss(0.0))), 3010);
+    assert_eq!(admitted(&mut control, 3020), 0, "what was said before does not count");
+    control.said(two, &at("5.3", None), 3030);
+    assert_eq!(admitted(&mut control, 3040), 1000, "an end is one for all");
+    control.said(one, &at("5.25", Some(Limit::Loss(1.0))), 3050);
+    assert_eq!(admitted(&mut control, 3060), 1000, "and stays it");
+}
+
 #[test]
 fn what_was_overtaken_does_not_count() {
     let source = IpAddr::from([192, 0, 2, 1]);
@@ -209,7 +245,7 @@ fn what_was_overtaken_does_not_count() {
     let at = |text: &str, limit| {
         let message = format!("SIP/2.0 200 OK\r\nVia: a;oc=100;oc-algo=loss;oc-edge=e;oc-seq={text}\r\n\r\n");
         let head = netserv_sip::message::Head::parse(message.as_bytes()).unwrap();
-        Said { limit, ..Said::of(&head, "e").unwrap() }
+        Said { limit, ..Said::of(&head, |mark| mark == "e").unwrap() }
     };
     let all = Some(Limit::Loss(1.0));
     control.said(source, &at("5.1", all), 0);

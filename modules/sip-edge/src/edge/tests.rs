@@ -177,25 +177,56 @@ fn what_the_server_needs_to_go_on_is_never_rejected() {
 #[test]
 fn the_server_says_it_in_its_vias_if_the_edge_asked() {
     let mut edge = Edge::new(Settings { oc: true, ..Settings::default() }, [7; 32]);
-    let response = |oc: &str| {
+    let response = |cseq: u32, oc: &str| {
         format!(
-            "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\";oc-edge=x\r\nTo: x\r\nCSeq: 1 INVITE\r\n\r\n"
+            "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP a;branch=1;{oc}, SIP/2.0/UDP b;oc=100;oc-algo=\"loss\";oc-edge=x\r\nTo: x\r\n\
+             Call-ID:  1234@10.0.0.5\r\nCSeq: {cseq}  INVITE\r\n\r\n"
         )
     };
+    let udp = (phone(), Transport::Udp);
     let rejects = |edge: &mut Edge, cseq, now| decided(edge, &invite(cseq), now).0 != Decision::Pass;
-    let asking = String::from_utf8(edge.asking(invite(4).as_bytes()).unwrap()).unwrap();
-    let (_, name) = asking.split_once(";branch=z9hG4bK4;rport;oc;oc-algo=\"loss,rate\";oc-edge=").unwrap();
-    let name = name.split_once("\r\n").unwrap().0.to_owned();
-    edge.response(response("oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 0);
+    let asked = |edge: &mut Edge, cseq: u32, now_ms| {
+        let asking = String::from_utf8(edge.asking(invite(cseq).as_bytes(), udp, now_ms).unwrap()).unwrap();
+        let begin = format!(";branch=z9hG4bK{cseq};rport;oc;oc-algo=\"loss,rate\";oc-edge=");
+        let (_, mark) = asking.split_once(&begin).unwrap();
+        mark.split_once("\r\n").unwrap().0.to_owned()
+    };
+    let mark = asked(&mut edge, 4, 0);
+    edge.response(response(4, "oc=100;oc-algo=\"loss\"").as_bytes(), phone(), 0);
     assert!(!rejects(&mut edge, 1, 10), "to one that asked by itself");
-    let all = format!("oc=100;oc-algo=\"loss\";oc-validity=1000;oc-seq=1.1;oc-edge={name}");
-    edge.response(response(&all).as_bytes(), phone(), 0);
-    assert!(rejects(&mut edge, 2, 10) && !rejects(&mut edge, 3, 1001));
-    assert_eq!(edge.asking(response("x").as_bytes()), None);
+    let all = |mark: &str| format!("oc=100;oc-algo=\"loss\";oc-validity=1000;oc-seq=1.1;oc-edge={mark}");
+    // What is read of one request counts neither for another one, nor for another client.
+    edge.response(response(5, &all(&mark)).as_bytes(), phone(), 0);
+    let other = response(4, &all(&mark)).replace("1234@", "1235@");
+    edge.response(other.as_bytes(), phone(), 0);
+    edge.response(response(4, &all(&mark)).as_bytes(), "192.0.2.10:40000".parse().unwrap(), 0);
+    for wrong in [&mark[2..], "", "é", &format!("{mark}00"), &mark.replace(|digit: char| digit.is_ascii_digit(), "a")]
+    {
+        edge.response(response(4, &all(wrong)).as_bytes(), phone(), 0);
+    }
+    assert!(!rejects(&mut edge, 2, 10));
+    // It goes to another port of the client's if there is no `rport`.
+    edge.response(response(4, &all(&mark)).as_bytes(), SocketAddr::new(phone().ip(), 5060), 0);
+    assert!(rejects(&mut edge, 3, 10) && !rejects(&mut edge, 6, 1001));
+    // Its client can read it there, and send the same with it again. What the edge asks then has another mark.
+    edge.response(response(4, &all(&mark)).as_bytes(), phone(), 2000);
+    let again = asked(&mut edge, 4, 2000);
+    assert_ne!(again, mark);
+    edge.response(response(4, &all(&mark)).as_bytes(), phone(), 2000);
+    assert!(!rejects(&mut edge, 7, 2010));
+    // An answer that says nothing shows it, too.
+    edge.response(response(4, &format!("oc;oc-algo=\"loss,rate\";oc-edge={again}")).as_bytes(), phone(), 2000);
+    edge.response(response(4, &all(&again)).as_bytes(), phone(), 2000);
+    assert!(!rejects(&mut edge, 8, 2010));
+    assert_eq!(edge.asking(response(4, "x").as_bytes(), udp, 0), None);
     let mut plain = self::edge();
-    plain.response(response(&all).as_bytes(), phone(), 3000);
+    plain.response(response(4, &all(&mark)).as_bytes(), phone(), 3000);
     assert!(!rejects(&mut plain, 5, 3010));
-    assert_eq!(plain.asking(invite(6).as_bytes()), None);
+    assert_eq!(plain.asking(invite(6).as_bytes(), udp, 0), None);
+    // Connections have room, datagrams have none.
+    let long = invite(7).replace("Max-Forwards", &format!("Subject: {}\r\nMax-Forwards", "x".repeat(1200)));
+    let asks = [Transport::Udp, Transport::Tcp].map(|one| edge.asking(long.as_bytes(), (phone(), one), 0).is_some());
+    assert_eq!(asks, [false, true]);
 }
 
 #[test]
