@@ -228,6 +228,22 @@ fn a_node_with_ipv6_only_intercepts() {
     pass(&mut onward, &mut accept(&listener), b"request");
 }
 
+/// Goal: a container that takes nothing over any more is reached at its addresses as before: another module may be there, or come.
+#[test]
+fn the_container_s_own_addresses_outlast_it() {
+    let Some(lab) = Lab::start("the_container_s_own_addresses_outlast_it") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let routes = || {
+        let shown = |version| Command::new("ip").args([version, "route", "show", "proto", "78"]).output();
+        ["-4", "-6"].map(|version| String::from_utf8(shown(version).unwrap().stdout).unwrap())
+    };
+    let before = routes();
+    assert!(before[0].contains("10.72.9.1 dev") && before[1].contains("fd72:9::1 dev"), "{before:?}");
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    intercepting.end(&network);
+    assert_eq!(routes(), before);
+}
+
 #[test]
 fn nothing_is_left_when_it_ends() {
     let Some(lab) = Lab::start("nothing_is_left_when_it_ends") else { return };

@@ -173,24 +173,25 @@ pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 
         neighbour(&mut requests, index, next_hop, INSIDE_STATION);
     }
     // Without any address, the kernel takes the only source of a device to be what leads there.
-    host_address(&mut requests, NEW_ADDRESS, CREATE | REPLACE, index);
+    host_address(&mut requests, index);
     host.carry_out(&requests).map(|()| (index, INSIDE_HOPS))
 }
 
-/// Takes that back.
+/// Has sources be checked as before. The address stays until the link goes: with a device's last address of IPv4, the kernel takes away
+/// all routes of IPv4 that lead there, so those of the container's own addresses.
 pub(super) fn close_host_end(host: &Socket, name: &str) -> Result<(), NetworkError> {
     let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
     let mut requests = Requests::default();
     start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, 1)]);
-    host_address(&mut requests, DELETE_ADDRESS, 0, index);
     host.carry_out(&requests)
 }
 
-fn host_address(requests: &mut Requests, kind: u16, flags: u16, index: u32) {
+fn host_address(requests: &mut Requests, index: u32) {
     let ([a, b, c, d], octets) = (index.to_ne_bytes(), octets(NEXT_HOP_V4));
     let header = [family(NEXT_HOP_V4), 32, 0, SCOPE_LINK, a, b, c, d];
     let list: [(u16, &[u8]); 2] = [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets)];
-    requests.push(kind, flags, &header, &list, "change the address of the node's end of the link");
+    let what = "give the node's end of the link an address";
+    requests.push(NEW_ADDRESS, CREATE | REPLACE, &header, &list, what);
 }
 
 /// Has the container's end know where to send packets of both versions of IP, whichever it has addresses of.
