@@ -21,6 +21,8 @@ pub(super) struct Buffered {
     at: BTreeMap<Queue, VecDeque<Waiting>>,
     len: usize,
     bytes: usize,
+    /// How often filters came or went by which packets wait.
+    changes: u64,
 }
 
 /// Where packets wait, and by which filter; by none, until their container takes them.
@@ -42,12 +44,26 @@ impl Waiting {
 impl Buffered {
     /// Has packets wait by a filter from now on.
     pub(super) fn wait_by(&mut self, id: FilterId, buffers: Buffers, now: Instant) {
+        self.changes += 1;
         self.by.insert(id, (buffers, now + BUFFERING_TIME_MAX));
     }
 
     /// Has none wait by a filter; returns whether they did.
     pub(super) fn wait_no_longer_by(&mut self, id: FilterId) -> bool {
-        self.by.remove(&id).is_some()
+        let did = self.by.remove(&id).is_some();
+        self.changes += u64::from(did);
+        did
+    }
+
+    /// Returns how often filters came or went by which packets wait: a packet's way that was found before then may be another one.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Returns the one of two waits that is longer.
+    pub(super) fn longer(&self, one: Option<FilterId>, other: Option<FilterId>) -> Option<FilterId> {
+        let until = |wait: &Option<FilterId>| wait.and_then(|id| self.by.get(&id)).map(|(_, until)| *until);
+        if until(&other) > until(&one) { other } else { one.or(other) }
     }
 
     /// Returns whether a packet does not wait by a filter.
@@ -59,10 +75,24 @@ impl Buffered {
         self.by.get(&id).is_some_and(|(_, until)| now < *until)
     }
 
-    /// Takes out all packets.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Waiting> + use<> {
-        (self.len, self.bytes) = (0, 0);
-        std::mem::take(&mut self.at).into_values().flatten()
+    /// Takes out the packets that wait by filters which went, and those that wait for their containers alone.
+    pub(super) fn take_released(&mut self) -> Vec<Waiting> {
+        let by = &self.by;
+        let released = |(_, wait): &Queue| wait.is_none_or(|id| !by.contains_key(&id));
+        let queues: Vec<Queue> = self.at.keys().filter(|queue| released(queue)).copied().collect();
+        queues.iter().flat_map(|queue| self.take(queue)).collect()
+    }
+
+    /// Takes out all packets; none waits by a filter any more.
+    pub(super) fn take_all(&mut self) -> Vec<Waiting> {
+        self.by.clear();
+        self.take_released()
+    }
+
+    fn take(&mut self, queue: &Queue) -> VecDeque<Waiting> {
+        let taken = self.at.remove(queue).unwrap_or_default();
+        (self.len, self.bytes) = (self.len - taken.len(), self.bytes - taken.iter().map(Waiting::bytes).sum::<usize>());
+        taken
     }
 
     pub(super) fn len(&self) -> usize {
@@ -78,9 +108,14 @@ impl Buffered {
         !self.is_empty() && self.at.contains_key(&queue(at))
     }
 
-    pub(super) fn push(&mut self, waiting: Waiting) {
+    pub(super) fn push(&mut self, mut waiting: Waiting) {
         (self.len, self.bytes) = (self.len + 1, self.bytes + waiting.bytes());
-        self.at.entry(queue(&waiting.held.at)).or_default().push_back(waiting);
+        let queue = self.at.entry(queue(&waiting.held.at)).or_default();
+        if let (None, Some(last)) = (waiting.held.at.wait, queue.back()) {
+            // It waits for those before it, and no longer than they do.
+            waiting.since = waiting.since.min(last.since);
+        }
+        queue.push_back(waiting);
     }
 
     pub(super) fn push_front(&mut self, waiting: Waiting) {
@@ -109,8 +144,15 @@ impl Buffered {
         self.len > room / BUFFERED_PART || self.bytes > BUFFERED_BYTES_MAX
     }
 
+    /// Returns the longest queue of the container at which most wait.
     pub(super) fn longest(&self) -> Option<Queue> {
-        self.at.iter().max_by_key(|(_, waiting)| waiting.len()).map(|(queue, _)| *queue)
+        let mut by_seat: BTreeMap<SeatId, usize> = BTreeMap::new();
+        for ((seat, _), waiting) in &self.at {
+            *by_seat.entry(*seat).or_default() += waiting.len();
+        }
+        let most = by_seat.into_iter().max_by_key(|(_, waiting)| *waiting)?.0;
+        let its = self.at.iter().filter(|((seat, _), _)| *seat == most);
+        its.max_by_key(|(_, waiting)| waiting.len()).map(|(queue, _)| *queue)
     }
 }
 

@@ -50,22 +50,24 @@ impl PacketLoop {
                 self.place.budgets().set(self.limit_changes, &user, limits, Instant::now());
             }
             PacketCommand::ChangeFilters { add, remove, known } => {
-                let mut released = false;
+                let mut waits_change = add.iter().any(|(_, module_filter)| module_filter.buffers.is_some());
                 for (id, module_filter) in add {
                     let stop = module_filter.stop(&mut self.seats, id);
                     if let Some(buffers) = module_filter.buffers {
                         self.buffered.wait_by(id, buffers, Instant::now());
                     }
                     self.filters.insert(id, module_filter.filter.clone(), stop);
-                    self.tracer.note_filter(&module_filter);
+                    if module_filter.buffers.is_none() {
+                        self.tracer.note_filter(&module_filter);
+                    }
                     self.module_filters.insert(id, module_filter);
                 }
                 for id in remove {
                     self.filters.remove(id);
                     self.module_filters.remove(&id);
-                    released |= self.buffered.wait_no_longer_by(id);
+                    waits_change |= self.buffered.wait_no_longer_by(id);
                 }
-                if released {
+                if waits_change {
                     self.match_buffered();
                 }
                 // Whoever waits for all lanes to know it waits for this one no longer.

@@ -33,7 +33,8 @@ impl PacketLoop {
             self.trace_unwanted(packet, Some(&flow));
             return self.driver.finish(packet.id, Final::Pass);
         };
-        let journey = (self.stops.len() > 1).then(|| Box::new(Journey::new(self.stops.clone(), packet.bytes)));
+        let journey = (self.stops.len() > 1)
+            .then(|| Box::new(Journey::new(self.stops.clone(), self.buffered.changes(), packet.bytes)));
         let trace = self.begin_trace(packet, &flow);
         self.enter(Held { packet: packet.id, flow, interface, at, journey, trace }, packet.bytes);
     }
@@ -51,7 +52,7 @@ impl PacketLoop {
                 Some(known) => {
                     known.modules |= stop.modules;
                     known.closed |= stop.closed;
-                    known.wait = known.wait.or(stop.wait);
+                    known.wait = self.buffered.longer(known.wait, stop.wait);
                 }
                 None => join(&self.seats, &mut self.stops, *stop),
             }
@@ -148,6 +149,9 @@ impl PacketLoop {
     }
 
     fn go_on(&mut self, mut held: Held) {
+        if held.is_outdated(self.buffered.changes()) {
+            self.match_again(&mut held);
+        }
         if held.step() { self.enter(held, &[]) } else { self.pass(&held, held.changed()) }
     }
 
@@ -164,7 +168,7 @@ impl PacketLoop {
     fn match_again(&mut self, held: &mut Held) {
         self.find_stops(&held.flow, held.interface);
         self.stops.retain(|stop| !held.was_at(stop.seat));
-        held.divert(&self.stops);
+        held.divert(&self.stops, self.buffered.changes());
         self.note_matched_again(held);
     }
 

@@ -48,6 +48,8 @@ pub(super) struct Journey {
     stops: Vec<Stop>,
     /// How many of the stops were left or are being made.
     begun: usize,
+    /// [`Buffered::changes`](super::buffered::Buffered::changes) when they were found.
+    found_at: u64,
     pub(super) changed: bool,
     /// Its bytes, as changed so far.
     pub(super) bytes: Vec<u8>,
@@ -55,8 +57,8 @@ pub(super) struct Journey {
 
 impl Journey {
     /// Returns the journey of a packet that is at the first of its stops.
-    pub(super) fn new(stops: Vec<Stop>, bytes: &[u8]) -> Journey {
-        Journey { stops, begun: 1, changed: false, bytes: bytes.to_vec() }
+    pub(super) fn new(stops: Vec<Stop>, found_at: u64, bytes: &[u8]) -> Journey {
+        Journey { stops, begun: 1, found_at, changed: false, bytes: bytes.to_vec() }
     }
 }
 
@@ -77,6 +79,12 @@ impl Held {
         true
     }
 
+    /// Returns whether stops are to come that were found before a change of what packets wait for.
+    pub(super) fn is_outdated(&self, changes: u64) -> bool {
+        let journey = self.journey.as_deref();
+        journey.is_some_and(|journey| journey.found_at != changes && journey.begun < journey.stops.len())
+    }
+
     /// Returns whether the packet was at a container, or is there.
     pub(super) fn was_at(&self, seat: SeatId) -> bool {
         let passed = self.journey.as_deref().map_or([].as_slice(), |journey| &journey.stops[..journey.begun]);
@@ -84,14 +92,15 @@ impl Held {
     }
 
     /// Puts other stops in the place of those to come.
-    pub(super) fn divert(&mut self, to_come: &[Stop]) {
+    pub(super) fn divert(&mut self, to_come: &[Stop], found_at: u64) {
         match &mut self.journey {
             Some(journey) => {
                 journey.stops.truncate(journey.begun);
                 journey.stops.extend_from_slice(to_come);
+                journey.found_at = found_at;
             }
             None if to_come.is_empty() => {}
-            None => self.journey = Some(Box::new(Journey::new([&[self.at], to_come].concat(), &[]))),
+            None => self.journey = Some(Box::new(Journey::new([&[self.at], to_come].concat(), found_at, &[]))),
         }
     }
 
@@ -103,15 +112,16 @@ impl Held {
 
     /// Puts other stops in the place of the one that the packet waits at and of those to come; false if there are none. `received`
     /// are its bytes if it has no journey.
-    pub(super) fn return_to(&mut self, stops: &[Stop], received: &[u8]) -> bool {
+    pub(super) fn return_to(&mut self, stops: &[Stop], received: &[u8], found_at: u64) -> bool {
         let Some(first) = stops.first() else { return false };
         self.at = *first;
         match &mut self.journey {
             Some(journey) => {
                 journey.stops.truncate(journey.begun - 1);
                 journey.stops.extend_from_slice(stops);
+                journey.found_at = found_at;
             }
-            None if stops.len() > 1 => self.journey = Some(Box::new(Journey::new(stops.to_vec(), received))),
+            None if stops.len() > 1 => self.journey = Some(Box::new(Journey::new(stops.to_vec(), found_at, received))),
             None => {}
         }
         true

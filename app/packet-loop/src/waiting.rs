@@ -71,15 +71,18 @@ impl PacketLoop {
         }
     }
 
-    /// Has packets meet the rules that are there now, since some went that packets wait for.
+    /// Has packets meet the rules that are there now, since rules came or went that packets wait for. One that has had its time does
+    /// not wait by another one.
     pub(super) fn match_buffered(&mut self) {
-        for mut waiting in self.buffered.take_all() {
-            let Waiting { held, received, .. } = &mut waiting;
+        for mut waiting in self.buffered.take_released() {
+            let Waiting { held, received, since } = &mut waiting;
             self.find_stops(&held.flow, held.interface);
             self.stops.retain(|stop| !held.has_left(stop.seat));
-            let before = held.at.seat;
-            if !held.return_to(&self.stops, received) {
+            let (before, had_its_time) = (held.at.seat, self.now.duration_since(*since) >= BUFFERING_TIME_MAX);
+            if !held.return_to(&self.stops, received, self.buffered.changes()) {
                 self.pass(&waiting.held, waiting.held.changed());
+            } else if waiting.held.at.wait.is_some() && had_its_time {
+                self.miss(waiting, DropReason::Frozen);
             } else if waiting.held.at.seat == before {
                 self.buffered.push(waiting);
             } else {
@@ -88,7 +91,7 @@ impl PacketLoop {
         }
     }
 
-    /// Lets all packets go that wait.
+    /// Lets all packets go that wait; none does any more.
     pub(super) fn miss_buffered(&mut self, reason: DropReason) {
         for mut waiting in self.buffered.take_all() {
             waiting.held.end_journey();

@@ -3,6 +3,7 @@
 //!
 //! Rules for them take the place of those that show packets, and the other way round, in one change: a packet is shown or waits.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netserv_model::effect::{Buffering, EffectId, FilterId, FilterRule, ModuleSlot};
@@ -18,11 +19,11 @@ use crate::rules::new_name;
 use crate::state::{Candidate, Key, ModuleRule};
 
 /// The rules by which packets wait for a module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffered {
     ids: Vec<FilterId>,
-    /// The change by which they go.
-    ending: Option<EffectId>,
+    /// Those that are about to go, by the change by which they do.
+    ending: BTreeMap<EffectId, Vec<FilterId>>,
 }
 
 impl Controller {
@@ -76,8 +77,8 @@ impl Controller {
             rules.push(FilterRule { id, worker, slot, module, filter, on_failure, buffering: Some(buffering) });
         }
         if !rules.is_empty() {
-            let ids = rules.iter().map(|rule| rule.id).collect();
-            self.buffered.insert(key.clone(), Buffered { ids, ending: None });
+            let ids = rules.iter().map(|rule| rule.id);
+            self.buffered.entry(key.clone()).or_default().ids.extend(ids);
         }
         rules
     }
@@ -87,34 +88,34 @@ impl Controller {
         self.buffered.get(key).map(|buffered| buffered.ids.clone()).unwrap_or_default()
     }
 
-    /// Takes note of the change by which packets for a module wait no longer.
+    /// Takes note of the change by which packets for a module wait no longer, if one is begun.
     pub(crate) fn buffering_ends_by(&mut self, key: &Key, change: Option<EffectId>) {
-        if let Some(buffered) = self.buffered.get_mut(key) {
-            buffered.ending = change;
+        if let (Some(change), Some(buffered)) = (change, self.buffered.get_mut(key)) {
+            let ids = std::mem::take(&mut buffered.ids);
+            buffered.ending.insert(change, ids);
+            self.timers.cancel(&Timer::Buffered(key.clone()));
         }
     }
 
     /// A change of rules was made or refused.
     pub(crate) fn buffering_changed(&mut self, key: &Key, change: EffectId, is_made: bool) {
-        if self.buffered.get(key).is_some_and(|buffered| buffered.ending == Some(change)) {
-            if is_made {
-                self.forget_buffering(key);
-            } else {
-                self.end_buffering(key);
-            }
+        let ended = self.buffered.get_mut(key).and_then(|buffered| buffered.ending.remove(&change));
+        if !is_made {
+            self.change_filters(key, Vec::new(), ended.unwrap_or_default());
         }
+        self.forget_buffering(key, &[]);
     }
 
     /// Has packets wait no longer for a module.
     pub(crate) fn end_buffering(&mut self, key: &Key) {
         let ids = self.buffering(key);
-        self.forget_buffering(key);
+        self.forget_buffering(key, &ids);
         self.change_filters(key, Vec::new(), ids);
     }
 
     /// Has them do so for a little while yet.
     pub(crate) fn end_buffering_soon(&mut self, key: &Key) {
-        if self.buffered.contains_key(key) {
+        if !self.buffering(key).is_empty() {
             self.timers.set(Timer::Buffered(key.clone()), self.now.instant + BUFFERING_TIME_MAX);
         }
     }
@@ -127,9 +128,15 @@ impl Controller {
         }
     }
 
-    /// Takes note that packets are not made to wait after all.
-    pub(crate) fn forget_buffering(&mut self, key: &Key) {
-        self.timers.cancel(&Timer::Buffered(key.clone()));
-        self.buffered.remove(key);
+    /// Forgets rules, which are not there or about to go.
+    pub(crate) fn forget_buffering(&mut self, key: &Key, gone: &[FilterId]) {
+        let Some(buffered) = self.buffered.get_mut(key) else { return };
+        buffered.ids.retain(|id| !gone.contains(id));
+        if buffered.ids.is_empty() {
+            self.timers.cancel(&Timer::Buffered(key.clone()));
+            if buffered.ending.is_empty() {
+                self.buffered.remove(key);
+            }
+        }
     }
 }

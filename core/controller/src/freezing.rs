@@ -41,6 +41,8 @@ pub(crate) struct Freezing {
     job: ModuleExport,
     /// The rules that go.
     shown: Vec<FilterId>,
+    /// Those that come.
+    waiting: Vec<FilterId>,
 }
 
 impl Freezing {
@@ -66,7 +68,8 @@ impl Controller {
         self.timers.set(Timer::Thaw(key.clone()), self.now.instant + time);
         let shown = self.hide(key);
         let waiting = other.map(|other| self.buffer_here(key, other)).unwrap_or_default();
-        let freezing = Freezing { ticket, job, shown };
+        let ids = waiting.iter().map(|rule| rule.id).collect();
+        let freezing = Freezing { ticket, job, shown, waiting: ids };
         self.wait_for_change(key, waiting, freezing);
     }
 
@@ -83,7 +86,7 @@ impl Controller {
         let Some(freezing) = self.freezing.remove(&change) else { return false };
         if !is_made {
             // There is no room for the rules by which packets wait.
-            self.forget_buffering(key);
+            self.forget_buffering(key, &freezing.waiting);
             self.wait_for_change(key, Vec::new(), freezing);
             return true;
         }
@@ -122,6 +125,8 @@ impl Controller {
         let Some(active) = self.active(key).filter(stands) else { return };
         active.is_frozen = false;
         self.install_rules(key);
+        // Nothing takes their place while the module is down, or its successor comes.
+        self.end_buffering(key);
     }
 
     /// Sees a SETUP that is for another node: of a later epoch, it is that of the next owner.

@@ -186,3 +186,97 @@ fn what_waits_has_a_verdict_in_the_end() {
     rig.send(&[&to_alice(b"1")]);
     rig.finish();
 }
+
+/// Goal: packets that wait behind others for a container which is too slow for all of them wait no longer than these: the wait ends.
+#[test]
+fn a_container_that_is_too_slow_afterwards_has_none_wait_for_long() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    freeze(&mut rig, FailureMode::Open);
+    let packet = to_alice(b"x");
+    let many = netserv_wire::container::ring::RING_ENTRIES + 100;
+    (0..many).for_each(|_| rig.send(&[&packet]));
+    rig.change_filters(vec![(3, ALICE, 0, "udp", FailureMode::Open)], vec![2]);
+    // It takes none, and packets go on coming.
+    let begun = Instant::now();
+    while begun.elapsed() < BUFFERING_TIME_MAX * 5 / 2 {
+        rig.send(&[&packet]);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(rig.packets.buffered.len(), 0);
+    rig.finish();
+}
+
+/// Goal: a packet that is with another user's container while a module begins to stand still, or goes on, meets what is so when it gets
+/// there.
+#[test]
+fn packets_under_way_meet_what_is_so_when_they_come() {
+    let under_way = |waits: bool| {
+        let mut rig = Rig::new();
+        rig.container(BOB, &[]);
+        rig.module(0, BOB, 0, "udp", FailureMode::Open);
+        rig.container(ALICE, &["10.0.0.0/24"]);
+        rig.module(1, ALICE, 0, "udp", FailureMode::Closed);
+        if waits {
+            freeze(&mut rig, FailureMode::Closed);
+        }
+        rig.send(&[&to_alice(b"1")]);
+        rig
+    };
+    let mut rig = under_way(true);
+    rig.change_filters(vec![(3, ALICE, 0, "udp", FailureMode::Closed)], vec![2]);
+    rig.answer(BOB, Answer::Pass);
+    assert_eq!(rig.answer(ALICE, Answer::Pass), [to_alice(b"1")], "it goes on");
+    assert_eq!(rig.outcomes(), [Outcome::Passed(to_alice(b"1"))]);
+    rig.finish();
+    let mut rig = under_way(true);
+    rig.change_filters(vec![], vec![2]);
+    rig.answer(BOB, Answer::Pass);
+    assert_eq!(rig.outcomes(), [Outcome::Passed(to_alice(b"1"))], "it is not there any more");
+    rig.finish();
+    let mut rig = under_way(false);
+    freeze(&mut rig, FailureMode::Closed);
+    rig.answer(BOB, Answer::Pass);
+    assert!(rig.arrivals(ALICE).is_empty(), "it stands still");
+    assert_eq!(rig.packets.buffered.len(), 1);
+    rig.finish();
+    // The loop ends while the packet is with the first of them.
+    under_way(true).finish();
+}
+
+/// Goal: one user's many queues do not take the place of another's few.
+#[test]
+fn the_container_with_most_gives_way() {
+    let mut rig = Rig::new();
+    for user in [ALICE, BOB] {
+        rig.container(user, &[]);
+    }
+    packets_wait(&mut rig, 1, BOB, 0, "udp port 5060", FailureMode::Open, buffers(None));
+    for queue in 0..10 {
+        let filter = format!("udp port {}", 6000 + queue);
+        packets_wait(&mut rig, 10 + queue, ALICE, 0, &filter, FailureMode::Open, buffers(None));
+    }
+    rig.packets.room = 64 * BUFFERED_PART;
+    (0..30).for_each(|_| rig.send(&[&to_alice(b"bob's")]));
+    for number in 0..200 {
+        rig.send(&[&udp("192.0.2.1:9", &format!("10.0.0.2:{}", 6000 + number % 10), b"x")]);
+    }
+    assert!(rig.outcomes().iter().all(|outcome| *outcome != Outcome::Passed(to_alice(b"bob's"))));
+    assert_eq!(rig.packets.buffered.len(), 64);
+    rig.finish();
+}
+
+/// Goal: rules that come in turn do not have a packet wait for ever.
+#[test]
+fn a_packet_waits_by_one_rule_after_the_other_for_its_time_at_most() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    freeze(&mut rig, FailureMode::Open);
+    rig.send(&[&to_alice(b"1")]);
+    for rule in 3..6 {
+        std::thread::sleep(BUFFERING_TIME_MAX / 2);
+        packets_wait(&mut rig, rule, ALICE, 0, "udp", FailureMode::Open, buffers(None));
+        rig.change_filters(vec![], vec![rule - 1]);
+        rig.turn();
+    }
+    assert_eq!(rig.outcomes(), [Outcome::Passed(to_alice(b"1"))]);
+    rig.finish();
+}

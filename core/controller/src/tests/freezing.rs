@@ -220,6 +220,34 @@ fn packets_go_with_the_module_and_wait_where_there_is_room_for_it() {
     node.assert_empty();
 }
 
+/// Goal: rules by which packets wait go, also if the change by which they were to is refused after the module stands still once more; and
+/// if it goes on while its worker is down.
+#[test]
+fn rules_by_which_packets_wait_go_whatever_is_refused() {
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    freeze(&mut node, 1);
+    node.commands();
+    node.package(1, exported());
+    node.refuse_rule(2);
+    node.sleep(Duration::from_secs(1));
+    let lines = node.commands();
+    assert_eq!(lines[1..3], ["filter 2 jane 0 udp dst 10.2.0.0/24", "unfilter 1"]);
+    assert_eq!(lines.iter().filter(|line| *line == "unfilter 1").count(), 2, "refused, so once more: {lines:?}");
+    assert!(node.controller.buffered.is_empty());
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    freeze(&mut node, 10);
+    node.commands();
+    node.package(1, exported());
+    node.died(None);
+    node.commands();
+    node.sleep(Duration::from_secs(10));
+    assert!(node.controller.buffered.is_empty());
+}
+
 #[test]
 fn packets_wait_for_buffered_modules_max_modules() {
     for (users, of_each, waits) in [
