@@ -98,6 +98,7 @@ impl Forwarding {
             begun,
             came: 0,
             is_hurried,
+            is_asked_for: false,
             is_over: false,
             memory: Some(memory),
             underway: self.0.progress.as_ref().map(|progress| progress.begin(None)),
@@ -244,6 +245,8 @@ pub struct ForwardedBody {
     /// Bytes of it.
     came: u64,
     is_hurried: bool,
+    /// Whether any of it was asked for: a client may wait for that (RFC 9110 §10.1.1), and then sends none in vain.
+    is_asked_for: bool,
     /// Whether nothing more of it is of use.
     is_over: bool,
     memory: Option<Reserved>,
@@ -256,6 +259,7 @@ impl Body for ForwardedBody {
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.is_asked_for = true;
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
         let now = Instant::now();
         let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
@@ -287,7 +291,7 @@ impl Body for ForwardedBody {
 
 impl Drop for ForwardedBody {
     fn drop(&mut self) {
-        if self.is_over || self.body.is_end_stream() || self.silent.at() <= Instant::now() {
+        if !self.is_asked_for || self.is_over || self.body.is_end_stream() || self.silent.at() <= Instant::now() {
             return;
         }
         let (body, held) = (self.body.take(), (self.memory.take(), self.underway.take()));
