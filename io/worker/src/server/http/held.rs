@@ -204,7 +204,9 @@ impl HeldBody {
     /// Returns the next frame, or that there is none yet; nothing if the source is to be asked once more.
     fn step(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Next> {
         let (memory, most, in_flight) = self.reserve();
-        if self.flight.is_over(in_flight - most, context) {
+        // Nobody waits for a client once its body is given: the last piece is, when the others are written.
+        let is_last = self.promised.is_some_and(|promised| promised <= most as u64);
+        if self.flight.is_over(if is_last { 0 } else { in_flight - most }, context) {
             // Asking again puts nothing off.
             let since = *self.blocked.get_or_insert(now);
             self.watch(since + self.patience);
