@@ -5,7 +5,6 @@
 
 use netserv_model::DropReason;
 use netserv_model::limits::BUFFERING_TIME_MAX;
-use netserv_model::verdict::FailureMode;
 
 use super::PacketLoop;
 use super::buffered::Waiting;
@@ -30,7 +29,7 @@ impl PacketLoop {
             && let Some(first) = self.buffered.longest().and_then(|queue| self.buffered.pop(&queue))
         {
             if let Some((first, reason)) = self.show_waiting(first) {
-                self.miss(first, reason);
+                self.fail(first.held, reason);
             }
         }
     }
@@ -47,7 +46,7 @@ impl PacketLoop {
                     self.buffered.push_front(first);
                     break;
                 }
-                self.miss(first, reason);
+                self.fail(first.held, reason);
             }
         }
     }
@@ -56,19 +55,6 @@ impl PacketLoop {
     fn show_waiting(&mut self, Waiting { held, received, since }: Waiting) -> Option<(Waiting, DropReason)> {
         let (held, reason) = self.show(held, &received).err()?;
         Some((Waiting { held, received, since }, reason))
-    }
-
-    /// Gives a packet that no container sees at its stop its failure verdict.
-    fn miss(&mut self, Waiting { mut held, received, .. }: Waiting, reason: DropReason) {
-        self.tally.unseen(reason);
-        self.note_failure(&mut held, reason);
-        if held.at.on_failure() == FailureMode::Closed {
-            self.drop(&held, reason);
-        } else if held.step() {
-            self.enter(held, &received);
-        } else {
-            self.pass(&held, held.changed());
-        }
     }
 
     /// Has packets meet the rules that are there now, since rules came or went that packets wait for. One that has had its time does
@@ -82,7 +68,7 @@ impl PacketLoop {
             if !held.return_to(&self.stops, received, self.buffered.changes()) {
                 self.pass(&waiting.held, waiting.held.changed());
             } else if waiting.held.at.wait.is_some() && had_its_time {
-                self.miss(waiting, DropReason::Frozen);
+                self.fail(waiting.held, DropReason::Frozen);
             } else if waiting.held.at.seat == before {
                 self.buffered.push(waiting);
             } else {
@@ -95,7 +81,7 @@ impl PacketLoop {
     pub(super) fn miss_buffered(&mut self, reason: DropReason) {
         for mut waiting in self.buffered.take_all() {
             waiting.held.end_journey();
-            self.miss(waiting, reason);
+            self.fail(waiting.held, reason);
         }
     }
 }

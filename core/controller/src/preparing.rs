@@ -12,8 +12,7 @@ use crate::state::{Key, Operation, Stage, Task};
 impl Controller {
     /// All is ready: answers what would happen, and keeps the worker for a while.
     pub(crate) fn end_preparing(&mut self, key: &Key, worker: Option<&WorkerId>) {
-        let is_it = |operation: &mut Operation| operation.setup.prepare && matches!(operation.stage, Stage::Waiting(_));
-        let operation = self.entry(key).and_then(|entry| entry.operation.take_if(is_it));
+        let operation = self.entry(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
         let Some(Operation { ticket, setup, stage: Stage::Waiting(candidate), .. }) = operation else { return };
         if let Some(worker) = worker {
             self.timers.set(Timer::Prepared(worker.clone()), self.now.instant + PREPARED_TIME);

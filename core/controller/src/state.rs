@@ -259,6 +259,13 @@ pub(crate) struct Operation {
     pub(crate) stage: Stage,
 }
 
+impl Operation {
+    /// Returns whether it only makes ready, and all but its worker is.
+    pub(crate) fn only_waits(&self) -> bool {
+        self.setup.prepare && matches!(self.stage, Stage::Waiting(_))
+    }
+}
+
 /// How far a SETUP is.
 #[derive(Debug)]
 pub(crate) enum Stage {

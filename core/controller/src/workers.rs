@@ -13,7 +13,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::lifecycle::LoadWhat;
 use crate::limits::{IDLE_WORKER_TIME, LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
-use crate::state::{Active, Candidate, Entry, Key, Operation, Phase, Role, Run, SlotHolder, Stage, Tenant, Worker};
+use crate::state::{Active, Candidate, Entry, Key, Phase, Role, Run, SlotHolder, Stage, Tenant, Worker};
 
 impl Controller {
     /// Brings a user's waiting modules on: into their worker if it takes them, else by starting it.
@@ -260,9 +260,7 @@ impl Controller {
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
         // Another one of its module may have come in its place, which waits for something else.
-        let is_ready =
-            |operation: &mut Operation| operation.setup.prepare && matches!(operation.stage, Stage::Waiting(_));
-        if self.operation(key).is_some_and(is_ready) {
+        if self.operation(key).is_some_and(|operation| operation.only_waits()) {
             return self.prepared.push_back((key.clone(), Some(id.clone())));
         }
         self.make_room(id);

@@ -166,12 +166,7 @@ fn modules_that_wait_to_stand_still_count_among_those_whose_states_are_written()
 /// Goal: packets wait no longer once the next owner has begun: they would wait for nobody.
 #[test]
 fn packets_wait_a_little_while_after_the_next_owner_s_setup_passed_by() {
-    let mut node = Node::new();
-    node.install(owned(2));
-    node.commands();
-    freeze(&mut node, 10);
-    node.commands();
-    node.package(1, exported());
+    let mut node = standing_still(10);
     let passing = passing(&node, 3);
     node.ask(passing);
     node.commands();
@@ -189,12 +184,7 @@ fn packets_wait_a_little_while_after_the_next_owner_s_setup_passed_by() {
 /// the rules by which they wait, it stands still without.
 #[test]
 fn packets_go_with_the_module_and_wait_where_there_is_room_for_it() {
-    let mut node = Node::new();
-    node.install(owned(2));
-    node.commands();
-    freeze(&mut node, 10);
-    node.commands();
-    node.package(1, exported());
+    let mut node = standing_still(10);
     node.remove("m");
     let lines = node.commands();
     assert!(lines.contains(&"unfilter 1".to_owned()), "{lines:?}");
@@ -224,24 +214,14 @@ fn packets_go_with_the_module_and_wait_where_there_is_room_for_it() {
 /// if it goes on while its worker is down.
 #[test]
 fn rules_by_which_packets_wait_go_whatever_is_refused() {
-    let mut node = Node::new();
-    node.install(owned(2));
-    node.commands();
-    freeze(&mut node, 1);
-    node.commands();
-    node.package(1, exported());
+    let mut node = standing_still(1);
     node.refuse_rule(2);
     node.sleep(Duration::from_secs(1));
     let lines = node.commands();
     assert_eq!(lines[1..3], ["filter 2 jane 0 udp dst 10.2.0.0/24", "unfilter 1"]);
     assert_eq!(lines.iter().filter(|line| *line == "unfilter 1").count(), 2, "refused, so once more: {lines:?}");
     assert!(node.controller.buffered.is_empty());
-    let mut node = Node::new();
-    node.install(owned(2));
-    node.commands();
-    freeze(&mut node, 10);
-    node.commands();
-    node.package(1, exported());
+    let mut node = standing_still(10);
     node.died(None);
     node.commands();
     node.sleep(Duration::from_secs(10));
@@ -288,6 +268,17 @@ fn export(node: &Node, freeze: Option<u64>) -> netserv_model::request::Request {
 fn freeze(node: &mut Node, seconds: u64) -> u64 {
     let request = export(node, Some(seconds));
     node.send(request)
+}
+
+/// Returns a node with a module that stands still for so long, and whose state is written.
+fn standing_still(seconds: u64) -> Node {
+    let mut node = Node::new();
+    node.install(owned(2));
+    node.commands();
+    freeze(&mut node, seconds);
+    node.commands();
+    node.package(1, exported());
+    node
 }
 
 fn passing(node: &Node, epoch: u64) -> netserv_model::request::Request {
