@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program, and a node that answers it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 
 /// How long things may take on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
+
+/// How long a node keeps what nobody asks for again.
+const LEASE_S: u64 = 10;
 
 /// The agent with a folder of its own.
 pub struct Agent {
@@ -168,8 +171,8 @@ pub struct FakeNode(Arc<Mutex<State>>);
 pub struct State {
     /// Each request with its client.
     pub requests: Vec<String>,
-    /// The last nodes that have the module.
-    pub installed: BTreeSet<String>,
+    /// The last nodes that have the module, and until when.
+    installed: BTreeMap<String, Instant>,
     /// How often the module came to a last node that had it not.
     pub came: usize,
     /// The agent is killed at the request of that number, before or after it is done.
@@ -208,6 +211,15 @@ impl FakeNode {
 }
 
 impl State {
+    /// Returns whether no node has the module any more.
+    pub fn is_gone(&self) -> bool {
+        !self.installed.keys().any(|edge| self.is_at(edge))
+    }
+
+    fn is_at(&self, edge: &str) -> bool {
+        self.installed.get(edge).is_some_and(|until| *until > Instant::now())
+    }
+
     fn carry_out(&mut self, post: &PostRequest) -> Value {
         let method = post.message.split(' ').next().unwrap();
         let IpAddr::V4(client) = post.path.as_ref().unwrap().destination else { panic!("no client is of IPv6") };
@@ -220,11 +232,15 @@ impl State {
         let edge = format!("edge{}", client.octets()[2]);
         let outcome = match method {
             "SETUP" => {
-                let is_new = self.installed.insert(edge.clone());
+                let is_new = !self.is_at(&edge);
+                self.installed.insert(edge.clone(), Instant::now() + Duration::from_secs(LEASE_S));
                 self.came += usize::from(is_new);
-                if is_new { Outcome::Installed { lease_s: 10 } } else { Outcome::Refreshed { lease_s: 10 } }
+                if is_new { Outcome::Installed { lease_s: LEASE_S } } else { Outcome::Refreshed { lease_s: LEASE_S } }
             }
-            "REMOVE" if self.installed.remove(&edge) => Outcome::Removed,
+            "REMOVE" if self.is_at(&edge) => {
+                self.installed.remove(&edge);
+                Outcome::Removed
+            }
             "REMOVE" => Outcome::Refused(Refusal::new(RefusalKind::NotInstalled, "it is not here")),
             _ => Outcome::Probed,
         };
