@@ -77,15 +77,31 @@ impl Bindings {
     pub fn goes_on(&mut self, head: &Head<'_>, from: SocketAddr, now_ms: u64) -> Option<()> {
         let (phone, cseq) = self.phone(head, from)?;
         self.confirmed.remove(&phone);
+        self.wait_for_the_answer(head, (phone, cseq), now_ms);
+        Some(())
+    }
+
+    /// Takes note that a refresh goes on which could be answered here. What the server confirmed stays if it answers nothing, or has too
+    /// much to do.
+    pub fn refresh_goes_on(&mut self, head: &Head<'_>, refresh: &Refresh, now_ms: u64) {
+        self.refreshed(refresh);
+        if !self.wait_for_the_answer(head, (refresh.phone, refresh.cseq), now_ms) {
+            self.confirmed.remove(&refresh.phone);
+        }
+    }
+
+    /// Returns whether the server's answer will be known.
+    fn wait_for_the_answer(&mut self, head: &Head<'_>, (phone, cseq): (u64, u32), now_ms: u64) -> bool {
         self.pending.remove(&phone);
         if self.pending.len() >= PENDING_MAX {
             self.forget_what_is_over(now_ms);
         }
-        if !has_credentials(head) && self.pending.len() < PENDING_MAX && head.body_length() == Some(0) {
+        let waits = !has_credentials(head) && self.pending.len() < PENDING_MAX && head.body_length() == Some(0);
+        if waits {
             let pending = Pending { request: self.request(head), cseq, until_ms: now_ms + PENDING_MS };
             self.pending.insert(phone, pending);
         }
-        Some(())
+        waits
     }
 
     /// Looks at the server's answer to a REGISTER.
@@ -97,6 +113,11 @@ impl Bindings {
             return None;
         }
         self.pending.remove(&phone);
+        if (500..600).contains(&status) {
+            // It says nothing of the registration, which is as it was.
+            return None;
+        }
+        self.confirmed.remove(&phone);
         let contact = only_contact(head)?;
         let (uri, parameters) = address(contact)?;
         let granted = parameter(parameters, "expires").or_else(|| head.only(EXPIRES)).and_then(number)?;
@@ -300,6 +321,40 @@ mod tests {
         answers(&mut bindings, &ok(2, ""), 30);
         answers(&mut bindings, &ok(1, GRANTED), 40);
         assert_eq!(bindings.count(), 0);
+    }
+
+    /// Goal: a phone whose refresh the server is to hear stays known while that has too much to do, and only then.
+    #[test]
+    fn a_refresh_that_goes_on_leaves_what_was_confirmed_until_the_server_says_otherwise() {
+        let goes_on = |bindings: &mut Bindings, now_ms| {
+            let text = register(2, CONTACT);
+            let head = Head::parse(text.as_bytes()).unwrap();
+            let refresh = bindings.refresh(&head, phone(), now_ms).unwrap();
+            bindings.refresh_goes_on(&head, &refresh, now_ms);
+        };
+        for (answer, left) in [
+            (None, Some(80)),
+            (Some(ok(2, "").replace("200 OK", "503 Service Unavailable")), Some(80)),
+            (Some(ok(2, GRANTED)), Some(90)),
+            (Some(ok(2, "").replace("200 OK", "401 Unauthorized")), None),
+            (Some(ok(2, "")), None),
+        ] {
+            let mut bindings = registered();
+            goes_on(&mut bindings, 10_000);
+            assert_eq!(asks(&mut bindings, &register(2, CONTACT), 10_000), None, "a number comes once");
+            let mut bindings = registered();
+            goes_on(&mut bindings, 10_000);
+            if let Some(answer) = &answer {
+                answers(&mut bindings, answer, 10_000);
+            }
+            assert_eq!(asks(&mut bindings, &register(3, CONTACT), 20_000), left, "{answer:?}");
+        }
+        let mut bindings = registered();
+        for number in 0..PENDING_MAX {
+            asks(&mut bindings, &register(1, CONTACT).replace("c1", &format!("p{number}")), 10_000);
+        }
+        goes_on(&mut bindings, 10_000);
+        assert_eq!(bindings.count(), 0, "the answer will not be known");
     }
 
     #[test]

@@ -184,8 +184,8 @@ impl Control {
     /// Takes what the server says to a source; what was overtaken by something later does not count (RFC 7339 §4.4).
     pub fn said(&mut self, source: IpAddr, said: &Said, now_ms: u64) {
         self.roll(now_ms);
-        // A rate is so much for one client, a loss so much of all that comes.
-        if !matches!(said.limit, Some(Limit::Rate(_))) {
+        // A rate is so much for one client, a loss so much of all that comes. Who is called can write one, too, but only for who calls.
+        if said.is_servers_own && !matches!(said.limit, Some(Limit::Rate(_))) {
             self.lost = Told::after(self.lost, said, now_ms).or(self.lost);
         }
         let source = place(source);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What becomes of a SIP message, whichever part of the module it comes to.
 
-use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
@@ -118,8 +117,6 @@ pub enum Decision {
 pub struct Edge {
     settings: Settings,
     secret: [u8; 32],
-    /// How many marks there were.
-    marks: u64,
     asked: Asked,
     bindings: Bindings,
     /// Who may send what on.
@@ -136,8 +133,7 @@ impl Edge {
         Edge {
             settings,
             secret,
-            marks: 0,
-            asked: Asked::new(number),
+            asked: Asked::new(secret),
             bindings: Bindings::new(number),
             control: Control::new(number),
             answers,
@@ -201,7 +197,7 @@ impl Edge {
                 let Some(head) = Head::parse(message) else { return Decision::Pass };
                 if let Some(refresh) = self.bindings.refresh(&head, source, now_ms) {
                     if !answers {
-                        let _ = self.bindings.goes_on(&head, source, now_ms);
+                        self.bindings.refresh_goes_on(&head, &refresh, now_ms);
                         return Decision::Pass;
                     }
                     let expires = refresh.expires.to_string();
@@ -236,25 +232,7 @@ impl Edge {
             Transport::Udp => ASKING_BYTES_MAX,
             Transport::Tcp => HEAD_BYTES_MAX,
         };
-        let (mark, mut head) = (self.mark(), None);
-        let asking = asking(message, most, |asks| {
-            head = Some(asks.clone());
-            &mark
-        })?;
-        if let Some(head) = head {
-            self.asked.put(&asked(&mark, &head, source.ip()), now_ms);
-        }
-        Some(asking)
-    }
-
-    /// Returns a mark for the next question, which nobody can know before there is an answer to it.
-    fn mark(&mut self) -> String {
-        self.marks += 1;
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("a key of any length will do");
-        // Beginning like no tag does, whose first part has a length.
-        mac.update(b"oc-edge");
-        mac.update(&self.marks.to_be_bytes());
-        hexadecimal(&mac.finalize().into_bytes()[..MARK_BYTES])
+        asking(message, most, |head| self.asked.mark(&question(head, source.ip()), now_ms))
     }
 
     /// Looks at a message from the server to a client.
@@ -265,7 +243,7 @@ impl Edge {
         let Some(head) = Head::parse(message) else { return };
         if self.settings.overload
             && self.settings.oc
-            && let Some(said) = Said::of(&head, |mark| self.asked.take(&asked(mark, &head, to.ip()), now_ms))
+            && let Some(said) = Said::of(&head, |mark| self.asked.take(mark, &question(&head, to.ip()), now_ms))
         {
             self.control.said(to.ip(), &said, now_ms);
         }
@@ -353,12 +331,15 @@ impl Edge {
 }
 
 /// Returns what a question and the answers to it have in common.
-fn asked<'a>(mark: &'a str, head: &Head<'a>, client: IpAddr) -> impl Hash + use<'a> {
-    let (call, cseq) = (head.only(CALL_ID).map(<[u8]>::to_vec), head.only(CSEQ).and_then(message::cseq));
-    (mark, client.to_canonical(), call, cseq.map(|(number, method)| (number, method.to_vec())))
+fn question(head: &Head<'_>, client: IpAddr) -> Vec<u8> {
+    let (number, method) = head.only(CSEQ).and_then(message::cseq).unwrap_or_default();
+    let address = client.to_canonical().to_string();
+    let call_id = head.only(CALL_ID).unwrap_or_default();
+    [address.as_bytes(), &number.to_be_bytes(), method, b" ", call_id].concat()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Returns bytes as text.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -402,8 +383,6 @@ impl Answers {
     }
 }
 
-/// Bytes of the HMAC that marks a request.
-const MARK_BYTES: usize = 8;
 const SOS: &[u8] = b"urn:service:sos";
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub mod limits;
 pub mod oc;
 #[cfg(not(target_os = "wasi"))]
 pub mod packets;
+pub mod phone;
 #[cfg(target_os = "wasi")]
 mod stream;
 pub mod stun;

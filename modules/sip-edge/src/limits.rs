@@ -31,8 +31,8 @@ pub const VALIDITY_MS_MAX: u64 = 60_000;
 
 /// Requests that a source may send at once whose rate the server says (RFC 7415 §3.5.1: TAU, in requests).
 pub const OC_RATE_BURST: f64 = 4.0;
-/// Questions to the server for its load that wait for an answer, in each of two generations.
-pub const ASKED_MAX: usize = 16_384;
+/// Answers about the server's load of which it is known that they were given, in each of two generations.
+pub const ANSWERED_MAX: usize = 16_384;
 /// Bytes of a datagram that grows by asking the server for its load: what goes over UDP with room to spare (RFC 3261 §18.1.1).
 pub const ASKING_BYTES_MAX: usize = 1300;
 

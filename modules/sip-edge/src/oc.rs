@@ -2,12 +2,14 @@
 //! What a server says of its load in Vias (RFC 7339, RFC 7415), to clients in whose place the edge asked for it.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use netserv_sip::message::{Head, VIA, list, parameter, parameters, top_parameters};
+use hmac::{Hmac, Mac as _};
+use netserv_sip::message::{CSEQ, Head, VIA, cseq, list, parameter, parameters, top_parameters};
+use sha2::Sha256;
 
 use crate::control::{Limit, loss};
-use crate::limits::{ASKED_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
+use crate::edge::hexadecimal;
+use crate::limits::{ANSWERED_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
 
 /// What a response says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub struct Said {
     pub validity_ms: u64,
     /// Which of two was said later.
     pub sequence: Option<Sequence>,
+    /// Whether only the server itself gives such an answer, and not who is called: a 100, and any to a REGISTER.
+    pub is_servers_own: bool,
 }
 
 /// An `oc-seq` (RFC 7339 §4.4): seconds, and a fraction in 100,000ths.
@@ -42,8 +46,10 @@ impl Said {
             Some(text) => Some(Sequence::parse(text)?),
             None => None,
         };
+        let is_register = head.only(CSEQ).and_then(cseq).is_some_and(|(_, method)| method == b"REGISTER");
+        let is_servers_own = is_register || head.status() == Some(100);
         // §4.3: a validity of 0 ends it.
-        Some(Said { limit: (validity_ms > 0).then_some(limit), validity_ms, sequence })
+        Some(Said { limit: (validity_ms > 0).then_some(limit), validity_ms, sequence, is_servers_own })
     }
 }
 
@@ -62,9 +68,12 @@ impl Sequence {
 
 /// Returns a request whose topmost Via asks the server for its load (RFC 7339 §4.1), without what the client wrote as if the server
 /// had, with the mark by which the edge knows that it asked. Nothing if it is to stay as it is: the client asks by itself, another edge
-/// does, or it would be longer than `most`.
-pub fn asking<'a>(message: &'a [u8], most: usize, mark: impl FnOnce(&Head<'a>) -> &'a str) -> Option<Vec<u8>> {
+/// does, it would be longer than `most`, or nobody answers it.
+pub fn asking(message: &[u8], most: usize, mark: impl FnOnce(&Head<'_>) -> String) -> Option<Vec<u8>> {
     let head = Head::parse(message)?;
+    if head.first.starts_with(b"ACK ") {
+        return None;
+    }
     let top = list(head.all(VIA).next()?).next()?;
     let own = top_parameters(top).unwrap_or_default();
     let is_of_oc = |name: &[u8]| {
@@ -98,43 +107,55 @@ pub fn asking<'a>(message: &'a [u8], most: usize, mark: impl FnOnce(&Head<'a>) -
     (asking != message).then_some(asking)
 }
 
-/// Questions that have no answer yet. One that is forgotten is not answered; the first answer alone counts, since its client can read
-/// what marks it there, and have a server say more.
+/// Marks of questions, and which of them were answered. The first answer alone counts, since its client can read the mark there, and have
+/// the server say more. Questions cost nothing: a mark says by itself which question it is of, by HMAC.
 #[derive(Debug)]
 pub struct Asked {
-    secret: u64,
+    secret: [u8; 32],
+    /// The number of the last question.
+    last: u64,
+    /// Numbers of the questions that were answered in this generation, and in the one before.
     young: HashSet<u64>,
     old: HashSet<u64>,
+    /// The last question before the one before, and before this one. What was asked earlier is answered no more.
+    since: [u64; 2],
     begun_ms: u64,
 }
 
 impl Asked {
     /// Builds one without questions. Nobody may know the secret.
-    pub fn new(secret: u64) -> Asked {
-        Asked { secret, young: HashSet::new(), old: HashSet::new(), begun_ms: 0 }
+    pub fn new(secret: [u8; 32]) -> Asked {
+        Asked { secret, last: 0, young: HashSet::new(), old: HashSet::new(), since: [0; 2], begun_ms: 0 }
     }
 
-    /// Takes note of a question.
-    pub fn put(&mut self, question: &impl Hash, now_ms: u64) {
+    /// Returns the mark of a new question.
+    pub fn mark(&mut self, question: &[u8], now_ms: u64) -> String {
         self.roll(now_ms);
-        if self.young.len() >= ASKED_MAX {
+        self.last += 1;
+        format!("{:016x}{}", self.last, self.proof(self.last, question))
+    }
+
+    /// Returns whether a mark is of this question and came back for the first time, and in time.
+    pub fn take(&mut self, mark: &str, question: &[u8], now_ms: u64) -> bool {
+        self.roll(now_ms);
+        let Some((number, proof)) = mark.split_at_checked(16) else { return false };
+        let Ok(number) = u64::from_str_radix(number, 16) else { return false };
+        if number <= self.since[0] || number > self.last || proof != self.proof(number, question) {
+            return false;
+        }
+        if self.young.len() >= ANSWERED_MAX {
             self.turn(now_ms);
         }
-        self.young.insert(self.key(question));
+        number > self.since[0] && !self.old.contains(&number) && self.young.insert(number)
     }
 
-    /// Returns whether this question waits for its answer, which it does no more then.
-    pub fn take(&mut self, question: &impl Hash, now_ms: u64) -> bool {
-        self.roll(now_ms);
-        let key = self.key(question);
-        self.young.remove(&key) || self.old.remove(&key)
-    }
-
-    fn key(&self, question: &impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.secret.hash(&mut hasher);
-        question.hash(&mut hasher);
-        hasher.finish()
+    fn proof(&self, number: u64, question: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("a key of any length will do");
+        // Beginning like no tag does, whose first part has a length.
+        mac.update(b"oc-edge");
+        mac.update(&number.to_be_bytes());
+        mac.update(question);
+        hexadecimal(&mac.finalize().into_bytes()[..MARK_BYTES])
     }
 
     fn roll(&mut self, now_ms: u64) {
@@ -145,6 +166,7 @@ impl Asked {
 
     fn turn(&mut self, now_ms: u64) {
         self.begun_ms = now_ms;
+        self.since = [self.since[1], self.last];
         std::mem::swap(&mut self.young, &mut self.old);
         self.young.clear();
     }
@@ -172,6 +194,8 @@ impl Bucket {
     }
 }
 
+/// Bytes of the HMAC in a mark.
+const MARK_BYTES: usize = 8;
 /// The parameter with the mark of the edge that asked, so that of several on the way one alone acts on the answer.
 const ASKED: &str = "oc-edge";
 /// More than any server takes.
@@ -183,7 +207,7 @@ mod tests {
     use crate::limits::ASKING_BYTES_MAX;
 
     fn asking(message: &[u8]) -> Option<Vec<u8>> {
-        super::asking(message, ASKING_BYTES_MAX, |_| "e")
+        super::asking(message, ASKING_BYTES_MAX, |_| "e".to_owned())
     }
 
     fn said(via: &str) -> Option<Said> {
@@ -202,6 +226,15 @@ mod tests {
         assert_eq!((rate.limit, rate.validity_ms, rate.sequence), (Some(Limit::Rate(150.0)), VALIDITY_MS, None));
         assert_eq!(said("oc=20;oc-algo=loss;oc-edge=e;oc-validity=0").map(|said| said.limit), Some(None));
         assert_eq!(said("oc=20;oc-algo=loss;oc-edge=e;oc-validity=99999999").unwrap().validity_ms, VALIDITY_MS_MAX);
+        assert!(!loss.is_servers_own, "who is called answers with 200, too");
+        let own = |first: &str, method: &str| {
+            let message =
+                format!("SIP/2.0 {first}\r\nv: SIP/2.0/UDP a;oc=1;oc-algo=loss;oc-edge=e\r\nCSeq: 1 {method}\r\n\r\n");
+            Said::of(&Head::parse(message.as_bytes()).unwrap(), |_| true).unwrap().is_servers_own
+        };
+        let answers =
+            [("100 Trying", "INVITE"), ("503 Busy", "REGISTER"), ("180 Ringing", "INVITE"), ("200 OK", "MESSAGE")];
+        assert_eq!(answers.map(|(first, method)| own(first, method)), [true, true, false, false]);
         for not in [
             "oc=20;oc-algo=loss",
             "oc;oc-algo=\"loss,rate\";oc-edge=e",
@@ -249,6 +282,7 @@ mod tests {
         }
         assert_eq!(asked("SIP/2.0/UDP a;oc;oc-algo=\"loss\";branch=1"), None, "it asks by itself");
         assert_eq!(asked("SIP/2.0/UDP a;oc;oc-algo=\"loss\";oc-edge=f"), None, "another edge asks");
+        assert_eq!(asking(b"ACK sip:b SIP/2.0\r\nVia: SIP/2.0/UDP a\r\n\r\n"), None, "nobody answers it");
         for damaged in [&b""[..], b"INVITE", b"INVITE sip:b SIP/2.0\r\n\r\n", b"INVITE sip:b SIP/2.0\r\nVia:\r\n\r\n"] {
             let asked = asking(damaged);
             assert!(asked.is_none() || damaged.ends_with(b"Via:\r\n\r\n"), "{asked:?}");
@@ -266,16 +300,28 @@ mod tests {
 
     #[test]
     fn questions_are_answered_once_in_time_and_bounded() {
-        let mut asked = Asked::new(1);
-        asked.put(&1, 0);
-        assert_eq!([2, 1, 1].map(|number| asked.take(&number, 10)), [false, true, false]);
-        asked.put(&2, 10);
-        asked.put(&3, 10);
-        assert!(asked.take(&2, DECIDED_MS));
-        assert!(!asked.take(&3, 2 * DECIDED_MS), "after so long");
-        (0..3 * ASKED_MAX).for_each(|number| asked.put(&number, 2 * DECIDED_MS));
-        assert_eq!(asked.young.len() + asked.old.len(), 2 * ASKED_MAX);
-        assert!(!asked.take(&0, 2 * DECIDED_MS) && asked.take(&(3 * ASKED_MAX - 1), 2 * DECIDED_MS));
+        let mut asked = Asked::new([1; 32]);
+        let first = asked.mark(b"1", 0);
+        let took = [("2", &first), ("1", &first), ("1", &first)].map(|(to, mark)| asked.take(mark, to.as_bytes(), 10));
+        assert_eq!(took, [false, true, false]);
+        let [second, third] = ["2", "3"].map(|question| asked.mark(question.as_bytes(), 10));
+        assert!(asked.take(&second, b"2", DECIDED_MS) && !asked.take(&first, b"1", DECIDED_MS));
+        assert!(!asked.take(&third, b"3", 2 * DECIDED_MS), "after so long");
+        // However many questions stay without an answer.
+        let waits = asked.mark(b"waits", 2 * DECIDED_MS);
+        (0..3 * ANSWERED_MAX).for_each(|_| _ = asked.mark(b"flood", 2 * DECIDED_MS));
+        assert!(asked.take(&waits, b"waits", 2 * DECIDED_MS));
+        // After so many answers the earlier questions have none any more, and what was answered is not answered again.
+        let [early, used] = [asked.mark(b"early", 2 * DECIDED_MS), asked.mark(b"used", 2 * DECIDED_MS)];
+        assert!(asked.take(&used, b"used", 2 * DECIDED_MS));
+        let mut most = 0;
+        for _ in 0..3 * ANSWERED_MAX {
+            let mark = asked.mark(b"flood", 2 * DECIDED_MS);
+            assert!(asked.take(&mark, b"flood", 2 * DECIDED_MS) && !asked.take(&used, b"used", 2 * DECIDED_MS));
+            most = most.max(asked.young.len() + asked.old.len());
+        }
+        assert_eq!(most, 2 * ANSWERED_MAX);
+        assert!(!asked.take(&early, b"early", 2 * DECIDED_MS));
     }
 
     #[test]

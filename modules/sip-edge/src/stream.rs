@@ -12,8 +12,9 @@ use netserv_server_sdk::{control, counters, messages, properties, tcp_module};
 use netserv_sip::Transport;
 
 use crate::edge::{Decision, Edge, Kind, Settings};
-use crate::framing::{Framing, Piece};
+use crate::framing::Piece;
 use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HELD_BYTES_MAX};
+use crate::phone::Phone;
 
 /// The module.
 struct Stream {
@@ -24,29 +25,6 @@ struct Stream {
     begun: Instant,
     /// The number of the user's last message; that of before this began says nothing of now.
     told_seq: u64,
-}
-
-/// A phone's connection.
-struct Phone {
-    at: SocketAddr,
-    to_server: Framing,
-    to_client: Framing,
-    /// Answers of ours that wait until the server's message is over.
-    answers: Vec<u8>,
-    /// When something went on to the server last, if that is known.
-    heard_ms: Option<u64>,
-}
-
-impl Phone {
-    /// Returns whether the server has heard nothing for so long.
-    fn is_silent(&self, silence_s: u32, now_ms: u64) -> bool {
-        let silence_ms = u64::from(silence_s) * 1000;
-        silence_s > 0 && self.heard_ms.is_none_or(|heard_ms| now_ms.saturating_sub(heard_ms) >= silence_ms)
-    }
-
-    fn held(&self) -> usize {
-        self.to_server.held() + self.to_client.held() + self.answers.len()
-    }
 }
 
 impl Default for Stream {
@@ -69,9 +47,9 @@ impl Default for Stream {
 impl TcpModule for Stream {
     fn connect(&mut self, id: Connection, flow: &Flow) -> Taken {
         let now_ms = self.now_ms();
-        match phone(flow) {
-            Some(phone) if self.phones.len() < CONNECTIONS_MAX => {
-                self.phones.insert(id, Phone { heard_ms: Some(now_ms), ..phone });
+        match client(flow) {
+            Some(at) if self.phones.len() < CONNECTIONS_MAX => {
+                self.phones.insert(id, Phone::new(at, now_ms));
                 Taken::Accept
             }
             _ => Taken::Splice,
@@ -101,7 +79,7 @@ impl TcpModule for Stream {
                     on.extend_from_slice(&phone.to_server.give_up());
                 }
                 if !on.is_empty() {
-                    phone.heard_ms = Some(now_ms);
+                    phone.heard(now_ms);
                 }
                 if phone.to_client.is_between() && !phone.answers.is_empty() {
                     // A client that reads nothing gets no answers.
@@ -153,22 +131,12 @@ impl TcpModule for Stream {
 
     fn export(&mut self, id: Connection) -> Option<Vec<u8>> {
         let phone = self.phones.get(&id)?;
-        let (to_server, to_client) = (phone.to_server.to_bytes(), phone.to_client.to_bytes());
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_be_bytes);
-        let lengths = [length(&to_server)?, length(&to_client)?].concat();
-        Some([&lengths[..], &to_server, &to_client, &phone.answers].concat())
+        phone.to_bytes(self.now_ms())
     }
 
     fn import(&mut self, id: Connection, flow: Option<&Flow>, state: &[u8]) -> bool {
-        let read = || {
-            let (first, rest) = state.split_first_chunk()?;
-            let (second, rest) = rest.split_first_chunk()?;
-            let (to_server, rest) = rest.split_at_checked(u32::from_be_bytes(*first).try_into().ok()?)?;
-            let (to_client, answers) = rest.split_at_checked(u32::from_be_bytes(*second).try_into().ok()?)?;
-            let framing = (Framing::from_bytes(to_server)?, Framing::from_bytes(to_client)?);
-            Some(Phone { to_server: framing.0, to_client: framing.1, answers: answers.to_vec(), ..phone(flow?)? })
-        };
-        let Some(phone) = read() else { return false };
+        let at = flow.and_then(client);
+        let Some(phone) = at.and_then(|at| Phone::from_bytes(at, state, self.now_ms())) else { return false };
         self.held += phone.held();
         self.phones.insert(id, phone);
         true
@@ -285,15 +253,8 @@ fn count(kind: Kind) {
     let _ = counters::add(kind.name(), 1);
 }
 
-fn phone(flow: &Flow) -> Option<Phone> {
-    let at = SocketAddr::new(flow.client.ip.parse().ok()?, flow.client.port);
-    Some(Phone {
-        at,
-        to_server: Framing::default(),
-        to_client: Framing::default(),
-        answers: Vec::new(),
-        heard_ms: None,
-    })
+fn client(flow: &Flow) -> Option<SocketAddr> {
+    Some(SocketAddr::new(flow.client.ip.parse().ok()?, flow.client.port))
 }
 
 /// What the packet part does not understand it refuses to start with, so that nothing wrong comes here.

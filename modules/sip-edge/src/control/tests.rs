@@ -176,7 +176,7 @@ fn two_parts_of_a_module_share_a_rate() {
 }
 
 fn said(limit: Option<Limit>, validity_ms: u64) -> Said {
-    Said { limit, validity_ms, sequence: None }
+    Said { limit, validity_ms, sequence: None, is_servers_own: true }
 }
 
 #[test]
@@ -219,6 +219,9 @@ fn a_loss_is_also_for_those_to_whom_nothing_was_said() {
     let [one, two] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
     control.said(one, &said(Some(Limit::Rate(0.0)), 5000), 0);
     assert_eq!(admitted(&mut control, 10), 1000, "a rate is one client's");
+    control.said(two, &Said { is_servers_own: false, ..said(Some(Limit::Loss(1.0)), 10) }, 10);
+    assert_eq!(control.decide(two, &"of who is called", 15), Fate::Rejected);
+    assert_eq!(admitted(&mut control, 15), 1000, "what who is called writes is for who calls");
     control.said(one, &said(Some(Limit::Loss(0.75)), 2000), 20);
     let kept = admitted(&mut control, 30);
     assert!((200..=300).contains(&kept), "{kept}");
