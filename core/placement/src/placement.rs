@@ -496,7 +496,7 @@ impl Placement {
         self.next_look.remove(&id);
         if self.is_leaving(id) {
             // It would take the module from another one that has come since.
-            return if self.has_successor(id) { self.forget(id) } else { self.send_remove(id) };
+            return if self.shares_a_node(id) { self.forget(id) } else { self.send_remove(id) };
         }
         let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
@@ -559,19 +559,16 @@ impl Placement {
         self.deployments.get(&id).is_some_and(|deployment| deployment.health == Health::Leaving)
     }
 
-    fn has_successor(&self, id: DeploymentId) -> bool {
-        let Some(leaving) = self.deployments.get(&id) else { return false };
-        self.deployments.values().any(|other| other.rule == leaving.rule && other.health != Health::Leaving)
-    }
-
-    /// Returns whether another deployment that stays may have its module on a node of this one.
+    /// Returns whether another deployment that stays, of whichever rule, may have the same module on a node of this one.
     fn shares_a_node(&self, id: DeploymentId) -> bool {
         let Some(own) = self.deployments.get(&id) else { return false };
+        let module = |rule: RuleId| self.rules.get(&rule).map(|rule| &rule.module);
+        let is_module = |rule: RuleId| rule == own.rule || module(rule).is_some_and(|one| Some(one) == module(own.rule));
         let is_own = |node: &Node| own.nodes.iter().any(|one| one.name == node.name);
         // Where a new one will be is not known yet.
         let shares = |one: &Deployment| one.nodes.is_empty() || one.nodes.iter().any(is_own);
         let mut others = self.deployments.iter().filter(|(other, _)| **other != id);
-        others.any(|(_, one)| one.rule == own.rule && one.health != Health::Leaving && shares(one))
+        others.any(|(_, one)| is_module(one.rule) && one.health != Health::Leaving && shares(one))
     }
 
     fn send_remove(&mut self, id: DeploymentId) {

@@ -5,13 +5,16 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use netserv_model::ModuleName;
 
 use crate::limits::{DEPLOYMENTS_MAX, LEASE_MIN, LOOK_EVERY_MAX, LOOKS_MAX, REST_MAX};
 use crate::moves::Moves;
 
-/// When a module is wanted near clients, and for how long. What module it is does not matter here.
+/// When a module is wanted near clients, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
+    /// What it deploys. A node has one module of a name, so rules with the same name share it there.
+    pub module: ModuleName,
     /// How many observations of one region within [`Rule::window`] make it wanted there: 1 or more.
     pub count: u32,
     /// In what time.
@@ -105,6 +108,7 @@ pub(crate) mod tests {
 
     pub(crate) fn rule() -> Rule {
         Rule {
+            module: "example.org/m".parse().unwrap(),
             count: 3,
             window: Duration::from_secs(10),
             region_v4_bits: 24,

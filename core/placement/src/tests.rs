@@ -290,6 +290,33 @@ fn nodes_that_others_share_keep_the_module() {
     assert!(matches!(last, Some(Wish::Remove { .. })), "{last:?}");
 }
 
+/// Goal: rules that deploy one module share it on a node, whichever has it there first; rules with others do not.
+#[test]
+fn rules_with_one_module_leave_it_to_each_other() {
+    let other = Rule { module: "example.org/other".parse().unwrap(), ..rule() };
+    for (second, removes) in [(rule(), false), (other, true)] {
+        let mut agent = Agent::new(vec![rule(), second]);
+        agent.deploy("192.0.2.1", "edge");
+        agent.placement.observe(agent.now, RuleId(1), "192.0.2.1".parse().unwrap(), 3);
+        let mut removed = false;
+        for _ in 0..30 {
+            for wish in agent.wishes() {
+                let answer = match wish {
+                    Wish::Probe { .. } => way(&["n1", "edge"]),
+                    Wish::Remove { .. } => Answer::Removed,
+                    Wish::Setup { .. } | Wish::Look { .. } | Wish::Move { .. } => done("edge"),
+                };
+                removed |= answer == Answer::Removed;
+                agent.answer(&wish, answer);
+            }
+            agent.sleep(10);
+            agent.placement.observe(agent.now, RuleId(1), "192.0.2.1".parse().unwrap(), 1);
+        }
+        assert_eq!((agent.kept.len(), removed), (1, removes));
+        assert_eq!(agent.kept.values().next().map(|one| one.rule), Some(RuleId(1)));
+    }
+}
+
 #[test]
 fn a_way_without_nodes_and_failures_are_left_alone_for_longer_each_time() {
     let mut agent = Agent::new(vec![rule()]);

@@ -169,6 +169,7 @@ impl Deploy {
     /// Returns when it is wanted.
     pub fn rule(&self) -> Rule {
         Rule {
+            module: self.module.name.clone(),
             count: self.count,
             window: Duration::from_secs(self.window_s),
             region_v4_bits: self.region_v4,
