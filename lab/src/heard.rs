@@ -37,7 +37,19 @@ impl Lab {
     pub fn note_rtp(&mut self, machine: &str) -> Result<()> {
         let interface = self.topology().interfaces_of(machine).remove(0).name;
         let mut command = self.command(machine, "tcpdump");
-        command.args(["-l", "-n", "-i", &interface, "--immediate-mode", "-T", "rtp", "udp", "portrange", "1024-65535"]);
+        command.args([
+            "-l",
+            "-n",
+            "-tt",
+            "-i",
+            &interface,
+            "--immediate-mode",
+            "-T",
+            "rtp",
+            "udp",
+            "portrange",
+            "1024-65535",
+        ]);
         self.start(machine, "rtp", &mut command)?;
         let begins = wait_until(START_WAIT, || self.log(machine, "rtp").contains("listening on"));
         ensure!(begins, "tcpdump does not start on {machine}:\n{}", self.log(machine, "rtp"));
@@ -55,23 +67,38 @@ impl Lab {
             noted(&self.log(to, "rtp")).filter(|packet| is_of(1, packet.to) && by(packet.from)).collect::<Vec<_>>();
         way(&sent, &came)
     }
+
+    /// Returns how long packets of one phone that a relay sent on were under way to another phone, in microseconds.
+    pub fn delays_us(&self, from: &str, to: &str, relay: IpAddr) -> Vec<u64> {
+        let of = |packet: &Noted| (packet.sequence, packet.timestamp);
+        let (sent, came) = (self.log(from, "rtp"), self.log(to, "rtp"));
+        let sent: BTreeMap<_, _> =
+            noted(&sent).filter(|packet| packet.to.ip() == relay).map(|one| (of(&one), one)).collect();
+        let came = noted(&came).filter(|packet| packet.from.ip() == relay);
+        came.filter_map(|packet| Some(packet.at_us.saturating_sub(sent.get(&of(&packet))?.at_us))).collect()
+    }
 }
 
 /// A packet of RTP in what tcpdump says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Noted {
+    /// Microseconds of Unix time.
+    at_us: u64,
     from: SocketAddr,
     to: SocketAddr,
     sequence: u16,
+    timestamp: u32,
 }
 
-/// Reads what tcpdump says of packets of G.711: `TIME IP FROM > TO: udp/rtp BYTES c0 [*] SEQUENCE TIMESTAMP`, with `*` for a mark.
+/// Reads what tcpdump says of packets of G.711: `SECONDS.MICROSECONDS IP FROM > TO: udp/rtp BYTES c0 [*] SEQUENCE TIMESTAMP`, with `*` for a mark.
 fn noted(log: &str) -> impl Iterator<Item = Noted> {
     log.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let ["IP" | "IP6", from, ">", to, "udp/rtp", _, "c0", rest @ ..] = words.get(1..)? else { return None };
-        let sequence = rest.iter().find(|word| **word != "*")?.parse().ok()?;
-        Some(Noted { from: end(from)?, to: end(to.strip_suffix(':')?)?, sequence })
+        let [time, "IP" | "IP6", from, ">", to, "udp/rtp", _, "c0", rest @ ..] = &words[..] else { return None };
+        let at_us = time.replace('.', "").parse().ok()?;
+        let mut numbers = rest.iter().filter(|word| **word != "*");
+        let (sequence, timestamp) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        Some(Noted { at_us, from: end(from)?, to: end(to.strip_suffix(':')?)?, sequence, timestamp })
     })
 }
 
@@ -106,15 +133,16 @@ mod tests {
     use super::*;
 
     const LOG: &str = "listening on v0, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
-        19:23:52.653324 IP 10.55.0.1.5070 > 10.55.0.2.5071: udp/rtpv1 805 c14 * 22089 1413816435\n\
-        19:23:52.669455 IP 10.55.0.2.3259 > 10.55.0.1.27983: udp/rtp 4 c76 * 3 1584443771\n\
-        19:23:52.821135 IP 10.55.0.2.3258 > 10.55.0.1.27982: udp/rtp 160 c0 * 8122 46869\n\
-        19:23:52.829148 IP6 fd00:1::2.3258 > fd00:1::1.27982: udp/rtp 160 c0  8123 47029\n";
+        1796000000.653324 IP 10.55.0.1.5070 > 10.55.0.2.5071: udp/rtpv1 805 c14 * 22089 1413816435\n\
+        1796000000.669455 IP 10.55.0.2.3259 > 10.55.0.1.27983: udp/rtp 4 c76 * 3 1584443771\n\
+        1796000000.821135 IP 10.55.0.2.3258 > 10.55.0.1.27982: udp/rtp 160 c0 * 8122 46869\n\
+        1796000000.829148 IP6 fd00:1::2.3258 > fd00:1::1.27982: udp/rtp 160 c0  8123 47029\n";
 
     #[test]
     fn packets_are_read() {
         let packets: Vec<Noted> = noted(LOG).collect();
         assert_eq!(packets.iter().map(|packet| packet.sequence).collect::<Vec<_>>(), [8122, 8123]);
+        assert_eq!((packets[0].at_us, packets[1].timestamp), (1_796_000_000_821_135, 47029));
         assert_eq!(packets[0].to, "10.55.0.1:27982".parse().unwrap());
         assert_eq!(packets[1].from, "[fd00:1::2]:3258".parse().unwrap());
     }
@@ -123,7 +151,8 @@ mod tests {
     fn what_is_lost_is_told_from_what_comes_too_early_or_too_late() {
         let packets = |numbers: &[u16]| {
             let end = "192.0.2.1:4000".parse().unwrap();
-            numbers.iter().map(|sequence| Noted { from: end, to: end, sequence: *sequence }).collect::<Vec<_>>()
+            let noted = |sequence: &u16| Noted { at_us: 0, from: end, to: end, sequence: *sequence, timestamp: 0 };
+            numbers.iter().map(noted).collect::<Vec<_>>()
         };
         let sent = packets(&[65534, 65535, 0, 1, 2, 3]);
         let check = |came: &[u16], expected: Way| assert_eq!(way(&sent, &packets(came)), expected);

@@ -58,6 +58,14 @@ impl Homes {
     /// # Errors
     /// A daemon does not start.
     pub fn up(driver: Option<&str>) -> Result<Homes> {
+        Homes::up_with(driver, "")
+    }
+
+    /// The same with further lines for the configuration of the node before the first phone.
+    ///
+    /// # Errors
+    /// As of [`Homes::up`].
+    pub fn up_with(driver: Option<&str>, settings: &str) -> Result<Homes> {
         let mut lab = Lab::up(topology())?;
         if let Some(driver) = driver {
             lab.use_driver(driver);
@@ -71,7 +79,9 @@ impl Homes {
         }
         for (number, node) in [(1, "n1"), (2, "n2")] {
             let prefixes = format!("\"10.98.{number}.0/29\", \"fd98:{number}::/125\"");
-            let extra = format!("osgi.enabled = false\n{FILES_ALLOWED}[network]\nprefixes = [{prefixes}]\n");
+            let settings = if node == NODES[0].0 { settings } else { "" };
+            let extra =
+                format!("osgi.enabled = false\n{settings}\n{FILES_ALLOWED}[network]\nprefixes = [{prefixes}]\n");
             lab.start_netservd(node, "node", std::slice::from_ref(&user), &extra)?;
         }
         lab.start_netservd("sender", "host", &[], "")?;
@@ -119,6 +129,31 @@ impl Homes {
     pub fn start_server(&mut self) -> Result<()> {
         let text = self.documented("# kamailio.cfg\n")?;
         self.start_kamailio(&text)
+    }
+
+    /// Starts Kamailio, and on the node before the first phone an rtpengine in user space, by which calls of the second phone go. Returns
+    /// its address.
+    ///
+    /// # Errors
+    /// One does not start.
+    pub fn start_server_beside_rtpengine(&mut self) -> Result<IpAddr> {
+        let node = IpAddr::from(self.lab.v4("n1"));
+        let mut command = self.lab.command("n1", "rtpengine");
+        command.args([
+            "--foreground",
+            "--log-stderr",
+            "--log-level=4",
+            "--table=-1",
+            "--port-min=40000",
+            "--port-max=40999",
+        ]);
+        command.args([&format!("--interface={node}"), &format!("--listen-ng={node}:2223")]);
+        self.lab.start("n1", "rtpengine", &mut command)?;
+        let second = format!("udp:{}:2223", self.relay(1, false));
+        let text = self.documented("# kamailio.cfg\n")?;
+        ensure!(text.contains(&second), "the documentation has no relay at {second}");
+        self.start_kamailio(&text.replace(&second, &format!("udp:{node}:2223")))?;
+        Ok(node)
     }
 
     /// Starts Kamailio with the relays that the agent's tables have, which are there already.
@@ -313,6 +348,8 @@ impl Homes {
 
     fn call_by(&self, caller: usize, v6: bool, time: Duration, relay: Option<IpAddr>) -> Result<[Heard; 2]> {
         let phones = [PHONES[caller], PHONES[1 - caller]];
+        // What was noted of calls before is none of this one's.
+        phones.iter().try_for_each(|(phone, _)| std::fs::write(self.lab.log_path(phone, "rtp"), ""))?;
         self.lab.call_for(phones[0].0, phones[1].0, self.server(v6), time)?;
         // What tcpdump has is written soon.
         std::thread::sleep(Duration::from_millis(500));

@@ -10,6 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+/// What a node is set to that is to delay media no more than a program in user space: it has a core to look for packets on, for longer than
+/// is between two of a call.
+pub const NODE_LOOKS: &str = "dataplane.cores = [1]\ndataplane.real-time = true\ndataplane.busy-poll-us = 20000";
+
 /// What calls there are.
 #[derive(Args, Clone, Debug)]
 pub struct Options {

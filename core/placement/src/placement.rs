@@ -563,7 +563,8 @@ impl Placement {
     fn shares_a_node(&self, id: DeploymentId) -> bool {
         let Some(own) = self.deployments.get(&id) else { return false };
         let module = |rule: RuleId| self.rules.get(&rule).map(|rule| &rule.module);
-        let is_module = |rule: RuleId| rule == own.rule || module(rule).is_some_and(|one| Some(one) == module(own.rule));
+        let is_module =
+            |rule: RuleId| rule == own.rule || module(rule).is_some_and(|one| Some(one) == module(own.rule));
         let is_own = |node: &Node| own.nodes.iter().any(|one| one.name == node.name);
         // Where a new one will be is not known yet.
         let shares = |one: &Deployment| one.nodes.is_empty() || one.nodes.iter().any(is_own);
