@@ -77,6 +77,8 @@ pub const CACHE_WAKE_BYTES: usize = 128 * 1024;
 pub const CACHE_WAKE_TIME_MAX: Duration = Duration::from_millis(10);
 /// Blocks of an entry that is being written which are in memory for its readers; those before them are read from disk.
 pub const CACHE_RECENT_BLOCKS: usize = 8;
+/// How long who reads an entry that is gone may go on although others want its blocks.
+pub const CACHE_GONE_TIME_MIN: Duration = Duration::from_secs(60);
 /// How long the writer of an entry may do nothing while others wait for it.
 pub const CACHE_STALL_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the cache that a module under test has.

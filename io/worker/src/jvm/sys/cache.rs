@@ -110,6 +110,7 @@ impl From<CacheError> for Failure {
             CacheError::TooLarge
             | CacheError::Abandoned
             | CacheError::Stalled
+            | CacheError::Cut
             | CacheError::Disk(_)
             | CacheError::Damaged => c"UNAVAILABLE",
         };

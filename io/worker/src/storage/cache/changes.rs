@@ -51,13 +51,18 @@ impl Share {
             uncount(index);
             index.revise(&old, Arc::clone(&entry))
         });
-        // While it was written, another one may have come.
-        let is_done = gone.is_some();
-        self.cache.forget_all(&gone.unwrap_or_else(|| vec![Arc::clone(&entry)]));
-        if is_done {
-            self.cache.forget(&old);
+        match gone {
+            Some(gone) => {
+                self.cache.forget_all(&gone);
+                self.cache.forget_revised(&old);
+                Ok(true)
+            }
+            // While it was written, another one came, which may have the same rest.
+            None => {
+                self.cache.forget_revised(&entry);
+                Ok(false)
+            }
         }
-        Ok(is_done)
     }
 
     fn write_revision(&self, number: u64, blocks: &mut Blocks, bytes: &[u8]) -> Result<(), CacheError> {

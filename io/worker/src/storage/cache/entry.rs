@@ -2,7 +2,7 @@
 //! An entry, and the blocks that it has for as long as somebody reads it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::block::{HEADER_BYTES, Head, Header, PAYLOAD_BYTES, place};
 use super::details::{About, Details};
@@ -23,25 +23,54 @@ pub struct Entry {
     pub(super) rest: Rest,
     /// Whether its head was seen on the disk.
     is_sure: AtomicBool,
+    /// Whether its blocks were given back although somebody reads it.
+    is_cut: AtomicBool,
 }
 
 /// The rest of a body, which the entry's next revision has, too. Of most entries there is none.
 #[derive(Clone, Debug)]
-pub(super) struct Rest(Option<Arc<Blocks>>);
+pub(super) struct Rest(Option<Arc<RestBlocks>>);
+
+#[derive(Debug)]
+struct RestBlocks {
+    blocks: Blocks,
+    /// How many entries have them.
+    entries: AtomicU32,
+}
 
 impl Rest {
     /// Returns these blocks.
     pub(super) fn new(blocks: Blocks) -> Rest {
-        Rest(Some(blocks).filter(|blocks| !blocks.numbers.is_empty()).map(Arc::new))
+        let blocks = Some(blocks).filter(|blocks| !blocks.numbers.is_empty());
+        Rest(blocks.map(|blocks| Arc::new(RestBlocks { blocks, entries: AtomicU32::new(0) })))
     }
 
     /// Returns their numbers.
     pub(super) fn numbers(&self) -> &[u32] {
-        self.0.as_ref().map_or(&[], |blocks| &blocks.numbers)
+        self.0.as_ref().map_or(&[], |rest| &rest.blocks.numbers)
     }
 
     fn count(&self) -> u32 {
-        self.0.as_ref().map_or(0, |blocks| blocks.count())
+        self.0.as_ref().map_or(0, |rest| rest.blocks.count())
+    }
+
+    /// Returns how many entries have them.
+    fn entries(&self) -> u32 {
+        self.0.as_ref().map_or(0, |rest| rest.entries.load(Ordering::Relaxed))
+    }
+
+    fn join(&self) {
+        if let Some(rest) = &self.0 {
+            rest.entries.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn leave(&self) {
+        if let Some(rest) = &self.0
+            && rest.entries.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            rest.blocks.give_back();
+        }
     }
 }
 
@@ -57,7 +86,11 @@ impl Entry {
     ) -> Option<Entry> {
         let (first_count, rest_count) = block_counts(&head, text_bytes)?;
         let is_whole = (first.numbers.len(), rest.numbers().len()) == (first_count, rest_count);
-        is_whole.then_some(Entry { head, text_bytes, number, first, rest, is_sure: AtomicBool::new(is_sure) })
+        let [is_sure, is_cut] = [is_sure, false].map(AtomicBool::new);
+        is_whole.then(|| {
+            rest.join();
+            Entry { head, text_bytes, number, first, rest, is_sure, is_cut }
+        })
     }
 
     /// Returns the key.
@@ -134,6 +167,27 @@ impl Entry {
         self.head.cost()
     }
 
+    /// Returns whether anybody but the caller has it, or reads the rest of its body in another revision.
+    pub(super) fn is_read(self: &Arc<Entry>) -> bool {
+        Arc::strong_count(self) > 1 || self.rest.entries() > 1
+    }
+
+    /// Has `gone` count its blocks until they are nobody's; not those of the rest of its body if another revision may have it.
+    pub(super) fn count_as_gone(&self, gone: &Arc<AtomicU32>, is_revised: bool) {
+        self.first.count_as_gone(gone);
+        if let Some(rest) = self.rest.0.as_ref().filter(|_| !is_revised) {
+            rest.blocks.count_as_gone(gone);
+        }
+    }
+
+    /// Gives its blocks back, whoever reads it.
+    pub(super) fn cut(&self) {
+        if !self.is_cut.swap(true, Ordering::AcqRel) {
+            self.first.give_back();
+            self.rest.leave();
+        }
+    }
+
     /// Looks whether the disk has it still: what was written down of it may be of long ago.
     ///
     /// # Errors
@@ -153,7 +207,7 @@ impl Entry {
         while meta.len() < self.head.meta_bytes as usize {
             let left = self.head.meta_bytes as usize - meta.len();
             let spot = self.first_spot(self.text_bytes + meta.len(), left)?;
-            meta.extend_from_slice(&file.read(spot)?.bytes);
+            meta.extend_from_slice(&self.read_spot(file, spot)?.bytes);
         }
         Ok(meta)
     }
@@ -182,9 +236,18 @@ impl Entry {
     /// Reads some of the body, at most to the end of a block; nothing at its end.
     pub(super) fn read(&self, file: &BlockFile, offset: u64, max: usize) -> Result<Lent, CacheError> {
         match self.spot(offset, max)? {
-            Some(spot) => file.read(spot),
+            Some(spot) => self.read_spot(file, spot),
             None => Ok(Lent::default()),
         }
+    }
+
+    fn read_spot(&self, file: &BlockFile, spot: Spot) -> Result<Lent, CacheError> {
+        let is_cut = || self.is_cut.load(Ordering::Acquire);
+        if is_cut() {
+            return Err(CacheError::Cut);
+        }
+        // Once it is cut, what is there is another's.
+        file.read(spot).map_err(|error| if is_cut() { CacheError::Cut } else { error })
     }
 
     /// Returns some of the body as [`Entry::read`] does, if it is in memory.
@@ -218,6 +281,12 @@ impl Entry {
         let block = *self.first.numbers.get(index).ok_or(CacheError::Damaged)?;
         let index = u32::try_from(index).map_err(|_| CacheError::Damaged)?;
         Ok(Spot { block, part: (self.number, index), from: at % PAYLOAD_BYTES, max })
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.cut();
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 /// Why the cache did nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The entry is larger than the module's share, or the rest of it is being read or written.
+    /// The entry is larger than the module's share, or the rest of that is being read or written.
     #[error("an entry is larger than the module's share of the cache")]
     TooLarge,
     /// A key or a piece of metadata is empty or too long.
@@ -24,6 +24,9 @@ pub enum CacheError {
     /// Who wrote the entry did nothing for too long.
     #[error("who wrote the entry did nothing for too long")]
     Stalled,
+    /// The entry was gone for long, and others needed its blocks.
+    #[error("an entry that was gone for long was not read to its end")]
+    Cut,
     /// The disk failed.
     #[error("the cache's file failed: {0}")]
     Disk(#[from] io::Error),

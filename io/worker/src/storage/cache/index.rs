@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which entries there are, whose, and in which order they were used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use netserv_model::ModuleName;
 
@@ -11,6 +13,7 @@ use super::block::Head;
 use super::entry::Entry;
 use super::fill::Fill;
 use super::scope::Scope;
+use crate::storage::limits::CACHE_GONE_TIME_MIN;
 
 /// The entries of all modules.
 pub(super) struct Index {
@@ -32,6 +35,10 @@ struct Part {
     cost: u64,
     /// Blocks of its entries, and of those that it writes.
     blocks: u32,
+    /// Blocks of entries that are gone, and that somebody reads still.
+    gone_blocks: Arc<AtomicU32>,
+    /// These entries, from the one that went first, and when that was.
+    gone: VecDeque<(Instant, Weak<Entry>)>,
     /// The entries that it writes.
     fills: Vec<Arc<Fill>>,
     /// How many versions of the module are there.
@@ -72,7 +79,7 @@ impl Index {
         if let Some(part) = self.modules.get_mut(module) {
             part.users -= 1;
         }
-        self.modules.retain(|_, part| part.users > 0 || !part.fills.is_empty() || !part.entries.is_empty());
+        self.modules.retain(|_, part| part.users > 0 || part.taken() > 0 || !part.fills.is_empty());
     }
 
     /// Returns the blocks that each module may have.
@@ -82,7 +89,7 @@ impl Index {
     }
 
     pub(super) fn is_over_share(&self, module: &ModuleName) -> bool {
-        self.modules.get(module).is_some_and(|part| part.blocks >= self.share())
+        self.modules.get(module).is_some_and(|part| part.taken() >= self.share())
     }
 
     pub(super) fn count(&mut self, module: &ModuleName, blocks: u32) {
@@ -218,7 +225,7 @@ impl Index {
         part.by_use.insert(self.uses, key.clone());
         part.entries.insert(key, (self.uses, entry));
         while self.cost > self.cost_max
-            && let Some(entry) = self.evict_by(|part| part.cost)
+            && let Some(entry) = self.evict_by(|part| Some(part.cost))
         {
             gone.push(entry);
         }
@@ -235,36 +242,86 @@ impl Index {
         Some(entry)
     }
 
-    /// Removes this very entry. Returns whether it was there.
-    pub(super) fn remove_one(&mut self, entry: &Entry) -> bool {
+    /// Removes this very entry, if it is there.
+    pub(super) fn remove_one(&mut self, entry: &Entry) -> Option<Arc<Entry>> {
         let Head { module, key, .. } = &entry.head;
-        let is_there = self.find(module, key, false).is_some_and(|there| there.number == entry.number);
-        is_there && self.remove(module, key).is_some()
+        self.find(module, key, false).filter(|there| there.number == entry.number)?;
+        self.remove(module, key)
     }
 
     /// Puts a revision of an entry in the place of this very one. Returns those that are gone as [`Index::insert`] does;
     /// nothing if it is not there.
     pub(super) fn revise(&mut self, old: &Entry, new: Arc<Entry>) -> Option<Vec<Arc<Entry>>> {
-        self.remove_one(old).then(|| self.insert(new))
+        self.remove_one(old).map(|_| self.insert(new))
     }
 
     /// Removes the entry that has to go so that a module gets a block: its own least recently used one, or one of
     /// whoever is furthest over the share, nobody's first. Nothing if there is none.
     pub(super) fn evict_for(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
+        if self.is_over_share(module) {
+            return self.evict_from(module);
+        }
         let share = self.share();
-        let is_over = self.modules.get(module).is_some_and(|part| part.blocks >= share);
-        if is_over { self.evict_from(module) } else { self.evict_by(|part| u64::from(part.blocks)) }
+        self.evict_by(|part| Some(u64::from(part.taken())).filter(|_| part.is_over(share)))
+    }
+
+    /// Removes an entry as [`Index::evict_for`] does; of whoever has most, if nobody over the share has any.
+    pub(super) fn evict_any_for(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
+        if self.is_over_share(module) { None } else { self.evict_by(|part| Some(u64::from(part.taken()))) }
     }
 
     /// Removes the least recently used entry of whoever has most of something, nobody's first.
-    fn evict_by(&mut self, amount: impl Fn(&Part) -> u64) -> Option<Arc<Entry>> {
+    fn evict_by(&mut self, amount: impl Fn(&Part) -> Option<u64>) -> Option<Arc<Entry>> {
         let evictable = self.modules.iter().filter(|(_, part)| !part.entries.is_empty());
-        let (name, _) = evictable.max_by_key(|(_, part)| (part.users == 0, amount(part)))?;
-        self.evict_from(&name.clone())
+        let most = evictable.filter_map(|(name, part)| Some((part.users == 0, amount(part)?, name))).max()?;
+        self.evict_from(&most.2.clone())
+    }
+
+    /// Takes note that an entry is gone, which is written down. It counts for its module for as long as somebody reads it.
+    pub(super) fn note_gone(&mut self, entry: &Arc<Entry>, is_revised: bool, now: Instant) {
+        if !entry.is_read() {
+            return;
+        }
+        let part = self.modules.entry(entry.head.module.clone()).or_default();
+        entry.count_as_gone(&part.gone_blocks, is_revised);
+        part.gone.retain(|(_, entry)| entry.strong_count() > 0);
+        part.gone.push_back((now, Arc::downgrade(entry)));
+    }
+
+    /// Cuts those who read the entry that went first, for a block that a module wants: one of its own, or of whoever is furthest over
+    /// the share. Returns whether there was one that is gone for long.
+    pub(super) fn cut_for(&mut self, module: &ModuleName, now: Instant) -> bool {
+        let share = self.share();
+        let part = match self.is_over_share(module) {
+            true => self.modules.get_mut(module),
+            false => {
+                let over = self.modules.values_mut().filter(|part| part.is_over(share) && !part.gone.is_empty());
+                over.max_by_key(|part| (part.users == 0, part.taken()))
+            }
+        };
+        let Some(part) = part else { return false };
+        while let Some((_, entry)) = part.gone.pop_front_if(|(at, _)| *at + CACHE_GONE_TIME_MIN <= now) {
+            if let Some(entry) = entry.upgrade() {
+                entry.cut();
+                return true;
+            }
+        }
+        false
     }
 
     fn evict_from(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
         let key = Arc::clone(self.modules.get(module)?.by_use.first_key_value()?.1);
         self.remove(module, &key)
+    }
+}
+
+impl Part {
+    /// Returns the blocks that it has, with those that only readers have.
+    fn taken(&self) -> u32 {
+        self.blocks + self.gone_blocks.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self, share: u32) -> bool {
+        self.users == 0 || self.taken() > share
     }
 }

@@ -2,18 +2,22 @@
 //! Which blocks of the file are somebody's.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Blocks that are somebody's, and nobody's once this is dropped.
+/// Blocks that are somebody's, and nobody's once this is dropped or gave them back.
 pub(super) struct Blocks {
     pub(super) numbers: Vec<u32>,
     pool: Arc<Pool>,
+    /// Counts them once no entry of the index has them.
+    gone: OnceLock<Arc<AtomicU32>>,
+    is_given_back: AtomicBool,
 }
 
 impl Blocks {
     /// Returns no blocks.
     pub(super) fn none(pool: &Arc<Pool>) -> Blocks {
-        Blocks { numbers: vec![], pool: Arc::clone(pool) }
+        Blocks::of(vec![], pool)
     }
 
     /// Takes the first `count` blocks of a file that has as many, and of which nobody has any.
@@ -22,7 +26,7 @@ impl Blocks {
         let mut free = pool.lock();
         numbers.iter().for_each(|block| free.mark(*block, false));
         drop(free);
-        Blocks { numbers, pool: Arc::clone(pool) }
+        Blocks::of(numbers, pool)
     }
 
     /// Takes these very blocks; nothing if one of them is somebody's, is named twice, or is none.
@@ -36,19 +40,41 @@ impl Blocks {
             free.mark(*block, false);
         }
         drop(free);
-        Some(Blocks { numbers, pool: Arc::clone(pool) })
+        Some(Blocks::of(numbers, pool))
+    }
+
+    fn of(numbers: Vec<u32>, pool: &Arc<Pool>) -> Blocks {
+        Blocks { numbers, pool: Arc::clone(pool), gone: OnceLock::new(), is_given_back: AtomicBool::new(false) }
     }
 
     /// Returns how many they are.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.numbers.len()).expect("a file has few blocks")
     }
+
+    /// Has `gone` count them until they are nobody's.
+    pub(super) fn count_as_gone(&self, gone: &Arc<AtomicU32>) {
+        if self.gone.set(Arc::clone(gone)).is_ok() {
+            gone.fetch_add(self.count(), Ordering::Relaxed);
+        }
+    }
+
+    /// Makes them nobody's. Who reads them sees by their numbers that they are another's.
+    pub(super) fn give_back(&self) {
+        if self.is_given_back.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(gone) = self.gone.get() {
+            gone.fetch_sub(self.count(), Ordering::Relaxed);
+        }
+        let mut free = self.pool.lock();
+        self.numbers.iter().for_each(|block| free.mark(*block, true));
+    }
 }
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        let mut free = self.pool.lock();
-        self.numbers.iter().for_each(|block| free.mark(*block, true));
+        self.give_back();
     }
 }
 

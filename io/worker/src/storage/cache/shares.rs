@@ -2,8 +2,10 @@
 //! The cache's file with what is known of it, and each module's share of it.
 
 use std::io;
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use netserv_model::ModuleName;
 use netserv_model::limits::CACHE_FILE_BYTES_MAX;
@@ -77,7 +79,8 @@ impl Cache {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns a free block for a module, from what was least recently used if need be.
+    /// Returns a free block for a module, from what was least recently used if need be, or else from what is gone for long and still
+    /// read.
     pub(super) fn take_block(&self, module: &ModuleName) -> Result<u32, CacheError> {
         loop {
             let mut index = self.lock();
@@ -86,7 +89,11 @@ impl Cache {
                 index.count(module, 1);
                 return Ok(block);
             }
-            let gone = index.evict_for(module).ok_or(CacheError::TooLarge)?;
+            let gone = index.evict_for(module);
+            if gone.is_none() && index.cut_for(module, Instant::now()) {
+                continue;
+            }
+            let gone = gone.or_else(|| index.evict_any_for(module)).ok_or(CacheError::TooLarge)?;
             // Others use the index while the disk is written.
             drop(index);
             self.forget(&gone);
@@ -155,17 +162,26 @@ impl Cache {
             self.mark_forgotten(entry);
             records.went(entry);
         }
-        if !entries.is_empty() {
-            self.write_down(&mut self.lock_catalog(), &records);
+        if entries.is_empty() {
+            return;
         }
+        self.write_down(&mut self.lock_catalog(), &records);
+        let (mut index, now) = (self.lock(), Instant::now());
+        entries.iter().for_each(|entry| index.note_gone(entry, false, now));
     }
 
     /// Sees to it that an entry is not found again.
-    pub(super) fn forget(&self, entry: &Entry) {
+    pub(super) fn forget(&self, entry: &Arc<Entry>) {
+        self.forget_all(slice::from_ref(entry));
+    }
+
+    /// Sees to it that a revision is not found again, of whose rest another one may be there.
+    pub(super) fn forget_revised(&self, entry: &Arc<Entry>) {
         self.mark_forgotten(entry);
         let mut records = Records::default();
         records.went(entry);
         self.write_down(&mut self.lock_catalog(), &records);
+        self.lock().note_gone(entry, true, Instant::now());
     }
 
     fn mark_forgotten(&self, entry: &Entry) {
@@ -229,7 +245,7 @@ impl Share {
     }
 
     /// Returns an entry to be read, which makes it the most recently used one. It can be read to its end, whatever
-    /// becomes of the key meanwhile.
+    /// becomes of the key meanwhile, but for one whose blocks others need when it is gone for a minute.
     pub fn get(&self, key: &str) -> Option<Arc<Entry>> {
         self.find(key, true).filter(|entry| self.is_there(entry))
     }
@@ -248,7 +264,7 @@ impl Share {
             });
         if !is_there {
             let gone = self.cache.lock().remove_one(entry);
-            if gone {
+            if gone.is_some() {
                 // The next start would have it again, with blocks that are another's by then.
                 let mut records = Records::default();
                 records.went(entry);
@@ -315,12 +331,12 @@ impl Share {
 
     /// Forgets an entry that cannot be read.
     pub(super) fn or_forget<T>(&self, entry: &Entry, read: Result<T, CacheError>) -> Result<T, CacheError> {
-        if read.is_err() {
+        if read.as_ref().is_err_and(|error| !matches!(error, CacheError::Cut)) {
             self.cache.failed();
             // Another one may have come in its place.
             let gone = self.cache.lock().remove_one(entry);
-            if gone {
-                self.cache.forget(entry);
+            if let Some(entry) = gone {
+                self.cache.forget(&entry);
             }
         }
         read

@@ -160,7 +160,7 @@ impl Writer {
             Err(CacheError::TooLarge) => Failure::TooLarge,
             Err(CacheError::Invalid) => Failure::Invalid,
             Err(CacheError::Stalled) => Failure::Stalled,
-            Err(CacheError::Abandoned | CacheError::Busy | CacheError::Crowded) => Failure::Abandoned,
+            Err(CacheError::Abandoned | CacheError::Busy | CacheError::Crowded | CacheError::Cut) => Failure::Abandoned,
             Err(CacheError::Disk(_) | CacheError::Damaged) => Failure::Disk,
         };
         self.fill.end(Err(failure));

@@ -219,7 +219,7 @@ impl From<CacheError> for Error {
             CacheError::Crowded => Error::TooManyReaders,
             CacheError::Abandoned => Error::Abandoned,
             CacheError::Stalled => Error::Stalled,
-            CacheError::Disk(_) | CacheError::Damaged => Error::Unavailable,
+            CacheError::Cut | CacheError::Disk(_) | CacheError::Damaged => Error::Unavailable,
         }
     }
 }

@@ -77,6 +77,7 @@ impl From<CacheError> for Error {
             | CacheError::Crowded
             | CacheError::Abandoned
             | CacheError::Stalled
+            | CacheError::Cut
             | CacheError::Disk(_)
             | CacheError::Damaged => Error::Unavailable,
         }

@@ -5,6 +5,7 @@ mod joined;
 mod many;
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use netserv_model::ModuleName;
 
@@ -13,10 +14,10 @@ use super::*;
 use crate::compute::Reserved;
 use crate::storage::StoreFile;
 use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN, CACHE_JOINED_MAX, CACHE_KEY_BYTES_MAX,
-    CACHE_LISTED_MAX, CACHE_META_BYTES_MAX, CACHE_PURGE_STEP, CACHE_READERS_FEW, CACHE_RECENT_BLOCKS,
-    CACHE_STALL_TIME_MAX, CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX, CACHE_WAKE_BYTES,
-    CACHE_WAKE_TIME_MAX, CACHE_WRITERS_MAX,
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_GONE_TIME_MIN, CACHE_INDEX_BYTES_MIN, CACHE_JOINED_MAX,
+    CACHE_KEY_BYTES_MAX, CACHE_LISTED_MAX, CACHE_META_BYTES_MAX, CACHE_PURGE_STEP, CACHE_READERS_FEW,
+    CACHE_RECENT_BLOCKS, CACHE_STALL_TIME_MAX, CACHE_TAG_BYTES_MAX, CACHE_TAGS_MAX, CACHE_TEXT_BYTES_MAX,
+    CACHE_WAKE_BYTES, CACHE_WAKE_TIME_MAX, CACHE_WRITERS_MAX,
 };
 use crate::storage::testing::Memory;
 
@@ -126,6 +127,65 @@ fn what_is_being_read_is_not_written_over() {
     }
     assert!(share.stat("k").is_none());
     assert_eq!(read(&share, &entry, 0, usize::MAX), body);
+}
+
+/// Goal: readers who take their time cost their own module room, and no other one. Method: an entry that is replaced again and again, each
+/// time while somebody reads it.
+#[test]
+fn what_is_read_although_it_is_gone_counts_for_its_module() {
+    let (cache, a) = cache();
+    let b = Arc::new(cache.share(&name("b")));
+    (0..BLOCKS / 2).for_each(|key| put(&b, &key.to_string(), b"b"));
+    let bodies: Vec<Vec<u8>> = (0..5).map(|number| vec![number; 3 * PAYLOAD_BYTES]).collect();
+    let held: Vec<Arc<Entry>> = bodies[..4].iter().map(|body| put_and_get(&a, body)).collect();
+    assert!(matches!(try_put(&a, "k", &bodies[4]), Err(CacheError::TooLarge)), "all of its share is read");
+    assert!(held.iter().zip(&bodies).all(|(entry, body)| read(&a, entry, 0, usize::MAX) == *body));
+    assert!((0..BLOCKS / 2).all(|key| value(&b, &key.to_string()).as_deref() == Some("b")), "it took another one's");
+    drop(held);
+    put(&a, "k", &bodies[4]);
+}
+
+#[test]
+fn who_reads_for_long_what_is_gone_makes_room() {
+    let (cache, a) = cache();
+    let of_a = name("a");
+    let bodies: Vec<Vec<u8>> = (0..9).map(|number| vec![number; 3 * PAYLOAD_BYTES]).collect();
+    let held: Vec<Arc<Entry>> = bodies[..8].iter().map(|body| put_and_get(&a, body)).collect();
+    assert!(matches!(try_put(&a, "k", &bodies[8]), Err(CacheError::TooLarge)));
+    let now = Instant::now();
+    assert!(!cache.lock().cut_for(&of_a, now), "they had no time");
+    assert!(cache.lock().cut_for(&of_a, now + CACHE_GONE_TIME_MIN));
+    put(&a, "k", &bodies[8]);
+    assert!(a.read(&held[0], 0, usize::MAX).is_err_and(|error| matches!(error, CacheError::Cut)));
+    let others = held[1..].iter().zip(&bodies[1..]);
+    assert!(others.clone().all(|(entry, body)| read(&a, entry, 0, usize::MAX) == *body), "the others go on");
+    assert!(value(&a, "k").is_some() && a.failures() == 0);
+    drop(held);
+    put(&a, "all", &body((BLOCKS - 1) * PAYLOAD_BYTES));
+}
+
+/// Goal: what two revisions have is counted once, and is nobody's once both are gone, whoever reads them.
+#[test]
+fn revisions_that_are_gone_give_back_what_they_had_together() {
+    let (cache, a) = cache();
+    let (of_a, long) = (name("a"), Instant::now() + 2 * CACHE_GONE_TIME_MIN);
+    let mut held = vec![put_and_get(&a, &[1; 20 * PAYLOAD_BYTES])];
+    for _ in 0..3 {
+        assert!(a.update("k", &Details::default(), 0).unwrap());
+        held.push(a.get("k").unwrap());
+    }
+    // 21, and a head for each revision.
+    put(&a, "fits", &body((BLOCKS - 25) * PAYLOAD_BYTES));
+    assert!(a.stat("fits").is_some() && a.remove("k"));
+    for round in 0..4 {
+        assert!(cache.lock().cut_for(&of_a, long), "{round}");
+        // It has all of its share again, unless the cut one had the rest.
+        put(&a, &round.to_string(), b"x");
+    }
+    put(&a, "all", &body((BLOCKS - 1) * PAYLOAD_BYTES));
+    assert!(held.iter().all(|entry| a.read(entry, 0, 1).is_err()));
+    drop(held);
+    assert!(a.stat("all").is_some() && cache.pool.take().is_none(), "they gave it back twice");
 }
 
 #[test]
@@ -370,6 +430,18 @@ fn put(share: &Arc<Share>, key: &str, body: &[u8]) {
     let mut writer = Writer::alone(share, key, Details::default(), 0).unwrap();
     body.chunks(10_000).for_each(|part| writer.write(part).unwrap());
     writer.finish().unwrap();
+}
+
+fn try_put(share: &Arc<Share>, key: &str, body: &[u8]) -> Result<(), CacheError> {
+    let mut writer = Writer::alone(share, key, Details::default(), 0)?;
+    writer.write(body)?;
+    writer.finish()
+}
+
+/// Puts an entry in the place of the one before, and returns it as one who reads it.
+fn put_and_get(share: &Arc<Share>, body: &[u8]) -> Arc<Entry> {
+    put(share, "k", body);
+    share.get("k").unwrap()
 }
 
 fn value(share: &Share, key: &str) -> Option<String> {
