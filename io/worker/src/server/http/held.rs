@@ -404,6 +404,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_piece_waits_until_the_others_are_written() {
+        let pieces: [&[u8]; 3] = [&[b'x'; 1000], &[b'y'; 1000], b"z"];
+        for length in ["2001", "2000"] {
+            let (mut body, deadline) = body(Given::all(&pieces), Some(length), HOUR);
+            let Poll::Ready(Some(Ok(first))) = poll(&mut body) else { panic!("nothing is on its way") };
+            assert!(poll(&mut body).is_pending(), "{length}");
+            let until = deadline.at();
+            assert!(until <= Instant::now() + limits::HELD_PATIENCE, "its client is waited for");
+            drop(first);
+            assert!(poll(&mut body).is_ready(), "{length}");
+        }
+    }
+
+    #[test]
     fn what_is_in_memory_anyway_takes_none() {
         let (mut body, _) = body(Given::endless(), None, HOUR);
         let is_private = Arc::new(AtomicBool::new(false));
