@@ -46,5 +46,8 @@ fn run(kill_at: Option<(usize, bool)>) -> usize {
     let came = state.came;
     // Once it was gone, clients that come again may bring it back once.
     assert!((2..=4).contains(&came), "{kill_at:?}: it came {came} times: {:?}", state.requests);
+    // Not only the leases end: whoever is the last to go is removed.
+    let last = state.requests.iter().rfind(|request| !request.starts_with("PROBE"));
+    assert!(last.is_some_and(|last| last.starts_with("REMOVE")), "{kill_at:?}: {:?}", state.requests);
     state.requests.len()
 }

@@ -81,6 +81,11 @@ pub struct Deployment {
 }
 
 impl Deployment {
+    /// Returns where it is: the last node of its path, also before it is there, and all that have it.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.iter().map(|node| &node.name).chain([&self.edge])
+    }
+
     /// Returns toward which address requests for it go.
     pub fn reached_by(&self) -> IpAddr {
         self.address.unwrap_or(self.client)

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use netserv_model::{Instant, NodeId, SessionId};
+use netserv_model::{Instant, ModuleName, NodeId, SessionId};
 
 use crate::RuleId;
 use crate::around::Around;
@@ -45,6 +45,8 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Placement {
     rules: BTreeMap<RuleId, Rule>,
+    /// What rules deployed that are gone, as long as something of theirs is.
+    gone: BTreeMap<RuleId, ModuleName>,
     /// Rules whose gates are shut.
     shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
@@ -95,6 +97,7 @@ impl Placement {
     pub fn new(rules: impl IntoIterator<Item = (RuleId, Rule)>) -> Placement {
         Placement {
             rules: rules.into_iter().take(RULES_MAX).collect(),
+            gone: BTreeMap::new(),
             shut: BTreeSet::new(),
             regions: BTreeMap::new(),
             swept: None,
@@ -218,8 +221,10 @@ impl Placement {
             Asked::Setup(id) | Asked::Move(id) if self.is_leaving(id) => {
                 // Also one that failed may be in force somewhere.
                 self.lease_begins(now, id);
-                if let (Answer::Done { session, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id)) {
+                if let (Answer::Done { session, nodes, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id))
+                {
                     deployment.session = Some(session);
+                    deployment.nodes = nodes.into_iter().rev().take(NODES_MAX).rev().collect();
                 }
                 self.send_remove(id);
             }
@@ -236,11 +241,15 @@ impl Placement {
                 let unknown = MoveEnd::Unknown { renewed: false };
                 self.move_ended(now, id, if let Answer::Move(end) = answer { end } else { unknown });
             }
-            Asked::Remove(id) if answer == Answer::Failed => {
-                self.counters.failures += 1;
-                self.not_removed(now, id);
+            Asked::Remove(id) => {
+                self.set_up_beside(id);
+                if answer == Answer::Failed {
+                    self.counters.failures += 1;
+                    self.not_removed(now, id);
+                } else {
+                    self.forget(id);
+                }
             }
-            Asked::Remove(id) => self.forget(id),
         }
     }
 
@@ -496,12 +505,12 @@ impl Placement {
         self.next_look.remove(&id);
         if self.is_leaving(id) {
             // It would take the module from another one that has come since.
-            return if self.shares_a_node(id) { self.forget(id) } else { self.send_remove(id) };
+            return if self.beside(id).is_empty() { self.send_remove(id) } else { self.forget(id) };
         }
         let Some(deployment) = self.deployments.get(&id) else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (idle_at, refresh_at) = (deployment.seen + rule.idle, deployment.lease_until - deployment.lease / 2);
-        if idle_at <= now && self.shares_a_node(id) {
+        if idle_at <= now && self.may_share_a_node(id) {
             // A REMOVE would take the module from the others, too. What only this one has goes with its lease.
             self.forget(id);
         } else if idle_at <= now {
@@ -559,17 +568,35 @@ impl Placement {
         self.deployments.get(&id).is_some_and(|deployment| deployment.health == Health::Leaving)
     }
 
-    /// Returns whether another deployment that stays, of whichever rule, may have the same module on a node of this one.
-    fn shares_a_node(&self, id: DeploymentId) -> bool {
+    /// Has nodes asked again for what a REMOVE has taken from others.
+    fn set_up_beside(&mut self, id: DeploymentId) {
+        self.beside(id).into_iter().for_each(|beside| self.set_up_again(beside));
+    }
+
+    /// Returns the deployments that stay, of whichever rule, with the same module on a node of this one.
+    fn beside(&self, id: DeploymentId) -> Vec<DeploymentId> {
+        let Some(own) = self.deployments.get(&id) else { return Vec::new() };
+        let is_beside = |other: DeploymentId, one: &Deployment| {
+            other != id
+                && one.health != Health::Leaving
+                && self.have_one_module(one.rule, own.rule)
+                && one.places().any(|place| own.places().any(|own| own == place))
+        };
+        self.deployments().filter(|(other, one)| is_beside(*other, one)).map(|(other, _)| other).collect()
+    }
+
+    /// Returns whether another deployment that stays has, or may soon have, the same module on a node of this one.
+    fn may_share_a_node(&self, id: DeploymentId) -> bool {
         let Some(own) = self.deployments.get(&id) else { return false };
-        let module = |rule: RuleId| self.rules.get(&rule).map(|rule| &rule.module);
-        let is_module =
-            |rule: RuleId| rule == own.rule || module(rule).is_some_and(|one| Some(one) == module(own.rule));
-        let is_own = |node: &Node| own.nodes.iter().any(|one| one.name == node.name);
         // Where a new one will be is not known yet.
-        let shares = |one: &Deployment| one.nodes.is_empty() || one.nodes.iter().any(is_own);
-        let mut others = self.deployments.iter().filter(|(other, _)| **other != id);
-        others.any(|(_, one)| is_module(one.rule) && one.health != Health::Leaving && shares(one))
+        let is_new = |one: &Deployment| one.health == Health::New && self.have_one_module(one.rule, own.rule);
+        !self.beside(id).is_empty() || self.deployments.values().any(is_new)
+    }
+
+    /// Returns whether rules deploy the same module, which one may that is not known any more.
+    fn have_one_module(&self, one: RuleId, other: RuleId) -> bool {
+        let module = |rule: RuleId| self.rules.get(&rule).map(|rule| &rule.module).or(self.gone.get(&rule));
+        one == other || module(one).zip(module(other)).is_none_or(|(one, other)| one == other)
     }
 
     fn send_remove(&mut self, id: DeploymentId) {

@@ -317,6 +317,104 @@ fn rules_with_one_module_leave_it_to_each_other() {
     }
 }
 
+/// Answers what is asked until there is no more; returns all of it.
+fn answer_all(agent: &mut Agent, remove: &Answer) -> Vec<Wish> {
+    let (mut all, mut done_with) = (agent.wishes(), 0);
+    while let Some(wish) = all.get(done_with).cloned() {
+        let answer = match wish {
+            Wish::Probe { .. } => way(&["n1", "edge"]),
+            Wish::Remove { .. } => remove.clone(),
+            Wish::Setup { .. } | Wish::Look { .. } | Wish::Move { .. } => done("edge"),
+        };
+        agent.answer(&wish, answer);
+        all.extend(agent.wishes());
+        done_with += 1;
+    }
+    all
+}
+
+/// Goal: a rule that is switched off, or gone, takes its module from nodes that another rule's deployment has no longer than until that is
+/// asked for again.
+#[test]
+fn what_a_remove_takes_from_another_rule_is_asked_for_again() {
+    let both = || {
+        let mut agent = Agent::new(vec![rule(), rule()]);
+        agent.deploy("192.0.2.1", "edge");
+        agent.placement.observe(agent.now, RuleId(1), "192.0.2.1".parse().unwrap(), 3);
+        answer_all(&mut agent, &Answer::Removed);
+        assert_eq!(agent.kept.len(), 2);
+        agent
+    };
+    let are = |wishes: &[Wish], setups: usize| {
+        let is_setup = |wish: &&Wish| matches!(wish, Wish::Setup { rule: RuleId(1), .. });
+        matches!(wishes[0], Wish::Remove { rule: RULE, .. })
+            && wishes[1..].iter().filter(is_setup).count() == setups
+            && wishes.len() == 1 + setups
+    };
+    for answer in [Answer::Removed, Answer::Failed] {
+        let mut agent = both();
+        agent.placement.stop(RULE);
+        let asked = answer_all(&mut agent, &answer);
+        assert!(are(&asked, 1), "{asked:?}");
+        agent.sleep(1);
+        let later = agent.wishes();
+        assert!(later.is_empty() && agent.kept.len() == 1, "no REMOVE takes it again: {later:?}");
+
+        let mut agent = both();
+        agent.placement.reload(agent.now, [(RuleId(1), rule())], &BTreeSet::new());
+        let asked = answer_all(&mut agent, &answer);
+        assert!(are(&asked, 1), "{asked:?}");
+        agent.sleep(1);
+        assert!(agent.wishes().is_empty() && agent.kept.len() == 1);
+    }
+    // One that begins while the REMOVE is under way is asked for after it once more.
+    let mut agent = Agent::new(vec![rule(), rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.placement.stop(RULE);
+    let remove = agent.wish();
+    agent.placement.observe(agent.now, RuleId(1), "192.0.2.1".parse().unwrap(), 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["n1", "edge"]));
+    let setup = agent.wish();
+    agent.answer(&remove, Answer::Removed);
+    agent.answer(&setup, done("edge"));
+    let again = agent.wish();
+    assert!(matches!(again, Wish::Setup { rule: RuleId(1), .. }), "{again:?}");
+}
+
+/// Goal: a REMOVE that failed is sent again, though the module begins elsewhere, and not to nodes where it has begun anew.
+#[test]
+fn a_remove_is_sent_again_but_where_the_module_came_back() {
+    let mut agent = Agent::new(vec![rule(), rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    agent.placement.stop(RULE);
+    let remove = agent.wish();
+    agent.answer(&remove, Answer::Failed);
+    agent.placement.observe(agent.now, RuleId(1), "203.0.113.1".parse().unwrap(), 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["far", "farther"]));
+    assert!(matches!(agent.wish(), Wish::Setup { .. }));
+    agent.sleep(1);
+    let again = agent.wish();
+    assert!(matches!(again, Wish::Remove { .. }), "{again:?}");
+
+    let mut agent = Agent::new(vec![rule()]);
+    agent.see("192.0.2.1", 3);
+    let probe = agent.wish();
+    agent.answer(&probe, way(&["n1", "edge"]));
+    let setup = agent.wish();
+    agent.placement.stop(RULE);
+    agent.answer(&setup, done("edge"));
+    let remove = agent.wish();
+    assert!(matches!(remove, Wish::Remove { .. }), "{remove:?}");
+    agent.answer(&remove, Answer::Failed);
+    agent.placement.gate(RULE, true);
+    agent.deploy("192.0.2.1", "edge");
+    agent.sleep(1);
+    let wishes = agent.wishes();
+    assert!(wishes.is_empty() && agent.nearest("192.0.2.1").as_deref() == Some("edge"), "{wishes:?}");
+}
+
 #[test]
 fn a_way_without_nodes_and_failures_are_left_alone_for_longer_each_time() {
     let mut agent = Agent::new(vec![rule()]);

@@ -107,8 +107,13 @@ impl Bindings {
     /// Looks at the server's answer to a REGISTER.
     pub fn answered(&mut self, head: &Head<'_>, to: SocketAddr, now_ms: u64) -> Option<()> {
         let (phone, cseq) = self.phone(head, to)?;
+        let status = head.status()?;
+        if !matches!(status, 100..300 | 500..600) {
+            // Whichever it is to, and however late: the server does not want it so.
+            self.confirmed.remove(&phone);
+        }
         let asked = self.pending.get(&phone).filter(|asked| asked.cseq == cseq && asked.until_ms >= now_ms)?;
-        let (request, status) = (asked.request, head.status()?);
+        let request = asked.request;
         if status < 200 {
             return None;
         }
@@ -117,7 +122,7 @@ impl Bindings {
             // It says nothing of the registration, which is as it was.
             return None;
         }
-        self.confirmed.remove(&phone);
+        let answered_here = self.confirmed.remove(&phone).map_or(0, |binding| binding.cseq);
         let contact = only_contact(head)?;
         let (uri, parameters) = address(contact)?;
         let granted = parameter(parameters, "expires").or_else(|| head.only(EXPIRES)).and_then(number)?;
@@ -131,6 +136,7 @@ impl Bindings {
             return None;
         }
         let granted_ms = 1000 * u64::from(granted);
+        let cseq = cseq.max(answered_here);
         let binding = Binding { contact: uri.into(), request, cseq, granted_ms, until_ms: now_ms + granted_ms };
         self.confirmed.insert(phone, binding);
         Some(())
@@ -349,6 +355,18 @@ mod tests {
             }
             assert_eq!(asks(&mut bindings, &register(3, CONTACT), 20_000), left, "{answer:?}");
         }
+        // A refusal counts however late, and whichever it is to.
+        for (cseq, now) in [(2, 10_001 + PENDING_MS), (1, 10_000)] {
+            let mut bindings = registered();
+            goes_on(&mut bindings, 10_000);
+            answers(&mut bindings, &ok(cseq, "").replace("200 OK", "403 Forbidden"), now);
+            assert_eq!(bindings.count(), 0, "{cseq}");
+        }
+        let mut bindings = registered();
+        goes_on(&mut bindings, 10_000);
+        assert_eq!(asks(&mut bindings, &register(9, CONTACT), 11_000), Some(89));
+        answers(&mut bindings, &ok(2, GRANTED), 12_000);
+        assert_eq!(asks(&mut bindings, &register(9, CONTACT), 13_000), None, "a number comes once");
         let mut bindings = registered();
         for number in 0..PENDING_MAX {
             asks(&mut bindings, &register(1, CONTACT).replace("c1", &format!("p{number}")), 10_000);

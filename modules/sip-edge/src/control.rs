@@ -110,13 +110,19 @@ struct Told {
     until: u64,
     limit: Option<Limit>,
     sequence: Option<Sequence>,
+    is_servers_own: bool,
     bucket: Bucket,
 }
 
 impl Told {
-    /// Returns what holds after the server said something: nothing new if that was overtaken by something later (RFC 7339 §4.4).
+    /// Returns what holds after the server said something: nothing new if that was overtaken by something later (RFC 7339 §4.4), or may be
+    /// of who is called, and the server said something itself.
     fn after(before: Option<Told>, said: &Said, now_ms: u64) -> Option<Told> {
-        let before = before.filter(|told| now_ms < told.until);
+        let in_force = before.filter(|told| now_ms < told.until);
+        if in_force.is_some_and(|told| told.is_servers_own && !said.is_servers_own) {
+            return None;
+        }
+        let before = in_force.filter(|told| told.is_servers_own == said.is_servers_own);
         if let (Some(before), Some(now)) = (before.and_then(|told| told.sequence), said.sequence)
             && now <= before
         {
@@ -125,8 +131,9 @@ impl Told {
         // The end of a limit is remembered, so that nothing older begins it anew.
         let validity_ms = if said.limit.is_some() { said.validity_ms } else { VALIDITY_MS };
         let until = now_ms.saturating_add(validity_ms);
-        let bucket = before.map(|told| told.bucket).unwrap_or_default();
-        Some(Told { until, limit: said.limit, sequence: said.sequence, bucket })
+        let bucket = in_force.map(|told| told.bucket).unwrap_or_default();
+        let Said { limit, sequence, is_servers_own, .. } = *said;
+        Some(Told { until, limit, sequence, is_servers_own, bucket })
     }
 }
 
@@ -138,7 +145,12 @@ impl Source {
 
     /// Returns whether the server lets a request go on; `lost` is what it says to all. `drawn` is from 0 to 1, by chance.
     fn goes_on(&mut self, lost: Option<Limit>, drawn: f64, now_ms: u64) -> bool {
-        let Some(told) = self.told(now_ms) else { return lost.is_none_or(|lost| !is_lost(lost, drawn)) };
+        let is_lost_to_all = lost.is_some_and(|lost| is_lost(lost, drawn));
+        let Some(told) = self.told(now_ms) else { return !is_lost_to_all };
+        // What who is called writes makes it nobody easier.
+        if is_lost_to_all && !told.is_servers_own {
+            return false;
+        }
         match told.limit {
             None => true,
             Some(limit @ Limit::Loss(_)) => !is_lost(limit, drawn),
@@ -229,8 +241,10 @@ impl Control {
     /// when all did: what the server has too much of is also what comes again because it has too much.
     pub fn decide(&mut self, source: IpAddr, transaction: &impl Hash, now_ms: u64) -> Fate {
         self.roll(now_ms);
-        let own = self.sources.get_mut(&place(source)).and_then(|known| known.told(now_ms)).map(|told| told.limit);
-        let is_limited = self.limit(now_ms).is_some() || own.unwrap_or(self.lost(now_ms)).is_some();
+        let told = self.sources.get_mut(&place(source)).and_then(|known| known.told(now_ms)).copied();
+        let own = told.and_then(|told| told.limit).is_some();
+        let lost = self.lost(now_ms).is_some() && !told.is_some_and(|told| told.is_servers_own);
+        let is_limited = self.limit(now_ms).is_some() || own || lost;
         let key = self.decided.key(transaction);
         match self.decided.get(key) {
             Some(Decision { fate: Fate::Admitted, was_limited: false, .. }) if is_limited => {}

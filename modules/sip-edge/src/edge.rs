@@ -335,7 +335,7 @@ fn question(head: &Head<'_>, client: IpAddr) -> Vec<u8> {
     let (number, method) = head.only(CSEQ).and_then(message::cseq).unwrap_or_default();
     let address = client.to_canonical().to_string();
     let call_id = head.only(CALL_ID).unwrap_or_default();
-    [address.as_bytes(), &number.to_be_bytes(), method, b" ", call_id].concat()
+    [address.as_bytes(), b" ", &number.to_be_bytes(), method, b" ", call_id].concat()
 }
 
 /// Returns bytes as text.

@@ -33,6 +33,8 @@ pub const VALIDITY_MS_MAX: u64 = 60_000;
 pub const OC_RATE_BURST: f64 = 4.0;
 /// Answers about the server's load of which it is known that they were given, in each of two generations.
 pub const ANSWERED_MAX: usize = 16_384;
+/// Headers of a request that asks: answers to it, which have most of them and some of the server's, are read.
+pub const ASKING_HEADERS_MAX: usize = 40;
 /// Bytes of a datagram that grows by asking the server for its load: what goes over UDP with room to spare (RFC 3261 §18.1.1).
 pub const ASKING_BYTES_MAX: usize = 1300;
 

@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use crate::control::{Limit, loss};
 use crate::edge::hexadecimal;
-use crate::limits::{ANSWERED_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
+use crate::limits::{ANSWERED_MAX, ASKING_HEADERS_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
 
 /// What a response says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Said {
     pub validity_ms: u64,
     /// Which of two was said later.
     pub sequence: Option<Sequence>,
-    /// Whether only the server itself gives such an answer, and not who is called: a 100, and any to a REGISTER.
+    /// Whether it is the server's answer, and not of who is called: a 100 to an INVITE, which nobody sends on (RFC 3261 §16.7).
     pub is_servers_own: bool,
 }
 
@@ -46,8 +46,7 @@ impl Said {
             Some(text) => Some(Sequence::parse(text)?),
             None => None,
         };
-        let is_register = head.only(CSEQ).and_then(cseq).is_some_and(|(_, method)| method == b"REGISTER");
-        let is_servers_own = is_register || head.status() == Some(100);
+        let is_servers_own = head.status() == Some(100) && method(head) == Some(b"INVITE");
         // §4.3: a validity of 0 ends it.
         Some(Said { limit: (validity_ms > 0).then_some(limit), validity_ms, sequence, is_servers_own })
     }
@@ -68,7 +67,7 @@ impl Sequence {
 
 /// Returns a request whose topmost Via asks the server for its load (RFC 7339 §4.1), without what the client wrote as if the server
 /// had, with the mark by which the edge knows that it asked. Nothing if it is to stay as it is: the client asks by itself, another edge
-/// does, it would be longer than `most`, or nobody answers it.
+/// does, it would be longer than `most`, nobody answers it, or it could not be told which answer is to it.
 pub fn asking(message: &[u8], most: usize, mark: impl FnOnce(&Head<'_>) -> String) -> Option<Vec<u8>> {
     let head = Head::parse(message)?;
     if head.first.starts_with(b"ACK ") {
@@ -99,12 +98,21 @@ pub fn asking(message: &[u8], most: usize, mark: impl FnOnce(&Head<'_>) -> Strin
         }
     }
     let without = asking.len();
-    asking.extend_from_slice(format!(";oc;oc-algo=\"loss,rate\";{ASKED}={}", mark(&head)).as_bytes());
+    // What is asked has to be known again by the answer, which has the method in CSeq and has to be read, whatever the server adds.
+    let is_method = head.first.split(|byte| *byte == b' ').next() == method(&head);
+    if is_method && head.headers.len() <= ASKING_HEADERS_MAX {
+        asking.extend_from_slice(format!(";oc;oc-algo=\"loss,rate\";{ASKED}={}", mark(&head)).as_bytes());
+    }
     if asking.len() + message.len() - end > most {
         asking.truncate(without);
     }
     asking.extend_from_slice(&message[end..]);
     (asking != message).then_some(asking)
+}
+
+/// Returns the method that a message's CSeq names.
+fn method<'a>(head: &Head<'a>) -> Option<&'a [u8]> {
+    head.only(CSEQ).and_then(cseq).map(|(_, method)| method)
 }
 
 /// Marks of questions, and which of them were answered. The first answer alone counts, since its client can read the mark there, and have
@@ -159,7 +167,11 @@ impl Asked {
     }
 
     fn roll(&mut self, now_ms: u64) {
-        if now_ms.saturating_sub(self.begun_ms) >= DECIDED_MS {
+        let gone_ms = now_ms.saturating_sub(self.begun_ms);
+        if gone_ms >= DECIDED_MS {
+            self.turn(now_ms);
+        }
+        if gone_ms >= 2 * DECIDED_MS {
             self.turn(now_ms);
         }
     }
@@ -232,9 +244,10 @@ mod tests {
                 format!("SIP/2.0 {first}\r\nv: SIP/2.0/UDP a;oc=1;oc-algo=loss;oc-edge=e\r\nCSeq: 1 {method}\r\n\r\n");
             Said::of(&Head::parse(message.as_bytes()).unwrap(), |_| true).unwrap().is_servers_own
         };
-        let answers =
-            [("100 Trying", "INVITE"), ("503 Busy", "REGISTER"), ("180 Ringing", "INVITE"), ("200 OK", "MESSAGE")];
-        assert_eq!(answers.map(|(first, method)| own(first, method)), [true, true, false, false]);
+        let all = ["100 INVITE", "503 INVITE", "180 INVITE", "100 MESSAGE", "200 REGISTER"];
+        let are_own =
+            all.map(|one| one.split_once(' ').unwrap()).map(|(status, method)| own(&format!("{status} x"), method));
+        assert_eq!(are_own, [true, false, false, false, false]);
         for not in [
             "oc=20;oc-algo=loss",
             "oc;oc-algo=\"loss,rate\";oc-edge=e",
@@ -260,12 +273,17 @@ mod tests {
     #[test]
     fn requests_ask_and_say_nothing_in_the_servers_place() {
         let asked = |via: &str| {
-            let message = format!("INVITE sip:b SIP/2.0\r\nTo: x;oc=1\r\nVia: {via}\r\nVia: c;oc=2\r\n\r\nbody;oc=3");
+            let message = format!(
+                "INVITE sip:b SIP/2.0\r\nCSeq: 1 INVITE\r\nTo: x;oc=1\r\nVia: {via}\r\nVia: c;oc=2\r\n\r\nbody;oc=3"
+            );
             asking(message.as_bytes()).map(|bytes| {
                 let text = String::from_utf8(bytes).unwrap();
                 let (before, rest) = text.split_once("\r\nVia: ").unwrap();
                 let (via, after) = rest.split_once("\r\n").unwrap();
-                assert_eq!((before, after), ("INVITE sip:b SIP/2.0\r\nTo: x;oc=1", "Via: c;oc=2\r\n\r\nbody;oc=3"));
+                assert_eq!(
+                    (before, after),
+                    ("INVITE sip:b SIP/2.0\r\nCSeq: 1 INVITE\r\nTo: x;oc=1", "Via: c;oc=2\r\n\r\nbody;oc=3")
+                );
                 via.to_owned()
             })
         };
@@ -292,14 +310,28 @@ mod tests {
     #[test]
     fn without_room_the_server_is_not_asked_but_nothing_is_said_in_its_place() {
         let long = |via: &str| {
-            format!("INVITE sip:b SIP/2.0\r\nVia: SIP/2.0/UDP a{via}\r\n\r\n{}", "x".repeat(ASKING_BYTES_MAX - 60))
+            let body = "x".repeat(ASKING_BYTES_MAX - 80);
+            format!("INVITE sip:b SIP/2.0\r\nCSeq: 1 INVITE\r\nVia: SIP/2.0/UDP a{via}\r\n\r\n{body}")
         };
-        assert_eq!(asking(long("").as_bytes()), None);
-        assert_eq!(asking(long(";oc=100;oc-algo=loss;oc-edge=e").as_bytes()), Some(long("").into_bytes()));
+        let many = |via: &str, most: usize| {
+            let vias = "v: a\r\n".repeat(most - 2);
+            format!("INVITE sip:b SIP/2.0\r\nCSeq: 1 INVITE\r\nVia: SIP/2.0/UDP a{via}\r\n{vias}\r\n")
+        };
+        let other = |via: &str| format!("MESSAGE sip:b SIP/2.0\r\nCSeq: 1 INVITE\r\nVia: SIP/2.0/UDP a{via}\r\n\r\n");
+        let said = ";oc=100;oc-algo=loss;oc-edge=e";
+        let too_many = ["", said].map(|via| many(via, ASKING_HEADERS_MAX + 1));
+        for [plain, said] in [["", said].map(long), too_many, ["", said].map(other)] {
+            assert_eq!(asking(plain.as_bytes()), None);
+            assert_eq!(asking(said.as_bytes()), Some(plain.into_bytes()));
+        }
+        assert!(asking(many("", ASKING_HEADERS_MAX).as_bytes()).is_some());
     }
 
     #[test]
     fn questions_are_answered_once_in_time_and_bounded() {
+        let mut asked = Asked::new([1; 32]);
+        let before = asked.mark(b"0", 0);
+        assert!(!asked.take(&before, b"0", 10 * DECIDED_MS), "long after");
         let mut asked = Asked::new([1; 32]);
         let first = asked.mark(b"1", 0);
         let took = [("2", &first), ("1", &first), ("1", &first)].map(|(to, mark)| asked.take(mark, to.as_bytes(), 10));

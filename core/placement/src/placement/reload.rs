@@ -26,6 +26,9 @@ impl Placement {
     ) {
         let rules: BTreeMap<RuleId, Rule> = rules.into_iter().take(RULES_MAX).collect();
         let before = std::mem::replace(&mut self.rules, rules);
+        self.gone.extend(before.iter().map(|(id, rule)| (*id, rule.module.clone())));
+        let is_left = |rule: &RuleId| self.deployments.values().any(|one| one.rule == *rule);
+        self.gone.retain(|rule, _| !self.rules.contains_key(rule) && is_left(rule));
         let counts_on = |id: &RuleId| before.get(id).zip(self.rules.get(id)).is_some_and(|(a, b)| a.has_regions_of(b));
         let counts_on: BTreeSet<RuleId> = before.keys().copied().filter(counts_on).collect();
         self.regions.retain(|(rule, _), _| counts_on.contains(rule));
@@ -63,7 +66,7 @@ impl Placement {
     }
 
     /// Sends a SETUP for a deployment, after the one that is under way.
-    fn set_up_again(&mut self, id: DeploymentId) {
+    pub(super) fn set_up_again(&mut self, id: DeploymentId) {
         if self.is_being_set_up(id) {
             self.again.insert(id);
         } else {

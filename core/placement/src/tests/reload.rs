@@ -12,7 +12,8 @@ use crate::{Answer, DeploymentId, Rule, RuleId, Wish};
 /// those of one that is gone are removed. Method: three rules with a deployment each.
 #[test]
 fn after_a_reload_only_what_changed_is_touched() {
-    let mut agent = Agent::new(vec![rule(), rule(), rule()]);
+    let other = Rule { module: "example.org/other".parse().unwrap(), ..rule() };
+    let mut agent = Agent::new(vec![rule(), rule(), other]);
     let clients = ["192.0.2.1", "198.51.100.1", "203.0.113.1"];
     for (rule, client) in (0..).map(RuleId).zip(clients) {
         agent.placement.observe(agent.now, rule, client.parse().unwrap(), 3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
+use crate::control::Limit;
 
 const SERVER_ANSWERS: &str = "SIP/2.0 200 OK";
 
@@ -227,6 +228,62 @@ fn the_server_says_it_in_its_vias_if_the_edge_asked() {
     let long = invite(7).replace("Max-Forwards", &format!("Subject: {}\r\nMax-Forwards", "x".repeat(1200)));
     let asks = [Transport::Udp, Transport::Tcp].map(|one| edge.asking(long.as_bytes(), (phone(), one), 0).is_some());
     assert_eq!(asks, [false, true]);
+}
+
+/// Goal: who is called, a registrar elsewhere, or a client that is both ends of a call have the edge reject nothing of others, and get
+/// nothing more through themselves than the server lets them.
+#[test]
+fn what_others_write_in_the_servers_place_counts_for_their_caller_and_against_it() {
+    let udp = (phone(), Transport::Udp);
+    let other: SocketAddr = "192.0.2.200:5060".parse().unwrap();
+    let all = "oc=100;oc-algo=loss;oc-validity=60000";
+    let mark = |edge: &mut Edge, text: &str| {
+        let asking = String::from_utf8(edge.asking(text.as_bytes(), udp, 0).unwrap()).unwrap();
+        asking.split("oc-edge=").nth(1).unwrap()[..32].to_owned()
+    };
+    let says = |edge: &mut Edge, status: &str, cseq: &str, oc: &str, mark: &str| {
+        let message = format!(
+            "SIP/2.0 {status}\r\nVia: SIP/2.0/UDP a;{oc};oc-edge={mark}\r\nCall-ID: 1234@10.0.0.5\r\nCSeq: {cseq}\r\n\r\n"
+        );
+        edge.response(message.as_bytes(), phone(), 10);
+    };
+    let rejects = |edge: &mut Edge, from: SocketAddr, call: &str| {
+        let mut room = [0; 2000];
+        let mut response = Writer::new(&mut room);
+        let text = invite(77).replace("1234@10", call);
+        edge.request(text.as_bytes(), (from, Transport::Udp), 20, &mut response) != Decision::Pass
+    };
+    let asks = || Edge::new(Settings { oc: true, ..Settings::default() }, [7; 32]);
+    for (method, status) in [("REGISTER", "200 OK"), ("MESSAGE", "100 Trying"), ("INVITE", "486 Busy Here")] {
+        let mut edge = asks();
+        let mark = mark(&mut edge, &request(method, "sip:mallory@example.com", 1, ""));
+        says(&mut edge, status, &format!("1 {method}"), all, &mark);
+        assert!(!rejects(&mut edge, other, "other") && rejects(&mut edge, phone(), "own"), "{method}");
+    }
+    let mut edge = asks();
+    let marks = [1, 2].map(|cseq| mark(&mut edge, &request("INVITE", "sip:mallory@example.com", cseq, "")));
+    says(&mut edge, "200 OK", "1 INVITE", "oc=0;oc-algo=loss;oc-validity=60000;oc-seq=999999999999.9", &marks[0]);
+    says(&mut edge, "100 Trying", "2 INVITE", &format!("{all};oc-seq=1.1"), &marks[1]);
+    assert!(rejects(&mut edge, other, "other") && rejects(&mut edge, phone(), "own"), "the server itself said so");
+    let third = mark(&mut edge, &request("INVITE", "sip:mallory@example.com", 3, ""));
+    says(&mut edge, "200 OK", "3 INVITE", "oc=0;oc-algo=loss;oc-validity=60000;oc-seq=999999999999.9", &third);
+    assert!(rejects(&mut edge, phone(), "later"));
+    // To one to whom the server says nothing itself, what it said to others applies all the same.
+    let mut edge = asks();
+    let fourth = mark(&mut edge, &request("MESSAGE", "sip:mallory@example.com", 4, ""));
+    says(&mut edge, "200 OK", "4 MESSAGE", "oc=0;oc-algo=loss;oc-validity=60000", &fourth);
+    let said = Said { limit: Some(Limit::Loss(1.0)), validity_ms: 60_000, sequence: None, is_servers_own: true };
+    edge.control.said(other.ip(), &said, 10);
+    assert!(rejects(&mut edge, phone(), "own"));
+}
+
+#[test]
+fn questions_of_two_clients_differ() {
+    let asked = |number: u32, method: &str, client: &str| {
+        let text = format!("X a SIP/2.0\r\nCall-ID: c\r\nCSeq: {number} {method}\r\n\r\n");
+        question(&Head::parse(text.as_bytes()).unwrap(), client.parse().unwrap())
+    };
+    assert_ne!(asked(0x3041_4243, "FMESSAGE", "192.0.2.1"), asked(0x4142_4346, "MESSAGE", "192.0.2.10"));
 }
 
 #[test]
