@@ -228,6 +228,10 @@ pub const UPLOAD_HURRIED_RATE: u64 = 1024;
 pub const UPLOAD_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// and how long nothing may come meanwhile.
 pub const UPLOAD_REST_SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How long a connection of which all requests are over is read after its end, so that a client that is slow to take the last answer has it,
+pub const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
+/// and bytes that it may send meanwhile.
+pub const LINGER_BYTES_MAX: u64 = 64 * 1024;
 /// How often it is looked whether the client of a request that was sent on is still there,
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 /// and how long one is waited for that says nothing any more.

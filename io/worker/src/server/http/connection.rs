@@ -118,6 +118,12 @@ impl Progress {
         if until <= now { Judgement::End } else { Judgement::GoOn(until) }
     }
 
+    /// Returns whether there were requests, and all are over.
+    pub fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.next > 0 && state.deadlines.is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

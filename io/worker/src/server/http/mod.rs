@@ -10,6 +10,7 @@ pub mod held;
 pub mod hop_by_hop;
 mod intercepted;
 pub mod interim;
+mod lingering;
 pub mod opening;
 pub mod presence;
 mod rewound;

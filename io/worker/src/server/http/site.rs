@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use super::body::ResponseBody;
 use super::connection::{Judgement, Progress};
 use super::intercepted::Ours;
+use super::lingering::{End, Lingering};
 use super::service::{HttpService, Via};
 use super::streams::StreamExecutor;
 use super::upstream::Upstream;
@@ -263,7 +264,9 @@ impl HttpSite {
                 }
             }
         });
-        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let end = End::default();
+        let stream = TokioIo::new(Lingering::new(stream, end.clone()));
+        let connection = self.builder.serve_connection_with_upgrades(stream, service);
         let mut connection = std::pin::pin!(connection);
         let mut stage = self.stage.subscribe();
         let mut ending = false;
@@ -275,7 +278,13 @@ impl HttpSite {
                 _ = connection.as_mut() => return,
                 () = due(&progress, alarm.as_mut()) => match progress.judge(Instant::now()) {
                     Judgement::GoOn(until) => alarm.as_mut().reset(until),
-                    Judgement::End => return,
+                    Judgement::End => {
+                        if progress.is_done() {
+                            let place = self.place();
+                            end.linger(async move { place.0.reached(Stage::Ending).await });
+                        }
+                        return;
+                    }
                 },
                 changed = stage.wait_for(|stage| *stage > Stage::Open), if !ending => {
                     if changed.is_err() {

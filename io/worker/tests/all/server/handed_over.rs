@@ -3,20 +3,27 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
-use netserv_worker::limits::{HELD_PATIENCE, STOP_TIME_MAX};
+use netserv_worker::limits::{HELD_PATIENCE, HELD_WIDE_BYTES_MAX, STOP_TIME_MAX};
 use netserv_worker::storage::CACHE_FILE;
+use rustix::net::{AddressFamily, SocketType};
 
+use super::http::runtime;
 use super::{Spec, Worker, compiled, connect, get, serve_each};
 
 /// Bytes of what `/slowly` and `/trap` write: 20 pieces of 20,000.
 const WHOLE: usize = 400_000;
+/// Bytes that a slow way takes in twice the time in which a client has to take something.
+const SLOWLY: u32 = 256 * 1024;
 /// How long a source may be silent, as the module says.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -84,6 +91,60 @@ fn what_is_removed_or_purged_while_it_is_written_is_read_and_not_kept() {
         assert_eq!(writes.join().unwrap().1, "wrote Ok(())");
         assert!(get(port, "/list?").1.is_empty(), "{gone}");
     }
+}
+
+/// Goal: who takes the end slowly has all of it, of what an instance handed over as of what the node answers again, though its connection
+/// is over meanwhile. Method: clients of HTTP/2 that may be sent all at once, whose windows come when nobody asks for anything any more.
+#[test]
+fn who_takes_the_end_slowly_has_all_of_it() {
+    let (spec, mut worker, _store) = start(None);
+    let port = spec.port();
+    assert_eq!(get(port, "/slowly?k").1, "wrote Ok(())");
+    assert!(bytes(port, "/again?k").unwrap() == expected());
+    let way = slow_way(port);
+    let begun = Instant::now();
+    runtime().block_on(async {
+        let clients = ["/hand-over?k", "/again?k"].map(|path| tokio::spawn(over_http2(way, path)));
+        for client in clients {
+            assert!(client.await.unwrap().expect("it is whole") == expected());
+        }
+    });
+    assert!(begun.elapsed() > HELD_PATIENCE, "{:?}", begun.elapsed());
+    assert_eq!(worker.counts().failed, 0);
+}
+
+/// Returns the port of a way to a server that holds little, and takes what comes slowly once there is as much left as a response may
+/// have on its way.
+fn slow_way(port: u16) -> u16 {
+    serve_each(move |mut client| {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 8 * 1024).unwrap();
+        rustix::net::connect(&socket, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+        let mut server = TcpStream::from(socket);
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        thread::spawn(move || io::copy(&mut from, &mut to));
+        let (mut got, mut bytes) = (0, [0; 4096]);
+        while let Ok(length @ 1..) = server.read(&mut bytes) {
+            got += length;
+            if got + HELD_WIDE_BYTES_MAX > WHOLE {
+                thread::sleep(2 * HELD_PATIENCE * u32::try_from(length).unwrap() / SLOWLY);
+            }
+            if client.write_all(&bytes[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = client.shutdown(Shutdown::Both);
+    })
+}
+
+async fn over_http2(port: u16, path: &str) -> Result<Vec<u8>, hyper::Error> {
+    let stream = TokioIo::new(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    let mut client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    client.initial_stream_window_size(1 << 20).initial_connection_window_size(1 << 20);
+    let (mut sender, connection) = client.handshake(stream).await?;
+    tokio::spawn(connection);
+    let request = hyper::Request::get(format!("http://a{path}")).body(Full::<Bytes>::default()).unwrap();
+    Ok(sender.send_request(request).await?.into_body().collect().await?.to_bytes().into())
 }
 
 /// Goal: who reads nothing is cut, and meanwhile keeps nobody from reading. Method: more than fits what lies between.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end of a connection that nobody uses any more, while its client may still take the last answer.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::time::timeout;
+
+use crate::limits;
+
+/// A stream that is read for a while longer when it is dropped, if its [`End`] says so: what a client sends to a socket that is closed, such
+/// as windows of HTTP/2, has the kernel reset the connection, and throw away what the client has not taken.
+pub struct Lingering<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
+    stream: Option<S>,
+    end: End,
+}
+
+/// How a stream ends. Clones are of the same one.
+#[derive(Clone, Default)]
+pub struct End(Arc<Mutex<Option<Over>>>);
+
+type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl End {
+    /// Has the stream be read for a while longer, until `over` at most.
+    pub fn linger(&self, over: impl Future<Output = ()> + Send + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(over));
+    }
+
+    fn take(&self) -> Option<Over> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lingering<S> {
+    /// Returns a stream with its end.
+    pub fn new(stream: S, end: End) -> Lingering<S> {
+        Lingering { stream: Some(stream), end }
+    }
+
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut S> {
+        Pin::new(self.get_mut().stream.as_mut().expect("it is there until it is dropped"))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Drop for Lingering<S> {
+    fn drop(&mut self) {
+        if let (Some(over), Some(stream)) = (self.end.take(), self.stream.take()) {
+            tokio::spawn(linger(stream, limits::LINGER_TIME_MAX, over));
+        }
+    }
+}
+
+async fn linger(stream: impl AsyncRead + AsyncWrite + Unpin, most: Duration, over: Over) {
+    tokio::select! {
+        _ = timeout(most, read_out(stream)) => {}
+        () = over => {}
+    }
+}
+
+/// Says that nothing more comes, and reads until the client has closed, or sends more than one does that only takes an answer.
+async fn read_out(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut rest = stream.take(limits::LINGER_BYTES_MAX);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(drop)
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncRead for Lingering<S> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, into)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncWrite for Lingering<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// What is never over, and when it is dropped.
+    fn never() -> (Over, oneshot::Receiver<()>) {
+        let (sender, dropped) = oneshot::channel::<()>();
+        let over = async move {
+            let _kept = sender;
+            std::future::pending::<()>().await;
+        };
+        (Box::pin(over), dropped)
+    }
+
+    /// Goal: a connection that was let linger hears nothing more from here, is read, and is closed when its client closes it, has sent more than
+    /// it may, or the site ends.
+    #[tokio::test]
+    async fn a_stream_is_read_until_its_client_or_the_site_ends_it() {
+        for most_is_sent in [false, true] {
+            let (near, mut far) = duplex(1024);
+            let (over, mut dropped) = never();
+            let end = End::default();
+            let stream = Lingering::new(near, end.clone());
+            end.linger(over);
+            drop(stream);
+            assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0, "nothing more comes");
+            far.write_all(&[0; 64]).await.unwrap();
+            assert!(dropped.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+            if most_is_sent {
+                let all = vec![0; usize::try_from(limits::LINGER_BYTES_MAX).unwrap() + 2048];
+                assert!(far.write_all(&all).await.is_err(), "it is closed meanwhile");
+            } else {
+                drop(far);
+            }
+            assert!(dropped.await.is_err());
+        }
+        let (near, mut far) = duplex(1024);
+        let end = End::default();
+        end.linger(async {});
+        drop(Lingering::new(near, end));
+        far.read_to_end(&mut Vec::new()).await.unwrap();
+        while far.write_all(b"x").await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_closes_is_closed_in_time() {
+        let (near, _far) = duplex(1024);
+        let (over, dropped) = never();
+        let begun = std::time::Instant::now();
+        linger(near, Duration::from_millis(50), over).await;
+        assert!(begun.elapsed() >= Duration::from_millis(50) && dropped.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_let_linger_is_closed_at_once() {
+        let (near, mut far) = duplex(1024);
+        drop(Lingering::new(near, End::default()));
+        assert!(far.write_all(b"x").await.is_err());
+    }
+}
