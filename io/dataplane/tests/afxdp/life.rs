@@ -132,10 +132,11 @@ fn links_may_go_down_and_come_up() {
     let _entered = chain.enter(ROUTER);
     let mut driver = open("flapping", &["udp port 5060"]);
     let flow = Flow::new(&chain, false, 5060);
+    let has = |text: &[u8]| std::iter::from_fn(|| flow.received()).any(|received| received == text);
     for (node, device) in [(ROUTER, "left"), (ROUTER, "right"), (RECEIVER, "left")] {
         flow.send(b"before");
         assert_eq!(pass(&mut driver, 1), 1);
-        assert_eq!(flow.received().unwrap(), b"before");
+        assert!(has(b"before"));
         chain.run(node, &["ip", "link", "set", device, "down"]);
         flow.send(b"lost");
         pass(&mut driver, 1);
@@ -146,13 +147,13 @@ fn links_may_go_down_and_come_up() {
         }
         std::thread::sleep(Duration::from_millis(100));
         flow.receiver.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
-        flow.send(b"after");
-        pass(&mut driver, 1);
-        let mut received = flow.received();
-        while received.as_deref() == Some(b"lost") {
-            received = flow.received();
-        }
-        assert_eq!(received.as_deref(), Some(b"after".as_slice()), "{device}");
+        let mut arrives = || {
+            flow.send(b"after");
+            pass(&mut driver, 1);
+            has(b"after")
+        };
+        // What comes while the kernel asks for neighbours anew may be lost.
+        assert!((0..3).any(|_| arrives()), "{device}");
     }
 }
 
