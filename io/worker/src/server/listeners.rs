@@ -66,7 +66,30 @@ struct OpenPort {
     /// The place of its version that takes connections.
     owner: ModuleSlot,
     handler: Arc<RwLock<Handler>>,
-    tasks: Vec<JoinHandle<()>>,
+    sockets: Vec<Listening>,
+}
+
+/// A socket that is listened at, and what takes its connections.
+struct Listening {
+    listener: Arc<TcpListener>,
+    task: JoinHandle<()>,
+}
+
+impl Listening {
+    fn begin<F: Future<Output = ()> + Send + 'static>(
+        listener: TcpListener,
+        take: impl FnOnce(Arc<TcpListener>) -> F,
+    ) -> Listening {
+        let listener = Arc::new(listener);
+        Listening { task: tokio::spawn(take(Arc::clone(&listener))), listener }
+    }
+
+    /// Ends it, so that its port can be had again at once: the task is dropped, and its socket closed, some time later.
+    fn end(&self) {
+        // What fails leaves the port to be closed with the task.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        self.task.abort();
+    }
 }
 
 impl Listeners {
@@ -96,7 +119,7 @@ impl Listeners {
         self.close_if(|port, open| open.name == *name && !ports.contains(&port));
         for port in ports {
             let handler = || Arc::new(RwLock::new(handler.clone()));
-            let new = || OpenPort { name: name.clone(), owner, handler: handler(), tasks: Vec::new() };
+            let new = || OpenPort { name: name.clone(), owner, handler: handler(), sockets: Vec::new() };
             self.ports.entry(*port).or_insert_with(new);
         }
         for open in self.ports.values_mut().filter(|open| open.name == *name) {
@@ -105,7 +128,8 @@ impl Listeners {
         }
         for (port, listener) in new {
             if let Some(open) = self.ports.get_mut(&port) {
-                open.tasks.push(tokio::spawn(take(listener, Arc::clone(&open.handler))));
+                let handler = Arc::clone(&open.handler);
+                open.sockets.push(Listening::begin(listener, |listener| take(listener, handler)));
             }
         }
         Ok(())
@@ -128,7 +152,7 @@ impl Listeners {
         self.ports.retain(|port, open| {
             let close = which(*port, open);
             if close {
-                open.tasks.iter().for_each(JoinHandle::abort);
+                open.sockets.iter().for_each(Listening::end);
             }
             !close
         });
@@ -190,7 +214,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, Refusal> {
 }
 
 /// Takes connections for whoever has the port at the time.
-async fn take(listener: TcpListener, handler: Arc<RwLock<Handler>>) {
+async fn take(listener: Arc<TcpListener>, handler: Arc<RwLock<Handler>>) {
     loop {
         let Ok((stream, client)) = listener.accept().await else {
             // The connection was given up meanwhile, or there are too many open files until others end.
@@ -219,6 +243,21 @@ mod tests {
         check(&["127.0.0.1", "::1"], &["127.0.0.1", "::1"]);
         check(&["10.0.0.1"], &["0.0.0.0", "::"]);
         check(&["2001:db8::1"], &["0.0.0.0", "::"]);
+    }
+
+    /// Goal: a module that comes again at once has its port. Method: nothing gives the task that took connections time to end.
+    #[tokio::test]
+    async fn a_port_that_was_closed_is_free_at_once() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let first = bind(any.parse().unwrap()).unwrap();
+            let address = first.local_addr().unwrap();
+            let first = Listening::begin(first, async |listener: Arc<TcpListener>| _ = listener.accept().await);
+            assert_eq!(bind(address).unwrap_err().kind, RefusalKind::PortTaken);
+            first.end();
+            let second = bind(address).unwrap();
+            let _client = tokio::net::TcpStream::connect(address).await.unwrap();
+            second.accept().await.unwrap();
+        }
     }
 
     #[test]
