@@ -337,7 +337,8 @@ fn nothing_is_smuggled_to_the_server() {
         let mut client = TcpStream::connect(at).unwrap();
         client.set_read_timeout(Some(super::LONG)).unwrap();
         let _ = write!(client, "{first} HTTP/1.1\r\nhost: a\r\n{lines}\r\n{body}{smuggled}");
-        client.shutdown(std::net::Shutdown::Write).unwrap();
+        // The node may have reset it by then.
+        let _ = client.shutdown(std::net::Shutdown::Write);
         let mut seen = Vec::new();
         let _ = client.read_to_end(&mut seen);
         let seen = String::from_utf8_lossy(&seen).into_owned();
