@@ -138,17 +138,7 @@ impl Homes {
     /// One does not start.
     pub fn start_server_beside_rtpengine(&mut self) -> Result<IpAddr> {
         let node = IpAddr::from(self.lab.v4("n1"));
-        let mut command = self.lab.command("n1", "rtpengine");
-        command.args([
-            "--foreground",
-            "--log-stderr",
-            "--log-level=4",
-            "--table=-1",
-            "--port-min=40000",
-            "--port-max=40999",
-        ]);
-        command.args([&format!("--interface={node}"), &format!("--listen-ng={node}:2223")]);
-        self.lab.start("n1", "rtpengine", &mut command)?;
+        self.lab.start_rtpengine("n1", node, 2223, 40_000..=40_999)?;
         let second = format!("udp:{}:2223", self.relay(1, false));
         let text = self.documented("# kamailio.cfg\n")?;
         ensure!(text.contains(&second), "the documentation has no relay at {second}");

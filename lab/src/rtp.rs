@@ -2,7 +2,8 @@
 //! Calls of G.711 through a relay that speaks rtpengine's ng protocol: one side sends, the other one echoes, and how long that takes and what
 //! is lost is measured.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,26 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::netns::Lab;
+
 /// What a node is set to that is to delay media no more than a program in user space: it has a core to look for packets on, for longer than
 /// is between two of a call.
 pub const NODE_LOOKS: &str = "dataplane.cores = [1]\ndataplane.real-time = true\ndataplane.busy-poll-us = 20000";
+
+impl Lab {
+    /// Starts rtpengine in user space on a machine, at an address of it: its requests come to `port`, and media to `media`. Returns its
+    /// process.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_rtpengine(&mut self, machine: &str, at: IpAddr, port: u16, media: RangeInclusive<u16>) -> Result<u32> {
+        let mut command = self.command(machine, "rtpengine");
+        command.args(["--foreground", "--log-stderr", "--log-level=4", "--table=-1"]);
+        command.args([format!("--port-min={}", media.start()), format!("--port-max={}", media.end())]);
+        command.args([format!("--interface={at}"), format!("--listen-ng={at}:{port}")]);
+        self.start(machine, "rtpengine", &mut command)
+    }
+}
 
 /// What calls there are.
 #[derive(Args, Clone, Debug)]

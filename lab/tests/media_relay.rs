@@ -247,17 +247,7 @@ fn beside_rtpengine(test: &str, settings: &str, core: Option<usize>) -> Option<V
     let mut net = Net::up_with(test, Driver::Afxdp, settings)?;
     net.core = core;
     let node = net.lab.topology().interfaces(0).1.v4;
-    let mut command = net.lab.command("node", "rtpengine");
-    command.args([
-        "--foreground",
-        "--log-stderr",
-        "--log-level=4",
-        "--table=-1",
-        "--port-min=40000",
-        "--port-max=42999",
-    ]);
-    command.args([&format!("--interface={node}"), &format!("--listen-ng={node}:2224")]);
-    let peer = net.lab.start("node", "rtpengine", &mut command).unwrap();
+    let peer = net.lab.start_rtpengine("node", node.into(), 2224, 40_000..=42_999).unwrap();
     eventually("rtpengine answers", || ask_udp(&net.lab, "sender", node.into(), 2224, "1 d7:command4:pinge").is_some());
     net.start_echo();
     let daemon = net.lab.pid("node", "netservd").unwrap();

@@ -224,7 +224,7 @@ impl Placement {
                 if let (Answer::Done { session, nodes, .. }, Some(deployment)) = (answer, self.deployments.get_mut(&id))
                 {
                     deployment.session = Some(session);
-                    deployment.nodes = nodes.into_iter().rev().take(NODES_MAX).rev().collect();
+                    deployment.nodes = nearest_to_clients(nodes);
                 }
                 self.send_remove(id);
             }
@@ -426,15 +426,14 @@ impl Placement {
         now: Instant,
         id: DeploymentId,
         (session, granted): (SessionId, Duration),
-        (mut nodes, edge, address): (Vec<Node>, Option<NodeId>, Option<IpAddr>),
+        (nodes, edge, address): (Vec<Node>, Option<NodeId>, Option<IpAddr>),
     ) {
         let Some(mut deployment) = self.deployments.get(&id).cloned() else { return };
         let Some(rule) = self.rules.get(&deployment.rule) else { return };
         let (lease, idle) = (granted.min(rule.lease), rule.idle);
         // By which others are known to share it: by the way, and not by who takes the module. One that moves is where it is.
         deployment.edge = edge.filter(|_| rule.moves.is_none()).unwrap_or(deployment.edge);
-        // Those nearest to the clients count.
-        nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
+        let nodes = nearest_to_clients(nodes);
         // Whom the module answers itself, the provider's server does not see any more.
         let busy = |nodes: &[Node]| nodes.iter().map(|node| node.activity).sum::<u64>();
         if busy(&nodes) > busy(&deployment.nodes) && !self.shut.contains(&deployment.rule) {
@@ -664,4 +663,10 @@ impl Placement {
         self.asked.insert(ticket, asked);
         ticket
     }
+}
+
+/// Leaves as many nodes as are known of a deployment.
+fn nearest_to_clients(mut nodes: Vec<Node>) -> Vec<Node> {
+    nodes.drain(..nodes.len().saturating_sub(NODES_MAX));
+    nodes
 }
