@@ -5,22 +5,21 @@
 
 SECTION("xdp") int classify(struct xdp_md *context)
 {
-	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
 	struct frame frame = { 0 };
 	struct interface *interface;
-	int verdict = XDP_PASS, is_message;
+	int verdict = XDP_PASS, wanted;
 
 	if (!parse_frame(&frame, context))
 		goto out;
-	count_destination(&frame, data, context);
-	is_message = is_signaling(&frame.flow);
-	if (!is_message && !is_wanted(&frame.flow))
+	wanted = is_wanted(&frame.flow);
+	count_destination(&frame, context);
+	if (!wanted && !is_signaling(&frame.flow))
 		goto out;
-	interface = find_interface(&frame, data);
-	if (interface && is_message)
+	interface = find_interface(&frame, context);
+	if (interface && is_signaling(&frame.flow))
 		verdict = intercept(&frame, interface, context);
 	else if (interface)
-		verdict = take(&frame, interface, (u32)(data_end - data), context->rx_queue_index);
+		verdict = take(&frame, interface, frame_bytes(context), context->rx_queue_index);
 out:
 	return verdict;
 }

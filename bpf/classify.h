@@ -300,8 +300,9 @@ struct frame {
 	u32 offset;
 };
 
-/* Has the verifier forget what it knows of a frame's numbers, so that the paths by which they were read, of which there
- * are many, are one from here on: it does not know that `nothing` is zero. */
+/* Has the verifier forget what it knows of a frame, so that the paths by which it was read, of which there are many, are one
+ * from here on: it does not know that `nothing` is zero, and pointers into the packet are loaded anew. Else it walks the loop
+ * over tuples once for each path: 578,000 instructions and 0.7 s in place of 38,000 and 0.05 s. */
 INLINE void blur(struct frame *frame, u32 nothing)
 {
 	frame->offset ^= nothing;
@@ -310,6 +311,14 @@ INLINE void blur(struct frame *frame, u32 nothing)
 	frame->flow.version ^= nothing;
 	frame->flow.protocol ^= nothing;
 	frame->flow.has_ports ^= nothing;
+	frame->flow.source_port ^= nothing;
+	frame->flow.destination_port ^= nothing;
+	frame->flow.source.halves[0] ^= nothing;
+	frame->flow.source.halves[1] ^= nothing;
+	frame->flow.destination.halves[0] ^= nothing;
+	frame->flow.destination.halves[1] ^= nothing;
+	frame->key.vlan ^= nothing;
+	__asm__ volatile("" ::: "memory");
 }
 
 /* Returns 0 if the frame has no such packet. */
@@ -378,12 +387,15 @@ INLINE int is_for_kernel(const struct flow *flow)
 }
 
 /* Returns the interface where a frame came in, if it is one of the node's and the frame is for the node's station. */
-INLINE struct interface *find_interface(const struct frame *frame, void *data)
+INLINE struct interface *find_interface(const struct frame *frame, struct xdp_md *context)
 {
+	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
 	struct ethernet_header *ethernet = data;
 	struct interface *interface = map_lookup(&interfaces, &frame->key);
 
-	return interface && same_station(interface->station, ethernet->destination) ? interface : 0;
+	if (!interface || (void *)(ethernet + 1) > data_end)
+		return 0;
+	return same_station(interface->station, ethernet->destination) ? interface : 0;
 }
 
 /* Whether the sender may have left a checksum inside the packet, or that of SCTP, to a card that is not there. The
@@ -423,7 +435,7 @@ INLINE int is_opening(const struct flow *flow, struct xdp_md *context)
 }
 
 /* Counts a packet by its destination, if that is in a prefix that somebody asks about. */
-INLINE void count_destination(const struct frame *frame, void *data, struct xdp_md *context)
+INLINE void count_destination(const struct frame *frame, struct xdp_md *context)
 {
 	struct destination_count *counted;
 	struct tuple_table *table;
@@ -433,7 +445,7 @@ INLINE void count_destination(const struct frame *frame, void *data, struct xdp_
 	table = map_lookup(&tuples, &zero);
 	if (!table || !table->counted_prefixes)
 		return;
-	if (!find_interface(frame, data))
+	if (!find_interface(frame, context))
 		return;
 	prefix.bits = 8 * (sizeof(prefix) - sizeof(prefix.bits));
 	prefix.version = frame->flow.version;
@@ -446,6 +458,15 @@ INLINE void count_destination(const struct frame *frame, void *data, struct xdp_
 		return;
 	counted->packets += 1;
 	counted->syns += is_opening(&frame->flow, context);
+}
+
+INLINE u32 frame_bytes(const struct xdp_md *context)
+{
+	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
+
+	/* Pointers have 64 bits: the verifier takes no half of one. */
+	__asm__ volatile("" : "+r"(data), "+r"(data_end));
+	return (u32)(data_end - data);
 }
 
 /* Leads a packet to a socket; returns the verdict. */
@@ -497,7 +518,7 @@ INLINE int intercept(const struct frame *frame, const struct interface *interfac
 		return XDP_PASS;
 	if (map_lookup(&own, &flow->destination) || map_lookup(&own, &flow->source))
 		return XDP_PASS;
-	return lead(interface, (u32)(data_end - data), context->rx_queue_index);
+	return lead(interface, frame_bytes(context), context->rx_queue_index);
 }
 
 #endif

@@ -186,21 +186,21 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 
 SECTION("xdp") int classify(struct xdp_md *context)
 {
-	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
 	struct frame frame = { 0 };
 	struct interface *interface;
-	int verdict = XDP_PASS;
+	int verdict = XDP_PASS, wanted;
 
 	if (!parse_frame(&frame, context))
 		goto out;
-	count_destination(&frame, data, context);
-	interface = find_interface(&frame, data);
+	wanted = is_wanted(&frame.flow);
+	count_destination(&frame, context);
+	interface = find_interface(&frame, context);
 	if (!interface)
 		goto out;
 	if (is_signaling(&frame.flow))
 		verdict = intercept(&frame, interface, context);
-	else if (is_wanted(&frame.flow))
-		verdict = take(&frame, interface, (u32)(data_end - data), context->rx_queue_index);
+	else if (wanted)
+		verdict = take(&frame, interface, frame_bytes(context), context->rx_queue_index);
 	else
 		verdict = forward(context, &frame, interface);
 out:

@@ -2,16 +2,12 @@
 //! The agent of a provider at the sender of a lab.
 
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use netserv_model::api::AgentStatus;
 
-use crate::netns::{Lab, program, wait_until};
+use crate::netns::{Lab, program};
 use crate::node::LabUser;
-
-/// How long it may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
 
 /// Starts it for a user, with sensors and rules as its configuration has them.
 ///
@@ -29,9 +25,7 @@ pub fn start(lab: &mut Lab, user: &LabUser, rules: &str) -> Result<()> {
     let mut command = lab.command("sender", program("netserv-agent")?);
     command.arg("--config").arg(config);
     lab.start("sender", "agent", &mut command)?;
-    let up = wait_until(START_WAIT, || status(lab).is_ok());
-    ensure!(up, "the agent does not start:\n{}", lab.log("sender", "agent"));
-    Ok(())
+    lab.wait_for_start(("sender", "agent"), "answer", |lab| status(lab).is_ok())
 }
 
 /// Returns how things are for it.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::netns::{Lab, wait_until};
+use crate::netns::Lab;
+use crate::patience::wait_for;
 
 /// Samples a second of G.711.
 const RATE: u32 = 8000;
@@ -22,7 +23,7 @@ const AMPLITUDE: f64 = 12_000.0;
 const WAV_HEADER_BYTES: usize = 44;
 /// Where it takes commands.
 const CONTROL_PORT: u16 = 4444;
-/// How long registering, taking a call, or ending one may take.
+/// How long taking a call, or ending one, may take.
 const WAIT: Duration = Duration::from_secs(20);
 /// What its modules are, and that it shows no meters.
 const CONFIG: &str = "poll_method epoll\nstatmode_default off\n\
@@ -56,9 +57,7 @@ impl Lab {
         let mut command = self.command(machine, "baresip");
         command.arg("-f").arg(&dir);
         self.start(machine, "baresip", &mut command)?;
-        let registers = wait_until(WAIT, || self.said(machine, "200 OK") > before);
-        ensure!(registers, "{machine} does not register:\n{}", self.log(machine, "baresip"));
-        Ok(())
+        self.wait_for_start((machine, "baresip"), "register", |lab| lab.said(machine, "200 OK") > before)
     }
 
     /// Has one phone call another one for a while, and hang up.
@@ -74,9 +73,10 @@ impl Lab {
         ] {
             let before = both(told);
             self.command_baresip(caller, command, &argument)?;
-            let is_so = wait_until(WAIT, || both(told).iter().zip(before).all(|(now, before)| *now > before));
+            let what = format!("{caller} and {callee} to say `{told}`");
+            let waited = wait_for(&what, WAIT, || both(told).iter().zip(before).all(|(now, before)| *now > before));
             let logs = || [caller, callee].map(|phone| self.log(phone, "baresip")).join("\n");
-            ensure!(is_so, "{caller} and {callee} do not say `{told}`:\n{}", logs());
+            waited.map_err(|gave_up| gave_up.seeing(logs()))?;
             std::thread::sleep(time);
         }
         Ok(())

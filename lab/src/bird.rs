@@ -2,16 +2,12 @@
 //! Routing daemons in a lab: bird speaks OSPF for IPv4 and IPv6 and moves the kernel's routes.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use netserv_container::network::FLOATING_PROTOCOL;
 
-use crate::netns::{Lab, wait_until};
-
-/// How long bird may take until it answers.
-const START_WAIT: Duration = Duration::from_secs(10);
+use crate::netns::Lab;
 
 impl Lab {
     /// Starts bird on a machine, which takes over all routes that the lab gave the machine.
@@ -32,13 +28,7 @@ impl Lab {
         command.args(["-f", "-c"]).arg(&config).arg("-s").arg(&socket);
         command.arg("-P").arg(self.dir().join(format!("{machine}-bird.pid")));
         self.start(machine, "bird", &mut command)?;
-        let mut ended = false;
-        let up = wait_until(START_WAIT, || {
-            ended = self.has_ended(machine, "bird");
-            ended || self.birdc(machine, "show status").is_ok()
-        });
-        ensure!(up && !ended, "bird does not start on {machine}:\n{}", self.log(machine, "bird"));
-        Ok(())
+        self.wait_for_start((machine, "bird"), "answer", |lab| lab.birdc(machine, "show status").is_ok())
     }
 
     /// Runs a command of bird's command line, and returns what it says.

@@ -16,6 +16,7 @@ use clap::Args;
 use rustix::net::RecvFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::input;
 use crate::phones::user;
 
 /// Who calls.
@@ -82,15 +83,7 @@ pub struct Told {
 /// A source's address is not there.
 pub fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
-    let is_over = Arc::new(AtomicBool::new(false));
-    if options.follow {
-        let is_over = Arc::clone(&is_over);
-        std::thread::spawn(move || {
-            // An input that fails is over, too.
-            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            is_over.store(true, Ordering::Relaxed);
-        });
-    }
+    let is_over = if options.follow { input::watch_end() } else { Arc::new(AtomicBool::new(false)) };
     let (so_far, news) = channel();
     let callers: Vec<_> = (0..)
         .zip(&options.sources)

@@ -3,15 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_wire::ip::{Fragment, IpView};
 
-use crate::netns::{Lab, wait_until};
+use crate::netns::Lab;
 
-/// How long tcpdump may take until it captures.
-const START_WAIT: Duration = Duration::from_secs(10);
 /// Of a capture file, of a packet in it, and of Ethernet.
 const FILE_HEAD_BYTES: usize = 24;
 const PACKET_HEAD_BYTES: usize = 16;
@@ -56,9 +53,8 @@ impl Lab {
         command.args(["-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root", "-i", &interface, "-w"]);
         command.arg(file).arg(&hosts);
         self.start(machine, "capture", &mut command)?;
-        let begins = wait_until(START_WAIT, || self.log(machine, "capture").contains("listening on"));
-        ensure!(begins, "tcpdump does not start on {machine}:\n{}", self.log(machine, "capture"));
-        Ok(())
+        let begins = |lab: &Lab| lab.log(machine, "capture").contains("listening on");
+        self.wait_for_start((machine, "capture"), "capture", begins)
     }
 
     /// Ends a capture and returns what it has.

@@ -11,6 +11,7 @@ mod video;
 
 use std::io::Write;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -18,16 +19,29 @@ use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
-use crate::netns::{Lab, clear_leftovers, is_root, wait_until};
-use crate::node::{LabPackage, LabUser, Part, workspace};
+use crate::netns::{Lab, clear_leftovers, is_root};
+use crate::node::{LabPackage, LabUser, Part, installed, workspace};
+use crate::patience::{Load, grown, wait_for};
 use crate::topology::Topology;
 
 /// Phones in the demo.
 const PHONES: usize = 100;
 /// The port whose packets the guard sees.
 const GUARDED_PORT: u16 = 9999;
-/// How long a server may take until it answers.
+/// Programs of others that the demo runs, with their Debian packages.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("/usr/sbin/nginx", "nginx"),
+    ("/usr/sbin/kamailio", "kamailio"),
+    ("/usr/bin/sipp", "sip-tester"),
+    ("/usr/bin/curl", "curl"),
+    ("/bin/nc", "netcat-openbsd"),
+];
+/// How long a server may take until it answers, on a machine that is not busy.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// How long curl waits for one answer, on a machine that is not busy.
+const CURL_WAIT: Duration = Duration::from_secs(2);
+/// How long a command waits for the answers of nodes, on a machine that is not busy.
+const REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Lets lab nodes fetch from the lab's own web server.
 pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
 
@@ -53,7 +67,7 @@ pub enum App {
 /// # Errors
 /// Something did not do what the demo shows; the error says what.
 pub fn run_app(app: App) -> Result<()> {
-    ensure!(is_root(), "not root: the demo makes network namespaces; run `sudo ./dev demo`");
+    ensure_root()?;
     clear_leftovers()?;
     match app {
         App::Sip => sip::run(),
@@ -70,7 +84,8 @@ pub fn run_app(app: App) -> Result<()> {
 /// # Errors
 /// Something did not do what the demo shows; the error says what.
 pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
-    ensure!(is_root(), "not root: the demo makes network namespaces; run `sudo ./dev demo`");
+    ensure_root()?;
+    ensure_programs(&PROGRAMS)?;
     let started = Instant::now();
     for id in clear_leftovers()? {
         println!("(cleared up {id}, whose owner was gone)");
@@ -122,6 +137,32 @@ pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
     Ok(())
 }
 
+fn ensure_root() -> Result<()> {
+    let fix = if installed().is_some() { "sudo netserv-lab demo" } else { "sudo ./dev demo" };
+    ensure!(is_root(), "not root: the demo makes network namespaces; run `{fix}`");
+    Ok(())
+}
+
+/// Fails if one of these programs is missing. Without that, the demo would stop in the middle.
+fn ensure_programs(programs: &[(&str, &str)]) -> Result<()> {
+    let missing = programs.iter().filter(|(program, _)| !Path::new(program).exists());
+    let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    ensure!(packages.is_empty(), "programs are missing; run `apt install {}`", packages.join(" "));
+    Ok(())
+}
+
+/// Makes the folder for an application's pictures and returns it: below the source tree's `target/demo`, or below
+/// `netserv-demo` in the current folder if this program is installed.
+fn picture_folder(app: &str) -> Result<PathBuf> {
+    let folder = match installed() {
+        Some(_) => std::env::current_dir()?.join("netserv-demo"),
+        None => workspace().join("target/demo"),
+    };
+    let folder = folder.join(app);
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
 /// Builds the network with its daemons and servers.
 fn network() -> Result<(Lab, LabUser)> {
     let mut lab = Lab::up(Topology::two_nodes())?;
@@ -163,11 +204,18 @@ fn setup(lab: &Lab, package: &LabPackage, user: &LabUser, port: u16) -> Result<R
     let receiver = lab.v4("receiver").to_string();
     println!("  netserv setup {} --to {receiver} --filter '{filter}'", package.module);
     let result = signed(lab, user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter])?;
+    check_installed(&result)?;
+    Ok(result)
+}
+
+/// Checks that both nodes have installed a module.
+fn check_installed(result: &RequestResult) -> Result<()> {
     ensure!(result.incomplete.is_none(), "the response stack is not whole: {:?}", result.incomplete);
     ensure!(result.nodes.len() == 2, "{} nodes answered, not 2: {:?}", result.nodes.len(), result.nodes);
-    let installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    // A node that a busy machine made slow is asked again, and then the other one had it already.
+    let installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. } | Outcome::Refreshed { .. });
     ensure!(result.nodes.iter().all(|node| installed(&node.outcome)), "not installed everywhere: {:?}", result.nodes);
-    Ok(result)
+    Ok(())
 }
 
 fn remove(lab: &Lab, package: &LabPackage, user: &LabUser) -> Result<()> {
@@ -181,8 +229,13 @@ fn remove(lab: &Lab, package: &LabPackage, user: &LabUser) -> Result<()> {
 
 /// Sends a request of a user from the sender.
 fn signed(lab: &Lab, user: &LabUser, args: &[&str]) -> Result<RequestResult> {
-    let key = user.key.to_string_lossy();
-    lab.request("sender", &[args, &["--user", &user.name, "--key", &key]].concat())
+    let (key, timeout) = (user.key.to_string_lossy(), request_timeout());
+    lab.request("sender", &[args, &["--user", &user.name, "--key", &key, "--timeout", &timeout]].concat())
+}
+
+/// Returns how long a command waits for the answers of nodes, as the command line has it.
+fn request_timeout() -> String {
+    format!("{}s", grown(REQUEST_WAIT).as_secs())
 }
 
 fn show(result: &RequestResult) {
@@ -203,7 +256,9 @@ fn probe(lab: &Lab, user: &LabUser) -> Result<()> {
     let (receiver, key) = (lab.v4("receiver").to_string(), user.key.to_string_lossy());
     let ask = ["probe", "--to", &receiver, "--ask", "nodes,modules,blocks,load"];
     println!("\n  netserv {}", ask.join(" "));
-    let output = lab.netserv("sender", &[&ask[..], &["--user", &user.name, "--key", &key]].concat())?;
+    let timeout = request_timeout();
+    let who: &[&str] = &["--user", &user.name, "--key", &key, "--timeout", &timeout];
+    let output = lab.netserv("sender", &[&ask[..], who].concat())?;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         println!("    {line}");
     }
@@ -213,9 +268,13 @@ fn probe(lab: &Lab, user: &LabUser) -> Result<()> {
 fn echo_once(lab: &Lab) -> Result<()> {
     let text = "any text sent by netcat";
     println!("  receiver sent   `{text}` to {}:44444, where nothing listens", lab.v4("sender"));
-    let echoed = netcat(lab, text)?;
+    let mut echoed = String::new();
+    let waited = wait_for("the echo to come back", ANSWER_WAIT, || {
+        echoed = netcat(lab, text).unwrap_or_else(|error| error.to_string());
+        echoed.trim_end() == text
+    });
+    waited.map_err(|gave_up| gave_up.seeing(echoed.as_str()))?;
     println!("  receiver got    `{}`", echoed.trim_end());
-    ensure!(echoed.trim_end() == text, "the echo came back as `{echoed}`");
     Ok(())
 }
 
@@ -232,14 +291,16 @@ fn guard(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
     asked(lab, &format!("http://{address}/senders"), &format!("{receiver} 3 allowed"))?;
     let wish = format!("http://{address}/block/{receiver}");
     println!("  receiver posted {wish}");
-    lab.run("receiver", "curl", &["--silent", "--max-time", "2", "--request", "POST", &wish])?;
+    let time_max = grown(CURL_WAIT).as_secs().to_string();
+    lab.run("receiver", "curl", &["--silent", "--max-time", &time_max, "--request", "POST", &wish])?;
     asked(lab, &format!("http://{address}/senders"), "blocked")?;
     lab.run("receiver", "bash", &["-c", &send])?;
     let dropped = || {
         let modules = lab.modules("n2").map(|list| list.modules).unwrap_or_default();
         modules.iter().find(|status| status.module.to_string() == package.module).map(|status| status.packets.dropped)
     };
-    ensure!(wait_until(ANSWER_WAIT, || dropped() == Some(3)), "n2 dropped {:?} packets, not 3", dropped());
+    let waited = wait_for("n2 to drop three packets", ANSWER_WAIT, || dropped() == Some(3));
+    waited.map_err(|gave_up| gave_up.seeing(format!("it dropped {:?}", dropped())))?;
     println!("  receiver sent   three more, and n2 dropped them");
     Ok(package)
 }
@@ -253,7 +314,9 @@ fn servlet(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
     let package = lab.package_of(&dir.join("netserv.toml"), &[code], &path, user)?;
     let (url, receiver) = (lab.publish("sender", &package)?, lab.v4("receiver").to_string());
     println!("  netserv setup {} --to {receiver}", package.module);
-    show(&signed(lab, user, &["setup", &path.to_string_lossy(), "--to", &receiver, "--url", &url])?);
+    let result = signed(lab, user, &["setup", &path.to_string_lossy(), "--to", &receiver, "--url", &url])?;
+    show(&result);
+    check_installed(&result)?;
     let address = served_at(lab, &package)?;
     asked(lab, &format!("http://{address}/helloworld/hs"), "Hello World")?;
     Ok(package)
@@ -272,13 +335,13 @@ fn served_at(lab: &Lab, package: &LabPackage) -> Result<IpAddr> {
 
 /// Has the receiver ask until the answer has a text, and shows it.
 fn asked(lab: &Lab, url: &str, text: &str) -> Result<()> {
-    let mut page = String::new();
-    let answered = wait_until(ANSWER_WAIT, || {
-        let output = lab.command("receiver", "curl").args(["--silent", "--max-time", "2", url]).output();
+    let (mut page, time_max) = (String::new(), grown(CURL_WAIT).as_secs().to_string());
+    let waited = wait_for(&format!("{url} to say `{text}`"), ANSWER_WAIT, || {
+        let output = lab.command("receiver", "curl").args(["--silent", "--max-time", &time_max, url]).output();
         page = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         page.contains(text)
     });
-    ensure!(answered, "{url} answers `{page}`");
+    waited.map_err(|gave_up| gave_up.seeing(page.as_str()))?;
     println!("  receiver asked  {url}");
     println!("  receiver got    {}", page.split_whitespace().collect::<Vec<_>>().join(" "));
     Ok(())
@@ -295,6 +358,31 @@ fn netcat(lab: &Lab, text: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Says how a time compares with the one that is promised.
+///
+/// # Errors
+/// It is longer, in a release build on a machine that is not busy.
+fn hold(what: &str, took: Duration, promised: Duration) -> Result<()> {
+    let load = Load::now();
+    let [took_s, promised_s] = [took, promised].map(|time| time.as_secs_f64());
+    let told = format!("{what} took {took_s:.2} s; promised: {promised_s:.0} s; {load}");
+    let excuse = excuse(cfg!(debug_assertions), load);
+    let note = excuse.map(|why| format!("; {why}, so the figure does not count")).unwrap_or_default();
+    println!("  {told}{note}");
+    ensure!(took <= promised || excuse.is_some(), "{told}");
+    Ok(())
+}
+
+/// Returns why a time that was measured does not count; nothing if it does.
+fn excuse(is_debug: bool, load: Load) -> Option<&'static str> {
+    match (is_debug, load.is_busy()) {
+        (false, false) => None,
+        (false, true) => Some("the machine is busy"),
+        (true, false) => Some("this is a debug build"),
+        (true, true) => Some("the machine is busy, and this is a debug build"),
+    }
+}
+
 fn title(text: &str) {
     println!("\n── {text}");
 }
@@ -302,4 +390,24 @@ fn title(text: &str) {
 #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn millis(micros: u64) -> f64 {
     micros as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_count_in_a_release_build_on_a_machine_that_is_not_busy() {
+        let (idle, busy) = (Load { average: 1.9, cores: 2 }, Load { average: 2.0, cores: 2 });
+        assert_eq!(excuse(false, idle), None);
+        for (is_debug, load) in [(true, idle), (false, busy), (true, busy)] {
+            let why = excuse(is_debug, load).unwrap();
+            assert_eq!((why.contains("debug"), why.contains("busy")), (is_debug, load.is_busy()), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_promise_that_is_kept_holds_everywhere() {
+        hold("this", Duration::from_millis(10), Duration::from_secs(3)).unwrap();
+    }
 }

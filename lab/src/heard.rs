@@ -3,14 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
-use crate::netns::{Lab, wait_until};
-
-/// How long tcpdump may take until it captures.
-const START_WAIT: Duration = Duration::from_secs(10);
+use crate::netns::Lab;
 
 /// What became of the packets that one phone sent, in one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,9 +47,7 @@ impl Lab {
             "1024-65535",
         ]);
         self.start(machine, "rtp", &mut command)?;
-        let begins = wait_until(START_WAIT, || self.log(machine, "rtp").contains("listening on"));
-        ensure!(begins, "tcpdump does not start on {machine}:\n{}", self.log(machine, "rtp"));
-        Ok(())
+        self.wait_for_start((machine, "rtp"), "capture", |lab| lab.log(machine, "rtp").contains("listening on"))
     }
 
     /// Returns what became of what one phone sent to a relay for another one, or to whomever it was.

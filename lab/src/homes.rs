@@ -13,8 +13,9 @@ use netserv_model::api::AgentStatus;
 use crate::agent;
 use crate::demo::FILES_ALLOWED;
 use crate::heard::Way;
-use crate::netns::{Lab, wait_until};
+use crate::netns::{Lab, START_WAIT};
 use crate::node::{LabPackage, LabUser, Part, module_parts, workspace};
+use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Link, Machine, Topology};
 use crate::voip::documented;
 
@@ -46,8 +47,8 @@ const PACKAGES: [(&str, &str); 3] =
     [("media-relay", "media-relay"), ("media-relay", "media-relay-2"), ("net-monitor-live", "net-monitor")];
 /// What `token` is in the documentation.
 pub const TOKEN: &str = "choose-one";
-/// How long programs may take until they are there, and routes until they are known.
-const START_WAIT: Duration = Duration::from_secs(20);
+/// How long tcpdump may take to write what it has, on a machine that is not busy.
+const NOTE_WAIT: Duration = Duration::from_millis(500);
 /// How much the pitch may be off, of a hundred: the sound begins and ends with some silence.
 const OFF_PERCENT: f64 = 5.0;
 
@@ -91,7 +92,7 @@ impl Homes {
         for (phone, _) in PHONES {
             let server = homes.server(false).to_string();
             let reaches = || homes.lab.run(phone, "ping", &["-c", "1", "-W", "1", &server]).is_ok();
-            ensure!(wait_until(START_WAIT, reaches), "{phone} does not reach the provider");
+            wait_for(&format!("{phone} to reach the provider"), START_WAIT, reaches)?;
         }
         Ok(homes)
     }
@@ -174,13 +175,8 @@ impl Homes {
         command.arg("-f").arg(config).args(["-DD", "-m", "64", "-M", "8", "-n", "2"]);
         command.arg("-Y").arg(self.lab.dir()).arg("-P").arg(self.path("kamailio.pid"));
         self.lab.start("sender", "kamailio", &mut command)?;
-        let mut ended = false;
-        let up = wait_until(START_WAIT, || {
-            ended = self.lab.has_ended("sender", "kamailio");
-            ended || self.lab.sockets_at("sender", "udp", 5060) >= 2
-        });
-        ensure!(up && !ended, "kamailio does not start:\n{}", self.lab.log("sender", "kamailio"));
-        Ok(())
+        let listens = |lab: &Lab| lab.sockets_at("sender", "udp", 5060) >= 2;
+        self.lab.wait_for_start(("sender", "kamailio"), "listen", listens)
     }
 
     /// Starts the agent with the rules `media-1`, `media-2` and `watch`.
@@ -199,9 +195,8 @@ impl Homes {
     pub fn start_agent_by_tables(&mut self) -> Result<()> {
         let text = self.documented("# relays.toml\n")?;
         self.start_agent_with(&text)?;
-        let has_tables = || self.path("kamailio/address").exists();
-        ensure!(wait_until(START_WAIT, has_tables), "there are no tables:\n{}", self.lab.log("sender", "agent"));
-        Ok(())
+        let table = self.path("kamailio/address");
+        self.lab.wait_for_start(("sender", "agent"), "write its tables", |_| table.exists())
     }
 
     fn start_agent_with(&mut self, text: &str) -> Result<()> {
@@ -280,7 +275,7 @@ impl Homes {
     /// Waits until each rule has its module on the node before its phones, and Kamailio asks the relays again.
     ///
     /// # Errors
-    /// One is not there in that time.
+    /// One is not there in that time, which grows with the machine's load.
     pub fn wait_for_relays(&self, time: Duration) -> Result<()> {
         let runs = |rule: &str, node: &str| {
             let status = self.agent();
@@ -292,11 +287,8 @@ impl Homes {
         };
         let wanted = NODES.iter().map(|(node, rule, _)| (*rule, *node)).chain([("watch", "n1")]);
         for (rule, node) in wanted {
-            ensure!(
-                wait_until(time, || runs(rule, node)),
-                "{rule} is not on {node}:\n{}",
-                self.lab.log("sender", "agent")
-            );
+            let waited = wait_for(&format!("the module of rule {rule} to run on {node}"), time, || runs(rule, node));
+            waited.map_err(|gave_up| gave_up.seeing(self.lab.log("sender", "agent")))?;
         }
         for caller in [0, 1] {
             let ping =
@@ -305,7 +297,7 @@ impl Homes {
                 let output = self.lab.command("sender", "sh").args(["-c", &ping]).output();
                 output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("pong"))
             };
-            ensure!(wait_until(START_WAIT, answers), "the relay at {} does not answer", self.relay(caller, false));
+            wait_for(&format!("the relay at {} to answer", self.relay(caller, false)), START_WAIT, answers)?;
         }
         // As long as Kamailio leaves one alone that did not answer.
         std::thread::sleep(Duration::from_secs(3));
@@ -342,7 +334,7 @@ impl Homes {
         phones.iter().try_for_each(|(phone, _)| std::fs::write(self.lab.log_path(phone, "rtp"), ""))?;
         self.lab.call_for(phones[0].0, phones[1].0, self.server(v6), time)?;
         // What tcpdump has is written soon.
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(grown(NOTE_WAIT));
         let heard = |from: (&str, u32), to: &str| Heard {
             way: self.lab.way(from.0, to, relay),
             hz: self.lab.heard_hz(to).unwrap_or_default(),

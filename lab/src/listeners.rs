@@ -5,11 +5,15 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+
+use crate::input;
 
 /// Who listens.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +33,9 @@ pub struct Options {
     /// For how long they listen.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Goes on beyond that, until the standard input ends.
+    #[arg(long)]
+    until_input_ends: bool,
     /// Milliseconds between two who come.
     #[arg(long, default_value_t = 2)]
     every_ms: u64,
@@ -64,6 +71,7 @@ pub struct Told {
 /// One cannot connect, or write.
 pub fn run(options: &Options) -> Result<()> {
     std::fs::create_dir_all(&options.into)?;
+    let is_over = if options.until_input_ends { input::watch_end() } else { Arc::new(AtomicBool::new(true)) };
     let begun = Instant::now();
     let until = begun + Duration::from_secs(options.seconds);
     let mut listeners: Vec<Listener> = Vec::new();
@@ -76,7 +84,7 @@ pub fn run(options: &Options) -> Result<()> {
         for listener in &mut listeners {
             listener.hear(&mut buffer)?;
         }
-        if Instant::now() >= until {
+        if Instant::now() >= until && is_over.load(Ordering::Relaxed) {
             break;
         }
         std::thread::sleep(LOOK_TIME);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
 use netserv_lab::{bench, callers, demo, exercises, listeners, nat, netns, phones, replay, rtp, scale, world};
 use netserv_model::Flavour;
@@ -95,6 +95,12 @@ enum Command {
         /// Where it listens.
         local: std::net::SocketAddr,
     },
+    /// Writes the manual pages of this program (used by packages).
+    #[command(hide = true)]
+    Man {
+        /// The folder for the pages.
+        dir: PathBuf,
+    },
     /// Clears up a lab when its owner is gone (used by labs).
     #[command(hide = true)]
     Janitor {
@@ -141,6 +147,10 @@ fn run(command: Command) -> Result<()> {
         Command::Listeners(options) => listeners::run(&options),
         Command::Rtp(options) => rtp::run(&options),
         Command::RtpEcho { local } => rtp::echo(local),
+        Command::Man { dir } => {
+            std::fs::create_dir_all(&dir)?;
+            clap_mangen::generate_to(Arguments::command(), dir).context("cannot write manual pages")
+        }
         Command::Janitor { id, dir } => netns::janitor(&id, &dir),
     }
 }

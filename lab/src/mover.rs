@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use netserv_model::NodeId;
 use netserv_model::api::AgentMove;
 use netserv_model::request::{ModuleState, ModuleStatus};
 
-use crate::netns::{Lab, wait_until};
+use crate::netns::Lab;
 use crate::node::{LabPackage, LabUser, module_wasm, workspace};
+use crate::patience::wait_for;
 use crate::states::StateStore;
 use crate::{agent, moving, relocating};
 
@@ -93,7 +94,7 @@ impl Mover {
     /// Waits until these nodes have the module, and no others.
     ///
     /// # Errors
-    /// Others have it after a time.
+    /// Others have it after a time, which grows with the machine's load.
     pub fn wait_for(&self, wanted: &[&str], time: Duration) -> Result<()> {
         let mut last = Vec::new();
         let is_so = || {
@@ -101,9 +102,9 @@ impl Mover {
             let runs = last.iter().all(|(_, state)| *state == ModuleState::Running);
             runs && last.iter().map(|(node, _)| &**node).eq(wanted.iter().copied())
         };
-        let is_so = wait_until(time, is_so);
-        ensure!(is_so, "{last:?} have it, and not {wanted:?}:\n{}", self.lab.log("sender", "agent"));
-        Ok(())
+        let waited = wait_for(&format!("{} to have the module, and nobody else", wanted.join(" and ")), time, is_so);
+        let seen = || format!("{last:?} have it\n{}", self.lab.log("sender", "agent"));
+        Ok(waited.map_err(|gave_up| gave_up.seeing(seen()))?)
     }
 
     /// Returns the nodes that have the module, and in which state.

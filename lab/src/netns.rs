@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use crate::patience::wait_for;
 use crate::topology::{Impairment, Interface, Kind, Topology};
 
+/// How long a program may take until it is ready, on a machine that is not busy.
+pub const START_WAIT: Duration = Duration::from_secs(20);
 /// How long a process may take to end when asked, before it is killed. A node gives requests that are under way five
 /// seconds.
 const END_WAIT: Duration = Duration::from_secs(8);
@@ -219,6 +222,27 @@ impl Lab {
         self.processes.get(&format!("{machine}/{name}")).map(|process| process.child.id())
     }
 
+    /// Waits until a process does what it was started for, for instance `answer`, or has ended.
+    ///
+    /// # Errors
+    /// It has ended, or does not do it in time; its log is in the error.
+    pub fn wait_for_start(
+        &mut self,
+        (machine, name): (&str, &str),
+        does: &str,
+        mut is_ready: impl FnMut(&Lab) -> bool,
+    ) -> Result<()> {
+        let mut has_ended = false;
+        let waited = wait_for(&format!("{name} on {machine} to {does}"), START_WAIT, || {
+            has_ended = self.has_ended(machine, name);
+            let lab = &*self;
+            has_ended || is_ready(lab)
+        });
+        waited.map_err(|gave_up| gave_up.seeing(self.log(machine, name)))?;
+        ensure!(!has_ended, "{name} on {machine} has ended, and was to {does}:\n{}", self.log(machine, name));
+        Ok(())
+    }
+
     /// Returns whether a process has ended by itself.
     pub fn has_ended(&mut self, machine: &str, name: &str) -> bool {
         let process = self.processes.get_mut(&format!("{machine}/{name}"));
@@ -232,7 +256,7 @@ impl Lab {
     pub fn stop(&mut self, machine: &str, name: &str) -> Result<()> {
         let key = format!("{machine}/{name}");
         let mut process = self.processes.remove(&key).ok_or_else(|| anyhow!("{key} does not run"))?;
-        ensure!(end(&mut process.child), "{key} did not end when asked; its log is {}", process.log.display());
+        ensure!(end(&key, &mut process.child), "{key} did not end when asked; its log is {}", process.log.display());
         Ok(())
     }
 
@@ -361,7 +385,7 @@ impl Drop for Lab {
         let (nodes, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.processes).into_iter().partition(|(key, _)| key.ends_with("/netservd"));
         for (key, mut process) in nodes.into_iter().chain(others) {
-            if !end(&mut process.child) {
+            if !end(&key, &mut process.child) {
                 eprintln!("lab: {key} did not end when asked and was killed");
             }
         }
@@ -504,7 +528,11 @@ pub fn program(name: &str) -> Result<PathBuf> {
         dir = dir.parent().context("the running program lies in no build directory")?;
     }
     let path = dir.join(name);
-    ensure!(path.exists(), "{} is not there; build it: cargo build --workspace --bins", path.display());
+    ensure!(
+        path.exists(),
+        "{} does not exist; build it (cargo build --workspace --bins) or install its package",
+        path.display()
+    );
     Ok(path)
 }
 
@@ -531,7 +559,8 @@ fn start_janitor(id: &str, dir: &Path) -> Result<Child> {
     command.spawn().context("cannot start the janitor")
 }
 
-fn end(child: &mut Child) -> bool {
+/// Ends a process of a name. Returns whether it did so when it was asked.
+fn end(name: &str, child: &mut Child) -> bool {
     if matches!(child.try_wait(), Ok(Some(_))) {
         return true;
     }
@@ -540,7 +569,7 @@ fn end(child: &mut Child) -> bool {
         // It may have ended in between.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
-    let ended = wait_until(END_WAIT, || !matches!(child.try_wait(), Ok(None)));
+    let ended = wait_for(&format!("{name} to end"), END_WAIT, || !matches!(child.try_wait(), Ok(None))).is_ok();
     if !ended {
         let _ = child.kill();
         let _ = child.wait();

@@ -4,16 +4,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use netserv_model::Flavour;
 use netserv_model::api::{ModuleList, RequestResult};
 
-use crate::netns::{Lab, program, wait_until};
-
-/// How long a daemon may take until its socket answers.
-const START_WAIT: Duration = Duration::from_secs(10);
+use crate::netns::{Lab, program};
 
 /// A user with its key, known to nodes that are told.
 #[derive(Clone, Debug)]
@@ -159,19 +155,8 @@ impl Lab {
         };
         command.arg("run").arg("--config").arg(&config).env("RUST_LOG", log_level());
         self.start(machine, "netservd", &mut command)?;
-        let socket = self.socket(machine);
-        let mut ended = false;
-        let up = wait_until(START_WAIT, || {
-            ended = self.has_ended(machine, "netservd");
-            ended || self.netserv(machine, &["node", "status"]).is_ok()
-        });
-        ensure!(
-            up && !ended,
-            "netservd on {machine} does not answer at {}:\n{}",
-            socket.display(),
-            self.log(machine, "netservd")
-        );
-        Ok(())
+        let answers = |lab: &Lab| lab.netserv(machine, &["node", "status"]).is_ok();
+        self.wait_for_start((machine, "netservd"), "answer", answers)
     }
 
     /// Returns the API socket of a machine's daemon.
@@ -277,13 +262,7 @@ impl Lab {
         command.arg("-c").arg(&path);
         self.start(machine, "nginx", &mut command)?;
         let pid = self.dir().join(format!("{machine}-nginx.pid"));
-        let mut ended = false;
-        let up = wait_until(START_WAIT, || {
-            ended = self.has_ended(machine, "nginx");
-            ended || pid.exists()
-        });
-        ensure!(up && !ended, "nginx does not start:\n{}", self.log(machine, "nginx"));
-        Ok(())
+        self.wait_for_start((machine, "nginx"), "serve files", |_| pid.exists())
     }
 
     /// Puts a package where [`Lab::serve_http`] serves it, and returns its URL.
@@ -298,6 +277,16 @@ impl Lab {
         Ok(format!("http://{}/{name}", self.v4(machine)))
     }
 
+    /// Returns the folder of Java's archives of classes. One folder serves all labs of a source tree, so that no node makes
+    /// an archive while another node is measured. An installed program's folder may be read-only, so each lab has its own.
+    fn java_archives(&self) -> Result<PathBuf> {
+        const NAME: &str = "java-archives";
+        match installed() {
+            Some(_) => Ok(self.dir().join(NAME)),
+            None => Ok(program("netservd")?.with_file_name(NAME)),
+        }
+    }
+
     fn netservd_config(&self, machine: &str, role: &str, users: &[LabUser], extra: &str) -> String {
         let (state, socket) = (self.state_dir(machine), self.socket(machine));
         let mut text = format!(
@@ -305,10 +294,8 @@ impl Lab {
             state.display().to_string(),
             socket.display().to_string()
         );
-        if let Ok(netservd) = program("netservd") {
-            // Made once for all nodes of all labs, so that none is at it while another is measured.
-            let _ =
-                writeln!(text, "osgi.archive = {:?}", netservd.with_file_name("java-archives").display().to_string());
+        if let Ok(archives) = self.java_archives() {
+            let _ = writeln!(text, "osgi.archive = {:?}", archives.display().to_string());
         }
         if let Some(code_dir) = std::env::var_os("NETSERV_LAB_CODE_DIR").filter(|_| self.shares_code()) {
             let _ = writeln!(text, "code-dir = {:?}", code_dir.display().to_string());
@@ -346,10 +333,23 @@ pub fn cli(args: &[&str]) -> Result<Output> {
     Ok(output)
 }
 
-/// Returns the folder of the whole project.
+/// Returns the folder with the project's files: what a package installed for this program, or else the source tree.
 pub fn workspace() -> PathBuf {
     let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
-    lab.parent().unwrap_or(lab).to_owned()
+    installed().unwrap_or_else(|| lab.parent().unwrap_or(lab).to_owned())
+}
+
+/// Returns the folder of installed files, if this program is installed.
+///
+/// It is laid out as the source tree is, with modules where a build leaves them.
+pub fn installed() -> Option<PathBuf> {
+    shared_files(&std::env::current_exe().ok()?).filter(|share| share.is_dir())
+}
+
+/// Returns the folder of a program's files, `share/netserv` for a program in `lib/netserv`.
+fn shared_files(program: &Path) -> Option<PathBuf> {
+    let programs = program.parent().filter(|folder| folder.ends_with("lib/netserv"))?;
+    Some(programs.parent()?.with_file_name("share").join("netserv"))
 }
 
 /// Returns the files of a sample module's code in a flavour.
@@ -385,7 +385,7 @@ pub fn module_bundle(module: &str) -> Result<PathBuf> {
 /// It is not built; the error says how.
 pub fn module_wasm(module: &str) -> Result<PathBuf> {
     let file = format!("{}.wasm", module.replace('-', "_"));
-    let path = workspace().join("modules/target/wasm32-unknown-unknown/release").join(file);
+    let path = built_modules("wasm32-unknown-unknown").join(file);
     ensure!(path.exists(), "{} is not there; build it: ./dev build", path.display());
     Ok(path)
 }
@@ -395,13 +395,35 @@ pub fn module_wasm(module: &str) -> Result<PathBuf> {
 /// # Errors
 /// It is not built; the error says how.
 pub fn module_component(module: &str) -> Result<PathBuf> {
-    let folder = workspace().join("modules/target/wasm32-wasip2/release");
+    let folder = built_modules("wasm32-wasip2");
     // Programs keep the dashes of their names, libraries do not; a crate with both is a program here.
     let names = [module.to_owned(), module.replace('-', "_")].map(|name| folder.join(format!("{name}.wasm")));
     let built = names.into_iter().find(|path| path.exists());
     built.with_context(|| format!("the component of {module} is not there; build it: ./dev build"))
 }
 
+/// Returns the folder of the sample modules that are built for a target: for tests, unless `NETSERV_MODULES_PROFILE` names
+/// another profile, as `dist`.
+pub fn built_modules(target: &str) -> PathBuf {
+    let profile = std::env::var("NETSERV_MODULES_PROFILE").unwrap_or_else(|_| "release".to_owned());
+    workspace().join("modules/target").join(target).join(profile)
+}
+
 fn log_level() -> String {
     std::env::var("NETSERV_LAB_LOG").unwrap_or_else(|_| "info".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_installed_programs_have_installed_files() {
+        let share = |program: &str| shared_files(Path::new(program));
+        assert_eq!(share("/usr/lib/netserv/netserv-lab"), Some("/usr/share/netserv".into()));
+        assert_eq!(share("/opt/netserv-1.0/lib/netserv/netserv-lab"), Some("/opt/netserv-1.0/share/netserv".into()));
+        assert_eq!(share("/src/netserv/target/debug/netserv-lab"), None);
+        assert_eq!(installed(), None);
+        assert!(workspace().join("lab/Cargo.toml").exists());
+    }
 }

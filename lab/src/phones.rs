@@ -8,12 +8,16 @@ use std::collections::BinaryHeap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rustix::event::epoll;
 use serde::{Deserialize, Serialize};
+
+use crate::input;
 
 /// What phones do.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +40,9 @@ pub struct Options {
     /// For how long they send some.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Goes on beyond that, until the standard input ends.
+    #[arg(long)]
+    until_input_ends: bool,
     /// By TCP, with a connection each.
     #[arg(long)]
     tcp: bool,
@@ -92,7 +99,8 @@ pub struct Told {
 /// # Errors
 /// There are too few sockets.
 pub fn run(options: &Options) -> Result<()> {
-    let told = Phones::open(options)?.run()?;
+    let is_over = if options.until_input_ends { input::watch_end() } else { Arc::new(AtomicBool::new(true)) };
+    let told = Phones::open(options)?.run(&is_over)?;
     println!("{}", serde_json::to_string(&told)?);
     Ok(())
 }
@@ -149,13 +157,14 @@ impl<'a> Phones<'a> {
         Ok(Phones { options, poll, phones, due, told: Told::default(), took: Vec::new() })
     }
 
-    fn run(mut self) -> Result<Told> {
+    /// Sends and receives for the time of the options, and then until it is over.
+    fn run(mut self, is_over: &AtomicBool) -> Result<Told> {
         let ends = Instant::now() + Duration::from_secs(self.options.seconds);
         let every = Duration::from_millis(self.options.every_ms);
         let mut events = Vec::with_capacity(512);
         loop {
             let now = Instant::now();
-            if now >= ends {
+            if now >= ends && is_over.load(Ordering::Relaxed) {
                 break;
             }
             while let Some(Reverse((when, number))) = self.due.peek().copied().filter(|due| due.0.0 <= now) {
@@ -163,7 +172,8 @@ impl<'a> Phones<'a> {
                 self.send(number)?;
                 self.due.push(Reverse((when + every, number)));
             }
-            let next = self.due.peek().map_or(ends, |due| due.0.0).min(ends);
+            let until = if now < ends { ends } else { now + LOOK_TIME };
+            let next = self.due.peek().map_or(until, |due| due.0.0).min(until);
             let wait = rustix::event::Timespec::try_from(next.saturating_duration_since(now))?;
             events.clear();
             epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&wait))?;
@@ -371,5 +381,7 @@ pub fn user(number: usize) -> String {
     format!("phone{number}")
 }
 
+/// How often phones that have had their time look whether it is over.
+const LOOK_TIME: Duration = Duration::from_millis(100);
 /// An answer that takes longer is none.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(500);

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, ensure};
 use netserv_model::api::AgentStatus;
 
 use crate::demo::FILES_ALLOWED;
-use crate::netns::{Lab, program, wait_until};
+use crate::netns::{Lab, program};
 use crate::node::{LabUser, workspace};
+use crate::patience::grown;
 use crate::phones::Told;
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
 use crate::voip::{documented, rpc};
@@ -46,8 +47,6 @@ pub struct Phones {
 
 /// Where Kamailio's log lines go.
 const LOG: &str = "127.0.0.1:5514";
-/// How long a program may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
 
 impl SipProvider {
     /// Builds the network with the daemons of nodes and of the provider, without a SIP server and an agent. Phones are behind a router or
@@ -115,9 +114,7 @@ impl SipProvider {
         }
         command.arg("-Y").arg(self.lab.dir()).arg("-P").arg(self.path("kamailio.pid"));
         self.lab.start("sender", "kamailio", &mut command)?;
-        let up = wait_until(START_WAIT, || self.statistic("rcv_requests").is_ok());
-        ensure!(up, "kamailio does not start:\n{}", self.lab.log("sender", "kamailio"));
-        Ok(())
+        self.lab.wait_for_start(("sender", "kamailio"), "answer", |lab| statistic(lab, "rcv_requests").is_ok())
     }
 
     /// Returns a statistic of Kamailio's core, such as `rcv_requests_notify`.
@@ -125,9 +122,7 @@ impl SipProvider {
     /// # Errors
     /// It does not answer.
     pub fn statistic(&self, name: &str) -> Result<u64> {
-        let text = rpc(&self.lab, "stats.get_statistics", &format!("\"{name}\""))?;
-        let number = text.split(" = ").nth(1).and_then(|rest| rest.split('"').next()?.trim().parse().ok());
-        number.with_context(|| format!("no statistic {name}: {text}"))
+        statistic(&self.lab, name)
     }
 
     /// Has both nodes have sip-edge with these properties, without an agent.
@@ -217,6 +212,20 @@ impl SipProvider {
     /// # Errors
     /// The program is not there.
     pub fn start_phones(&self, v6: bool, phones: Phones) -> Result<Child> {
+        Ok(self.phones_command(v6, phones)?.stdout(Stdio::piped()).spawn()?)
+    }
+
+    /// Starts phones as [`SipProvider::start_phones`], which go on beyond their time until [`told`] is called.
+    ///
+    /// # Errors
+    /// The program is not there.
+    pub fn keep_phones(&self, v6: bool, phones: Phones) -> Result<Child> {
+        let mut command = self.phones_command(v6, phones)?;
+        command.arg("--until-input-ends");
+        Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?)
+    }
+
+    fn phones_command(&self, v6: bool, phones: Phones) -> Result<Command> {
         let local = if v6 { IpAddr::from(self.lab.v6("receiver")) } else { self.lab.v4("receiver").into() };
         let mut command = self.lab.command("receiver", program("netserv-lab")?);
         command.args(["phones", "--server", &self.server(v6).to_string(), "--local", &local.to_string()]);
@@ -235,7 +244,7 @@ impl SipProvider {
         if !phones.forms.is_empty() {
             command.args(["--forms", phones.forms]);
         }
-        Ok(command.stdout(Stdio::piped()).spawn()?)
+        Ok(command)
     }
 
     /// Runs phones at the receiver.
@@ -314,7 +323,8 @@ impl SipProvider {
         let mut command = self.lab.command("caller", program("netserv-lab")?);
         command.args(["callers", "--server", &self.server(v6).to_string()]);
         command.args(["--phones", &phones.count.to_string(), "--first", &phones.first.to_string()]);
-        command.args(["--seconds", &(phones.count.div_ceil(rate) + 1).to_string(), &format!("{local}={rate}")]);
+        let time = grown(Duration::from_secs(u64::try_from(phones.count.div_ceil(rate))? + 1));
+        command.args(["--seconds", &time.as_secs().to_string(), &format!("{local}={rate}")]);
         let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
         ensure!(output.status.success(), "the caller failed");
         let told: Vec<callers::Told> = serde_json::from_slice(&output.stdout)?;
@@ -339,7 +349,14 @@ impl SipProvider {
     }
 }
 
-/// Waits for phones.
+/// Returns a statistic of Kamailio's core.
+fn statistic(lab: &Lab, name: &str) -> Result<u64> {
+    let text = rpc(lab, "stats.get_statistics", &format!("\"{name}\""))?;
+    let number = text.split(" = ").nth(1).and_then(|rest| rest.split('"').next()?.trim().parse().ok());
+    number.with_context(|| format!("no statistic {name}: {text}"))
+}
+
+/// Waits for phones; those of [`SipProvider::keep_phones`] end once they have had their time.
 ///
 /// # Errors
 /// They could not do what they were to.

@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::listeners::Told;
-use crate::netns::{Lab, host_port, program, wait_until};
+use crate::netns::{Lab, START_WAIT, host_port, program};
+use crate::patience::{grown, wait_for};
 
 /// The port of Icecast.
 pub const PORT: u16 = 8000;
-/// How long a program may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
+/// How long curl waits for Icecast's answer, on a machine that is not busy.
+const CURL_WAIT: Duration = Duration::from_secs(5);
 
 /// Who listens, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +64,9 @@ pub fn start_server(lab: &mut Lab, machine: &str) -> Result<()> {
     lab.run(machine, "chmod", &["a+x", &lab.dir().to_string_lossy()])?;
     let mut command = lab.command(machine, "icecast2");
     lab.start(machine, "icecast", command.arg("-c").arg(&file))?;
-    let up = wait_until(START_WAIT, || status(lab, machine).is_ok());
     let said = || std::fs::read_to_string(dir.join("error.log")).unwrap_or_default();
-    ensure!(up, "icecast does not start:\n{}{}", lab.log(machine, "icecast"), said());
-    Ok(())
+    let started = lab.wait_for_start((machine, "icecast"), "answer", |lab| status(lab, machine).is_ok());
+    started.with_context(|| format!("icecast does not start, and writes:\n{}", said()))
 }
 
 /// Starts the source of `/live.mp3`: a tone that goes up and down, as MP3 of 128 kbit/s.
@@ -81,8 +81,7 @@ pub fn start_source(lab: &mut Lab, machine: &str) -> Result<()> {
     command.args(["-content_type", "audio/mpeg", "-f", "mp3"]);
     command.arg(format!("icecast://source:source@127.0.0.1:{PORT}/live.mp3"));
     lab.start(machine, "source", &mut command)?;
-    let up = wait_until(START_WAIT, || listeners(lab, machine).is_ok());
-    ensure!(up, "the source does not start:\n{}", lab.log(machine, "source"));
+    lab.wait_for_start((machine, "source"), "reach Icecast", |lab| listeners(lab, machine).is_ok())?;
     title(lab, machine, "first song")
 }
 
@@ -93,9 +92,7 @@ pub fn start_source(lab: &mut Lab, machine: &str) -> Result<()> {
 pub fn stop_source(lab: &mut Lab, machine: &str) -> Result<()> {
     lab.kill(machine, "source")?;
     // Icecast notices by itself.
-    let is_gone = wait_until(START_WAIT, || listeners(lab, machine).is_err());
-    ensure!(is_gone, "Icecast has its source still");
-    Ok(())
+    Ok(wait_for("Icecast to notice that its source is gone", START_WAIT, || listeners(lab, machine).is_err())?)
 }
 
 /// Has Icecast tell its listeners another title.
@@ -105,7 +102,8 @@ pub fn stop_source(lab: &mut Lab, machine: &str) -> Result<()> {
 pub fn title(lab: &Lab, machine: &str, title: &str) -> Result<()> {
     let title = title.replace(' ', "%20");
     let url = format!("http://127.0.0.1:{PORT}/admin/metadata?mount=/live.mp3&mode=updinfo&song={title}");
-    lab.run(machine, "curl", &["-s", "-f", "-m", "5", "-u", "admin:admin", &url]).map(drop)
+    let curl_s = grown(CURL_WAIT).as_secs().to_string();
+    lab.run(machine, "curl", &["-s", "-f", "-m", &curl_s, "-u", "admin:admin", &url]).map(drop)
 }
 
 /// Returns how many listeners Icecast has.
@@ -128,7 +126,8 @@ pub fn listeners_most(lab: &Lab, machine: &str) -> Result<u64> {
 
 fn status(lab: &Lab, machine: &str) -> Result<serde_json::Value> {
     let url = format!("http://127.0.0.1:{PORT}/status-json.xsl");
-    let output = lab.run(machine, "curl", &["-s", "-f", "-m", "5", &url])?;
+    let curl_s = grown(CURL_WAIT).as_secs().to_string();
+    let output = lab.run(machine, "curl", &["-s", "-f", "-m", &curl_s, &url])?;
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
@@ -136,7 +135,21 @@ fn status(lab: &Lab, machine: &str) -> Result<serde_json::Value> {
 ///
 /// # Errors
 /// The program is not there.
-pub fn start_listening(lab: &Lab, (machine, server): (&str, &str), listening: Listening, into: &Path) -> Result<Child> {
+pub fn start_listening(lab: &Lab, ends: (&str, &str), listening: Listening, into: &Path) -> Result<Child> {
+    Ok(listeners_command(lab, ends, listening, into)?.stdout(Stdio::piped()).spawn()?)
+}
+
+/// Has some listen as [`start_listening`], and beyond their time until [`heard`] is called.
+///
+/// # Errors
+/// The program is not there.
+pub fn keep_listening(lab: &Lab, ends: (&str, &str), listening: Listening, into: &Path) -> Result<Child> {
+    let mut command = listeners_command(lab, ends, listening, into)?;
+    command.arg("--until-input-ends");
+    Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?)
+}
+
+fn listeners_command(lab: &Lab, (machine, server): (&str, &str), listening: Listening, into: &Path) -> Result<Command> {
     let ip = if listening.v6 { lab.v6(server).into() } else { lab.v4(server).into() };
     let mut command = lab.command(machine, program("netserv-lab")?);
     command.args(["listeners", "--server", &host_port(ip, PORT), "--into"]).arg(into);
@@ -148,10 +161,10 @@ pub fn start_listening(lab: &Lab, (machine, server): (&str, &str), listening: Li
     ] {
         command.args([name, &number.to_string()]);
     }
-    Ok(command.stdout(Stdio::piped()).spawn()?)
+    Ok(command)
 }
 
-/// Waits for listeners.
+/// Waits for listeners; those of [`keep_listening`] end once they have had their time.
 ///
 /// # Errors
 /// They could not do what they were to.

@@ -2,11 +2,10 @@
 //! Where the states of modules are on their way between nodes: a folder on a machine into which PUT writes.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
-use crate::netns::{Lab, wait_until};
+use crate::netns::Lab;
 
 /// The folder `states` of the lab's directory, served by a machine.
 pub struct StateStore {
@@ -40,8 +39,9 @@ impl StateStore {
         let mut command = lab.command(machine, "python3");
         command.args(["-c", &script]);
         lab.start(machine, "states", &mut command)?;
-        let listens = || lab.run(machine, "nc", &["-z", "-w", "1", "127.0.0.1", &PORT.to_string()]).is_ok();
-        ensure!(wait_until(START_WAIT, listens), "the store does not listen:\n{}", lab.log(machine, "states"));
+        let port = PORT.to_string();
+        let listens = |lab: &Lab| lab.run(machine, "nc", &["-z", "-w", "1", "127.0.0.1", &port]).is_ok();
+        lab.wait_for_start((machine, "states"), "listen", listens)?;
         Ok(StateStore { address: lab.v4(machine) })
     }
 
@@ -52,4 +52,3 @@ impl StateStore {
 }
 
 const PORT: u16 = 8085;
-const START_WAIT: Duration = Duration::from_secs(20);

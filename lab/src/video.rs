@@ -4,18 +4,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::netns::{Lab, host_port, wait_until};
+use crate::netns::{Lab, host_port};
 
 /// The port of nginx.
 pub const PORT: u16 = 8090;
 /// Where ffmpeg listens, for nginx alone.
 const BEHIND: &str = "127.0.0.1:8091";
-/// How long a program may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
 
 /// How a live video is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +55,7 @@ pub fn start_source(lab: &mut Lab, machine: &str, codec: Codec) -> Result<()> {
     let mut nginx = lab.command(machine, "/usr/sbin/nginx");
     lab.start(machine, "video-nginx", nginx.arg("-c").arg(&file))?;
     let pid = lab.dir().join("video-nginx.pid");
-    let up = wait_until(START_WAIT, || pid.exists());
-    ensure!(up, "nginx does not start:\n{}", lab.log(machine, "video-nginx"));
+    lab.wait_for_start((machine, "video-nginx"), "serve the video", |_| pid.exists())?;
     start_camera(lab, machine, codec)
 }
 
@@ -76,9 +72,7 @@ pub fn start_camera(lab: &mut Lab, machine: &str, codec: Codec) -> Result<()> {
     camera.args(["-flush_packets", "1", "-f", "mpegts", "-listen", "1", &format!("http://{BEHIND}/live.ts")]);
     lab.start(machine, "camera", &mut camera)?;
     let port = BEHIND.parse::<SocketAddr>()?.port();
-    let listens = || lab.sockets_at(machine, "tcp", port) > 0;
-    ensure!(wait_until(START_WAIT, listens), "the camera does not start:\n{}", lab.log(machine, "camera"));
-    Ok(())
+    lab.wait_for_start((machine, "camera"), "take a connection", |lab| lab.sockets_at(machine, "tcp", port) > 0)
 }
 
 /// Ends ffmpeg, as when a camera is switched off.

@@ -15,8 +15,9 @@ use netserv_model::request::ModuleStatus;
 
 use crate::agent;
 use crate::demo::FILES_ALLOWED;
-use crate::netns::{Lab, host_port, wait_until};
+use crate::netns::{Lab, host_port};
 use crate::node::{LabPackage, LabUser, module_parts, workspace};
+use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
 
 /// `sender – r`, and behind the router `n1 – v1` and `n2 – v2`: the site, and two nodes with a region of viewers each.
@@ -72,10 +73,8 @@ pub struct Visit {
 pub const REGIONS: [(&str, &str, &str); 2] = [("n1", "v1", "Rome"), ("n2", "v2", "Oslo")];
 /// The film's path.
 pub const FILM: &str = "/video/film.mp4";
-/// How long a program may take until it is there.
-const START_WAIT: Duration = Duration::from_secs(20);
-/// How long curl waits.
-const CURL_S: &str = "20";
+/// How long curl waits, on a machine that is not busy.
+const CURL_WAIT: Duration = Duration::from_secs(20);
 
 impl VideoSite {
     /// Builds the network with the daemons of nodes and of the provider.
@@ -192,9 +191,7 @@ impl VideoSite {
         command.arg("-c").arg(&config);
         self.lab.start("sender", "nginx", &mut command)?;
         let pid = self.path("nginx.pid");
-        let up = wait_until(START_WAIT, || pid.exists() || self.lab.has_ended("sender", "nginx"));
-        ensure!(up && pid.exists(), "nginx does not start:\n{}", self.lab.log("sender", "nginx"));
-        Ok(())
+        self.lab.wait_for_start(("sender", "nginx"), "serve the site", |_| pid.exists())
     }
 
     /// Asks the site for a path once, as a viewer does; a redirect is not followed.
@@ -228,7 +225,8 @@ impl VideoSite {
     pub fn get(&self, viewer: &str, url: &str, more: &[&str]) -> Result<Visit> {
         let told = "%{http_code}\n%{size_download}\n%{redirect_url}\n%header{netserv-node}\n%header{cache-status}\n\
                     %header{cache-control}\n";
-        let args = ["-s", "-g", "-m", CURL_S, "-o", "/dev/null", "-w", told, url];
+        let curl_s = grown(CURL_WAIT).as_secs().to_string();
+        let args = ["-s", "-g", "-m", &curl_s, "-o", "/dev/null", "-w", told, url];
         let output = self.lab.command(viewer, "curl").args(args).args(more).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines: Vec<&str> = text.lines().collect();
@@ -242,7 +240,7 @@ impl VideoSite {
     /// was enough, and where it was sent.
     ///
     /// # Errors
-    /// It is not sent anywhere within a time.
+    /// It is not sent anywhere within a time, which grows with the machine's load.
     pub fn come(&self, viewer: &str, times: Times, wait: Duration) -> Result<(Duration, Visit)> {
         for _ in 0..times.count {
             let visit = self.ask(viewer, FILM)?;
@@ -250,12 +248,12 @@ impl VideoSite {
         }
         let begun = Instant::now();
         let mut last = None;
-        let is_sent = wait_until(wait, || {
+        let waited = wait_for(&format!("{viewer} to be sent to a node"), wait, || {
             last = self.ask(viewer, FILM).ok();
             last.as_ref().is_some_and(|visit| visit.code == 302)
         });
         let took = begun.elapsed();
-        ensure!(is_sent, "{viewer} is sent nowhere: {last:?}\n{}", self.lab.log("sender", "agent"));
+        waited.map_err(|gave_up| gave_up.seeing(format!("{last:?}\n{}", self.lab.log("sender", "agent"))))?;
         Ok((took, last.context("no visit")?))
     }
 

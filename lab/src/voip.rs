@@ -7,10 +7,15 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::netns::{Lab, wait_until};
+use crate::netns::Lab;
 use crate::node::workspace;
+use crate::patience::grown;
+
+/// How long Kamailio may take to answer at its socket, and phones to register and keep alive once, on a machine that is not busy.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+const PHONES_WAIT: Duration = Duration::from_secs(20);
 
 /// What reached the SIP server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,13 +62,7 @@ impl Lab {
         command.args(["-l", &format!("udp:{v4}:5060"), "-l", &format!("udp:[{v6}]:5060")]);
         command.arg("-Y").arg(self.dir()).arg("-P").arg(self.dir().join("kamailio.pid"));
         self.start(machine, "kamailio", &mut command)?;
-        let mut ended = false;
-        let up = wait_until(Duration::from_secs(10), || {
-            ended = self.has_ended(machine, "kamailio");
-            ended || self.sockets_at(machine, "udp", 5060) >= 2
-        });
-        ensure!(up && !ended, "kamailio does not start:\n{}", self.log(machine, "kamailio"));
-        Ok(())
+        self.wait_for_start((machine, "kamailio"), "listen", |lab| lab.sockets_at(machine, "udp", 5060) >= 2)
     }
 
     /// Returns what reached Kamailio so far.
@@ -141,7 +140,9 @@ impl Lab {
         }
         let mut command = self.command(machine, "sipp");
         command.arg(format!("{}:5060", bracketed(server))).arg("-sf").arg(scenario);
-        command.args(["-i", &bracketed(local), "-p", "5061", "-nostdin", "-trace_stat", "-fd", "1", "-timeout", "20s"]);
+        let timeout = format!("{}s", grown(PHONES_WAIT).as_secs());
+        command.args(["-i", &bracketed(local), "-p", "5061", "-nostdin", "-trace_stat", "-fd", "1"]);
+        command.args(["-timeout", &timeout]);
         command.args(["-m", &phones.to_string(), "-l", &phones.to_string(), "-r", "200"]).arg("-stf").arg(&stats);
         let output = command.current_dir(self.dir()).output().context("cannot run sipp")?;
         let csv = std::fs::read_to_string(&stats).with_context(|| {
@@ -171,7 +172,7 @@ pub fn rpc(lab: &Lab, method: &str, params: &str) -> Result<String> {
     let own = lab.dir().join("asks.sock");
     let _ = std::fs::remove_file(&own);
     let socket = UnixDatagram::bind(&own)?;
-    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    socket.set_read_timeout(Some(grown(ANSWER_WAIT)))?;
     let call = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":[{params}],\"id\":1}}");
     socket.send_to(call.as_bytes(), lab.dir().join("rpc.sock"))?;
     let mut answer = [0; 16_384];

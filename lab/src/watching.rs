@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::netns::wait_until;
+use crate::patience::wait_for;
 use crate::videosite::VideoSite;
 
 /// What a browser had in the end.
@@ -45,7 +45,7 @@ impl Watched {
 /// More than what coding makes of a pixel.
 const CLEARLY: u8 = 60;
 
-/// How long each step may take on a busy machine.
+/// How long each step may take, on a machine that is not busy.
 const STEP_WAIT: Duration = Duration::from_secs(60);
 
 /// Has a browser open the site's page, wherever that is in the end, play the film, and seek to a second.
@@ -107,13 +107,12 @@ pub fn page(site: &VideoSite) -> Result<Vec<u8>> {
 /// Waits until an expression in the page is true.
 fn step(browser: &mut Browser, what: &str, expression: &str) -> Result<()> {
     let mut last = Ok(Value::Null);
-    let is_so = wait_until(STEP_WAIT, || {
+    let waited = wait_for(&format!("the browser to {what}"), STEP_WAIT, || {
         last = browser.evaluate(expression);
         !matches!(&last, Ok(value) if *value != json!(true))
     });
-    last?;
-    ensure!(is_so, "the browser does not {what}");
-    Ok(())
+    let value = last?;
+    Ok(waited.map_err(|gave_up| gave_up.seeing(format!("{expression} is {value}")))?)
 }
 
 /// Returns a picture of a browser's page, as PNG unless the parameters of `Page.captureScreenshot` say otherwise.

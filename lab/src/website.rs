@@ -12,6 +12,7 @@ use crate::agent;
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
 use crate::node::LabUser;
+use crate::patience::grown;
 use crate::topology::Topology;
 
 /// `sender – n1 – r – n2 – receiver`: the site at the one end, clients at the other.
@@ -24,6 +25,8 @@ pub struct Website {
 
 /// How long a packet is on the slow link.
 const SLOW_DELAY: Duration = Duration::from_millis(5);
+/// How long curl waits, on a machine that is not busy.
+const CURL_WAIT: Duration = Duration::from_secs(20);
 
 impl Website {
     /// Builds the network with the daemons of nodes and of the provider. The last link carries so much; 0 is all there is.
@@ -133,7 +136,8 @@ impl Website {
     pub fn fetch(&self, name: &str) -> Result<(Duration, u64)> {
         let url = format!("http://{}/{name}", self.lab.v4("sender"));
         let told = "%{http_code} %{time_total} %{size_download}";
-        let args = ["-s", "-m", "20", "-H", "accept-encoding: gzip, br, zstd", "-o", "/dev/null", "-w", told, &url];
+        let curl_s = grown(CURL_WAIT).as_secs().to_string();
+        let args = ["-s", "-m", &curl_s, "-H", "accept-encoding: gzip, br, zstd", "-o", "/dev/null", "-w", told, &url];
         let output = self.lab.command("receiver", "curl").args(args).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let words: Vec<&str> = text.split(' ').collect();

@@ -17,7 +17,7 @@ use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::notify::Notify;
 use netserv_model::policy::NodePolicy;
 use netserv_model::trace::TraceRequest;
-use netserv_model::{Instant, Refusal, Topic};
+use netserv_model::{Instant, Now, Refusal, Topic};
 use netserv_node::{CallId, ClientId, Input, Node, Output, What};
 use netserv_packet_loop::PacketCommand;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
@@ -138,12 +138,18 @@ impl ControlLoop {
     }
 
     /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
-    /// machine. `stored` is what the node kept when it last ran.
-    pub async fn run(mut self, stored: Stored, mut inbox: Inbox<Event>, mut answers: mpsc::UnboundedReceiver<Answer>) {
+    /// machine. `begun` is when the node began: older requests are stale. `stored` is what it kept when it last ran.
+    pub async fn run(
+        mut self,
+        begun: Now,
+        stored: Stored,
+        mut inbox: Inbox<Event>,
+        mut answers: mpsc::UnboundedReceiver<Answer>,
+    ) {
         if !stored.installed.is_empty() {
             tracing::info!(modules = stored.installed.len(), "restoring what was installed");
         }
-        self.input(Input::Restore(Box::new(stored)));
+        self.input_at(begun, Input::Restore(Box::new(stored)));
         while self.stop != Stop::Done {
             let deadline = self.parts.node.poll_timeout().map(|(at, _)| at);
             let clock = self.parts.clock;
@@ -271,7 +277,10 @@ impl ControlLoop {
     }
 
     fn input_alone(&mut self, input: Input) {
-        let now = self.parts.clock.now();
+        self.input_at(self.parts.clock.now(), input);
+    }
+
+    fn input_at(&mut self, now: Now, input: Input) {
         if let Some(recording) = &mut self.parts.recording {
             recording.begin(now, &input);
         }

@@ -182,6 +182,8 @@ async fn run_node(
     keeper: Option<Arc<Keeper>>,
 ) -> Result<()> {
     let clock = Clock::start();
+    // Before the socket is there: who finds it makes requests that are not older than the node.
+    let begun = clock.now();
     let (Ways { events, signaling: signaling_ways }, inbox) = inbox();
     let listener = unix_socket::bind(&config.socket, OWNER_AND_GROUP, "socket")?;
     let application_listener = application_socket(&config)?;
@@ -257,7 +259,7 @@ async fn run_node(
     conditions::start(&operator, &config, counters, events.clone(), packages.as_ref())?;
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
-    control.run(Stored { installed, usage, messages }, inbox, answers).await;
+    control.run(begun, Stored { installed, usage, messages }, inbox, answers).await;
     // They are ours; if somebody removed them, that is as good.
     let _ = std::fs::remove_file(&config.socket);
     let _ = config.signaling.applications.is_on().then(|| std::fs::remove_file(&config.signaling.applications.socket));

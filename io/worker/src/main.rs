@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process inside a service container that runs packet modules.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use netserv_worker::limits;
+use netserv_worker::packet::engine::Interruption;
 use netserv_worker::serve::Delivery;
 use netserv_worker::server::egress;
 use netserv_worker::tools::test::jobs::{self, Jobs};
-use netserv_worker::tools::test::{http, tcp, wasm};
+use netserv_worker::tools::test::wasm::{self, Code};
+use netserv_worker::tools::test::{http, tcp};
 use netserv_worker::tools::{bench, compile, serve_http};
 
 #[derive(Parser)]
@@ -39,6 +43,9 @@ enum Command {
     /// Compile a WebAssembly file to code that `serve` loads: a core module that sees packets, or a component that takes
     /// connections. Several HTTP components become one, in which each hands requests on to the next.
     Compile {
+        /// Compile a packet module for `test`, where nobody but the engine ends its endless loops.
+        #[arg(long)]
+        for_tests: bool,
         /// The WebAssembly files, then the file to write.
         #[arg(num_args = 2..=17, required = true, value_name = "WASM… OUT")]
         files: Vec<PathBuf>,
@@ -64,14 +71,17 @@ fn main() -> ExitCode {
                 }
             }
         }
-        Command::Compile { files } => match files.split_last().map(|(out, wasm)| compile::compile_all(wasm, out)) {
-            Some(Ok(())) => ExitCode::SUCCESS,
-            Some(Err(refusal)) => {
-                eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
-                ExitCode::FAILURE
+        Command::Compile { for_tests, files } => {
+            let Some((out, wasm)) = files.split_last() else { return ExitCode::FAILURE };
+            let interruption = if for_tests { Interruption::Epochs } else { Interruption::None };
+            match compile::compile_all(wasm, out, interruption) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(refusal) => {
+                    eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
+                    ExitCode::FAILURE
+                }
             }
-            None => ExitCode::FAILURE,
-        },
+        }
         Command::ServeHttp(args) => match serve_http::serve(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(refusal) => {
@@ -94,9 +104,12 @@ fn test(args: &jobs::Args) -> anyhow::Result<bool> {
     let jobs = Jobs::read(args, |build| build.wasm.as_ref())?;
     let mut all_passed = true;
     if jobs.iter().len() > 0 {
-        let wasm = compile::read_wasm(&jobs.code)?;
+        let code = match &jobs.compiled_packet {
+            Some(path) => Code::load(File::open(path).with_context(|| format!("cannot read {}", path.display()))?),
+            None => Code::compile(&compile::read_wasm(&jobs.code)?),
+        };
         for job in &jobs {
-            all_passed &= jobs.finish(job, wasm::run(&wasm, &job.case))?;
+            all_passed &= jobs.finish(job, wasm::run(code.as_ref(), &job.case))?;
         }
     }
     if let Some((dir, project)) = &jobs.server {

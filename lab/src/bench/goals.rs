@@ -364,14 +364,14 @@ impl Goal {
                 (Part::Servers, AtLeast(5000.0), "", "{} intercepted connections at a time are answered")
             }
             Goal::Demo => (Part::Demo, AtMost(30.0), " s", "The demo, warm, {}"),
-            Goal::NetservdSize => (Part::Sizes, AtMost(40.0), " MB", "The program netservd {}, also unoptimised"),
+            Goal::NetservdSize => (Part::Sizes, AtMost(48.0), " MB", "The program netservd {}, also unoptimised"),
             Goal::NetservSize => (Part::Sizes, AtMost(24.0), " MB", "The program netserv {}, also unoptimised"),
             Goal::WorkerSize => (Part::Sizes, AtMost(72.0), " MB", "The program netserv-worker {}, also unoptimised"),
             Goal::JavaSize => (Part::Sizes, AtMost(9.0), " MB", "The Java host with its building blocks {}"),
             Goal::PacketCodeSize => (Part::Sizes, AtMost(96.0), " kB", "The code of each sample packet module {}"),
             Goal::ServerCodeSize => (Part::Sizes, AtMost(200.0), " kB", "The code of each sample server module {}"),
             Goal::ApplicationCodeSize => {
-                (Part::Sizes, AtMost(440.0), " kB", "The code of each part of an application among them {}")
+                (Part::Sizes, AtMost(480.0), " kB", "The code of each part of an application among them {}")
             }
         };
         Entry { part, bound, unit, text }

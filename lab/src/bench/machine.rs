@@ -4,6 +4,8 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use crate::patience::Load;
+
 /// The machine, as far as it matters to figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
@@ -42,7 +44,7 @@ impl Machine {
             memory_mib: memory_kib.context("/proc/meminfo shows no memory")? / 1024,
             kernel: format!("{} {}", uname.release().to_string_lossy(), uname.machine().to_string_lossy()),
             is_virtual: field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
-            load_average: load_average()?,
+            load_average: Load::read()?.average,
             commit: commit(),
         })
     }
@@ -60,16 +62,6 @@ impl Machine {
             self.commit
         )
     }
-}
-
-/// Returns how many processes wanted a core over the last minute.
-///
-/// # Errors
-/// `/proc` is not what it is on Linux.
-pub fn load_average() -> Result<f64> {
-    let text = read("/proc/loadavg")?;
-    let first = text.split_whitespace().next().context("/proc/loadavg is empty")?;
-    Ok(first.parse()?)
 }
 
 /// What the cores have done so far, in ticks.

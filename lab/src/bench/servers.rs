@@ -14,7 +14,7 @@ use super::pin::{OUTSIDE_CORE, to_node_core, workers};
 use super::summary::{Figure, Row};
 use super::{Plan, progress};
 use crate::netns::{Lab, wait_until};
-use crate::node::{LabPackage, LabUser, cli, workspace};
+use crate::node::{LabPackage, LabUser, built_modules, cli, workspace};
 use crate::serving;
 
 /// Connections of the load generator.
@@ -203,7 +203,7 @@ fn start_wasmtime(net: &mut Net) -> Result<Option<String>> {
     if std::process::Command::new("wasmtime").arg("--version").output().is_err() {
         return Ok(None);
     }
-    let component = workspace().join("modules/target/wasm32-wasip2/release/hello_http.wasm");
+    let component = built_modules("wasm32-wasip2").join("hello_http.wasm");
     let listen = format!("0.0.0.0:{WASMTIME_PORT}");
     let mut command = net.lab.command("sender", "wasmtime");
     command.args(["serve", "-Scli", "--addr", &listen]).arg(component);

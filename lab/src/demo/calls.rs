@@ -8,16 +8,18 @@ use serde_json::Value;
 
 use super::title;
 use crate::homes::{Heard, Homes, PHONES, TOKEN};
-use crate::netns::wait_until;
+use crate::patience::{grown, wait_for};
 
 /// How long phones talk.
 const TALK: Duration = Duration::from_secs(6);
 /// Packets that must be heard of these; 50 are sent in a second.
 const HEARD_MIN: usize = 250;
-/// How long it may take until modules are compiled and there.
+/// How long it may take until modules are compiled and there, or gone, on a machine that is not busy.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
-/// How long the page may take to show what passed.
+/// How long the page, and counters, may take to show what passed, on a machine that is not busy.
 const PAGE_WAIT: Duration = Duration::from_secs(20);
+/// How long the page's server is listened to, on a machine that is not busy.
+const FETCH: Duration = Duration::from_secs(3);
 /// One packet in so many may pass net-monitor unseen on a busy machine.
 const UNSEEN_ONE_IN: u64 = 100;
 
@@ -54,12 +56,16 @@ pub fn run() -> Result<()> {
         let heard = homes.call(caller, false, TALK)?;
         shown(&heard);
         heard.iter().try_for_each(|heard| heard.check(HEARD_MIN))?;
-        let passed = relayed(&homes, caller)? - before;
-        println!("  packets by the relay on {node}, those of RTCP among them: {passed}");
         let sent = heard.iter().map(|heard| heard.way.sent as u64).sum::<u64>();
-        ensure!(passed >= sent, "{sent} were sent, {passed} went by the relay");
+        let passed = || relayed(&homes, caller).map(|now| now - before);
+        let has_all = || passed().is_ok_and(|passed| passed >= sent);
+        let waited = wait_for(&format!("the relay on {node} to count all {sent} packets"), PAGE_WAIT, has_all);
+        waited.map_err(|gave_up| gave_up.seeing(format!("counted: {:?}", passed())))?;
+        println!("  packets by the relay on {node}, those of RTCP among them: {}", passed()?);
     }
-    ensure!([0, 1].iter().all(|caller| counter(&homes, *caller, "calls") == 0), "a relay keeps a call that is over");
+    let calls = || [0, 1].map(|caller| counter(&homes, caller, "calls"));
+    let waited = wait_for("the relays to end the calls that are over", PAGE_WAIT, || calls() == [0, 0]);
+    waited.map_err(|gave_up| gave_up.seeing(format!("calls: {:?}", calls())))?;
 
     page(&homes)?;
     off(&homes)
@@ -69,23 +75,24 @@ pub fn run() -> Result<()> {
 fn page(homes: &Homes) -> Result<()> {
     title(&format!("http://{}/, from alice's home: what passed n1, live", homes.page()?));
     let mut html = String::new();
-    let is_there = wait_until(PAGE_WAIT, || {
+    let waited = wait_for("the page to be there", PAGE_WAIT, || {
         html = fetch(homes, "/", &[]).unwrap_or_else(|error| error.to_string());
         html.contains("<title>Packets</title>")
     });
-    ensure!(is_there, "the page is `{html}`");
+    waited.map_err(|gave_up| gave_up.seeing(html.as_str()))?;
     let relayed = relayed(homes, 0)?;
     let relay = homes.relay(0, false).to_string();
     let mut tables = Value::Null;
-    let mut shown = 0;
+    let mut shown = 0_u64;
     // Counts are as old as a second. On a busy machine some packets pass a module unseen.
-    wait_until(PAGE_WAIT, || {
+    let waited = wait_for("the page to show the packets of the relay", PAGE_WAIT, || {
         tables = events(homes).unwrap_or_default();
         let rows = tables["flows"]["rows"].as_array().into_iter().flatten();
         let of_relay = rows.filter(|row| row["source"] == *relay || row["destination"] == *relay);
         shown = of_relay.filter_map(|row| row["packets"].as_u64()).sum();
-        shown == relayed
+        shown <= relayed && (relayed - shown) * UNSEEN_ONE_IN <= relayed
     });
+    waited.map_err(|gave_up| gave_up.seeing(format!("{shown} of {relayed} packets, in {tables}")))?;
     for row in tables["flows"]["rows"].as_array().into_iter().flatten() {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         println!(
@@ -97,8 +104,6 @@ fn page(homes: &Homes) -> Result<()> {
             row["bytes"]
         );
     }
-    let unseen = relayed.checked_sub(shown).filter(|unseen| unseen * UNSEEN_ONE_IN <= relayed);
-    ensure!(unseen.is_some(), "the page has {shown} packets of media, the relay {relayed}");
     let number =
         |path: &str| tables.pointer(path).and_then(Value::as_u64).with_context(|| format!("no {path} in {tables}"));
     let (seen, counted) = (number("/seen")?, number("/counted/packets")?);
@@ -117,7 +122,8 @@ fn off(homes: &Homes) -> Result<()> {
         crate::agent::switch(&homes.lab, rule, false)?;
     }
     let is_gone = || ["n1", "n2"].iter().all(|node| homes.lab.modules(node).is_ok_and(|list| list.modules.is_empty()));
-    ensure!(wait_until(INSTALL_WAIT, is_gone), "a module stays");
+    let waited = wait_for("both nodes to lose all modules", INSTALL_WAIT, is_gone);
+    waited.map_err(|gave_up| gave_up.seeing(homes.lab.log("sender", "agent")))?;
     println!("  no node has a module any more after {:.0} ms", begun.elapsed().as_secs_f64() * 1000.0);
     Ok(())
 }
@@ -149,10 +155,10 @@ fn events(homes: &Homes) -> Option<Value> {
     serde_json::from_str(tables.lines().next()?).ok()
 }
 
-/// Returns what the page's server says within three seconds; a stream of events has no end.
+/// Returns what the page's server says in [`FETCH`]; a stream of events has no end.
 fn fetch(homes: &Homes, path: &str, more: &[&str]) -> Result<String> {
     let mut curl = homes.lab.command("alice", "curl");
-    curl.args(["-sS", "-m", "3", "-u", &format!("any:{TOKEN}")])
+    curl.args(["-sS", "-m", &grown(FETCH).as_secs().to_string(), "-u", &format!("any:{TOKEN}")])
         .args(more)
         .arg(format!("http://{}{path}", homes.page()?));
     let output = curl.output()?;

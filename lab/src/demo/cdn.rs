@@ -7,20 +7,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::title;
-use crate::netns::wait_until;
-use crate::node::workspace;
+use super::{excuse, hold, picture_folder, title};
+use crate::patience::{Load, grown, wait_for};
 use crate::videosite::{self, FILM, REGIONS, Times, VideoSite};
 use crate::watching::{self, Watched};
 
-/// When the cache comes and goes. Others would wait longer; the time without viewers is over that in which they count.
-const TIMES: Times = Times { count: 5, lease_s: 10, idle_s: 12 };
-/// How long it may take until a module is compiled and there.
+/// How many requests bring the cache.
+const COUNT: u32 = 5;
+/// Its lease, and the time without viewers after which it goes, on a machine that is not busy. Others would wait longer; the time without
+/// viewers is over that in which they count.
+const LEASE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(12);
+/// How long it may take until a module is compiled and there, on a machine that is not busy.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
-/// How long it may take until a module is gone that nobody uses.
+/// How long it may take until a module is gone once nobody has used it for long enough, on a machine that is not busy.
 const REMOVE_WAIT: Duration = Duration::from_secs(60);
-/// From the request that was enough to the first viewer who is sent on, with a module that the node has not and has compiled before.
-const GOALS: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
+/// What is promised from the request that was enough to the first viewer who is sent on, with a module that the node has not and has
+/// compiled before.
+const PROMISED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
 /// Pixels that are clearly others where two names of places are written.
 const TEXT_PIXELS_MIN: usize = 100;
 /// Seconds of the film, and where the browser seeks to.
@@ -37,24 +41,25 @@ pub fn run() -> Result<()> {
         "A video site: nginx and netserv-agent as in dist/examples/nginx; viewers of two regions, each behind a node",
     );
     let mut site = VideoSite::up(None)?;
+    // The cache is not to go while a busy machine starts a browser.
+    let times = Times { count: COUNT, lease_s: grown(LEASE).as_secs(), idle_s: grown(IDLE).as_secs() };
     // Each node lays its place over the film.
-    site.start(TIMES, ", process = \"/video/*.mp4 overlay\", overlay = \"{place}\"")?;
+    site.start(times, ", process = \"/video/*.mp4 overlay\", overlay = \"{place}\"")?;
     videosite::write_film(&site.path("www"), FILM_S)?;
     println!("  sender {} ── r ── n1 (Rome) ── v1", site.lab.v4("sender"));
     println!("                       └── n2 (Oslo) ── v2");
-    let pictures = workspace().join("target/demo/cdn");
-    std::fs::create_dir_all(&pictures)?;
+    let pictures = picture_folder("cdn")?;
     let [rome, oslo] = REGIONS;
 
     title("Viewers come in Rome");
-    arrive(&site, rome, GOALS[0])?;
+    arrive(&site, times, rome, PROMISED[0])?;
     ensure!(site.module(oslo.0).is_none(), "a node has the cache that nobody is near to");
     let first = watch(&site, rome, &pictures)?;
     hits(&site, rome.0);
 
     title("Demand moves: viewers come in Oslo, and none in Rome any more");
     let left = Instant::now();
-    arrive(&site, oslo, GOALS[0])?;
+    arrive(&site, times, oslo, PROMISED[0])?;
     let second = watch(&site, oslo, &pictures)?;
     let (above, below) = first.differs(&second)?;
     ensure!(above == 0 && below >= TEXT_PIXELS_MIN, "the films differ in {above} pixels above and {below} below");
@@ -70,17 +75,19 @@ pub fn run() -> Result<()> {
         let _ = site.follow(oslo.1, FILM);
         site.module(rome.0).is_none()
     };
-    ensure!(wait_until(REMOVE_WAIT, is_gone), "Rome has the cache still:\n{}", site.lab.log("sender", "agent"));
+    let waited = wait_for("Rome to lose the cache", Duration::from_secs(times.idle_s) + REMOVE_WAIT, is_gone);
+    waited.map_err(|gave_up| gave_up.seeing(site.lab.log("sender", "agent")))?;
     println!("  REMOVE: Rome lost it {:.1} s after its last viewer", left.elapsed().as_secs_f64());
     hits(&site, oslo.0);
     ensure!(site.module(oslo.0).is_some(), "Oslo lost the cache though viewers come");
     let setups = [rome, oslo].map(|(node, _, _)| site.setups(node));
     println!("  sessions of SETUPs so far at n1 and n2: {} and {}", setups[0], setups[1]);
-    // In a debug build, compiling takes longer than a SETUP, and the next one finds it done.
-    ensure!(setups == [1, 1] || cfg!(debug_assertions), "more than one SETUP for a region");
+    // Where compiling takes longer than a SETUP, the next one finds it done.
+    let is_slow = excuse(cfg!(debug_assertions), Load::now()).is_some();
+    ensure!(setups == [1, 1] || is_slow, "more than one SETUP for a region");
 
     title("Viewers come in Rome again, where the node has the module compiled still");
-    arrive(&site, rome, GOALS[1])?;
+    arrive(&site, times, rome, PROMISED[1])?;
 
     title("The agent goes away: the site answers by itself");
     site.lab.kill("sender", "agent")?;
@@ -92,17 +99,12 @@ pub fn run() -> Result<()> {
 }
 
 /// Has enough viewers come, and shows how long it takes until they are sent to the node.
-fn arrive(site: &VideoSite, (node, viewer, place): (&str, &str, &str), goal: Duration) -> Result<()> {
-    let (took, visit) = site.come(viewer, TIMES, INSTALL_WAIT)?;
+fn arrive(site: &VideoSite, times: Times, (node, viewer, place): (&str, &str, &str), promised: Duration) -> Result<()> {
+    let (took, visit) = site.come(viewer, times, INSTALL_WAIT)?;
     ensure!(visit.node == node && visit.control == "no-store", "{viewer} is sent elsewhere: {visit:?}");
-    println!("  {} requests from {place}, and the next viewer is sent to {}", TIMES.count, visit.to);
-    println!("  that took {:.2} s (goal {:.0} s)", took.as_secs_f64(), goal.as_secs_f64());
+    println!("  {} requests from {place}, and the next viewer is sent to {}", times.count, visit.to);
     // Nothing is optimised in a debug build, above all not what compiles modules.
-    if cfg!(debug_assertions) {
-        println!("  (a debug build, which is not held to the goal)");
-    } else {
-        ensure!(took <= goal, "it took longer than {goal:?}");
-    }
+    hold("that", took, promised)?;
     for number in 1..=2 {
         let visit = site.follow(viewer, FILM)?;
         ensure!(visit.code == 200, "the node says {visit:?}");

@@ -8,12 +8,12 @@ use anyhow::{Result, ensure};
 use netserv_model::api::AgentStatus;
 
 use super::title;
-use crate::netns::wait_until;
+use crate::patience::wait_for;
 use crate::website::{Website, noise, page};
 
 /// What the clients' link carries.
 const KBIT_PER_S: u32 = 10_000;
-/// How long it may take until modules are compiled and there.
+/// How long it may take until modules are compiled and there, or gone, on a machine that is not busy.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
 const PAGES: [&str; 3] = ["page.html", "large.txt", "noise.png"];
 /// How often each page is fetched.
@@ -40,8 +40,13 @@ pub fn run() -> Result<()> {
     let before = fetch_all(&site, 1)?;
     fetch_all(&site, 1)?;
     let runs = |agent: AgentStatus| agent.deployments.iter().any(|one| one.health == "running" && one.nodes.len() == 2);
-    let is_there = || site.agent().is_ok_and(runs);
-    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", site.lab.log("sender", "agent"));
+    let is_there = || {
+        // Where nobody comes for long, the agent wants no module any more.
+        let _ = site.fetch(PAGES[0]);
+        site.agent().is_ok_and(runs)
+    };
+    let waited = wait_for("both nodes to run the module", INSTALL_WAIT, is_there);
+    waited.map_err(|gave_up| gave_up.seeing(site.lab.log("sender", "agent")))?;
     println!("  on both nodes {:.1} s after the first page", first.elapsed().as_secs_f64());
     for deployment in site.agent()?.deployments {
         let nodes: Vec<String> = deployment.nodes.iter().map(|node| node.node.to_string()).collect();
@@ -63,7 +68,8 @@ pub fn run() -> Result<()> {
     let begun_off = Instant::now();
     site.switch(false)?;
     let is_gone = || ["n1", "n2"].iter().all(|node| site.module(node).is_none());
-    ensure!(wait_until(INSTALL_WAIT, is_gone), "the module stays");
+    let waited = wait_for("both nodes to lose the module", INSTALL_WAIT, is_gone);
+    waited.map_err(|gave_up| gave_up.seeing(site.lab.log("sender", "agent")))?;
     println!("  no node has the module any more after {:.0} ms", begun_off.elapsed().as_secs_f64() * 1000.0);
     let plain = site.fetch(PAGES[0])?;
     ensure!(plain.1 == before[0].1, "the page is compressed still");

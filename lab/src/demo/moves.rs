@@ -3,17 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 
 use super::title;
 use crate::mover::Mover;
-use crate::netns::wait_until;
+use crate::patience::{grown, wait_for};
 use crate::relocating::{Relocated, Relocating};
 
-/// Packets a second, and for how long.
+/// Packets a second, and for how long, on a machine that is not busy.
 const RATE: u64 = 500;
-const SECONDS: u64 = 10;
-/// How long a step may take.
+const STREAM: Duration = Duration::from_secs(10);
+/// How long a step may take, on a machine that is not busy.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Shows it.
@@ -29,8 +29,10 @@ pub fn run() -> Result<()> {
         net.lab.v4("sender"),
         net.lab.v4("receiver")
     );
-    let mut stream = net.stream(RATE, SECONDS)?;
-    ensure!(wait_until(WAIT, || net.counted("n1").is_ok_and(|count| count > RATE)), "it counts nothing");
+    let seconds = grown(STREAM).as_secs();
+    let mut stream = net.stream(RATE, seconds)?;
+    let waited = wait_for("the module on n1 to count packets", WAIT, || net.counted("n1").is_ok_and(|now| now > RATE));
+    waited.map_err(|gave_up| gave_up.seeing(format!("counted: {:?}", net.counted("n1"))))?;
     println!("  {} packets so far, of {RATE} a second", net.counted("n1")?);
 
     title("`netserv relocate` has it go on on n2, and back, while packets come");
@@ -39,12 +41,17 @@ pub fn run() -> Result<()> {
         let told = net.relocate(old, new)?;
         shown(&told);
         still_ms += told.state.map_or(0, |state| state.still_ms);
-        println!("  counted so far: {}; {old} has {} modules", net.counted(new)?, net.states(old)?.len());
-        std::thread::sleep(Duration::from_secs(1));
+        let counted = net.counted(new)?;
+        println!("  counted so far: {counted}; {old} has {} modules", net.states(old)?.len());
+        wait_for(&format!("the module on {new} to count {RATE} packets more, or their end"), WAIT, || {
+            net.counted(new).is_ok_and(|now| now >= counted + RATE) || matches!(stream.try_wait(), Ok(Some(_)))
+        })?;
     }
     ensure!(stream.wait()?.success(), "the packets did not come");
-    let (sent, missed) = (RATE * SECONDS, still_ms * RATE / 1000 + 1);
-    ensure!(wait_until(WAIT, || net.counted("n2").is_ok_and(|count| count + missed >= sent)), "too few are counted");
+    let (sent, missed) = (RATE * seconds, still_ms * RATE / 1000 + 1);
+    let all_but = format!("all but {missed} of {sent} packets to be counted");
+    let waited = wait_for(&all_but, WAIT, || net.counted("n2").is_ok_and(|now| now + missed >= sent));
+    waited.map_err(|gave_up| gave_up.seeing(format!("counted: {:?}", net.counted("n2"))))?;
     let counted = net.counted("n2")?;
     ensure!(counted <= sent, "{counted} of {sent} counted: some twice");
     println!("  {counted} of {sent} are counted, none twice; it stood still for less than {still_ms} ms in all");
@@ -55,15 +62,13 @@ pub fn run() -> Result<()> {
     net.lab.kill("n2", "netservd")?;
     println!("  the command: {}", command.wait_with_output()?.status);
     net.lab.restart_netservd("n2")?;
-    let mut told = None;
-    let again = || {
-        told = net.relocate("n2", "n1").ok();
-        told.is_some()
-    };
-    ensure!(wait_until(WAIT, again), "the same command does not end it");
-    if let Some(told) = &told {
-        shown(told);
-    }
+    let mut told = Err(anyhow!("it was not given again"));
+    let waited = wait_for("the same command to end the move", WAIT, || {
+        told = net.relocate("n2", "n1");
+        told.is_ok()
+    });
+    waited.map_err(|gave_up| gave_up.seeing(format!("{told:?}")))?;
+    shown(&told?);
     ensure!(net.states("n1")?.len() == 1 && net.states("n2")?.is_empty(), "it is not on n1 alone");
     println!("  n1 has it, n2 has nothing; {} are counted", net.counted("n1")?);
     drop(net);
@@ -86,7 +91,8 @@ fn by_rule() -> Result<()> {
     net.wait_for(&["na"], WAIT)?;
     println!("  the receiver comes, and the agent has the module on na, the last node of the way");
     let mut stream = net.stream(RATE, 600)?;
-    ensure!(wait_until(WAIT, || net.counted("na").is_ok_and(|count| count > RATE)), "it counts nothing");
+    let waited = wait_for("the module on na to count packets", WAIT, || net.counted("na").is_ok_and(|now| now > RATE));
+    waited.map_err(|gave_up| gave_up.seeing(format!("counted: {:?}", net.counted("na"))))?;
 
     title("na's operator drains it (`netserv node drain`)");
     let counted = net.counted("na")?;
@@ -117,7 +123,9 @@ fn goes_on(net: &Mover, node: &str, counted: u64) -> Result<()> {
     let begun = Instant::now();
     net.wait_for(&[node], WAIT)?;
     let took = begun.elapsed();
-    ensure!(wait_until(WAIT, || net.counted(node).is_ok_and(|count| count > counted)), "it does not count on");
+    let what = format!("the module on {node} to count on from {counted}");
+    let waited = wait_for(&what, WAIT, || net.counted(node).is_ok_and(|now| now > counted));
+    waited.map_err(|gave_up| gave_up.seeing(format!("counted: {:?}", net.counted(node))))?;
     println!(
         "  {node} alone has it {:.1} s later, and counts on from {counted}: {}",
         took.as_secs_f64(),

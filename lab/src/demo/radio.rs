@@ -8,13 +8,13 @@ use netserv_model::request::ModuleState;
 
 use super::title;
 use crate::listeners::Told;
-use crate::netns::wait_until;
+use crate::patience::wait_for;
 use crate::radio::{self, Listening, PORT};
 use crate::website::Website;
 
-/// How long it may take until modules are compiled and there.
+/// How long it may take until modules are compiled and there, on a machine that is not busy.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
-/// Listeners once the module is there, and for how long they listen.
+/// Listeners once the module is there, and for how long they listen at least.
 const LISTENERS: usize = 50;
 const SECONDS: u64 = 14;
 /// How long the source is away.
@@ -40,10 +40,11 @@ pub fn run() -> Result<()> {
     title("Three listeners come; the agent sees their connections to Icecast, and brings the module");
     let (folder, first) = (site.path("first"), Instant::now());
     let early = Listening { listeners: 3, titles: 1, seconds: 10, every_ms: 300, v6: false };
-    let early = radio::start_listening(&site.lab, ("receiver", "sender"), early, &folder)?;
+    let early = radio::keep_listening(&site.lab, ("receiver", "sender"), early, &folder)?;
     let is_there =
         || ["n1", "n2"].iter().all(|node| site.module(node).is_some_and(|module| module.state == ModuleState::Running));
-    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", site.lab.log("sender", "agent"));
+    let waited = wait_for("both nodes to run the module", INSTALL_WAIT, is_there);
+    waited.map_err(|gave_up| gave_up.seeing(site.lab.log("sender", "agent")))?;
     println!(
         "  on both nodes {:.1} s after the first one; Icecast has {} connections",
         first.elapsed().as_secs_f64(),
@@ -54,16 +55,19 @@ pub fn run() -> Result<()> {
     title("Fifty come; Icecast has one of them");
     let folder = site.path("fifty");
     let many = Listening { listeners: LISTENERS, titles: LISTENERS / 2, seconds: SECONDS, every_ms: 20, v6: false };
-    let many = radio::start_listening(&site.lab, ("receiver", "sender"), many, &folder)?;
+    let many = radio::keep_listening(&site.lab, ("receiver", "sender"), many, &folder)?;
     let has_one = |site: &Website| radio::listeners(&site.lab, "sender").is_ok_and(|count| count == 1);
-    std::thread::sleep(Duration::from_secs(2));
-    ensure!(has_one(&site), "Icecast has {:?} connections", radio::listeners(&site.lab, "sender"));
+    let listening = |site: &Website| site.module("n2")?.counters.get("listeners").copied();
+    let has_all = || listening(&site) == Some(LISTENERS as u64) && has_one(&site);
+    let waited = wait_for("all to listen by one connection to Icecast", INSTALL_WAIT, has_all);
+    waited.map_err(|gave_up| gave_up.seeing(connections(&site, listening(&site))))?;
     println!("  Icecast has 1 connection");
     radio::stop_source(&mut site.lab, "sender")?;
     println!("  the source is away");
     std::thread::sleep(OUTAGE);
     radio::start_source(&mut site.lab, "sender")?;
-    ensure!(wait_until(INSTALL_WAIT, || has_one(&site)), "the stream is not fetched again");
+    let waited = wait_for("the stream to be fetched again", INSTALL_WAIT, || has_one(&site));
+    waited.map_err(|gave_up| gave_up.seeing(connections(&site, listening(&site))))?;
     println!("  it is back after {} s, and so is the stream", OUTAGE.as_secs());
     let told = radio::heard(many)?;
     shown(&told);
@@ -91,6 +95,11 @@ fn route(site: &Website) -> Result<()> {
         lab.run(machine, "ip", &["route", "add", prefix, "via", &via.to_string()])?;
     }
     Ok(())
+}
+
+/// Says who listens to whom.
+fn connections(site: &Website, listening: Option<u64>) -> String {
+    format!("{listening:?} listen at n2, and Icecast has {:?} connections", radio::listeners(&site.lab, "sender"))
 }
 
 fn shown(told: &Told) {

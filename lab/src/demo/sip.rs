@@ -8,17 +8,20 @@ use anyhow::{Result, bail, ensure};
 
 use super::{calls, title};
 use crate::callers::{Told as Calls, enough_from};
-use crate::netns::{NAT_MEMORY, wait_until};
+use crate::netns::NAT_MEMORY;
+use crate::patience::{Load, grown, wait_for};
 use crate::provider::{Phones, SipProvider, told};
 use crate::topology::Kind;
 
 const PHONES: Phones = Phones { count: 100, first: 0, every_ms: 500, seconds: 4, forms: "", tcp: false };
 /// Calls a second of two sources.
 const CALLS: [(bool, u32); 2] = [(false, 60), (false, 740)];
-/// How long it may take until modules are compiled and there.
+/// How long it may take until modules are compiled and there, or gone, on a machine that is not busy.
 const INSTALL_WAIT: Duration = Duration::from_secs(90);
-/// How many seconds it may take until the server does what it can do, and for how many it is to do that.
-const STEADY_WAIT_S: u64 = 90;
+/// How long phones may take to register, on a machine that is not busy.
+const REGISTER_WAIT: Duration = Duration::from_secs(20);
+/// How long it may take until the server does what it can do, on a machine that is not busy, and for how many seconds it is to do that.
+const STEADY_WAIT: Duration = Duration::from_secs(90);
 const STEADY_SECONDS: u32 = 4;
 
 /// Shows it.
@@ -47,9 +50,8 @@ fn keep_alives() -> Result<()> {
 
     title("Phones come, and the agent brings the module to the nodes before them");
     let first = Instant::now();
-    let phones = provider.start_phones(false, Phones { forms: "notify,options", seconds: 30, ..PHONES })?;
-    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
-    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", provider.lab.log("sender", "agent"));
+    let phones = provider.keep_phones(false, Phones { forms: "notify,options", ..PHONES })?;
+    has_edge(&provider, "notify")?;
     println!(
         "  from the first phone to the module on both nodes, compiled there: {:.1} s",
         first.elapsed().as_secs_f64()
@@ -79,9 +81,14 @@ fn keep_alives() -> Result<()> {
     println!("  counters at n2: {:?}", provider.counters("n2").unwrap_or_default());
 
     title("Its NAT forgets a phone that is silent for five seconds; a hundred that are not are called from outside");
-    let kept = Phones { every_ms: 3000, seconds: 12, ..PHONES };
-    let phones = provider.start_phones(false, kept)?;
-    std::thread::sleep(NAT_MEMORY + Duration::from_secs(3));
+    let kept = Phones { every_ms: 3000, ..PHONES };
+    let before = provider.statistic("rcv_requests")?;
+    let phones = provider.keep_phones(false, kept)?;
+    let reached = || provider.statistic("rcv_requests").map(|now| now - before);
+    let has_all = || reached().is_ok_and(|reached| reached >= kept.count as u64);
+    let waited = wait_for("each phone to register", REGISTER_WAIT, has_all);
+    waited.map_err(|gave_up| gave_up.seeing(format!("requests that reached Kamailio: {:?}", reached())))?;
+    std::thread::sleep(NAT_MEMORY);
     let taken = provider.call_phones(false, kept, 50)?;
     told(phones)?;
     println!("  {taken} of {} take their call", kept.count);
@@ -91,7 +98,8 @@ fn keep_alives() -> Result<()> {
     let begun = Instant::now();
     provider.switch(false)?;
     let is_gone = || ["n1", "n2"].iter().all(|node| provider.counters(node).is_none());
-    ensure!(wait_until(INSTALL_WAIT, is_gone), "the module stays");
+    let waited = wait_for("both nodes to lose the module", INSTALL_WAIT, is_gone);
+    waited.map_err(|gave_up| gave_up.seeing(provider.lab.log("sender", "agent")))?;
     println!("  no node has the module any more after {:.0} ms", begun.elapsed().as_secs_f64() * 1000.0);
     Ok(())
 }
@@ -103,17 +111,27 @@ fn overload() -> Result<()> {
     let plain = provider.callers(&CALLS, 6)?;
     shown("without the module", &plain);
     provider.start_agent()?;
-    let phones = provider.start_phones(false, Phones { forms: "notify", seconds: 30, ..PHONES })?;
-    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "rejected").is_some());
-    ensure!(wait_until(INSTALL_WAIT, is_there), "no module:\n{}", provider.lab.log("sender", "agent"));
+    let phones = provider.keep_phones(false, Phones { forms: "notify", ..PHONES })?;
+    has_edge(&provider, "rejected")?;
     told(phones)?;
-    let edge = provider.callers_until(&CALLS, STEADY_WAIT_S, |edge| steady_from(edge).is_some())?;
+    let time = grown(STEADY_WAIT).as_secs();
+    println!("  calls until the server does what it can, for up to {time} s ({})", Load::now());
+    let edge = provider.callers_until(&CALLS, time, |edge| steady_from(edge).is_some())?;
     shown("with it, from the first second on", &edge);
-    let Some((from, answered)) = steady_from(&edge) else { bail!("the server does less than it could: {edge:?}") };
+    let Some((from, answered)) = steady_from(&edge) else {
+        bail!("the server does less than it could for {time} s ({}): {edge:?}", Load::now());
+    };
     let [little, much] = [0, 1].map(|source| answered[source] / STEADY_SECONDS);
     println!("  from second {} on, for {STEADY_SECONDS}: {little} of 60 and {much} of 740 a second", from + 1);
     println!("  503s by the nodes: {}; their ACKs ended there, too", edge[0].rejected + edge[1].rejected);
     Ok(())
+}
+
+/// Waits until both nodes have sip-edge, with a counter of its.
+fn has_edge(provider: &SipProvider, counter: &str) -> Result<()> {
+    let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, counter).is_some());
+    let waited = wait_for("both nodes to run the module", INSTALL_WAIT, is_there);
+    Ok(waited.map_err(|gave_up| gave_up.seeing(provider.lab.log("sender", "agent")))?)
 }
 
 /// Returns the second from which on the server did for a while what it can do, and the source that asks for little had that. How long

@@ -29,7 +29,8 @@
     unsafe_code,
     unused_qualifications,
     clippy::all,
-    clippy::allow_attributes_without_reason,
+    clippy::pedantic,
+    clippy::restriction,
     reason = "generated; the documentation is in wit/"
 )]
 #[doc(hidden)]

@@ -4,19 +4,15 @@
 #[allow(
     missing_docs,
     unsafe_code,
+    unused_imports,
     unused_qualifications,
     clippy::all,
-    clippy::allow_attributes_without_reason,
+    clippy::pedantic,
+    clippy::restriction,
     reason = "generated; the documentation is in wit/"
 )]
-mod bindings {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        generate_all,
-        inline: "package netserv:tests-first;
-            world first { import netserv:tcp/control@1.0.0; export netserv:tcp/handler@1.0.0; }",
-    });
-}
+#[rustfmt::skip]
+mod bindings;
 
 use bindings::exports::netserv::tcp1_0_0::handler::{Action, Connection, Decision, Flow, Guest, Side};
 use bindings::netserv::tcp1_0_0::control::{send, set_timer};

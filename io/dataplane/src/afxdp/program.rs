@@ -187,3 +187,30 @@ fn create_maps(object: &Object) -> Result<BTreeMap<String, Map>, DriverError> {
     }
     Ok(maps)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel may have to look at before it takes a program; more than a million is refused, and each 100,000 cost a
+    /// tenth of a second at every start of a node.
+    const VERIFIED_MAX: u32 = 100_000;
+
+    #[test]
+    fn the_kernel_has_soon_verified_the_programs() {
+        const TEST: &str = "the_kernel_has_soon_verified_the_programs";
+        if !rustix::process::geteuid().is_root() {
+            return netserv_skips::skipped(TEST, "not root, so no XDP");
+        }
+        for forwards in [false, true] {
+            let program = Program::load(forwards).unwrap();
+            let about = format!("/proc/self/fdinfo/{}", program.descriptor.as_raw_fd());
+            let about = std::fs::read_to_string(about).unwrap();
+            let Some(verified) = about.lines().find_map(|line| line.strip_prefix("verified_insns:\t")) else {
+                return netserv_skips::not_run(TEST, "this kernel does not say what it verified (Linux 5.16 does)");
+            };
+            let verified: u32 = verified.parse().unwrap();
+            assert!((100..VERIFIED_MAX).contains(&verified), "forwards: {forwards}, {verified} instructions");
+        }
+    }
+}

@@ -15,6 +15,7 @@ use netserv_worker::packet::host::Host;
 use netserv_worker::tools::pcap;
 
 use crate::node::sys;
+use crate::samples;
 use crate::support::{Setup, for_each_packet, repository, roomy};
 
 /// A batch whose packets are always the same, and that forgets what becomes of them.
@@ -317,6 +318,5 @@ fn udp(length: usize) -> Vec<Vec<u8>> {
 
 /// Returns a sample module.
 pub fn module(name: &str) -> Vec<u8> {
-    let path = repository().join("modules/target/wasm32-unknown-unknown/release").join(format!("{name}.wasm"));
-    std::fs::read(path).expect("built by the other tests")
+    std::fs::read(samples::wasm("wasm32-unknown-unknown", name)).unwrap()
 }

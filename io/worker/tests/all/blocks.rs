@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The building blocks that compute, as a component sees them: the sample `toolbox` under the node's own HTTP tester.
 
-use std::process::Command;
 use std::sync::LazyLock;
 
 use netserv_worker::limits;
 use netserv_worker::server::testing::code::HostSettings;
 use netserv_worker::server::testing::http::{HttpTester, TestRequest};
 
-use crate::support::repository;
+use crate::samples;
 
-static TOOLBOX: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let folder = repository().join("modules");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--target", "wasm32-wasip2", "-p", "toolbox"])
-        .current_dir(&folder)
-        .env_remove("CARGO_TARGET_DIR")
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    std::fs::read(folder.join("target/wasm32-wasip2/release/toolbox.wasm")).unwrap()
-});
+static TOOLBOX: LazyLock<Vec<u8>> = LazyLock::new(|| std::fs::read(samples::wasm("wasm32-wasip2", "toolbox")).unwrap());
 
 fn settings() -> HostSettings {
     let mut settings = HostSettings::new("example.org/toolbox@1.0.0".parse().unwrap());

@@ -17,7 +17,10 @@ mod moves;
 mod node;
 mod parallel;
 mod refusals;
+mod samples;
 mod serve;
 mod server;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod state;
 mod support;

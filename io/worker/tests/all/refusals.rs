@@ -3,10 +3,11 @@
 use std::process::Command;
 
 use crate::support::{Setup, bad_module, guest, guest_with};
+use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker::tools::pcap::Captured;
 use netserv_worker::tools::test::case::Case;
-use netserv_worker::tools::test::wasm::run;
+use netserv_worker::tools::test::wasm::{Code, run};
 
 fn check(wasm: &[u8], kind: RefusalKind, detail: &str) {
     let refusal = Setup::new().start(wasm).err().expect("a refusal");
@@ -85,15 +86,36 @@ fn tables_are_capped() {
 
 #[test]
 fn an_endless_loop_is_found_by_the_test_command() {
-    let input = vec![Captured { time: std::time::Duration::ZERO, packet: vec![0x45; 20] }];
-    let case = Case { input: input.clone(), output: input, ..Case::default() };
-    let case = Case { limits: netserv_model::manifest::ModuleLimits { call_ms: 30, ..case.limits }, ..case };
+    let case = one_packet(30);
     let started = std::time::Instant::now();
-    let report = run(&bad_module("endless-loop.wat"), &case);
+    let report = run(Code::compile(&bad_module("endless-loop.wat")).as_ref(), &case);
     assert!(!report.passed);
     assert_eq!(report.failure.unwrap().kind, RefusalKind::Stalled);
     assert!((30..3000).contains(&started.elapsed().as_millis()));
-    assert!(run(&guest(""), &case).passed);
+    assert!(run(Code::compile(&guest("")).as_ref(), &case).passed);
+}
+
+/// A test of one packet, which passes.
+fn one_packet(call_ms: u32) -> Case {
+    let input = vec![Captured { time: std::time::Duration::ZERO, packet: vec![0x45; 20] }];
+    let case = Case { input: input.clone(), output: input, ..Case::default() };
+    Case { limits: ModuleLimits { call_ms, ..case.limits }, ..case }
+}
+
+#[test]
+fn kept_code_ends_in_an_endless_loop_as_well_and_that_of_nodes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (wasm, out) = (folder.path().join("in.wasm"), folder.path().join("out.cwasm"));
+    let compiled = |module: &[u8], option: Option<&str>| {
+        std::fs::write(&wasm, module).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
+        assert!(command.arg("compile").args(option).arg(&wasm).arg(&out).status().unwrap().success());
+        Code::load(std::fs::File::open(&out).unwrap())
+    };
+    let looping = compiled(&bad_module("endless-loop.wat"), Some("--for-tests"));
+    assert_eq!(run(looping.as_ref(), &one_packet(30)).failure.unwrap().kind, RefusalKind::Stalled);
+    assert!(run(compiled(&guest(""), Some("--for-tests")).as_ref(), &one_packet(30)).passed);
+    assert_eq!(compiled(&guest(""), None).err().unwrap().kind, RefusalKind::BadCode);
 }
 
 #[test]

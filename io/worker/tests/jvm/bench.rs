@@ -20,7 +20,7 @@ use netserv_worker::jvm::start::{HEADER_WORDS, Host, Purpose, RingParts};
 use netserv_worker::jvm::{BundleLoad, packet_thread};
 use netserv_worker::link::ring_memory::RingMemory;
 
-use crate::host::{ODD, built};
+use crate::host::{built, odd};
 use crate::node::sys;
 use crate::support::{host_jars, java_homes};
 
@@ -89,7 +89,7 @@ impl Rig {
         let worker = WorkerEnd::new(memory.words()).unwrap();
         let ring = RingParts { slots: memory.slots().words(), header: &memory.words()[..HEADER_WORDS] };
         let data = tempfile::tempdir().unwrap();
-        let jar = Bundles::open(data.path()).unwrap().add(File::open(&ODD.1).unwrap()).unwrap();
+        let jar = Bundles::open(data.path()).unwrap().add(File::open(odd()).unwrap()).unwrap();
         let jars = if is_real { built().unwrap().join("host") } else { host_jars() };
         let places = Places { host: jars, blocks: data.path().to_owned(), data: data.path().to_owned() };
         let purpose = Purpose { home, places: &places, memory_bytes: 64 << 20, archive: Archive::Default, test: false };

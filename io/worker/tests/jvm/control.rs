@@ -14,7 +14,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::node_info::NodeInfo;
 use netserv_wire::container::frames::{FromWorker, PartKind, TellVerdict, ToWorker};
 
-use crate::host::{ODD, built};
+use crate::host::{built, odd};
 use crate::node::Node;
 use crate::support::{java_homes, serve};
 
@@ -147,7 +147,7 @@ impl Bench {
             blocks: ["control".to_owned()].into(),
             parallel: false,
         };
-        self.node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
+        self.node.send(&load, Some(File::open(odd()).unwrap().as_fd()));
     }
 
     fn tell(&mut self, topic: &str, seq: u64, body: &[u8]) -> TellVerdict {

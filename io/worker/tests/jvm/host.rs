@@ -6,7 +6,6 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use netserv_model::effect::ModuleSlot;
@@ -17,6 +16,7 @@ use netserv_wire::container::ring::Answer;
 use netserv_worker::tools::pcap::{self, Captured};
 
 use crate::node::Node;
+use crate::shared;
 use crate::support::{java_homes, run, serve, tool};
 
 /// Where `mvn package` leaves the jar files.
@@ -34,21 +34,21 @@ pub fn built() -> Option<PathBuf> {
     dist
 }
 
-/// A bundle that does what its property says.
-pub static ODD: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/odd/Odd.java");
-    let (classes, manifest) = (folder.path().join("classes"), folder.path().join("manifest"));
-    let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
-    run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
-    let headers = "Bundle-ManifestVersion: 2\nBundle-SymbolicName: odd\nBundle-Activator: odd.Odd\n\
-        Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,\
-        org.osgi.framework\n";
-    std::fs::write(&manifest, headers).unwrap();
-    let jar = folder.path().join("odd.jar");
-    run(Command::new(tool("jar")).arg("cfm").arg(&jar).arg(manifest).arg("-C").arg(classes).arg("."));
-    (folder, jar)
-});
+/// Returns a bundle that does what its property says.
+pub fn odd() -> PathBuf {
+    shared::file("odd.jar", |jar| {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/odd/Odd.java");
+        let (classes, manifest) = (folder.path().join("classes"), folder.path().join("manifest"));
+        let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
+        run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
+        let headers = "Bundle-ManifestVersion: 2\nBundle-SymbolicName: odd\nBundle-Activator: odd.Odd\n\
+            Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,\
+            org.osgi.framework\n";
+        std::fs::write(&manifest, headers).unwrap();
+        run(Command::new(tool("jar")).arg("cfm").arg(jar).arg(manifest).arg("-C").arg(classes).arg("."));
+    })
+}
 
 /// Starts a worker with the real host and the odd bundle in it.
 fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
@@ -69,7 +69,7 @@ fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
         blocks: BTreeSet::new(),
         parallel: false,
     };
-    node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
+    node.send(&load, Some(File::open(odd()).unwrap().as_fd()));
     assert_eq!(node.frame(), FromWorker::Loaded { slot: ModuleSlot(0) });
     node
 }
@@ -128,7 +128,7 @@ fn small_and_large_containers_start() {
         command.arg("--java-home").arg(java_home).arg("--host").arg(dist.join("host")).arg("--data").arg(data.path());
         let mut node = Node::start(command);
         assert!(matches!(node.frame(), FromWorker::Ready { .. }), "{mib} MiB on {}", java_home.display());
-        let answer = node.load_file(0, "odd", Some(&File::open(&ODD.1).unwrap()), ModuleLimits::default());
+        let answer = node.load_file(0, "odd", Some(&File::open(odd()).unwrap()), ModuleLimits::default());
         assert_eq!(answer, FromWorker::Loaded { slot: ModuleSlot(0) }, "{mib} MiB on {}", java_home.display());
     }
 }
@@ -208,7 +208,7 @@ fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     }
     std::fs::write(folder.path().join("netserv.toml"), manifest).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
-    command.arg("test").arg("--package-dir").arg(folder.path()).arg("--bundle").arg(&ODD.1);
+    command.arg("test").arg("--package-dir").arg(folder.path()).arg("--bundle").arg(odd());
     command.arg("--java").arg(&dist).arg("--java-home").arg(&java_homes()[0]);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -18,3 +18,5 @@ mod support;
 
 #[path = "../node/mod.rs"]
 mod node;
+#[path = "../shared/mod.rs"]
+mod shared;

@@ -15,7 +15,7 @@ use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::state::{ModuleState, StatePart};
 
-use crate::host::{ODD, built};
+use crate::host::{built, odd};
 use crate::node::Node;
 use crate::support::{java_homes, serve_within};
 
@@ -179,7 +179,7 @@ impl Bench {
 
     /// Loads the odd bundle, which does what it is told, with a state. Returns what it logs, or why it is not loaded.
     fn load(&mut self, slot: u8, what: &str, state: Option<&File>) -> Result<Vec<String>, Refusal> {
-        load(&mut self.node, slot, &File::open(&ODD.1).unwrap(), what, state)
+        load(&mut self.node, slot, &File::open(odd()).unwrap(), what, state)
     }
 }
 

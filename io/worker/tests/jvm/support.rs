@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FromWorker, LogLevel};
 
 use crate::node::Node;
+use crate::shared;
 
 /// The Java runtimes of this machine that run bundles, at least one, by their release.
 pub fn java_homes() -> Vec<PathBuf> {
@@ -31,21 +31,16 @@ pub fn java_home() -> PathBuf {
     java_homes().remove(0)
 }
 
-/// The stand-in as a jar file in a directory of its own, compiled once.
-static HOST: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/org/netserv/host");
-    let sources = ["Bridge.java", "media/MediaNative.java"].map(|source| sources.join(source));
-    let classes = folder.path().join("classes");
-    run(Command::new(tool("javac")).args(["--release", "17", "-d"]).arg(&classes).args(sources));
-    let jar = folder.path().join("host.jar");
-    run(Command::new(tool("jar")).arg("cf").arg(jar).arg("-C").arg(classes).arg("."));
-    folder
-});
-
-/// Returns the directory of the stand-in's jar file.
+/// Returns the directory of the stand-in's jar file, which is compiled once.
 pub fn host_jars() -> PathBuf {
-    HOST.path().to_owned()
+    shared::file("stand-in", |folder| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/org/netserv/host");
+        let sources = ["Bridge.java", "media/MediaNative.java"].map(|source| sources.join(source));
+        let classes = folder.join("classes");
+        run(Command::new(tool("javac")).args(["--release", "17", "-d"]).arg(&classes).args(sources));
+        let jar = folder.join("host.jar");
+        run(Command::new(tool("jar")).arg("cf").arg(jar).arg("-C").arg(classes).arg("."));
+    })
 }
 
 /// Returns a program of a JDK.
@@ -80,7 +75,7 @@ impl Worker {
     /// Starts a worker, and does not wait for it.
     pub fn begin(java_home: &Path, stderr: Stdio) -> Worker {
         let data = tempfile::tempdir().unwrap();
-        let mut command = serve(java_home, HOST.path(), data.path());
+        let mut command = serve(java_home, &host_jars(), data.path());
         command.stderr(stderr);
         Worker { node: Node::start(command), data }
     }

@@ -30,14 +30,27 @@ fn open() -> Option<(PathBuf, Compiled)> {
     Some((path, compiled))
 }
 
-/// Returns the file with what a worker makes of a component. Nothing without a place for it, or if it makes nothing: the worker
-/// says why when it is given the component itself.
-pub fn compiled(worker: &Path, component: &Path) -> Option<PathBuf> {
+/// What code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nodes, and tests of components, whose code is the same.
+    Node,
+    /// Tests of packet modules.
+    PacketTests,
+}
+
+/// Returns the file with what a worker makes of WebAssembly code. Nothing without a place for it, or if it makes nothing: the
+/// worker says why when it is given the code itself.
+pub fn compiled(worker: &Path, wasm: &Path, purpose: Purpose) -> Option<PathBuf> {
     let ((_, compiled), engine) = (open()?, engine_name(worker).ok()?);
+    let (engine, option) = match purpose {
+        Purpose::Node => (engine, None),
+        Purpose::PacketTests => (format!("{engine}-tests"), Some("--for-tests")),
+    };
     let compile = |out: &Path| -> std::io::Result<()> {
         let mut command = Command::new(worker);
-        command.arg("compile").args([component, out]).stdin(Stdio::null()).stderr(Stdio::null());
-        if command.status()?.success() { Ok(()) } else { Err(std::io::Error::other("the worker refuses it")) }
+        command.arg("compile").args(option).args([wasm, out]).stdin(Stdio::null());
+        if command.output()?.status.success() { Ok(()) } else { Err(std::io::Error::other("the worker refuses it")) }
     };
-    compiled.find_or_make(component, &engine, compile).ok()
+    compiled.find_or_make(wasm, &engine, compile).ok()
 }

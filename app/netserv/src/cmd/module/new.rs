@@ -18,7 +18,7 @@ use crate::output::Output;
 /// has the next commands, and what the build is sensitive to.
 ///
 /// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. Packet modules are built
-/// without a network; the first build of a server fetches a generator of bindings (Rust) or the tools (JavaScript).
+/// without a network; the first build of a server fetches two small crates (Rust) or the tools (JavaScript).
 #[derive(Args)]
 pub struct New {
     /// The module's name; `hello` is short for `example.org/hello`

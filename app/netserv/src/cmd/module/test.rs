@@ -15,7 +15,8 @@ use netserv_repository::Part;
 use serde::{Deserialize, Serialize};
 
 use super::build::{PartFile, Source};
-use super::{code_dir, worker};
+use super::code_dir::{self, Purpose};
+use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::{count, write_context};
@@ -128,10 +129,10 @@ impl Test {
             // What the first wrote down as right, the others must do too.
             let accept = self.accept && tests.is_empty();
             let compiled = match flavour {
-                Flavour::Wasm => component(&source)?.and_then(|component| code_dir::compiled(worker, &component)),
-                Flavour::Osgi => None,
+                Flavour::Wasm => Compiled::of(&source, worker)?,
+                Flavour::Osgi => Compiled::default(),
             };
-            tests.extend(run_worker(*flavour, worker, (&self.dir, compiled.as_deref()), accept)?);
+            tests.extend(run_worker(*flavour, worker, (&self.dir, &compiled), accept)?);
         }
         let passed = tests.iter().all(Report::passed);
         let summary = Summary { passed, tests };
@@ -196,22 +197,39 @@ fn check_code(code: &Path) -> Result<(), Failure> {
     code.is_file().then_some(()).ok_or_else(missing)
 }
 
-/// Returns the component of a project whose server part has tests.
-fn component(source: &Source) -> Result<Option<PathBuf>, Failure> {
-    let files = if source.project.has_server_tests() { source.parts()? } else { Vec::new() };
-    Ok(files.into_iter().find(|file| file.part == Part::Component).map(|file| file.path))
+/// The compiled code of the parts that have tests, as far as there is any.
+#[derive(Default)]
+struct Compiled {
+    packet: Option<PathBuf>,
+    component: Option<PathBuf>,
+}
+
+impl Compiled {
+    fn of(source: &Source, worker: &Path) -> Result<Compiled, Failure> {
+        let files = source.parts()?;
+        let made = |part: Part, is_tested: bool, purpose: Purpose| {
+            let file = files.iter().find(|file| is_tested && file.part == part)?;
+            code_dir::compiled(worker, &file.path, purpose)
+        };
+        let project = &source.project;
+        let packet = made(Part::Core, !project.tests.is_empty(), Purpose::PacketTests);
+        let component = made(Part::Component, project.has_server_tests(), Purpose::Node);
+        Ok(Compiled { packet, component })
+    }
 }
 
 fn run_worker(
     flavour: Flavour,
     worker: &Path,
-    (dir, compiled): (&Path, Option<&Path>),
+    (dir, compiled): (&Path, &Compiled),
     accept: bool,
 ) -> Result<Vec<Report>, Failure> {
     let mut command = Command::new(worker);
     command.arg("test").arg("--package-dir").arg(dir).args(accept.then_some("--accept")).stdin(Stdio::null());
-    if let Some(compiled) = compiled {
-        command.arg("--compiled").arg(compiled);
+    for (option, code) in [("--compiled", &compiled.component), ("--compiled-packet", &compiled.packet)] {
+        if let Some(code) = code {
+            command.arg(option).arg(code);
+        }
     }
     let fix = "name it with NETSERV_WORKER or NETSERV_JVM";
     let ran = command.output().or_fail(format!("cannot run {}", worker.display()), fix)?;

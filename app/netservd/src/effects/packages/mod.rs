@@ -222,7 +222,7 @@ mod tests {
         let content = |part: &Part| match part {
             Part::Core => b"\0asm\x01\0\0\0".as_slice(),
             Part::Component => b"\0asm\x0d\0\x01\0",
-            Part::Bundle => include_bytes!("../../../../../io/repository/tests/common/empty.jar"),
+            Part::Bundle => include_bytes!("../../../../../io/repository/tests/all/common/empty.jar"),
             Part::Tls => b"",
         };
         let parts: Vec<(Part, &[u8])> = parts.iter().map(|part| (*part, content(part))).collect();

@@ -16,18 +16,19 @@ use crate::server::engine::ServerEngine;
 use compose::{Part, compose};
 
 /// Compiles the files `wasm` into the file `out`, after checking what it is: one packet module, one component, or
-/// several components of which each hands HTTP requests on to the next.
+/// several components of which each hands HTTP requests on to the next. Components are always interrupted by epochs, packet
+/// modules by `interruption`.
 ///
 /// # Errors
 /// [`RefusalKind::BadCode`], [`RefusalKind::AbiMismatch`] or [`RefusalKind::MemoryLimit`] if the module is at fault,
 /// [`RefusalKind::NodeFailed`] if the machine is.
-pub fn compile_all(wasm: &[PathBuf], out: &Path) -> Result<(), Refusal> {
+pub fn compile_all(wasm: &[PathBuf], out: &Path, interruption: Interruption) -> Result<(), Refusal> {
     let code = match wasm {
-        [one] => precompile(&read_wasm(one)?)?,
+        [one] => precompile(&read_wasm(one)?, interruption)?,
         parts => {
             let numbered = parts.iter().zip(1..);
             let parts: Result<Vec<Part>, Refusal> = numbered.map(|(path, number)| part(path, number)).collect();
-            precompile(&compose(parts?)?)?
+            precompile(&compose(parts?)?, interruption)?
         }
     };
     std::fs::write(out, code).map_err(|error| node_failed(&format!("cannot write {}: {error}", out.display())))
@@ -37,16 +38,12 @@ fn part(path: &Path, number: usize) -> Result<Part, Refusal> {
     Ok(Part { name: format!("part {number}"), wasm: read_wasm(path)? })
 }
 
-/// Compiles one WebAssembly file into code that `serve` loads.
-///
-/// # Errors
-/// Those of [`compile_all`].
-pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn precompile(wasm: &[u8], interruption: Interruption) -> Result<Vec<u8>, Refusal> {
     if component::is_component(wasm) {
         let engine = ServerEngine::new().map_err(|error| node_failed(error.root_cause()))?;
         component::precompile(&engine, wasm)
     } else {
-        let runtime = Runtime::new(Interruption::None).map_err(|error| node_failed(error.root_cause()))?;
+        let runtime = Runtime::new(interruption).map_err(|error| node_failed(error.root_cause()))?;
         runtime.precompile(wasm)
     }
 }

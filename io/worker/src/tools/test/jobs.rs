@@ -24,6 +24,9 @@ pub struct Args {
     /// The compiled code of the component that netserv.toml names, of this program's own make.
     #[arg(long, value_name = "FILE", requires = "package_dir")]
     compiled: Option<PathBuf>,
+    /// That of the packet module.
+    #[arg(long, value_name = "FILE", requires = "package_dir")]
+    compiled_packet: Option<PathBuf>,
     /// A capture of the packets that go in.
     #[arg(long, required_unless_present = "package_dir")]
     input: Option<PathBuf>,
@@ -60,6 +63,8 @@ pub struct Jobs {
     pub server: Option<(PathBuf, Project)>,
     /// The compiled code of that part, if it is there.
     pub compiled: Option<PathBuf>,
+    /// The compiled code of the packet part, if it is there.
+    pub compiled_packet: Option<PathBuf>,
     /// Whether what comes out is what must come out.
     pub accept: bool,
     jobs: Vec<Job>,
@@ -82,7 +87,7 @@ impl Jobs {
             Some(folder) => from_project(folder, args, named),
             None => {
                 let (code, jobs) = from_arguments(args)?;
-                Ok(Jobs { code, server: None, compiled: None, accept: args.accept, jobs })
+                Ok(Jobs { code, server: None, compiled: None, compiled_packet: None, accept: args.accept, jobs })
             }
         }
     }
@@ -153,7 +158,8 @@ fn from_project(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String>
         jobs.push(Job { name: test.name.clone(), output, case });
     }
     let server = project.has_server_tests().then(|| (folder.to_owned(), project));
-    Ok(Jobs { code, server, compiled: args.compiled.clone(), accept: args.accept, jobs })
+    let (compiled, compiled_packet) = (args.compiled.clone(), args.compiled_packet.clone());
+    Ok(Jobs { code, server, compiled, compiled_packet, accept: args.accept, jobs })
 }
 
 /// Reads the project of a module's folder.

@@ -1,25 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-worker test`: a Wasm module under test.
 
+use std::fs::File;
 use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::request::PacketCounts;
-use netserv_model::{Instant, Refusal};
+use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::container::ring::{Answer, Ingress};
 
 use super::case::{self, Case, Finished, Report, Tested, at};
 use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
-use crate::packet::engine::{Interruption, Runtime};
+use crate::packet::engine::{Checked, Interruption, Runtime};
 use crate::packet::host::{Clock, Entropy, Host, ManualClock};
 use crate::packet::instance::{EPOCH_MS, Instance};
 use crate::shared::kv::KvStores;
 use crate::tools::pcap::Captured;
 
-/// Runs a module on a test's packets.
-pub fn run(wasm: &[u8], case: &Case) -> Report {
-    case::run(case, |first, output| Run::start(wasm, case, first, output))
+/// A packet module that is compiled for tests: epochs end its endless loops.
+pub struct Code {
+    runtime: Runtime,
+    checked: Checked,
+}
+
+impl Code {
+    /// Compiles a module.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::compile`].
+    pub fn compile(wasm: &[u8]) -> Result<Code, Refusal> {
+        let runtime = runtime()?;
+        let checked = runtime.compile(wasm)?;
+        Ok(Code { runtime, checked })
+    }
+
+    /// Takes what `netserv-worker compile --for-tests` made of a module.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::load`].
+    pub fn load(code: File) -> Result<Code, Refusal> {
+        let runtime = runtime()?;
+        let checked = runtime.load(code)?;
+        Ok(Code { runtime, checked })
+    }
+}
+
+fn runtime() -> Result<Runtime, Refusal> {
+    Runtime::new(Interruption::Epochs).map_err(|error| Refusal::new(RefusalKind::NodeFailed, error.to_string()))
+}
+
+/// Runs a module on a test's packets. Code that there is not fails the test.
+pub fn run(code: Result<&Code, &Refusal>, case: &Case) -> Report {
+    case::run(case, |first, output| Run::start(code.map_err(Clone::clone)?, case, first, output))
 }
 
 const SLOT: ModuleSlot = ModuleSlot(0);
@@ -41,18 +74,14 @@ struct Bench<'a> {
 }
 
 impl Run {
-    fn start(wasm: &[u8], case: &Case, first: Duration, output: &mut Vec<Captured>) -> Result<Run, Refusal> {
-        let engine_failed =
-            |error: wasmtime::Error| Refusal::new(netserv_model::RefusalKind::NodeFailed, error.to_string());
-        let runtime = Runtime::new(Interruption::Epochs).map_err(engine_failed)?;
-        let checked = runtime.compile(wasm)?;
-        let epochs = EpochThread::start(runtime.engine().clone());
+    fn start(code: &Code, case: &Case, first: Duration, output: &mut Vec<Captured>) -> Result<Run, Refusal> {
+        let epochs = EpochThread::start(code.runtime.engine().clone());
         let clock = ManualClock::new(at(first));
         let name = "example.org/tested".parse().expect("a module name");
         let kv = KvStores::default().open(&name, 1);
         let host =
             Host::new(case.properties.clone(), case.limits, kv, Clock::Manual(clock.clone()), Entropy::Seeded(1));
-        let mut instance = Instance::start(&checked, host)?;
+        let mut instance = Instance::start(&code.checked, host)?;
         let mut failed = None;
         inject_all(SLOT, &mut instance, &mut Bench { time: first, batch: Vec::new(), output, failed: &mut failed });
         let mut chain = Chain::default();

@@ -12,7 +12,8 @@ use netserv_worker::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEA
 use netserv_worker::server::engine::instances;
 
 use super::http::read_response;
-use super::{Spec, Worker, body, compile, connect, folder, get, status, talk};
+use super::{Spec, Worker, body, compile, connect, get, status, talk};
+use crate::shared;
 
 /// Clients that never finish a request's head, in all three ways, end in time, and keep nobody else from being served.
 #[test]
@@ -394,7 +395,7 @@ fn imports_that_nodes_lack_are_named() {
 }
 
 fn refused_code(name: &str, wasm: &[u8]) -> String {
-    let path = folder().path().join(format!("{name}.wasm"));
+    let path = shared::folder().join(format!("{name}.wasm"));
     std::fs::write(&path, wasm).unwrap();
-    compile(&[&path], &folder().path().join(format!("{name}.cwasm"))).unwrap_err()
+    compile(&[&path], &shared::folder().join(format!("{name}.cwasm"))).unwrap_err()
 }

@@ -3,31 +3,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
 use netserv_wire::container::ring::Answer;
 
-use super::{Spec, Worker, compile, compiled, connect, folder, get, status, talk};
-use crate::support::repository;
+use super::{Spec, Worker, compiled, compiled_packets, connect, get, status, talk};
 
 /// The sample with both its parts, whose requests may take half a minute.
 pub fn live_page() -> Spec {
-    static PACKETS: OnceLock<PathBuf> = OnceLock::new();
-    let packets = PACKETS.get_or_init(|| {
-        let modules = repository().join("modules");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--release", "--quiet", "--target", "wasm32-unknown-unknown", "-p", "live-page"]);
-        let built = build.current_dir(&modules).env_remove("CARGO_TARGET_DIR").output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        let code = folder().path().join("live_page-packets.cwasm");
-        compile(&[&modules.join("target/wasm32-unknown-unknown/release/live_page.wasm")], &code).unwrap();
-        code
-    });
     Spec::of(compiled("live_page")).with(|spec| {
-        spec.packet = Some(packets.clone());
+        spec.packet = Some(compiled_packets("live_page"));
         spec.limits.request_ms = 30_000;
     })
 }

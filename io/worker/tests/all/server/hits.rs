@@ -19,7 +19,8 @@ use netserv_worker::storage::CACHE_FILE;
 
 use super::crowd::Origin;
 use super::http::runtime;
-use super::{Spec, Worker, body, compile, compiled, component, connect, folder, get, status, talk};
+use super::{Spec, Worker, body, compile, compiled, component, connect, get, status, talk};
+use crate::shared;
 
 #[test]
 fn an_entry_is_answered_again_until_it_changes() {
@@ -222,7 +223,7 @@ fn what_the_node_does_not_take_is_answered_by_instances() {
     // Of a new version none is left, and of a chain there is none, since its other parts would not be asked.
     get(port, "/store?k=one");
     assert_eq!((by(port, "one"), by(port, "one")), ("instance", "node"));
-    let code = folder().path().join("chain.cwasm");
+    let code = shared::folder().join("chain.cwasm");
     let [token, tests] = ["token", "cache_tests"].map(component);
     compile(&[&token, &token, &tests], &code).unwrap();
     let (chain, mut worker, _store) = start_as(Spec::of(code));

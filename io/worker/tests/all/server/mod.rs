@@ -42,8 +42,8 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use netserv_model::effect::ModuleSlot;
@@ -53,7 +53,7 @@ use netserv_model::{Filter, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, ToWorker};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use crate::node;
+use crate::{node, samples, shared};
 
 /// The building blocks that modules of these tests are and import.
 const BLOCKS: &[&str] = &[
@@ -313,66 +313,18 @@ pub fn wait_until_closed(port: u16) {
 
 /// Returns the code of a component in `modules`, built and compiled once for all tests.
 pub fn compiled(name: &str) -> PathBuf {
-    let folder = folder();
-    let code = folder.path().join(format!("{name}.cwasm"));
-    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one = LOCK.lock().unwrap();
-    if !code.exists() {
-        compile(&[&component(name)], &code).unwrap();
-    }
-    code
+    shared::file(&format!("{name}.cwasm"), |code| compile(&[&component(name)], code).unwrap())
 }
 
-/// A folder for the code of all tests.
-pub fn folder() -> &'static tempfile::TempDir {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    FOLDER.get_or_init(|| tempfile::tempdir().unwrap())
+/// Returns the code of a packet part in `modules`, built and compiled once for all tests.
+pub fn compiled_packets(name: &str) -> PathBuf {
+    let wasm = || samples::wasm("wasm32-unknown-unknown", name);
+    shared::file(&format!("{name}-packets.cwasm"), |code| compile(&[&wasm()], code).unwrap())
 }
 
-/// Returns a component in `modules`, all of which are built once.
+/// Returns a component in `modules`.
 pub fn component(name: &str) -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let modules = BUILT.get_or_init(|| {
-        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .args(["build", "--release", "--quiet", "--target", "wasm32-wasip2"])
-            .args([
-                "-p",
-                "server-tests",
-                "-p",
-                "udp-echo",
-                "-p",
-                "port-forward",
-                "-p",
-                "tcp-tests",
-                "-p",
-                "tcp-tests-first",
-                "-p",
-                "hello-http",
-                "-p",
-                "token",
-                "-p",
-                "live-page",
-                "-p",
-                "net-monitor-live",
-                "-p",
-                "cache-tests",
-                "-p",
-                "edge-cache",
-                "-p",
-                "http-compressor",
-                "-p",
-                "active-cdn",
-            ])
-            .current_dir(&modules)
-            .env_remove("CARGO_TARGET_DIR")
-            .output()
-            .unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        modules
-    });
-    modules.join("target/wasm32-wasip2/release").join(format!("{name}.wasm"))
+    samples::wasm("wasm32-wasip2", name)
 }
 
 /// Runs `netserv-worker compile`.

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_wire::container::ring::Answer;
@@ -13,27 +11,14 @@ use netserv_wire::state::{ModuleState, StatePart};
 use serde_json::{Value, json};
 
 use super::channel::Viewer;
-use super::{LONG, Spec, Worker, body, compile, compiled, folder, get, status, talk};
-use crate::support::repository;
+use super::{LONG, Spec, Worker, body, compiled, compiled_packets, get, status, talk};
 
 /// Entries that a module may have.
 const ENTRIES: u32 = 65_536;
 
 /// The sample with both its parts.
 fn monitor() -> Spec {
-    static PACKETS: OnceLock<PathBuf> = OnceLock::new();
-    let packets = PACKETS.get_or_init(|| {
-        let modules = repository().join("modules");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--release", "--quiet", "--target", "wasm32-unknown-unknown", "-p", "net-monitor-live"]);
-        let built = build.current_dir(&modules).env_remove("CARGO_TARGET_DIR").output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        let code = folder().path().join("net_monitor_live-packets.cwasm");
-        compile(&[&modules.join("target/wasm32-unknown-unknown/release/net_monitor_live.wasm")], &code).unwrap();
-        code
-    });
-    Spec::of(compiled("net_monitor_live")).with(|spec| spec.packet = Some(packets.clone()))
+    Spec::of(compiled("net_monitor_live")).with(|spec| spec.packet = Some(compiled_packets("net_monitor_live")))
 }
 
 /// An IPv4 packet of 20 bytes and so many more.

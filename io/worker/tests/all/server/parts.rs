@@ -6,15 +6,17 @@ use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::ToWorker;
 use netserv_wire::container::ring::Answer;
 
-use super::{Spec, Worker, compile, component, folder, get, talk, wait_until_closed};
+use super::{Spec, Worker, compile, component, get, talk, wait_until_closed};
+use crate::shared;
 use crate::support::guest;
 
 /// A module whose packet part drops everything.
 fn both() -> Spec {
-    let wasm = folder().path().join("dropper.wasm");
-    let code = folder().path().join("dropper.cwasm");
-    std::fs::write(&wasm, guest("(i32.store (i32.const 65548) (i32.const 1))")).unwrap();
-    compile(&[&wasm], &code).unwrap();
+    let code = shared::file("dropper.cwasm", |code| {
+        let wasm = shared::folder().join("dropper.wasm");
+        std::fs::write(&wasm, guest("(i32.store (i32.const 65548) (i32.const 1))")).unwrap();
+        compile(&[&wasm], code).unwrap();
+    });
     Spec::new().with(|spec| spec.packet = Some(code))
 }
 
@@ -47,7 +49,7 @@ fn both_parts_fail_with_either() {
     assert_eq!(kind, RefusalKind::MemoryLimit);
     assert_eq!(worker.round(1, &[5; 64]).answer, Answer::Failed);
 
-    let (wasm, code) = (folder().path().join("trapper.wasm"), folder().path().join("trapper.cwasm"));
+    let (wasm, code) = (shared::folder().join("trapper.wasm"), shared::folder().join("trapper.cwasm"));
     std::fs::write(&wasm, guest("(unreachable)")).unwrap();
     compile(&[&wasm], &code).unwrap();
     worker.load(&spec.clone().with(|spec| spec.packet = Some(code)));
@@ -62,7 +64,7 @@ fn both_parts_fail_with_either() {
 #[test]
 fn components_become_one_service() {
     let [token, hello, program] = ["token", "hello_http", "server-program"].map(component);
-    let code = folder().path().join("service.cwasm");
+    let code = shared::folder().join("service.cwasm");
     compile(&[&token, &token, &hello], &code).unwrap();
     let spec = Spec::of(code).property("token", "open");
     let _worker = Worker::with(&spec);
@@ -71,7 +73,7 @@ fn components_become_one_service() {
     let answer = talk(spec.port(), with);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Hello"), "{answer}");
 
-    let none = folder().path().join("none.cwasm");
+    let none = shared::folder().join("none.cwasm");
     let refused = |parts: &[&std::path::Path], what: &str| {
         let refusal = compile(parts, &none).unwrap_err();
         assert!(refusal.contains("bad-service") && refusal.contains(what), "{refusal}");
@@ -79,7 +81,7 @@ fn components_become_one_service() {
     refused(&[&hello, &token, &hello], "part 1 answers itself");
     refused(&[&token, &token], "part 2 hands requests on, and is the last");
     refused(&[&token, &program], "part 2 takes no HTTP requests");
-    let core = folder().path().join("core.wasm");
+    let core = shared::folder().join("core.wasm");
     std::fs::write(&core, guest("")).unwrap();
     refused(&[&token, &core], "part 2 is no component");
 }

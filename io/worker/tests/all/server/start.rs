@@ -6,7 +6,8 @@ use std::time::Instant;
 use netserv_model::RefusalKind;
 use netserv_worker::limits::START_TIME_MAX;
 
-use super::{LONG, Spec, Worker, compile, folder, get};
+use super::{LONG, Spec, Worker, compile, get};
+use crate::shared;
 
 /// Goal: a component that computes without end before there is an instance of it is refused in time, whatever it is for,
 /// and the modules beside it can be loaded and go on.
@@ -52,7 +53,7 @@ fn endless(export: &str, functions: &[&str]) -> Spec {
     );
     let name = functions[0];
     let (wasm, code) =
-        (folder().path().join(format!("endless-{name}.wasm")), folder().path().join(format!("endless-{name}.cwasm")));
+        (shared::folder().join(format!("endless-{name}.wasm")), shared::folder().join(format!("endless-{name}.cwasm")));
     std::fs::write(&wasm, wat::parse_str(&text).unwrap()).unwrap();
     compile(&[&wasm], &code).unwrap();
     Spec::of(code)

@@ -76,20 +76,13 @@ pub(super) fn javascript(filling: &Filling) -> Vec<File> {
     files
 }
 
-/// Returns the SDK for server modules with the WIT that it is made from.
+/// Returns the SDK for server modules with the WIT that its bindings are made from, for whoever reads or extends it.
 fn server_sdk(filling: &Filling, dir: &str) -> Vec<File> {
     let sdk = PathBuf::from(dir);
     let mut files = vec![(sdk.join("Cargo.toml"), filling.text(SDK_CARGO_TOML).into_bytes())];
-    for (path, bytes) in SERVER_SDK_FILES {
-        files.push((sdk.join(path), if path.ends_with(".rs") { with_own_wit(bytes) } else { bytes.to_vec() }));
-    }
+    files.extend(SERVER_SDK_FILES.iter().map(|(path, bytes)| (sdk.join(path), bytes.to_vec())));
     files.extend(WIT_FILES.iter().map(|(path, text)| (sdk.join("wit").join(path), text.as_bytes().to_vec())));
     files
-}
-
-/// In our tree the SDK has the WIT of everybody; in a module's folder it has its own.
-fn with_own_wit(code: &[u8]) -> Vec<u8> {
-    String::from_utf8_lossy(code).replace("\"../../wit\"", "\"wit\"").into_bytes()
 }
 
 /// Returns WIT with the version of WASI that JavaScript's tools know. Between these versions nothing was taken away.

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interception of TCP between a client and a server, on a router with a container: the test is the module's worker.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::triple::{ENDS, LONG, Lab, SHORT, accept, at, filters, inside, is_idle, pass, run};
+use netserv_container::network::limits::{INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX};
+use netserv_container::network::{
+    ContainerNetwork, HostIntercepts, Intercept, Listeners, NetworkError, remove_networks,
+};
+use netserv_model::Filter;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{connect, sockopt};
+
+#[test]
+fn a_connection_is_taken_over_and_both_ends_see_each_other() {
+    let Some(lab) = Lab::start("a_connection_is_taken_over_and_both_ends_see_each_other") else { return };
+    // The way back is checked strictly everywhere but where containers send.
+    fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "1").unwrap();
+    fs::write("/proc/sys/net/ipv4/conf/eth2/rp_filter", "1").unwrap();
+    fs::write("/proc/sys/net/ipv4/conf/eth1/rp_filter", "1").unwrap();
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    for (client, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut taken = intercepting.accept(server);
+        assert_eq!(taken.peer_addr().unwrap(), stream.local_addr().unwrap(), "the module sees the client");
+        assert_eq!(taken.local_addr().unwrap(), at(server, 80), "and the server");
+        assert_eq!(stream.peer_addr().unwrap(), at(server, 80), "the client sees the server");
+        let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+        let mut arrived = accept(&listener);
+        assert_eq!(arrived.peer_addr().unwrap().ip(), client.parse::<IpAddr>().unwrap(), "the server sees the client");
+        pass(&mut stream, &mut taken, b"request");
+        pass(&mut onward, &mut arrived, b"changed request");
+        pass(&mut arrived, &mut onward, b"answer");
+        pass(&mut taken, &mut stream, b"changed answer");
+        // One half closes, the other goes on.
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(taken.read(&mut [0; 8]).unwrap(), 0);
+        pass(&mut taken, &mut stream, &[7; 200_000]);
+        let other = lab.client(|| TcpStream::connect_timeout(&at(server, 81), SHORT)).unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::ConnectionRefused, "another port is the server's own");
+    }
+}
+
+#[test]
+fn connections_that_were_there_before_go_on() {
+    let Some(lab) = Lab::start("connections_that_were_there_before_go_on") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    for (_, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut before = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut arrived = accept(&listener);
+        let mut intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+        pass(&mut before, &mut arrived, &[1; 100_000]);
+        pass(&mut arrived, &mut before, &[2; 100_000]);
+        let mut during = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut taken = intercepting.accept(server);
+        // Nobody takes new ones: those that were taken go on, and so do those that were not.
+        intercepting.suspend(&network);
+        let mut after = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut untouched = accept(&listener);
+        pass(&mut after, &mut untouched, b"untouched");
+        pass(&mut during, &mut taken, b"taken");
+        pass(&mut taken, &mut during, b"taken");
+        pass(&mut before, &mut arrived, b"before");
+        // No interception any more.
+        intercepting.end(&network);
+        pass(&mut after, &mut untouched, &[3; 100_000]);
+        pass(&mut before, &mut arrived, &[4; 100_000]);
+        // What was taken over cannot go on, and its client learns it: the server knows no such connection.
+        during.set_read_timeout(Some(LONG)).unwrap();
+        during.write_all(b"?").unwrap();
+        assert_eq!(during.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+}
+
+#[test]
+fn when_nobody_takes_connections_they_pass_or_are_reset() {
+    let Some(lab) = Lab::start("when_nobody_takes_connections_they_pass_or_are_reset") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    for refuse in [false, true] {
+        for (_, server) in ENDS {
+            let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+            let mut intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], refuse);
+            let connect = || lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG));
+            let taken = connect().unwrap();
+            drop(intercepting.accept(server));
+            drop(taken);
+            // As when the worker dies: the kernel closes what listens.
+            intercepting.listeners = None;
+            check_untaken(connect(), &listener, refuse);
+            intercepting.suspend(&network);
+            check_untaken(connect(), &listener, refuse);
+        }
+    }
+    assert_eq!(network.dropped().unwrap()["refused-intercepted"], 4);
+}
+
+fn check_untaken(connected: io::Result<TcpStream>, listener: &TcpListener, refuse: bool) {
+    if refuse {
+        assert_eq!(connected.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    } else {
+        pass(&mut connected.unwrap(), &mut accept(listener), b"untouched");
+    }
+}
+
+/// Goal: the sockets that a worker gets lead nowhere but where its filters are about. They may bind to every address.
+#[test]
+fn other_addresses_and_ports_cannot_be_taken() {
+    let Some(lab) = Lab::start("other_addresses_and_ports_cannot_be_taken") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let filters = ["tcp src 10.72.1.0/24 port 80", "tcp src fd72:1::/64 port 80"];
+    let intercepting = Intercepting::start(&lab, &network, &filters, false);
+    for ((client, server), (stranger, node)) in
+        ENDS.into_iter().zip([("10.72.3.9", "10.72.2.1"), ("fd72:3::9", "fd72:2::1")])
+    {
+        let open = lab.server(|| [80, 81].map(|port| TcpListener::bind(at(server, port)).unwrap()));
+        let node_service = TcpListener::bind(at(node, 80)).unwrap();
+        let try_open = |source: &str, to: SocketAddr| intercepting.open(&network, source, to);
+        assert!(try_open(client, at(server, 80)).is_ok());
+        accept(&open[0]);
+        for (source, to) in
+            [(stranger, at(server, 80)), (client, at(server, 81)), (client, at(node, 80)), (server, at(client, 80))]
+        {
+            let begun = Instant::now();
+            let refused = try_open(source, to).unwrap_err();
+            assert!(begun.elapsed() < LONG, "{source} to {to}: {refused}");
+        }
+        assert!(is_idle(&open[0]) && is_idle(&open[1]) && is_idle(&node_service), "{server}");
+        // Its own addresses are no part of it.
+        let own = network.addresses().into_iter().find(|own| own.is_ipv4() == at(server, 80).is_ipv4()).unwrap();
+        assert!(inside(network.netns(), || TcpStream::connect_timeout(&at(server, 80), SHORT)).is_err(), "{own}");
+    }
+    assert!(network.dropped().unwrap()["spoofed"] > 0);
+    // Past the rules inside, there are those of the node.
+    let receiver = lab.server(|| std::net::UdpSocket::bind(at("::", 9001)).unwrap());
+    receiver.set_read_timeout(Some(SHORT)).unwrap();
+    for (source, expected) in [("10.72.9.1", true), ("10.72.1.2", false), ("10.72.3.9", false)] {
+        inside(network.netns(), || assert!(frame_from(source, 17).status().unwrap().success()));
+        assert_eq!(receiver.recv_from(&mut [0; 64]).is_ok(), expected, "{source}");
+    }
+}
+
+/// Goal: who took over a worker can use its sockets for nothing else: not to listen at the container's own address, and not
+/// to open connections in the place of a server.
+#[test]
+fn sockets_neither_listen_nor_open_past_what_is_granted() {
+    let Some(lab) = Lab::start("sockets_neither_listen_nor_open_past_what_is_granted") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let filters = ["tcp src 10.72.1.0/24 port 80", "tcp src fd72:1::/64 port 80"];
+    let intercepting = Intercepting::start(&lab, &network, &filters, false);
+    for ((client, server), own) in ENDS.into_iter().zip(["10.72.9.1", "fd72:9::1"]) {
+        let victim = lab.client(|| TcpListener::bind(at(client, 9002)).unwrap());
+        assert!(intercepting.open_from(&network, at(server, 80), at(client, 9002)).is_err());
+        assert!(is_idle(&victim));
+
+        let socket = network.transparent_sockets(at(own, 0).is_ipv6(), 1).unwrap().pop().unwrap();
+        rustix::net::bind(&socket, &at(own, 2222)).unwrap();
+        rustix::net::listen(&socket, 1).unwrap();
+        assert!(lab.client(|| TcpStream::connect_timeout(&at(own, 2222), SHORT)).is_err());
+        assert!(is_idle(&TcpListener::from(socket)));
+    }
+}
+
+#[test]
+fn the_node_itself_and_another_containers_flows_are_left_alone() {
+    let Some(lab) = Lab::start("the_node_itself_and_another_containers_flows_are_left_alone") else { return };
+    let [first, second] = [1, 2].map(|n| lab.container(n, &[&format!("10.72.9.{n}"), &format!("fd72:9::{n}")]));
+    let one = Intercepting::start(&lab, &first, &["tcp port 80"], false);
+    let two = Intercepting::start(&lab, &second, &["tcp port 90"], false);
+    for (client, server) in ENDS {
+        let node = TcpListener::bind(at(if client.contains(':') { "fd72:1::1" } else { "10.72.1.1" }, 80)).unwrap();
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&node.local_addr().unwrap(), LONG)).unwrap();
+        pass(&mut stream, &mut accept(&node), b"to the node");
+        let [web, other] = [80, 90].map(|port| lab.server(|| TcpListener::bind(at(server, port)).unwrap()));
+        for (port, intercepting, idle) in [(80, &one, &two), (90, &two, &one)] {
+            let _stream = lab.client(|| TcpStream::connect_timeout(&at(server, port), LONG)).unwrap();
+            drop(intercepting.accept(server));
+            assert!(idle.is_idle(server));
+        }
+        assert!(is_idle(&web) && is_idle(&other));
+    }
+}
+
+#[test]
+fn a_container_with_one_version_of_ip_intercepts_both() {
+    let Some(lab) = Lab::start("a_container_with_one_version_of_ip_intercepts_both") else { return };
+    for (number, address) in [(1, "10.72.9.1"), (2, "fd72:9::2")] {
+        let network = lab.container(number, &[address]);
+        let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+        for (client, server) in ENDS {
+            let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+            let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+            let mut taken = intercepting.accept(server);
+            pass(&mut stream, &mut taken, b"request");
+            let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+            pass(&mut onward, &mut accept(&listener), b"request");
+        }
+        intercepting.end(&network);
+    }
+}
+
+/// Goal: a router whose links have no IPv4 at all.
+#[test]
+fn a_node_with_ipv6_only_intercepts() {
+    let Some(lab) = Lab::start("a_node_with_ipv6_only_intercepts") else { return };
+    for (name, device) in [(&lab.router, "eth1"), (&lab.router, "eth2"), (&lab.client, "eth1"), (&lab.server, "eth2")] {
+        run(&format!("ip -n {name} -4 address flush dev {device}"));
+    }
+    let network = lab.container(1, &["fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp dst fd72:2::/64 port 80"], false);
+    let (client, server) = ENDS[1];
+    let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+    let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+    pass(&mut stream, &mut intercepting.accept(server), b"request");
+    let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+    pass(&mut onward, &mut accept(&listener), b"request");
+}
+
+/// Goal: a container that takes nothing over any more is reached at its addresses as before: another module may be there, or come.
+#[test]
+fn the_container_s_own_addresses_outlast_it() {
+    let Some(lab) = Lab::start("the_container_s_own_addresses_outlast_it") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let routes = || {
+        let shown = |version| Command::new("ip").args([version, "route", "show", "proto", "78"]).output();
+        ["-4", "-6"].map(|version| String::from_utf8(shown(version).unwrap().stdout).unwrap())
+    };
+    let before = routes();
+    assert!(before[0].contains("10.72.9.1 dev") && before[1].contains("fd72:9::1 dev"), "{before:?}");
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    intercepting.end(&network);
+    assert_eq!(routes(), before);
+}
+
+#[test]
+fn nothing_is_left_when_it_ends() {
+    let Some(lab) = Lab::start("nothing_is_left_when_it_ends") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    assert!(has_rules() && lab.host.spoofed().unwrap().is_some());
+    intercepting.end(&network);
+    assert!(!has_rules() && lab.host.spoofed().unwrap().is_none());
+    // As after a crash.
+    let host = HostIntercepts::open(&lab.instance()).unwrap();
+    host.set(&network, &filters(&["tcp port 80"])).unwrap();
+    std::mem::forget((host, network));
+    assert!(has_rules());
+    assert_eq!(remove_networks(&lab.instance()).unwrap(), 1);
+    assert!(!has_rules() && lab.host.spoofed().unwrap().is_none());
+    // The name is free again, and nothing is led to what is gone.
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    network.remove().unwrap();
+    for (_, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        pass(&mut stream, &mut accept(&listener), b"the link is gone");
+    }
+    intercepting.host.forget(&network).unwrap();
+    assert!(!has_rules());
+}
+
+#[test]
+fn bounds_are_kept_and_what_is_no_flow_is_refused() {
+    let Some(lab) = Lab::start("bounds_are_kept_and_what_is_no_flow_is_refused") else { return };
+    let network = lab.container(1, &["10.72.9.1"]);
+    let host = HostIntercepts::open(&lab.instance()).unwrap();
+    let intercept = |filter: &str| Intercept { filter: filter.parse().unwrap(), ports: None, refuse: false };
+    for bad in ["udp port 80", "ip dst 10.72.2.0/24", "tcp dst 10.72.2.0/24"] {
+        assert!(matches!(network.intercept(&[intercept(bad)]), Err(NetworkError::Spec(_))), "{bad}");
+        assert!(matches!(host.set(&network, &filters(&[bad])), Err(NetworkError::Spec(_))), "{bad}");
+    }
+    let many = vec![intercept("tcp port 80"); INTERCEPTS_MAX + 1];
+    assert!(matches!(network.intercept(&many), Err(NetworkError::Spec(_))));
+    network.intercept(&many[1..]).unwrap();
+    assert_eq!(network.transparent_sockets(false, TRANSPARENT_SOCKETS_MAX).unwrap().len(), TRANSPARENT_SOCKETS_MAX);
+    assert!(matches!(network.transparent_sockets(true, TRANSPARENT_SOCKETS_MAX + 1), Err(NetworkError::Spec(_))));
+    let most = vec!["tcp dst 10.72.2.0/24 port 80"; INTERCEPTS_MAX];
+    let networks: Vec<ContainerNetwork> =
+        (2..6).map(|number| lab.container(number, &[&format!("10.72.9.{number}")])).collect();
+    networks.iter().for_each(|network| host.set(network, &filters(&most)).unwrap());
+    assert!(matches!(host.set(&network, &filters(&most[..1])), Err(NetworkError::Spec(_))), "the node's bound");
+    host.set(&networks[0], &[]).unwrap();
+    host.set(&network, &filters(&most[..1])).unwrap();
+}
+
+/// A module at work: what listens for it, and what leads packets there.
+struct Intercepting {
+    host: Arc<HostIntercepts>,
+    filters: Vec<Filter>,
+    refuse: bool,
+    listeners: Option<[TcpListener; 2]>,
+}
+
+impl Intercepting {
+    fn start(lab: &Lab, network: &ContainerNetwork, texts: &[&str], refuse: bool) -> Intercepting {
+        let host = lab.host.clone();
+        let Listeners { v4, v6, ports } = network.listeners().unwrap();
+        let intercept = |filter: Filter| Intercept { filter, ports: Some(ports), refuse };
+        let filters = filters(texts);
+        network.intercept(&filters.iter().cloned().map(intercept).collect::<Vec<_>>()).unwrap();
+        host.set(network, &filters).unwrap();
+        let listener = |fd: OwnedFd| {
+            let listener = TcpListener::from(fd);
+            listener.set_nonblocking(false).unwrap();
+            listener
+        };
+        Intercepting { host, filters, refuse, listeners: Some([v4.unwrap(), v6.unwrap()].map(listener)) }
+    }
+
+    fn accept(&self, server: &str) -> TcpStream {
+        let [v4, v6] = self.listeners.as_ref().unwrap();
+        let listener = if server.contains(':') { v6 } else { v4 };
+        assert!(!is_idle(listener), "no connection came");
+        accept(listener)
+    }
+
+    fn is_idle(&self, server: &str) -> bool {
+        let [v4, v6] = self.listeners.as_ref().unwrap();
+        is_idle(if server.contains(':') { v6 } else { v4 })
+    }
+
+    /// Goes on to a server with a client's address, as a program without any right does.
+    fn open(&self, network: &ContainerNetwork, client: &str, server: SocketAddr) -> io::Result<TcpStream> {
+        self.open_from(network, at(client, 0), server)
+    }
+
+    fn open_from(&self, network: &ContainerNetwork, client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
+        let socket = network.transparent_sockets(server.is_ipv6(), 1).unwrap().pop().unwrap();
+        rustix::net::bind(&socket, &client)?;
+        match connect(&socket, &server) {
+            Err(rustix::io::Errno::INPROGRESS) => {}
+            other => other?,
+        }
+        let ready = poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&SHORT.try_into().unwrap()))?;
+        if ready == 0 {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        sockopt::socket_error(&socket)??;
+        let stream = TcpStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
+    fn suspend(&mut self, network: &ContainerNetwork) {
+        let intercept = |filter: &Filter| Intercept { filter: filter.clone(), ports: None, refuse: self.refuse };
+        network.intercept(&self.filters.iter().map(intercept).collect::<Vec<_>>()).unwrap();
+    }
+
+    fn end(self, network: &ContainerNetwork) {
+        self.host.set(network, &[]).unwrap();
+        network.intercept(&[]).unwrap();
+    }
+}
+
+/// Returns whether anything of ours is in this namespace.
+fn has_rules() -> bool {
+    !leftovers().is_empty()
+}
+
+fn leftovers() -> String {
+    let rules = ["-4", "-6"].map(|version| {
+        let output = Command::new("ip").args([version, "rule", "show"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    });
+    rules.concat().lines().filter(|line| line.contains("proto 78")).collect()
+}
+
+/// Sends an UDP packet of this source from inside, past the firewall there.
+fn frame_from(source: &str, protocol: u8) -> Command {
+    let script = format!(
+        "import socket,struct\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('net0',0x800))\n\
+         body=struct.pack('!HHHH',9001,9001,9,0)+b'x'\n\
+         head=struct.pack('!BBHHHBBH4s4s',0x45,0,20+len(body),1,0,64,{protocol},0,socket.inet_aton('{source}'),\
+         socket.inet_aton('10.72.2.2'))\n\
+         sum=sum(struct.unpack('!10H',head));sum=(sum&0xffff)+(sum>>16);sum=~((sum&0xffff)+(sum>>16))&0xffff\n\
+         head=head[:10]+struct.pack('!H',sum)+head[12:]\n\
+         s.send(bytes.fromhex('024e53000001024e53000002')+b'\\x08\\x00'+head+body)"
+    );
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", &script]);
+    command
+}

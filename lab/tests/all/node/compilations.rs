@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Code that is slow to compile holds up its own user only.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::{LabPackage, LabUser};
+use netserv_lab::topology::{Kind, Topology};
+use netserv_model::RefusalKind;
+use netserv_model::api::RequestResult;
+use netserv_model::request::Outcome;
+use netserv_skips::skipped;
+
+/// Modules that are slow to compile.
+const SLOW: usize = 8;
+/// How long the SETUP of a small module may take beside them.
+const SMALL_TIME_MAX: Duration = Duration::from_secs(2);
+/// When small modules of others are installed, after the slow ones are asked for: while the first of these is compiled in
+/// the place for what is quick, and once it is known to be slow.
+const MOMENTS: [Duration; 3] = [Duration::from_millis(500), Duration::from_millis(2500), Duration::from_millis(5000)];
+/// Branches and values of a slow module. Optimised as for a release, it is compiled in two seconds or more.
+const SLOW_SIZE: (usize, usize) = (8000, 400);
+const SMALL_SIZE: (usize, usize) = (10, 4);
+
+/// Goal: while one user installs eight modules that each take longer to compile than a SETUP may take, the SETUPs of small
+/// modules of other users take two seconds at most, compilation included.
+/// Method: eight SETUPs at once of a user with large code; then, at three moments, that of another user with a package that
+/// the node has not seen. All of the eight wait or are compiled until the last small module runs.
+#[test]
+fn eight_slow_compilations_hold_up_no_small_module_of_others_over_two_seconds() {
+    let Some(node) = Node::start("eight_slow_compilations_hold_up_no_small_module_of_others_over_two_seconds") else {
+        return;
+    };
+    let slow: Vec<LabPackage> =
+        (0..SLOW).map(|number| node.package("slow", number, &node.slow_user, SLOW_SIZE)).collect();
+    let small: Vec<LabPackage> =
+        node.others.iter().enumerate().map(|(number, user)| node.package("small", number, user, SMALL_SIZE)).collect();
+    std::thread::scope(|scope| {
+        // Nobody waits for the slow ones to the end.
+        let _kill = Kill(node.lab.pid("n1", "netservd").unwrap());
+        let begun = Instant::now();
+        let slow: Vec<_> = slow.iter().map(|package| scope.spawn(|| node.setup(&node.slow_user, package))).collect();
+        for ((user, package), moment) in node.others.iter().zip(&small).zip(MOMENTS) {
+            std::thread::sleep(moment.saturating_sub(begun.elapsed()));
+            let result = node.setup(user, package).unwrap();
+            let took = Duration::from_micros(result.took_us);
+            let compiled = slow.iter().filter(|setup| setup.is_finished()).count();
+            eprintln!("small module after {moment:?}: {took:?}; {compiled} of {SLOW} slow ones are installed");
+            assert!(matches!(result.nodes[0].outcome, Outcome::Installed { .. }), "{result:?}");
+            assert!(took <= SMALL_TIME_MAX, "a small module took {took:?}");
+            assert!(compiled < SLOW / 2, "the slow modules are compiled, so they were not slow");
+        }
+    });
+}
+
+/// Goal: code that takes the compiler longer than the operator lets it is refused by that name, and kept out for a while.
+#[test]
+fn code_over_the_compilers_limit_is_refused_by_that_name() {
+    let test = "code_over_the_compilers_limit_is_refused_by_that_name";
+    let Some(node) = Node::start_with(test, "compile-cpu-s = 1\n") else { return };
+    let package = node.package("slow", 0, &node.slow_user, SLOW_SIZE);
+    for expected in [RefusalKind::CompileLimit, RefusalKind::Quarantined] {
+        let result = node.setup(&node.slow_user, &package).unwrap();
+        let outcome = &result.nodes[0].outcome;
+        assert!(outcome.is_refused_for(expected), "{outcome:?}");
+    }
+}
+
+/// Kills a process when it is dropped.
+struct Kill(u32);
+
+impl Drop for Kill {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = Command::new("kill").args(["-9", &self.0.to_string()]).status();
+    }
+}
+
+/// One node with a user whose code is slow to compile, and others.
+struct Node {
+    lab: Lab,
+    slow_user: LabUser,
+    others: Vec<LabUser>,
+}
+
+impl Node {
+    fn start(test: &str) -> Option<Node> {
+        Node::start_with(test, "")
+    }
+
+    /// With more about fetching.
+    fn start_with(test: &str, more: &str) -> Option<Node> {
+        if !is_root() {
+            skipped(test, "not root, so no namespaces");
+            return None;
+        }
+        let mut lab = Lab::up(Topology::chain(&[("n1", Kind::Node), ("h", Kind::Host)])).unwrap();
+        lab.keep_code_apart();
+        let own = format!("{}/32", lab.v4("h"));
+        let slow_user = lab.user("slow", &[&own]).unwrap();
+        let others: Vec<LabUser> =
+            (0..MOMENTS.len()).map(|number| lab.user(&format!("user{number}"), &[&own]).unwrap()).collect();
+        let files =
+            format!("[fetch]\nschemes = [\"file\"]\nfile-roots = [{:?}]\n{more}", lab.dir().display().to_string());
+        let users: Vec<LabUser> = std::iter::once(&slow_user).chain(&others).cloned().collect();
+        lab.start_netservd("n1", "node", &users, &files).unwrap();
+        Some(Node { lab, slow_user, others })
+    }
+
+    fn package(&self, name: &str, number: usize, user: &LabUser, size: (usize, usize)) -> LabPackage {
+        let file = |end: &str| self.lab.dir().join(format!("{name}{number}.{end}"));
+        std::fs::write(file("wasm"), wat::parse_str(module(number, size)).unwrap()).unwrap();
+        let manifest =
+            format!("manifest = 1\nname = \"example.org/{name}{number}\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n");
+        std::fs::write(file("toml"), manifest).unwrap();
+        self.lab.package_from(&file("toml"), &file("wasm"), &file("nsm"), user).unwrap()
+    }
+
+    fn setup(&self, user: &LabUser, package: &LabPackage) -> anyhow::Result<RequestResult> {
+        let (file, key) = (package.path.to_string_lossy(), user.key.to_string_lossy());
+        let (url, filter) = (format!("file://{file}"), format!("udp dst {}/32", self.lab.v4("h")));
+        let setup = ["setup", &file, "--local", "--url", &url, "--filter", &filter, "--timeout", "120s"];
+        self.lab.request("n1", &[&setup[..], &["--user", &user.name, "--key", &key]].concat())
+    }
+}
+
+/// A packet module with a further function of many branches and many values, all of which are in use to its end. The time
+/// that it takes to find registers for them grows faster than either.
+fn module(number: usize, (branches, values): (usize, usize)) -> String {
+    let mut text = "(module (memory (export \"memory\") 5)
+        (func (export \"netserv_abi\") (result i32) (i32.const 1))
+        (func (export \"netserv_area\") (param i32 i32) (result i32) (i32.const 65536))
+        (func (export \"netserv_start\") (result i32) (i32.const 0))
+        (func (export \"netserv_process\") (param i32))\n"
+        .to_owned();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "(func (result i32) (local {})", "i32 ".repeat(values));
+    for value in 0..values {
+        let _ = writeln!(text, "(local.set {value} (i32.load (i32.const {})))", 64 * value);
+    }
+    for branch in 0..branches {
+        let (condition, from, to) = ((branch * 7 + 1) % values, (branch * 13 + 5) % values, branch % values);
+        let set = format!("(local.set {to} (i32.add (local.get {from}) (i32.const {number})))");
+        let _ = writeln!(text, "(if (local.get {condition}) (then {set}))");
+    }
+    let all = (1..values).map(|value| format!("(local.get {value}) i32.xor\n")).collect::<String>();
+    text + "local.get 0\n" + &all + "))"
+}

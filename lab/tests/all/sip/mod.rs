@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calls and registrations.
+
+mod homes;
+mod media_relay;
+mod sip;
+mod sip_digest;
+mod sip_oc;
+mod sip_torture;
+mod switches;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from wit/ by `./dev bindings`.
+
+pub mod cache1_0_0;
+pub mod cache1_1_0;
+pub mod channel;
+pub mod compress1_0_0;
+pub mod compress1_1_0;
+pub mod connection;
+pub mod control;
+pub mod crypto;
+pub mod hash;
+pub mod http1_0_0;
+pub mod http1_1_0;
+pub mod http1_2_0;
+pub mod http1_3_0;
+pub mod kv;
+pub mod log;
+pub mod media1_0_0;
+pub mod media1_1_0;
+pub mod media1_2_0;
+pub mod messages;
+pub mod metrics;
+pub mod node;
+pub mod properties;
+pub mod search;
+pub mod sip;
+pub mod tcp1_1_0;
+pub mod udp;

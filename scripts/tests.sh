@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Lint, tests and guards: what CI runs.
+
+cmd_lint() {
+  need_build
+  local manifest strict=() host
+  say "format"
+  for manifest in Cargo.toml modules/Cargo.toml; do
+    cargo fmt --all --check --manifest-path "$manifest" -- --color "$COLOUR" || fail "code is not formatted" "cargo fmt --all --manifest-path $manifest"
+  done
+  say "licences and sources of dependencies"
+  need_deny
+  # Advisories are fetched from elsewhere: `cargo deny check advisories` before a release.
+  for manifest in Cargo.toml modules/Cargo.toml; do
+    cargo-deny --log-level error --manifest-path "$manifest" --config deny.toml check bans licenses sources >&2 || fail "deny.toml does not hold of $manifest" "see above"
+  done
+  say "clippy"
+  [ -n "${CI:-}" ] && strict=(-- -D warnings)
+  cargo clippy --quiet --workspace --all-targets "${strict[@]}"
+  # For release and a named target, as modules are built: so what runs while they are built is built once.
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  (cd modules && cargo clippy --quiet --workspace --all-targets --release --target "$host" "${strict[@]}")
+}
+
+# Arguments go to `cargo nextest run`.
+cmd_test() {
+  prepare_tests
+  if [ $# -gt 0 ]; then nextest "$@"; done_line "these tests passed"; return; fi
+  run_tests
+  report_not_run; report_retried
+  done_line "all tests passed"
+}
+
+# All that tests use, once.
+prepare_tests() {
+  need_test; need_build; need_nextest; need_cache_tests
+  [ "$(id -u)" -eq 0 ] || say "not root: tests that need namespaces or sandboxes will say SKIPPED"
+  build_modules "${TESTED[@]}"; build_java; build_programs
+}
+
+run_tests() {
+  test_java
+  test_node "$@"
+  test_modules
+}
+
+# The node's tests, with a look at what they leave: a test that was not run, one that passed only when retried.
+test_node() {
+  local reports=target/nextest/ci all=()
+  say "tests of the node, and replay of the fuzz corpus"
+  if [ "${1:-}" = --all ]; then all=(--ignore-default-filter); export NETSERV_FULL=1; fi
+  rm -rf "$reports"
+  nextest --profile ci "${all[@]}" || fail "tests of the node" "see above; ./dev test NAME runs some of them"
+  note_retried "$reports"
+}
+
+# Lab nodes take code from each other, but where a test is about how long it takes to compile.
+nextest() {
+  NETSERV_LAB_CODE_DIR="$PWD/target/lab-code" NETSERV_MODULES_BUILT=1 NETSERV_SKIPS="$(skips)" \
+    cargo-nextest nextest run --workspace "$@"
+}
+
+# Modules are tested as programs of this machine.
+test_modules() {
+  say "tests of the sample modules"
+  (cd modules && cargo test --quiet "$@")
+}
+
+# --- what did not run, and what passed only when retried ---------------------------------------------------------------
+
+# The file in which tests note what they did not run; `lab/skips` writes it.
+skips() { echo "$PWD/target/skipped"; }
+
+# Each test, or part of one, that did not run, with the reason.
+report_not_run() {
+  local file
+  file=$(skips)
+  if [ ! -s "$file" ]; then say "0 tests or parts of tests were not run"; return; fi
+  say "$(sort -u "$file" | wc -l) tests or parts of tests were not run:"
+  sort -u "$file" | sed 's/^/      /' >&2
+}
+
+# At most so many tests of one run may pass only when retried.
+readonly FLAKES_MAX=1
+# A test may stand so often in the record of those that passed only when retried; the next time fails CI.
+readonly FLAKES_RECORDED_MAX=2
+# Names of the tests that failed and then passed.
+retried=()
+
+# note_retried DIR: takes the names from the JUnit reports below a folder, as nextest and Surefire write them.
+note_retried() {
+  local names
+  mapfile -t names < <(find "$1" \( -name 'TEST-*.xml' -o -name junit.xml \) -exec awk '
+    /<testcase / { name = $0; sub(/.* name="/, "", name); sub(/".*/, "", name)
+                   class = $0; sub(/.* classname="/, "", class); sub(/".*/, "", class) }
+    /<flaky(Failure|Error)/ && class "." name != last { last = class "." name; print last }' {} +)
+  retried+=("${names[@]}")
+}
+
+# The last word of a run: tests that pass only sometimes are seen, recorded, and fail the run when there are too many.
+report_retried() {
+  if [ ${#retried[@]} -eq 0 ]; then say "0 tests passed only when retried"; return; fi
+  local record=${FLAKES_RECORD:-docs/flakes.md} name before again=()
+  for name in "${retried[@]}"; do
+    before=$(grep -cF "| \`$name\` |" "$record" 2>/dev/null || true)
+    [ "${before:-0}" -lt "$FLAKES_RECORDED_MAX" ] || again+=("$name")
+    printf '| %s | %s | `%s` |\n' "$(date -u +%F)" "$(git rev-parse --short HEAD 2>/dev/null || echo -)" "$name" >> "$record"
+  done
+  say "${#retried[@]} tests passed only when retried: ${retried[*]}; $record has them"
+  [ ${#again[@]} -eq 0 ] || fail "${again[*]} passed only when retried, more than $FLAKES_RECORDED_MAX times" "mend the test, or what it found, and take its lines out of $record"
+  [ ${#retried[@]} -le $FLAKES_MAX ] || fail "more than $FLAKES_MAX tests passed only when retried" "mend them"
+}
+
+# --- Java --------------------------------------------------------------------------------------------------------------
+
+# The tests of the Java host on the JDK of the compiler. Here, too, one that fails and then passes is counted and named.
+test_java() {
+  say "tests of the Java host"
+  cargo build --quiet --workspace --example netserv_natives
+  maven verify -Dsurefire.rerunFailingTestsCount=1 -Dnetserv.natives="$(natives)"
+  note_retried java
+}
+
+# The same on the newest other JDK that is there.
+test_java_newest() {
+  local newest
+  newest=$(newest_jdk)
+  if [ -z "$newest" ]; then say "NOT RUN: tests of the Java host on a newer JDK: there is none below /usr/lib/jvm"; return 2; fi
+  say "tests of the Java host on $newest"
+  cargo build --quiet --workspace --example netserv_natives
+  maven verify -Dsurefire.rerunFailingTestsCount=1 -Dnetserv.natives="$(natives)" -Djvm="$newest/bin/java"
+  note_retried java
+}
+
+# The native side of building blocks, which the Java host's tests load.
+natives() { realpath "$(built debug)/examples/libnetserv_natives.so"; }
+
+# Prints the home of the newest JDK that is newer than the compiler's.
+newest_jdk() {
+  local home version best='' found
+  best=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
+  for home in /usr/lib/jvm/*/; do
+    if ! { [ -x "$home/bin/java" ] && [ -r "$home/release" ]; }; then continue; fi
+    version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release")
+    if [ "${version:-0}" -gt "$best" ]; then best=$version; found=${home%/}; fi
+  done
+  echo "${found:-}"
+}
+
+# --- guards ------------------------------------------------------------------------------------------------------------
+
+# What the counts depend on, and the file with the digest of it for which they were last found to hold.
+readonly HOT=(Cargo.lock Cargo.toml rust-toolchain.toml core/model/src core/wire/src core/gist/src core/nslp/src
+  core/controller/src core/node/src io/dataplane/src io/worker/src io/worker/tests/all/guards.rs io/worker/tests/all/bench.rs
+  app/packet-loop/src lab/guards/src lab/guards/counts.toml modules/sdk modules/keep-alive modules/net-monitor)
+readonly COUNTED=lab/guards/counted
+
+cmd_guards() {
+  need_guards; need_build
+  build_modules
+  # For release, but nothing that is slow to build; the other programs that are looked into are tests.
+  cargo build --quiet --release -p netserv-guards
+  "$(built release)/netserv-guards" "$@" || fail "hot functions take more instructions than they may" "see the table above"
+  [ $# -gt 0 ] || hot_digest > "$COUNTED"
+  done_line "hot functions take what they may"
+}
+
+hot_digest() { git ls-files -z "${HOT[@]}" | xargs -0 sha256sum | sha256sum | cut -c 1-64; }
+
+# Only where hot code is another than when it was last counted.
+guards_if_due() {
+  if [ "$(hot_digest)" = "$(cat "$COUNTED" 2>/dev/null)" ]; then
+    say "guards: hot code is what it was when its instructions were last counted ($COUNTED)"
+  else
+    cmd_guards
+  fi
+}
+
+# With --all, tests run over every driver and version of IP, and not over pairs of them.
+cmd_ci() {
+  [ -z "${CI:-}" ] || { need_build; restore_dependencies; }
+  cmd_lint; prepare_tests
+  [ -z "${CI:-}" ] || keep_dependencies
+  run_tests "$@"
+  guards_if_due
+  report_not_run; report_retried
+  done_line "lint, tests and guards passed"
+}
+
+cmd_fuzz() {
+  # shellcheck disable=SC2012
+  local target=${1:?"name a target: $(ls fuzz/fuzz_targets 2>/dev/null | sed 's/\.rs$//' | tr '\n' ' ')"}
+  need_build
+  cargo +nightly fuzz --version >/dev/null 2>&1 || fail "cargo-fuzz or the nightly toolchain is missing" \
+    "rustup toolchain install nightly && cargo install cargo-fuzz"
+  local work
+  work=$(mktemp -d)
+  say "exploring with $target; new inputs go to $work"
+  cargo +nightly fuzz run --features libfuzzer "$target" "$work" "fuzz/corpus/$target" -- -max_total_time="${2:-60}"
+}
