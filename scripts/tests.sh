@@ -50,7 +50,7 @@ test_node() {
   local reports=target/nextest/ci all=()
   say "tests of the node, and replay of the fuzz corpus"
   if [ "${1:-}" = --all ]; then all=(--ignore-default-filter); export NETSERV_FULL=1; fi
-  rm -rf "$reports"
+  rm -rf "$reports" "$(skips)"
   nextest --profile ci "${all[@]}" || fail "tests of the node" "see above; ./dev test NAME runs some of them"
   note_retried "$reports"
 }

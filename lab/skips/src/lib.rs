@@ -19,12 +19,12 @@ pub fn skipped(test: &str, reason: &str) {
 ///
 /// A line goes to standard error and, if `NETSERV_SKIPS` names a file, to its end: runners show little of tests that pass.
 pub fn not_run(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}\n");
+    let line = format!("{test}: {reason}\n");
     // The test harness captures what `eprintln!` writes, and shows it of tests that fail.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes());
     let Some(file) = std::env::var_os("NETSERV_SKIPS") else { return };
     let file = std::fs::File::options().create(true).append(true).open(file);
-    let _ = file.and_then(|mut file| file.write_all(line["SKIPPED ".len()..].as_bytes()));
+    let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls and registrations.
 
+mod edge;
 mod homes;
 mod media_relay;
-mod sip;
 mod sip_digest;
 mod sip_oc;
 mod sip_torture;
