@@ -215,9 +215,10 @@ async fn run_node(
         None => (None, None),
     };
     let packages = modules.as_ref().map(|modules: &ModuleOwners| modules.packages.clone());
+    let (store, writes) = store::start(records, repository, &installed)?;
     let owners = Owners {
         filters: filters::start(filters, packets.sender())?,
-        store: store::start(records, repository, &installed)?,
+        store,
         routes,
         modules,
     };
@@ -260,6 +261,10 @@ async fn run_node(
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
     control.run(begun, Stored { installed, usage, messages }, inbox, answers).await;
+    // What was to be stored is, and SQLite's log is in the database.
+    if writes.join().is_err() {
+        tracing::error!("the thread for the store ended by a fault");
+    }
     // They are ours; if somebody removed them, that is as good.
     let _ = std::fs::remove_file(&config.socket);
     let _ = config.signaling.applications.is_on().then(|| std::fs::remove_file(&config.signaling.applications.socket));

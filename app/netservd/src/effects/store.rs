@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -20,8 +21,8 @@ use rusqlite::{Connection, params};
 use super::ticket::Ticket;
 use crate::limits::STORE_BATCH;
 
-/// Starts the thread that writes installed modules, and keeps their packages from leaving the store of packages. It ends
-/// when the sender is dropped. `installed` are the records that are there.
+/// Starts the thread that writes installed modules, and keeps their packages from leaving the store of packages. It writes
+/// what was sent, and ends, when the sender is dropped. `installed` are the records that are there.
 ///
 /// # Errors
 /// The system gives no thread.
@@ -29,14 +30,14 @@ pub fn start(
     store: Store,
     packages: Option<Arc<Repository>>,
     installed: &[InstalledRecord],
-) -> Result<Sender<(StoreJob, Ticket)>> {
+) -> Result<(Sender<(StoreJob, Ticket)>, JoinHandle<()>)> {
     // Each user has one job under way, and one for each of its requests that tell a module something.
     let (jobs, inbox) = channel();
     let mut keeper = PackageKeeper { packages, kept: BTreeMap::new() };
     installed.iter().for_each(|record| keeper.keep(record));
     let thread = std::thread::Builder::new().name("store".to_owned());
-    thread.spawn(move || run(&store, &mut keeper, &inbox)).context("thread for the store")?;
-    Ok(jobs)
+    let writes = thread.spawn(move || run(&store, &mut keeper, &inbox)).context("thread for the store")?;
+    Ok((jobs, writes))
 }
 
 fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ticket)>) {

@@ -77,6 +77,8 @@ fn a_database_that_is_none_stops_the_start_by_its_name() {
     let database = net.disk().join("node.db");
     let text = "no database, but more than a page of text\n".repeat(1000);
     std::fs::write(&database, &text).unwrap();
+    // Its log would bring the tables back.
+    assert!(!database.with_extension("db-wal").exists(), "who is asked to stop writes all into the database");
     let error = format!("{:#}", net.lab.restart_netservd("node").unwrap_err());
     let named = format!("{}", net.lab.state_dir("node").join("node.db").display());
     assert!(error.contains(&named), "{error}");
