@@ -115,7 +115,7 @@ impl Lab {
     pub fn call_phone(&self, machine: &str, name: &str, server: IpAddr) -> Result<bool> {
         let mut command = self.command(machine, "sipp");
         command.arg(format!("{}:5060", bracketed(server))).args(["-sn", "uac", "-s", name, "-m", "1"]);
-        command.args(["-i", &bracketed(server), "-p", "5070", "-nostdin", "-timeout", "4s"]).current_dir(self.dir());
+        command.args(["-i", &bracketed(server), "-p", "5070", "-nostdin", "-timeout", "15s"]).current_dir(self.dir());
         Ok(command.output().context("cannot run sipp")?.status.success())
     }
 

@@ -216,12 +216,7 @@ async fn run_node(
     };
     let packages = modules.as_ref().map(|modules: &ModuleOwners| modules.packages.clone());
     let (store, writes) = store::start(records, repository, &installed)?;
-    let owners = Owners {
-        filters: filters::start(filters, packets.sender())?,
-        store,
-        routes,
-        modules,
-    };
+    let owners = Owners { filters: filters::start(filters, packets.sender())?, store, routes, modules };
     let (effects, answers) = Effects::new(owners);
     let mut policy = config.policy(&|interface| networks_of(signal.addresses(), interface))?;
     runtimes.add_to(&mut policy);

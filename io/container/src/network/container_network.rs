@@ -18,10 +18,9 @@ use super::error::NetworkError;
 use super::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use super::matching::Permits;
 use super::namespace::Inside;
-use super::nftables::Family;
 use super::rate::Ends;
 use super::socket::Socket;
-use super::{firewall, link, nftables, rate};
+use super::{firewall, link, nftables, rate, sent};
 
 /// What a container's network is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +77,8 @@ impl ContainerNetwork {
         };
         network.indices = (index(&host, &network.name)?, index(&network.routes, link::INSIDE_NAME)?);
         rate::take_datagrams_apart(&generic, network.indices.1)?;
-        rate::see_sent(&Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?, &network.name)?;
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        sent::see(&rules, &network.name, network.indices.0)?;
         network.hold(&host, rate)?;
         link::set_up_inside(&network.routes, &spec.addresses)?;
         link::set_up_host(&host, &network.name, &spec.addresses)?;
@@ -153,8 +153,8 @@ impl ContainerNetwork {
     /// The kernel does not tell.
     pub fn dropped(&self) -> io::Result<BTreeMap<String, u64>> {
         let _alone = self.permits();
-        let mut dropped = nftables::counters(&self.rules, Family::Inet, nftables::TABLE)?;
-        dropped.extend(rate::dropped_sent(&Socket::rules()?, &self.name)?);
+        let mut dropped = nftables::counters(&self.rules, nftables::TABLE)?;
+        dropped.push((rate::PACKETS_OUT.to_owned(), sent::dropped(&Socket::rules()?, &self.name)?));
         dropped.extend(self.ends(&Socket::routes()?).dropped()?);
         Ok(dropped.into_iter().collect())
     }
@@ -179,7 +179,7 @@ impl ContainerNetwork {
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         link::remove(&host, &self.name)?;
         let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
-        rate::remove_tables(&rules, |table| table == self.name)?;
+        sent::forget(&rules, &self.name, self.indices.0)?;
         self.removed.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -196,7 +196,7 @@ impl ContainerNetwork {
     /// Holds both ends of the link to a rate; `host` is a socket of the node's namespace, which is this thread's.
     fn hold(&self, host: &Socket, rate: NetworkRate) -> Result<(), NetworkError> {
         let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
-        rate::bound_sent(&rules, &self.name, rate)?;
+        sent::bound(&rules, &self.name, rate)?;
         self.ends(host).shape(rate)
     }
 

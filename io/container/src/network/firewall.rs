@@ -14,13 +14,13 @@ use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECON
 use super::matching::{
     ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, keep_from_node, matching, node_set, octets, version_of,
 };
-use super::nftables::{End, Family, Hook, Rule, TABLE, Transaction, Verdict};
+use super::nftables::{End, Hook, Rule, TABLE, Transaction, Verdict};
 use super::socket::Requests;
 use super::{intercept, rate};
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
-    let mut batch = Transaction::of(Family::Inet, TABLE);
+    let mut batch = Transaction::of(TABLE);
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
@@ -38,7 +38,7 @@ pub(super) fn new(permits: &Permits) -> Requests {
 
 /// Returns what changes the firewall; flows that are under way go on if they are still permitted.
 pub(super) fn changed(permits: &Permits) -> Requests {
-    let mut batch = Transaction::of(Family::Inet, TABLE);
+    let mut batch = Transaction::of(TABLE);
     batch.remove_rules();
     fill(&mut batch, permits);
     batch.finish()

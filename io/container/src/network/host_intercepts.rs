@@ -18,7 +18,7 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
 use super::matching::{TCP, VERSIONS, octets, version_of};
-use super::nftables::{self, End, Family, Hook, Rule, Transaction, Verdict};
+use super::nftables::{self, End, Hook, Rule, Transaction, Verdict};
 use super::socket::{Requests, Socket};
 use super::{intercept, link, routing};
 
@@ -34,6 +34,8 @@ struct State {
     routes: Socket,
     rules: Socket,
     links: BTreeMap<String, Link>,
+    /// Whether there is a table.
+    is_made: bool,
 }
 
 /// One container's link.
@@ -54,7 +56,7 @@ impl HostIntercepts {
         remove_intercepts(instance)?;
         let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
-        let state = Mutex::new(State { routes, rules, links: BTreeMap::new() });
+        let state = Mutex::new(State { routes, rules, links: BTreeMap::new(), is_made: false });
         Ok(HostIntercepts { instance: instance.to_owned(), state })
     }
 
@@ -74,7 +76,9 @@ impl HostIntercepts {
         }
         let mut links = state.links.clone();
         if filters.is_empty() {
-            links.remove(&name);
+            if links.remove(&name).is_none() {
+                return Ok(());
+            }
         } else if let Some(link) = links.get_mut(&name) {
             link.filters = filters.to_vec();
             link.addresses = network.permits().all_addresses().collect();
@@ -84,7 +88,7 @@ impl HostIntercepts {
         let (had, has) = (state.links.get(&name).map(|link| link.mark), links.contains_key(&name));
         let changed = state.rules.carry_out(&table(&self.instance, &links));
         if changed.is_ok() {
-            state.links = links;
+            (state.links, state.is_made) = (links, true);
         }
         let gone = if changed.is_ok() { !has } else { had.is_none() };
         if gone && let Some(mark) = had.or_else(|| mark_of(&name)) {
@@ -109,10 +113,10 @@ impl HostIntercepts {
     pub fn spoofed(&self) -> io::Result<Option<u64>> {
         let state = self.state();
         let name = table_name(&self.instance);
-        if !nftables::has_table(&state.rules, Family::Inet, &name)? {
+        if !nftables::has_table(&state.rules, &name)? {
             return Ok(None);
         }
-        let counters = nftables::counters(&state.rules, Family::Inet, &name)?;
+        let counters = nftables::counters(&state.rules, &name)?;
         Ok(counters.into_iter().find(|(counter, _)| counter == SPOOFED).map(|(_, packets)| packets))
     }
 
@@ -123,7 +127,7 @@ impl HostIntercepts {
 
 impl Drop for HostIntercepts {
     fn drop(&mut self) {
-        if self.state().links.is_empty() {
+        if !self.state().is_made {
             return;
         }
         if let Err(error) = remove_intercepts(&self.instance) {
@@ -189,10 +193,8 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
     }
     let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
     let name = table_name(instance);
-    if nftables::has_table(&rules, Family::Inet, &name)
-        .map_err(NetworkError::kernel("ask for tables of the packet filter"))?
-    {
-        let mut batch = Transaction::of(Family::Inet, &name);
+    if nftables::has_table(&rules, &name).map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
+        let mut batch = Transaction::of(&name);
         batch.remove_table();
         rules.carry_out(&batch.finish())?;
     }
@@ -205,19 +207,18 @@ const SPOOFED: &str = "spoofed";
 /// Just after destinations were translated, so that both directions show the addresses that they have on the inside.
 const PRIORITY: i32 = -99;
 
-/// Returns what makes the table anew; none if no link needs it.
+/// Returns what makes the table, or its rules anew. It stays until the node ends, for the reason that [`sent`](super::sent)
+/// has.
 fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
-    let mut batch = Transaction::of(Family::Inet, &table_name(instance));
-    // One that is not there cannot be removed.
-    batch.table();
-    batch.remove_table();
-    if links.is_empty() {
-        return batch.finish();
-    }
+    let mut batch = Transaction::of(&table_name(instance));
     batch.table();
     batch.counter(SPOOFED);
     batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
     batch.chain(JUDGE, None);
+    batch.remove_rules();
+    if links.is_empty() {
+        return batch.finish();
+    }
     if let Some(group) = links.keys().find_map(|name| container_link_group(name)) {
         batch.rule(MARK, &Rule::new().of_group(group).verdict(Verdict::Goto(JUDGE)), "what containers send");
     }

@@ -6,7 +6,7 @@ use netserv_model::container_link::{container_link_group, container_link_prefix,
 use super::error::NetworkError;
 use super::host_intercepts::remove_intercepts;
 use super::socket::Socket;
-use super::{link, rate};
+use super::{link, sent};
 
 /// Removes the links of all containers of an instance in this network namespace and what leads packets of others there,
 /// also what a killed run left, and returns how many links there were. However many: about 30 ms.
@@ -30,6 +30,6 @@ pub fn remove_networks(instance: &str) -> Result<usize, NetworkError> {
         }
         links()?.iter().try_for_each(|name| link::remove(&host, name))?;
     }
-    rate::remove_tables(&rules, is_ours)?;
+    sent::remove_table(&rules, instance)?;
     Ok(found.len())
 }

@@ -22,6 +22,7 @@ mod namespace;
 mod nftables;
 mod rate;
 mod routing;
+mod sent;
 mod socket;
 mod transparent;
 

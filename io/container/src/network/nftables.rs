@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules of the kernel's packet filter as netlink messages, after `linux/netfilter/nf_tables.h`: tables of the family `inet`,
-//! which sees both versions of IP, and of `netdev`, which sees what comes in by one device.
+//! which sees both versions of IP.
 //!
 //! Numbers in attributes are in network byte order. Expressions of a rule run from left to right; one that does not match
 //! ends the rule.
@@ -13,15 +13,6 @@ use super::socket::{Requests, Socket};
 
 /// The name of the table in a container's namespace.
 pub(super) const TABLE: &str = "netserv";
-
-/// Which packets the chains of a table see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
-    /// Those of both versions of IP.
-    Inet,
-    /// Those of a device.
-    Netdev,
-}
 
 /// A hook of the kernel at which a chain begins.
 #[derive(Clone, Copy, Debug)]
@@ -55,16 +46,15 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Transaction {
     requests: Requests,
-    family: Family,
     table: Vec<u8>,
 }
 
 impl Transaction {
     /// Returns changes of the table of this name.
-    pub fn of(family: Family, table: &str) -> Transaction {
+    pub fn of(table: &str) -> Transaction {
         let mut requests = Requests::default();
         requests.push_silent(BATCH_BEGIN, &BATCH_HEADER);
-        Transaction { requests, family, table: text(table) }
+        Transaction { requests, table: text(table) }
     }
 
     /// Returns the requests, to be carried out.
@@ -103,19 +93,44 @@ impl Transaction {
         self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain");
     }
 
-    /// Adds a chain that sees what comes in by a device, and passes what it does not judge. It goes with the device.
-    pub fn device_chain(&mut self, name: &str, device: &str) {
-        let place = nested(&[(1, &0_u32.to_be_bytes()), (2, &0_u32.to_be_bytes()), (HOOK_DEVICE, &text(device))]);
-        let (name, policy) = (text(name), ACCEPT.to_be_bytes());
-        let list: [(u16, &[u8]); 4] =
-            [(CHAIN_NAME, &name), (CHAIN_HOOK, &place), (CHAIN_POLICY, &policy), (CHAIN_TYPE, b"filter\0")];
-        self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain of a device (nf_tables for netdev)");
+    /// Takes a chain away, with its rules. Nothing may lead there.
+    pub fn remove_chain(&mut self, name: &str) {
+        self.push(DELETE_CHAIN, 0, &[(CHAIN_NAME, &text(name))], "remove a chain");
     }
 
     pub fn counter(&mut self, name: &str) {
         let list: [(u16, &[u8]); 3] =
             [(OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes()), (OBJECT_DATA, &[])];
         self.push(NEW_OBJECT, FLAG_CREATE, &list, "add a counter");
+    }
+
+    pub fn remove_counter(&mut self, name: &str) {
+        let list: [(u16, &[u8]); 2] = [(OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes())];
+        self.push(DELETE_OBJECT, 0, &list, "remove a counter");
+    }
+
+    /// Adds a map of devices' indices to chains in which packets go on.
+    pub fn verdict_map(&mut self, name: &str) {
+        let (name, flags, key) = (text(name), SET_MAP.to_be_bytes(), DEVICE_INDEX_BYTES.to_be_bytes());
+        let list: [(u16, &[u8]); 5] =
+            [(2, &name), (3, &flags), (5, &key), (6, &MAP_OF_VERDICTS.to_be_bytes()), (10, &[0, 0, 0, 1])];
+        self.push(NEW_SET, FLAG_CREATE, &list, "add a map");
+    }
+
+    /// Has packets with a key go on in a chain, by a map.
+    pub fn lead(&mut self, map: &str, key: &[u8], chain: &str) {
+        let key = nested(&[(DATA_VALUE, key)]);
+        let verdict = nested(&[(1, &GOTO.to_be_bytes()), (2, &text(chain))]);
+        let element = nested(&[(1, &key), (2, &nested(&[(DATA_VERDICT, &verdict)]))]);
+        let elements = nested(&[(LIST_ELEMENT, &element)]);
+        self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &text(map)), (3, &elements)], "add to a map");
+    }
+
+    /// Takes a key out of a map, where it must be.
+    pub fn lead_no_more(&mut self, map: &str, key: &[u8]) {
+        let element = nested(&[(1, &nested(&[(DATA_VALUE, key)]))]);
+        let elements = nested(&[(LIST_ELEMENT, &element)]);
+        self.push(DELETE_ELEMENTS, 0, &[(2, &text(map)), (3, &elements)], "take out of a map");
     }
 
     /// Adds a set of keys of so many bytes. Rules add to it if there is a size, and what is added leaves after its time.
@@ -149,6 +164,11 @@ impl Transaction {
         self.push(DELETE_RULES, 0, &[], "remove rules");
     }
 
+    /// Takes away the rules of a chain.
+    pub fn remove_rules_of(&mut self, chain: &str) {
+        self.push(DELETE_RULES, 0, &[(2, &text(chain))], "remove a chain's rules");
+    }
+
     /// Appends a rule to a chain. `what` is for the error that names it.
     pub fn rule(&mut self, chain: &str, rule: &Rule, what: &str) {
         let list: [(u16, &[u8]); 2] = [(2, &text(chain)), (4, &rule.0)];
@@ -158,14 +178,14 @@ impl Transaction {
     fn push(&mut self, kind: u16, flags: u16, list: &[(u16, &[u8])], what: &str) {
         let list: Vec<(u16, &[u8])> =
             std::iter::once((TABLE_NAME, self.table.as_slice())).chain(list.iter().copied()).collect();
-        self.requests.push(SUBSYSTEM << 8 | kind, flags, &header(self.family), &list, what);
+        self.requests.push(SUBSYSTEM << 8 | kind, flags, &HEADER, &list, what);
     }
 }
 
 /// Returns how many packets each counter of the table has seen.
-pub(super) fn counters(socket: &Socket, family: Family, table: &str) -> std::io::Result<Vec<(String, u64)>> {
+pub(super) fn counters(socket: &Socket, table: &str) -> std::io::Result<Vec<(String, u64)>> {
     let mut found = Vec::new();
-    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, FLAG_DUMP, &header(family), &[(TABLE_NAME, &text(table))], |message| {
+    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, FLAG_DUMP, &HEADER, &[(TABLE_NAME, &text(table))], |message| {
         let of = |bytes: &'_ [u8], wanted: u16| {
             attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content.to_vec())
         };
@@ -178,20 +198,10 @@ pub(super) fn counters(socket: &Socket, family: Family, table: &str) -> std::io:
     Ok(found)
 }
 
-/// Returns the names of all tables of a family.
-pub(super) fn tables(socket: &Socket, family: Family) -> std::io::Result<Vec<String>> {
-    let mut found = Vec::new();
-    socket.ask(SUBSYSTEM << 8 | GET_TABLE, FLAG_DUMP, &header(family), &[], |message| {
-        let name = message.body.get(4..).and_then(|list| attributes(list).find(|(kind, _)| *kind == TABLE_NAME));
-        found.extend(name.map(|(_, name)| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned()));
-    })?;
-    Ok(found)
-}
-
 /// Returns whether there is a table of this name.
-pub(super) fn has_table(socket: &Socket, family: Family, table: &str) -> std::io::Result<bool> {
+pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
     let mut found = false;
-    let asked = socket.ask(SUBSYSTEM << 8 | GET_TABLE, 0, &header(family), &[(TABLE_NAME, &text(table))], |_| {
+    let asked = socket.ask(SUBSYSTEM << 8 | GET_TABLE, 0, &HEADER, &[(TABLE_NAME, &text(table))], |_| {
         found = true;
     });
     match asked {
@@ -221,6 +231,12 @@ impl Rule {
     /// Matches packets that came in by a device, by its index.
     pub fn of_device(self, index: u32) -> Rule {
         self.meta(META_IN).compare(EQUAL, &index.to_ne_bytes())
+    }
+
+    /// Has packets go on in the chain to which a map leads the device by which they came in, if it has that.
+    pub fn by_device(self, map: &str) -> Rule {
+        let numbers = [REGISTER, VERDICT_REGISTER].map(u32::to_be_bytes);
+        self.meta(META_IN).expression("lookup", &[(1, &text(map)), (2, &numbers[0]), (3, &numbers[1])])
     }
 
     /// Matches packets that came in by a device of a group.
@@ -461,9 +477,8 @@ const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 /// `nfgenmsg` of a batch: any family, version 0, the subsystem.
 const BATCH_HEADER: [u8; 4] = [0, 0, 0, 10];
-/// `NFPROTO_INET` and `NFPROTO_NETDEV`.
-const FAMILY_INET: u8 = 1;
-const FAMILY_NETDEV: u8 = 5;
+/// `nfgenmsg` of a table: `NFPROTO_INET`, version 0, no number.
+const HEADER: [u8; 4] = [1, 0, 0, 0];
 /// `NLM_F_CREATE`.
 const FLAG_CREATE: u16 = 0x400;
 /// `NLM_F_APPEND`.
@@ -474,6 +489,7 @@ const NEW_TABLE: u16 = 0;
 const GET_TABLE: u16 = 1;
 const DELETE_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
+const DELETE_CHAIN: u16 = 5;
 const NEW_RULE: u16 = 6;
 const DELETE_RULES: u16 = 8;
 const NEW_SET: u16 = 9;
@@ -481,13 +497,12 @@ const NEW_ELEMENTS: u16 = 12;
 const DELETE_ELEMENTS: u16 = 14;
 const NEW_OBJECT: u16 = 18;
 const GET_OBJECT: u16 = 19;
+const DELETE_OBJECT: u16 = 20;
 
 /// The attribute with the table's name, the same in all messages.
 const TABLE_NAME: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
-/// `NFTA_HOOK_DEV`.
-const HOOK_DEVICE: u16 = 3;
 const CHAIN_POLICY: u16 = 5;
 const CHAIN_TYPE: u16 = 7;
 const OBJECT_NAME: u16 = 2;
@@ -500,9 +515,15 @@ const OBJECT_COUNTER: u32 = 1;
 const LIST_ELEMENT: u16 = 1;
 const DATA_VALUE: u16 = 1;
 const DATA_VERDICT: u16 = 2;
-/// `NFT_SET_TIMEOUT` and `NFT_SET_EVAL`.
+/// `NFT_SET_MAP`, `NFT_SET_TIMEOUT` and `NFT_SET_EVAL`.
+const SET_MAP: u32 = 0x08;
 const SET_TIMEOUT: u32 = 0x10;
 const SET_EVAL: u32 = 0x20;
+
+/// `NFT_DATA_VERDICT`.
+const MAP_OF_VERDICTS: u32 = 0xffff_ff00;
+/// What a device's index takes.
+const DEVICE_INDEX_BYTES: u32 = 4;
 
 /// `NFT_REG_VERDICT`.
 const VERDICT_REGISTER: u32 = 0;
@@ -552,14 +573,6 @@ const REJECT_RESET: u32 = 1;
 const DROP: i32 = 0;
 const ACCEPT: i32 = 1;
 const GOTO: i32 = -4;
-
-fn header(family: Family) -> [u8; 4] {
-    let number = match family {
-        Family::Inet => FAMILY_INET,
-        Family::Netdev => FAMILY_NETDEV,
-    };
-    [number, 0, 0, 0]
-}
 
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()

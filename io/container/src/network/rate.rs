@@ -6,8 +6,8 @@
 //! the kernel sends in large segments.
 //!
 //! Packets over their number are dropped. What the container sends is counted where it comes out of the link, since the
-//! kernel could have a program's datagrams by the hundred in one until then (`UDP_SEGMENT`): the inner end takes them apart.
-//! What it receives is counted after the firewall inside.
+//! kernel could have a program's datagrams by the hundred in one until then (`UDP_SEGMENT`): the inner end takes them apart
+//! ([`sent`](super::sent)). What it receives is counted after the firewall inside.
 
 use std::io;
 
@@ -20,12 +20,12 @@ use super::limits::{
     RATE_QUEUE_TIME,
 };
 use super::link::{CREATE, REPLACE};
-use super::nftables::{self, Family, Rule, Transaction, Verdict};
+use super::nftables::{Rule, Verdict};
 use super::socket::{Requests, Socket};
 
 /// Why packets are dropped, as the counters are called.
 pub(super) const PACKETS_IN: &str = "packet-rate-in";
-const PACKETS_OUT: &str = "packet-rate-out";
+pub(super) const PACKETS_OUT: &str = "packet-rate-out";
 const BITS_IN: &str = "bit-rate-in";
 const BITS_OUT: &str = "bit-rate-out";
 
@@ -58,42 +58,6 @@ impl Ends<'_> {
         let [inwards, outwards] = [self.host, self.inside].map(|(socket, index)| queue_drops(socket, index));
         Ok([(BITS_IN.to_owned(), inwards?), (BITS_OUT.to_owned(), outwards?)])
     }
-}
-
-/// Makes a table of a link's name, of nothing yet, for the packets that come out of the link.
-pub(super) fn see_sent(rules: &Socket, link: &str) -> Result<(), NetworkError> {
-    let mut batch = Transaction::of(Family::Netdev, link);
-    // One that a killed run left goes, and one that is not there cannot.
-    batch.table();
-    batch.remove_table();
-    batch.table();
-    batch.counter(PACKETS_OUT);
-    batch.device_chain(SENT, link);
-    rules.carry_out(&batch.finish())
-}
-
-/// Bounds the packets that come out of a link, or has another bound than before.
-pub(super) fn bound_sent(rules: &Socket, link: &str, rate: NetworkRate) -> Result<(), NetworkError> {
-    let mut batch = Transaction::of(Family::Netdev, link);
-    batch.remove_rules();
-    batch.rule(SENT, &over(rate, PACKETS_OUT), "packets in a second");
-    rules.carry_out(&batch.finish())
-}
-
-/// Returns how many of the packets that came out of a link were dropped.
-pub(super) fn dropped_sent(rules: &Socket, link: &str) -> io::Result<Vec<(String, u64)>> {
-    nftables::counters(rules, Family::Netdev, link)
-}
-
-/// Takes the tables of links away of which `is_ours` is true.
-pub(super) fn remove_tables(rules: &Socket, is_ours: impl Fn(&str) -> bool) -> Result<(), NetworkError> {
-    let names = nftables::tables(rules, Family::Netdev).map_err(NetworkError::kernel("ask for tables"))?;
-    for name in names.iter().filter(|name| is_ours(name)) {
-        let mut batch = Transaction::of(Family::Netdev, name);
-        batch.remove_table();
-        rules.carry_out(&batch.finish())?;
-    }
-    Ok(())
 }
 
 /// Has a device take datagrams apart that a program handed to the kernel as one (`tx-udp-segmentation` of `ethtool`).
@@ -178,8 +142,6 @@ fn queue_header(index: u32) -> [u8; QUEUE_HEADER_BYTES] {
     header[12..16].copy_from_slice(&AT_ROOT.to_ne_bytes());
     header
 }
-
-const SENT: &str = "sent";
 
 /// `RTM_NEWQDISC`, `RTM_GETQDISC`, `struct tcmsg` and `TC_H_ROOT`.
 const NEW_QUEUE: u16 = 36;

@@ -16,6 +16,7 @@ mod net_monitor;
 mod operator_services;
 mod osgi;
 mod osgi_bad;
+mod queued;
 mod real_time;
 mod refusals;
 mod replay;

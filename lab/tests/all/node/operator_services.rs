@@ -12,7 +12,10 @@ use netserv_lab::topology::{Kind as Machine, Topology};
 use netserv_model::api::{ModuleList, NodeInfo, OperatorServiceInfo, UsageReport};
 use netserv_skips::skipped;
 
-over_each_driver!(a_flood_of_syns_starts_the_service_and_its_end_stops_it);
+over_one_driver! {
+    afxdp: []
+    nfqueue: [a_flood_of_syns_starts_the_service_and_its_end_stops_it]
+}
 
 /// SYNs that come in a second, over the bound of the condition.
 const RATE: u32 = 5_000;

@@ -14,7 +14,10 @@ use netserv_lab::topology::{Kind as Machine, Topology};
 use netserv_model::api::{ModuleList, NodeInfo};
 use netserv_skips::skipped;
 
-over_each_driver!(a_flood_of_syns_is_kept_away_and_clients_are_not);
+over_one_driver! {
+    afxdp: [a_flood_of_syns_is_kept_away_and_clients_are_not]
+    nfqueue: []
+}
 
 /// SYNs that come in a second; the bound of the condition, and those of unknown clients that may pass, as the page says.
 const RATE: u32 = 5_000;

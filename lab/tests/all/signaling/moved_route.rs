@@ -10,10 +10,10 @@ use netserv_lab::netns::{Lab, is_root, program};
 use netserv_model::request::PathEnd;
 use netserv_skips::skipped;
 
-over_each_driver!(
-    a_module_goes_where_its_path_leads_and_leaves_where_it_led,
-    watch_shows_at_the_requesters_host_what_happens_along_the_path,
-);
+over_one_driver! {
+    afxdp: [a_module_goes_where_its_path_leads_and_leaves_where_it_led]
+    nfqueue: [watch_shows_at_the_requesters_host_what_happens_along_the_path]
+}
 
 /// Goal: within 2 s of a change of routes at the node where two paths part, the other node has the module; the one that the
 /// path left has it no more, the requester's host is told, and it works the way back, too. Method: `n1` sends to the receiver

@@ -13,12 +13,13 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::PathEnd;
 use netserv_skips::{not_run, skipped};
 
-over_each_driver!(
-    a_nat_between_two_nodes_makes_the_stack_incomplete,
-    a_requester_behind_a_nat_is_told_that_there_may_be_nodes,
-    the_path_to_an_address_of_a_nat_ends_there_or_is_incomplete,
-    a_nat_that_knows_gist_hides_nobody,
-);
+over_one_driver! {
+    afxdp: [a_nat_between_two_nodes_makes_the_stack_incomplete, a_nat_that_knows_gist_hides_nobody]
+    nfqueue: [
+        a_requester_behind_a_nat_is_told_that_there_may_be_nodes,
+        the_path_to_an_address_of_a_nat_ends_there_or_is_incomplete,
+    ]
+}
 
 /// How long a NAT of these tests remembers a flow of datagrams.
 const MEMORY: Duration = Duration::from_secs(1);

@@ -209,9 +209,10 @@ impl Networks {
         self.spare(user);
     }
 
-    /// Removes all networks.
+    /// Removes all networks, and the rules about them.
     pub fn end(&mut self) {
-        if std::mem::take(&mut self.made).is_empty() {
+        self.made.clear();
+        if self.count == 0 {
             return;
         }
         if let Err(error) = remove_networks(&self.instance) {
