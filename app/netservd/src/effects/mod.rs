@@ -42,7 +42,7 @@ pub struct Owners {
     /// Rules of packets.
     pub filters: Sender<FilterJob>,
     /// What outlives the process.
-    pub store: Sender<(StoreJob, Ticket)>,
+    pub store: store::Jobs,
     /// The node's own addresses toward others.
     pub routes: Sender<RouteJob>,
     /// What runs modules; nothing on a host.

@@ -21,6 +21,9 @@ use rusqlite::{Connection, params};
 use super::ticket::Ticket;
 use crate::limits::STORE_BATCH;
 
+/// Where what is to be stored is sent.
+pub type Jobs = Sender<(StoreJob, Ticket)>;
+
 /// Starts the thread that writes installed modules, and keeps their packages from leaving the store of packages. It writes
 /// what was sent, and ends, when the sender is dropped. `installed` are the records that are there.
 ///
@@ -30,7 +33,7 @@ pub fn start(
     store: Store,
     packages: Option<Arc<Repository>>,
     installed: &[InstalledRecord],
-) -> Result<(Sender<(StoreJob, Ticket)>, JoinHandle<()>)> {
+) -> Result<(Jobs, JoinHandle<()>)> {
     // Each user has one job under way, and one for each of its requests that tell a module something.
     let (jobs, inbox) = channel();
     let mut keeper = PackageKeeper { packages, kept: BTreeMap::new() };
