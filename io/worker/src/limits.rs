@@ -154,8 +154,10 @@ pub const IDLE_BEATS: u32 = 20;
 pub const BEAT_SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// Bytes of the head of an HTTP request or response.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Header lines of an HTTP request or response.
+/// Header lines of an HTTP request, and of a response of a module.
 pub const HEADERS_MAX: usize = 100;
+/// Header lines of a server's response.
+pub const SERVER_HEADERS_MAX: usize = 512;
 /// Bytes of empty lines before a request of an intercepted connection.
 pub const EMPTY_LINE_BYTES_MAX: usize = 4;
 /// Bytes of the method of a request of an intercepted connection.

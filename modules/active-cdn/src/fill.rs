@@ -8,6 +8,7 @@ use netserv_server_sdk::cache::{self, Details, Error, Reader, Writer};
 use netserv_server_sdk::http::{ErrorCode, Fetched, Method, fetch, write_all};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::wasi::io::streams::OutputStream;
+use netserv_server_sdk::wasi::random::random::get_random_u64;
 use netserv_server_sdk::{counters, kv};
 
 use crate::found::Place;
@@ -63,7 +64,7 @@ pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Sto
     Outcome::Failed(ErrorCode::HttpProtocolError)
 }
 
-/// What was purged before its own writer could read it: who had joined has it, and it is asked for anew.
+/// What was purged or replaced before its own writer could read it: who had joined has it, and it is asked for anew.
 struct Purged {
     key: String,
     next: Option<Writer>,
@@ -79,7 +80,7 @@ fn ask_once(
 ) -> Result<Outcome, Purged> {
     let request = site.get();
     let mut headers = forward::fill(&request, &site.policy);
-    headers.extend(held.map(Stored::conditions).unwrap_or_default());
+    headers.extend(held.map(|held| held.conditions(&request)).unwrap_or_default());
     let (requested, purged) = (now(), purge::last());
     let answer = fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers);
     stall::asked(&site.label, &answer);
@@ -221,10 +222,11 @@ fn begin(
     site: &Site,
     place: &Place,
     writer: Option<Writer>,
-    stored: Stored,
+    mut stored: Stored,
     fetched: Fetched,
     times: Times,
 ) -> Result<Outcome, Purged> {
+    stored.number = get_random_u64();
     let passed = |fetched| Ok(Outcome::Fetched(fetched, times));
     let names = stored.vary();
     let key = if names.is_empty() {
@@ -241,10 +243,15 @@ fn begin(
     };
     let opened = cache::open_or_join(&key);
     let fill = Fill { fetched, stream, writer, key: key.clone(), counter: Counted::OriginBytes.of(&site.label) };
+    // Somebody else's request for the same may have brought another one in its place.
+    let is_own = |reader: &Reader| match Entry::decode(&reader.entry().details.meta) {
+        Some(Entry::Stored(found)) => found.number == stored.number,
+        Some(Entry::Variants(_) | Entry::Pass) | None => false,
+    };
     let next = match opened {
-        Ok(cache::Opened::Reader(reader)) => return Ok(Outcome::Filling(reader, stored, fill)),
+        Ok(cache::Opened::Reader(reader)) if is_own(&reader) => return Ok(Outcome::Filling(reader, stored, fill)),
         Ok(cache::Opened::Writer(next)) => Some(next),
-        Err(_) => None,
+        Ok(cache::Opened::Reader(_)) | Err(_) => None,
     };
     fill.run(|_| true);
     Err(Purged { key, next })

@@ -2,10 +2,10 @@
 //! What is in the cache for a request.
 
 use netserv_http_caching::cache_status::Forwarded;
-use netserv_http_caching::{Entry, Request, Stored, variant_key};
+use netserv_http_caching::{Decision, Entry, Request, Stored, variant_key};
 use netserv_server_sdk::cache::{self, Error, Opened, Reader};
 
-use crate::site::Site;
+use crate::site::{Site, now};
 
 /// Returns the place of a stored response that a request selects.
 pub fn place_of(site: &Site, stored: &Stored) -> Option<Place> {
@@ -87,7 +87,8 @@ pub enum Filled {
     Stalled,
 }
 
-/// Opens a place that has nothing of use, or joins who fills it.
+/// Opens a place that has nothing of use, or joins who fills it. What others brought is an answer only for whom a later request
+/// would have it without a question (RFC 9111 §4): the rest ask, each for itself.
 pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
     let mut place = place;
     for _ in 0..STEPS_MAX {
@@ -98,10 +99,10 @@ pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
             Err(Error::Busy) => return (place, Filled::Alone),
             Err(Error::Stalled) => return (place, Filled::Stalled),
             // Who filled it gave up, or had a 304. What is there is of use, or each goes on its own.
-            Err(_) => return given_up(place),
+            Err(_) => return given_up(place, request),
         };
         match Entry::decode(&reader.entry().details.meta) {
-            Some(Entry::Stored(stored)) if !stored.validates_always => {
+            Some(Entry::Stored(stored)) if may_be_had(&stored, request) => {
                 let held = Held { place: Place { base: place.base.clone(), key: place.key.clone() }, reader, stored };
                 return (place, Filled::Held(held));
             }
@@ -116,15 +117,20 @@ pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
     (place, Filled::Pass)
 }
 
-fn given_up(place: Place) -> (Place, Filled) {
-    let held = entry_of(&place.key).filter(|(_, reader)| is_fresh(reader)).and_then(|(entry, reader)| match entry {
-        Entry::Stored(stored) => {
+fn given_up(place: Place, request: &Request<'_>) -> (Place, Filled) {
+    let held = match entry_of(&place.key) {
+        Some((Entry::Stored(stored), reader)) if may_be_had(&stored, request) => {
             let place = Place { base: place.base.clone(), key: place.key.clone() };
-            Some(Held { place, reader, stored })
+            Filled::Held(Held { place, reader, stored })
         }
-        Entry::Variants(_) | Entry::Pass => None,
-    });
-    (place, held.map_or(Filled::Pass, Filled::Held))
+        Some(_) | None => Filled::Pass,
+    };
+    (place, held)
+}
+
+/// Returns whether a stored response is the answer as it is.
+fn may_be_had(stored: &Stored, request: &Request<'_>) -> bool {
+    matches!(stored.decide(request, now()), Decision::Serve | Decision::ServeAndRefresh)
 }
 
 fn entry_of(key: &str) -> Option<(Entry, Reader)> {

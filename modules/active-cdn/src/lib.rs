@@ -73,7 +73,8 @@ fn with_stored(site: Site, request: Request, held: Held) -> Response {
         Decision::Serve if repeats(&site, &held.stored) => {
             usage::add(&site.label, Counted::Hits, 1);
             let response = answer(&site, &held.reader, &held.stored, CacheStatus::default());
-            let repeat = Repeat { counter: &Counted::Hits.of(&site.label), ..Repeat::default() };
+            let unless: &[&str] = if held.stored.is_for_all { &[] } else { &["cookie", "authorization"] };
+            let repeat = Repeat { counter: &Counted::Hits.of(&site.label), unless, ..Repeat::default() };
             // What it does not give again by itself comes here.
             let saved = Counted::SavedBytes.of(&site.label);
             let _ = response.repeat_and_count(&request, &held.reader, &repeat, &saved);
@@ -95,7 +96,7 @@ fn with_stored(site: Site, request: Request, held: Held) -> Response {
             }
             if by_request && site.may_ask() {
                 let outcome = fill::ask(&site, &held.place, None, Some(&held.stored));
-                return given(site, outcome, Some((held, or_stale)), reason);
+                return given(site, request, outcome, Some((held, or_stale)), reason);
             }
             filled(site, request, Sought::Stale(held, or_stale), reason)
         }
@@ -146,7 +147,7 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
         (place, Filled::Writer(writer)) => {
             let stored = held.as_ref().map(|(held, _)| &held.stored);
             let outcome = fill::ask(&site, &place, Some(writer), stored);
-            given(site, outcome, held, reason)
+            given(site, request, outcome, held, reason)
         }
         (_, Filled::Held(joined)) => {
             usage::add(&site.label, Counted::Hits, 1);
@@ -156,13 +157,13 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
         (place, Filled::Alone) => {
             let stored = held.as_ref().map(|(held, _)| &held.stored);
             let outcome = fill::ask(&site, &place, None, stored);
-            given(site, outcome, held, reason)
+            given(site, request, outcome, held, reason)
         }
         // Each validates on its own then.
         (place, Filled::Pass) => match held {
             Some((held, or_stale)) => {
                 let outcome = fill::ask(&site, &place, None, Some(&held.stored));
-                given(site, outcome, Some((held, or_stale)), reason)
+                given(site, request, outcome, Some((held, or_stale)), reason)
             }
             None => passed(&site, request, reason),
         },
@@ -188,7 +189,16 @@ fn stalled(site: &Site, held: Option<(Held, bool)>) -> Response {
 /// Answers by what came of asking the origin.
 ///
 /// `held` is what is stored, and whether it is the answer if the origin fails.
-fn given(site: Site, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwarded) -> Response {
+fn given(site: Site, request: Request, outcome: Outcome, held: Option<(Held, bool)>, reason: Forwarded) -> Response {
+    if let Outcome::Fetched(fetched, _) = &outcome
+        && fetched.status == 200
+        && site.plan.is_none()
+        && request.header("range").is_some()
+    {
+        // All of it was asked for to store it, which is of no use: the part is the origin's to give.
+        drop(outcome);
+        return passed(&site, request, reason);
+    }
     usage::add(&site.label, Counted::Misses, 1);
     let status = CacheStatus { forwarded: Some(reason), ..CacheStatus::default() };
     match (outcome, held) {

@@ -126,7 +126,7 @@ impl Fill {
     fn begin(writer: Writer, fetched: &Fetched) -> Option<Fill> {
         let text =
             |name| fetched.header(name).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
-        let max_age = max_age(&text("cache-control").to_ascii_lowercase())?;
+        let max_age = max_age(&fetched.headers)?;
         if fetched.header("vary").is_some() || fetched.header("set-cookie").is_some() {
             return None;
         }
@@ -172,17 +172,32 @@ fn is_own(name: &str) -> bool {
 }
 
 /// Returns for how many seconds an answer may be kept; nothing if it may not.
-fn max_age(control: &str) -> Option<u64> {
-    let mut age = None;
-    for part in control.split(',').map(str::trim) {
+///
+/// What it says counts, `s-maxage` before `max-age` and in whichever of its lines (RFC 9111 §5.2.2.10), and its `age` is over
+/// already.
+fn max_age(headers: &[(String, Vec<u8>)]) -> Option<u64> {
+    let all = |wanted: &str| {
+        let lines = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        lines.map(|(_, value)| String::from_utf8_lossy(value).to_ascii_lowercase()).collect::<Vec<_>>()
+    };
+    let (mut said, mut said_for_all) = (None, None);
+    for part in all("cache-control").join(",").split(',').map(str::trim) {
         match part.split_once('=').unwrap_or((part, "")) {
             ("no-store" | "no-cache" | "private", _) => return None,
-            ("max-age" | "s-maxage", seconds) => age = Some(seconds.parse().ok()?),
+            ("max-age", seconds) => said = Some(seconds.parse::<u64>().ok()?),
+            ("s-maxage", seconds) => said_for_all = Some(seconds.parse::<u64>().ok()?),
             _ => {}
         }
     }
-    let default = || properties::get("max-age").and_then(|text| text.parse().ok()).unwrap_or(0);
-    Some(age.unwrap_or_else(default)).filter(|seconds| *seconds > 0)
+    let says_otherwise = ["expires", "pragma"].iter().any(|name| !all(name).is_empty());
+    let default =
+        || properties::get("max-age").filter(|_| !says_otherwise).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let age = match all("age").first() {
+        Some(age) => age.trim().parse().ok()?,
+        None => 0,
+    };
+    let lifetime: u64 = said_for_all.or(said).unwrap_or_else(default);
+    lifetime.checked_sub(age).filter(|seconds| *seconds > 0)
 }
 
 /// Returns whether answers of a host are kept: of all of them, unless there is a list.
@@ -217,11 +232,28 @@ mod tests {
 
     #[test]
     fn what_may_be_kept_is_known() {
-        assert_eq!(max_age("public, max-age=30"), Some(30));
-        assert_eq!(max_age("max-age=0"), None);
-        assert_eq!(max_age("max-age=60, no-store"), None);
-        assert_eq!(max_age("private"), None);
-        assert_eq!(max_age("max-age=soon"), None);
+        let of = |lines: &[(&str, &str)]| {
+            let lines = lines.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+            max_age(&lines.collect::<Vec<_>>())
+        };
+        let control = |value| of(&[("Cache-Control", value)]);
+        assert_eq!(control("public, max-age=30"), Some(30));
+        for not in [
+            "max-age=0",
+            "max-age=60, no-store",
+            "private",
+            "max-age=soon",
+            "s-maxage=0, max-age=60",
+            "MAX-AGE=9, Private",
+        ] {
+            assert_eq!(control(not), None, "{not}");
+        }
+        assert_eq!(control("max-age=60, s-maxage=5"), Some(5));
+        assert_eq!(control("s-maxage=5, max-age=60"), Some(5));
+        assert_eq!(of(&[("cache-control", "max-age=60"), ("cache-control", "private")]), None, "each line counts");
+        assert_eq!(of(&[("cache-control", "max-age=60"), ("age", "50")]), Some(10));
+        assert_eq!(of(&[("cache-control", "max-age=60"), ("age", "60")]), None, "it is stale already");
+        assert_eq!(of(&[("cache-control", "max-age=60"), ("age", "old")]), None);
     }
 
     #[test]

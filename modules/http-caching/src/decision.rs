@@ -72,7 +72,8 @@ impl Stored {
     pub fn decide(&self, request: &Request<'_>, now: Duration) -> Decision {
         let control = RequestControl::of(request.headers);
         let age = self.age_at(now);
-        let is_fresh = age < self.lifetime && !self.validates_always;
+        let validates = self.validates_always || self.may_be_anothers(request);
+        let is_fresh = age < self.lifetime && !validates;
         let young_enough = control.max_age.is_none_or(|most| age <= Duration::from_secs(most));
         let for_long = control.min_fresh.is_none_or(|least| self.lifetime >= age + Duration::from_secs(least));
         let wanted = !control.no_cache && young_enough && for_long;
@@ -80,7 +81,7 @@ impl Stored {
             return Decision::Serve;
         }
         let stale_for = age.saturating_sub(self.lifetime);
-        let within = |seconds: u64| stale_for < Duration::from_secs(seconds) && !self.validates_always;
+        let within = |seconds: u64| stale_for < Duration::from_secs(seconds) && !validates;
         if !control.no_cache && young_enough && !self.forbids_stale && control.max_stale.is_some_and(within) {
             return Decision::Serve;
         }

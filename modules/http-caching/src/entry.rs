@@ -52,6 +52,9 @@ impl Entry {
                     stale_if_error: next()?,
                     forbids_stale: next()? == 1,
                     validates_always: next()? == 1,
+                    is_for_all: next()? == 1,
+                    is_personal: next()? == 1,
+                    number: next()?,
                     headers: lines.map(header).collect::<Option<_>>()?,
                 }))
             }
@@ -62,7 +65,7 @@ impl Entry {
 
 fn encode(stored: &Stored) -> Option<Vec<u8>> {
     let numbers = format!(
-        "{RESPONSE} {} {} {} {} {} {} {} {}\n",
+        "{RESPONSE} {} {} {} {} {} {} {} {} {} {} {}\n",
         stored.status,
         stored.received.as_millis(),
         stored.age.as_millis(),
@@ -71,6 +74,9 @@ fn encode(stored: &Stored) -> Option<Vec<u8>> {
         stored.stale_if_error,
         u8::from(stored.forbids_stale),
         u8::from(stored.validates_always),
+        u8::from(stored.is_for_all),
+        u8::from(stored.is_personal),
+        stored.number,
     );
     let mut bytes = numbers.into_bytes();
     for (name, value) in &stored.headers {
@@ -87,7 +93,7 @@ fn header(line: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((String::from_utf8_lossy(&line[..colon]).into_owned(), line.get(colon + 1..)?.to_vec()))
 }
 
-const RESPONSE: &str = "response/1";
+const RESPONSE: &str = "response/2";
 const VARIANTS: &str = "variants/1";
 const PASS: &str = "pass/1";
 
@@ -106,6 +112,9 @@ mod tests {
             stale_if_error: 8,
             forbids_stale: true,
             validates_always: false,
+            is_for_all: true,
+            is_personal: false,
+            number: u64::MAX,
         }
     }
 
@@ -133,7 +142,14 @@ mod tests {
         let longest = META_BYTES_MAX - Entry::Stored(stored(&[])).encode().unwrap().len() - "a:\n".len();
         assert!(Entry::Stored(stored(&[("a", &"x".repeat(longest))])).encode().is_some());
         assert!(Entry::Stored(stored(&[("a", &"x".repeat(longest + 1))])).encode().is_none());
-        for damaged in ["", "\n", "response/1\n", "response/1 99999 1 1 1 1 1 1 1\n", "response/2 200\n", "pass/1"] {
+        for damaged in [
+            "",
+            "\n",
+            "response/2\n",
+            "response/2 99999 1 1 1 1 1 1 1 1 1 1\n",
+            "response/1 200 1 1 1 1 1 1 1\n",
+            "pass/1",
+        ] {
             assert_eq!(Entry::decode(damaged.as_bytes()), None, "{damaged:?}");
         }
     }

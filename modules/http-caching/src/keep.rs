@@ -8,7 +8,7 @@ use crate::fields::{Head, Request, has, is_of_connection, is_one_of};
 use crate::forward;
 use crate::freshness::{self, Lifetime};
 use crate::policy::{Policy, Times};
-use crate::stored::Stored;
+use crate::stored::{Stored, says_who};
 use crate::vary;
 
 /// Why a response is not stored.
@@ -54,28 +54,33 @@ impl Policy {
             return Err(NotKept::Vary);
         }
         let stored = self.stored(request, response, &control, times);
-        stored.is_of_use().then_some(stored).ok_or(NotKept::Stale)
+        stored.is_of_use(request).then_some(stored).ok_or(NotKept::Stale)
     }
 
     fn stored(&self, request: &Request<'_>, response: &Head<'_>, control: &ResponseControl, times: &Times) -> Stored {
         let date = freshness::date(response.headers, times.received);
-        let lifetime = match freshness::lifetime(control, response.headers, date, times.received) {
-            Lifetime::Explicit(lifetime) => lifetime,
-            Lifetime::Unsaid => self.guessed(request, response, control, date, times.received),
+        let (lifetime, is_said) = match freshness::lifetime(control, response.headers, date, times.received) {
+            Lifetime::Explicit(lifetime) => (lifetime, !lifetime.is_zero()),
+            Lifetime::Unsaid => (self.guessed(request, response, control, date, times.received), false),
         };
-        let forbids_stale = control.forbids_stale() || control.s_maxage.is_some();
+        let age = freshness::initial_age(response.headers, date, times);
+        // What never was fresh is stale for others only if it says so itself.
+        let forbids_stale = control.forbids_stale() || control.s_maxage.is_some() || age >= lifetime;
         let named = |seconds: u64| if control.forbids_stale() { 0 } else { seconds };
         let by_policy = if forbids_stale { 0 } else { self.stale_if_error.as_secs() };
         Stored {
             status: response.status,
             headers: self.fields_kept(response, control, times),
             received: times.received,
-            age: freshness::initial_age(response.headers, date, times),
+            age,
             lifetime,
             stale_while_revalidate: named(control.stale_while_revalidate),
             stale_if_error: named(control.stale_if_error).max(by_policy),
             forbids_stale,
             validates_always: control.no_cache == Scope::All,
+            is_for_all: is_said && age < lifetime && control.no_cache != Scope::All,
+            is_personal: is_personal(request, response),
+            number: 0,
         }
     }
 
@@ -106,7 +111,7 @@ impl Policy {
 }
 
 fn is_personal(request: &Request<'_>, response: &Head<'_>) -> bool {
-    has(request.headers, "cookie") || has(response.headers, "set-cookie")
+    says_who(request) || has(response.headers, "set-cookie")
 }
 
 /// Statuses that may be guessed about (RFC 9110 §15.1), but for 206, which is not stored.

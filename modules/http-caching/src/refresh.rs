@@ -44,6 +44,8 @@ impl Stored {
             // What selects it is in its key.
             Ok(stored) if stored.vary() == self.vary() => Refresh::Kept(stored),
             Ok(_) | Err(_) => {
+                // It is as old as this answer.
+                headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
                 Refresh::Once(Stored { headers, received: times.received, age: Duration::ZERO, ..self.clone() })
             }
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::fields::values;
+use crate::fields::{Request, has, values};
 use crate::vary;
 
 /// A response that is stored, without its body.
@@ -27,6 +27,14 @@ pub struct Stored {
     pub forbids_stale: bool,
     /// Whether it is validated before each use.
     pub validates_always: bool,
+    /// Whether it says itself that others may have it without a question: it was fresh as it came, for a time that it says. What only may
+    /// be guessed about, or is to be asked about, is no answer for who says who it is (`Cookie`, `Authorization`), unless the origin
+    /// says so of its `ETag`.
+    pub is_for_all: bool,
+    /// Whether it was made for somebody who says who it is, or whom it gives a name (`Set-Cookie`).
+    pub is_personal: bool,
+    /// A number by which who stores it knows it again.
+    pub number: u64,
 }
 
 impl Stored {
@@ -49,16 +57,26 @@ impl Stored {
         if self.validates_always { Duration::ZERO } else { self.lifetime.saturating_sub(self.age_at(now)) }
     }
 
-    /// Returns the headers that ask the origin whether it is the same as ever; none if it cannot be asked.
+    /// Returns the headers that ask the origin whether it is the same as ever for a request; none if it cannot be asked.
+    ///
+    /// A date is no question about pages that are made for each viewer: what changed last for one may be older than what another
+    /// has.
     #[must_use]
-    pub fn conditions(&self) -> Vec<(String, Vec<u8>)> {
-        if !(200..300).contains(&self.status) {
-            return Vec::new();
-        }
+    pub fn conditions(&self, request: &Request<'_>) -> Vec<(String, Vec<u8>)> {
         let of = |validator, condition: &str| {
             values(&self.headers, validator).next().map(|value| (condition.to_owned(), value.to_vec()))
         };
-        [of("etag", "if-none-match"), of("last-modified", "if-modified-since")].into_iter().flatten().collect()
+        let is_question = self.is_for_all || !(self.is_personal || says_who(request));
+        let by_date = is_question.then(|| of("last-modified", "if-modified-since")).flatten();
+        match self.status {
+            200..300 => [of("etag", "if-none-match"), by_date].into_iter().flatten().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether it may have been made for another viewer than the one who asks.
+    pub(crate) fn may_be_anothers(&self, request: &Request<'_>) -> bool {
+        !self.is_for_all && says_who(request)
     }
 
     /// Returns the names of the headers that select among its variants.
@@ -67,10 +85,15 @@ impl Stored {
         vary::names(&self.headers).unwrap_or_default()
     }
 
-    /// Returns whether it will ever be used.
-    pub(crate) fn is_of_use(&self) -> bool {
+    /// Returns whether it will ever be used for requests such as this one.
+    pub(crate) fn is_of_use(&self, request: &Request<'_>) -> bool {
         let for_while = Duration::from_secs(self.stale_while_revalidate.max(self.stale_if_error));
-        let can_be_validated = !self.conditions().is_empty();
+        let can_be_validated = !self.conditions(request).is_empty();
         can_be_validated || !self.validates_always && self.age < self.lifetime + for_while
     }
+}
+
+/// Returns whether a request says who asks.
+pub(crate) fn says_who(request: &Request<'_>) -> bool {
+    ["cookie", "authorization"].iter().any(|name| has(request.headers, name))
 }

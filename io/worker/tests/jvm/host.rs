@@ -36,9 +36,9 @@ pub fn built() -> Option<PathBuf> {
 
 /// Returns a bundle that does what its property says.
 pub fn odd() -> PathBuf {
-    shared::file("odd.jar", |jar| {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/odd/Odd.java");
+    shared::file(&format!("odd-{}.jar", shared::stamp(&source)), |jar| {
         let folder = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/odd/Odd.java");
         let (classes, manifest) = (folder.path().join("classes"), folder.path().join("manifest"));
         let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
         run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));

@@ -8,7 +8,8 @@ use std::time::UNIX_EPOCH;
 
 /// Returns a file of this name, which the first test that asks makes. `make` gets the path that it has to write.
 ///
-/// The files are those of one build of the worker: a later build makes them again.
+/// The files are those of one build of the worker: a later build makes them again. What is made of another file has its [`stamp`] in
+/// its name.
 pub fn file(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let folder = folder();
     let path = folder.join(name);
@@ -26,10 +27,16 @@ pub fn file(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let worker = std::fs::metadata(env!("CARGO_BIN_EXE_netserv-worker")).unwrap();
-        let built = worker.modified().unwrap().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("worker-{built}-{}", worker.len()));
+        let worker = stamp(Path::new(env!("CARGO_BIN_EXE_netserv-worker")));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("worker-{worker}"));
         std::fs::create_dir_all(&folder).unwrap();
         folder
     })
+}
+
+/// Returns what tells versions of a file apart.
+pub fn stamp(file: &Path) -> String {
+    let about = std::fs::metadata(file).unwrap();
+    let written = about.modified().unwrap().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    format!("{written}-{}", about.len())
 }

@@ -98,8 +98,12 @@ fn lifetimes_are_guessed_of_few() {
     let public = [day[0], ("Cache-Control", "public")];
     assert_eq!(kept_by(&policy(), &[], 599, &public).unwrap().lifetime.as_secs(), 8640);
     // Not of what is for one user.
-    assert!(kept_by(&policy(), &[("Cookie", "a=b")], 200, &day).unwrap().lifetime.is_zero());
-    assert!(kept_by(&policy(), &[], 200, &[day[0], ("Set-Cookie", "a=b")]).unwrap().lifetime.is_zero());
+    let tagged = [day[0], ("ETag", "\"a\"")];
+    assert!(kept_by(&policy(), &[("Cookie", "a=b")], 200, &tagged).unwrap().lifetime.is_zero());
+    assert!(
+        kept_by(&policy(), &[], 200, &[&tagged[..], &[("Set-Cookie", "a=b")]].concat()).unwrap().lifetime.is_zero()
+    );
+    assert!(kept_by(&policy(), &[], 200, &[day[0], ("Set-Cookie", "a=b")]).is_err(), "a date asks of nobody's page");
     let generous = Policy { lifetime: Duration::from_secs(60), lifetime_of_errors: Duration::from_secs(2), ..policy() };
     for (status, seconds) in [(200, 60), (404, 2), (501, 2)] {
         assert_eq!(kept_by(&generous, &[], status, &[]).unwrap().lifetime.as_secs(), seconds, "{status}");
@@ -129,4 +133,48 @@ fn fields_of_one_connection_or_one_user_are_not_kept() {
     assert_eq!(names, ["c", "Cache-Control", "Set-Cookie", "date", "via"]);
     assert_eq!(header(&stored.headers, "date"), Some(&*date::format(at(0))));
     assert_eq!(header(&stored.headers, "via"), Some("1.1 test"));
+}
+
+/// Goal: what says nothing of others is never an answer for who is known by a cookie, however the origin lets it be guessed or
+/// validated, and is not stale for others.
+#[test]
+fn what_may_be_made_for_one_viewer_is_no_answer_for_another() {
+    let alice: Lines<'_> = &[("Cookie", "a=alice")];
+    let (tag, day) = (("ETag", "W/\"a\""), ("Last-Modified", "{-86400}"));
+    for control in [None, Some("max-age=0"), Some("max-age=0, must-revalidate"), Some("s-maxage=0, must-revalidate")] {
+        let said: Vec<_> = control.map(|control| ("Cache-Control", control)).into_iter().collect();
+        let with = |lines: &[(&'static str, &'static str)]| [lines, &said].concat();
+        for stored in [kept_by(&policy(), alice, 200, &with(&[tag, day])).unwrap(), kept(&with(&[tag, day]))] {
+            for request in [alice, &[alice[0], ("Cache-Control", "max-stale")]] {
+                let decision = decided(&stored, request, 0);
+                assert!(matches!(decision, Decision::Validate { or_stale: false, .. }), "{control:?}: {decision:?}");
+            }
+            let asked = stored.conditions(&get(&fields(alice)));
+            assert_eq!(
+                asked,
+                [("if-none-match".to_owned(), b"W/\"a\"".to_vec())],
+                "{control:?}: a date asks of nobody's page"
+            );
+        }
+        // What it could not be asked about is not kept at all.
+        assert_eq!(kept_by(&policy(), alice, 200, &with(&[day])), Err(NotKept::Stale), "{control:?}");
+    }
+    let generous = Policy { stale_if_error: Duration::from_secs(60), ..policy() };
+    let never_fresh = kept_by(&generous, &[], 200, &[tag, ("Cache-Control", "max-age=0")]).unwrap();
+    assert_eq!((never_fresh.stale_if_error, never_fresh.forbids_stale), (0, true));
+    // Nor is it anybody else's by a date; what comes old, or is to be asked about, says nothing of others.
+    for lines in [
+        &[tag, day][..],
+        &[tag, day, ("Cache-Control", "public, max-age=60"), ("Age", "100")],
+        &[tag, day, ("Cache-Control", "no-cache, max-age=60")],
+    ] {
+        let stored = kept_by(&policy(), alice, 200, lines).unwrap();
+        assert_eq!(stored.conditions(&get(&[])).len(), 1, "{lines:?}");
+        assert!(!stored.is_for_all && stored.is_personal, "{lines:?}");
+    }
+    for said in ["public, max-age=60", "max-age=60", "s-maxage=60"] {
+        let stored = kept_by(&policy(), alice, 200, &[tag, day, ("Cache-Control", said)]).unwrap();
+        assert_eq!(decided(&stored, alice, 5), Decision::Serve, "{said}");
+        assert_eq!(stored.conditions(&get(&fields(alice))).len(), 2, "{said}");
+    }
 }

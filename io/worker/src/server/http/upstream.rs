@@ -77,9 +77,13 @@ pub struct Sender {
 }
 
 /// Returns what speaks HTTP/1 with servers, within the bounds that heads have.
+///
+/// It bears what clients bear: a blank before a colon goes (RFC 9112 §5.1), a line goes on (§5.2), and what is no header line is left out.
 pub fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
+    builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::SERVER_HEADERS_MAX);
+    builder.allow_spaces_after_header_name_in_responses(true).allow_obsolete_multiline_headers_in_responses(true);
+    builder.ignore_invalid_headers_in_responses(true);
     builder
 }
 

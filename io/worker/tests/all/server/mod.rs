@@ -313,13 +313,14 @@ pub fn wait_until_closed(port: u16) {
 
 /// Returns the code of a component in `modules`, built and compiled once for all tests.
 pub fn compiled(name: &str) -> PathBuf {
-    shared::file(&format!("{name}.cwasm"), |code| compile(&[&component(name)], code).unwrap())
+    let wasm = component(name);
+    shared::file(&format!("{name}-{}.cwasm", shared::stamp(&wasm)), |code| compile(&[&wasm], code).unwrap())
 }
 
 /// Returns the code of a packet part in `modules`, built and compiled once for all tests.
 pub fn compiled_packets(name: &str) -> PathBuf {
-    let wasm = || samples::wasm("wasm32-unknown-unknown", name);
-    shared::file(&format!("{name}-packets.cwasm"), |code| compile(&[&wasm()], code).unwrap())
+    let wasm = samples::wasm("wasm32-unknown-unknown", name);
+    shared::file(&format!("{name}-packets-{}.cwasm", shared::stamp(&wasm)), |code| compile(&[&wasm], code).unwrap())
 }
 
 /// Returns a component in `modules`.

@@ -287,3 +287,62 @@ fn answers_are_not_split() {
         }
     }
 }
+
+/// Goal: a page that browsers show is shown, whatever lines its server writes beside those that count; a blank before a colon goes, and
+/// what is no header line does (RFC 9112 §5.1, §5.2).
+#[test]
+fn odd_lines_of_a_server_cost_those_lines_alone() {
+    let many: String = (0..300).map(|number| format!("x-{number}: y\r\n")).collect();
+    for (lines, shown) in [
+        ("content-type : text/html\r\nX-XSS-Protection : 1\r\n", Some(("content-type", "text/html"))),
+        ("Secured by Some Server :\r\n", None),
+        ("no colon at all\r\n", None),
+        (": x\r\n", None),
+        ("x-bad: a\x01b\r\n", None),
+        ("x-long: a\r\n b\r\n", Some(("x-after", "c"))),
+        (&many, Some(("x-299", "y"))),
+    ] {
+        for private in ["", "cache-control: private\r\n"] {
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\n{lines}{private}x-after: c\r\ncontent-length : 5\r\nconnection: close\r\n\r\nhello"
+            );
+            let origin = Origin::saying(&answer);
+            let edge = Edge::start(origin.port);
+            let got = edge.ask("/", "");
+            assert_eq!((status(&got), &*body(&got)), (200, "hello"), "{answer}\n{got}");
+            if let Some((name, value)) = shown {
+                assert_eq!(header(&got, name), Some(value), "{answer}\n{got}");
+            }
+        }
+    }
+}
+
+/// Goal: who wants two bytes of what cannot be stored has these from the origin, which sends no more than a connection holds of the rest.
+#[test]
+fn a_part_of_what_is_not_stored_costs_that_part() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let origin = Origin::start(move |request, stream| {
+        if header(request, "range").is_some() {
+            let _ = stream.write_all(
+                b"HTTP/1.1 206 Partial Content\r\ncache-control: no-store\r\ncontent-range: bytes 0-1/1000000000\r\ncontent-length: 2\r\n\r\nab",
+            );
+            return;
+        }
+        let head = "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1000000000\r\n\r\n";
+        let mut goes_on = stream.write_all(head.as_bytes());
+        while goes_on.is_ok() && counted.load(Ordering::Relaxed) < 1_000_000_000 {
+            goes_on = stream.write_all(&[b'a'; 10_000]);
+            counted.fetch_add(10_000, Ordering::Relaxed);
+        }
+    });
+    let edge = Edge::start(origin.port);
+    for round in 0..3 {
+        let answer = edge.ask("/film", "range: bytes=0-1\r\n");
+        assert_eq!((status(&answer), &*body(&answer)), (206, "ab"), "{round}: {answer}");
+        assert_eq!(header(&answer, "content-range"), Some("bytes 0-1/1000000000"), "{round}: {answer}");
+    }
+    thread::sleep(Duration::from_millis(200));
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 50_000_000, "{sent} bytes left the origin");
+}

@@ -9,6 +9,7 @@ mod processed;
 mod slow;
 mod stalled;
 mod told;
+mod viewers;
 
 use std::ffi::OsStr;
 use std::fs::File;
