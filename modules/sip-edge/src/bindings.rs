@@ -14,14 +14,46 @@ use crate::limits::{BINDINGS_MAX, CONTACT_BYTES_MAX, PENDING_MAX, PENDING_MS};
 pub struct Bindings {
     secret: u64,
     confirmed: HashMap<u64, Binding>,
+    /// The phone of each address-of-record among them.
+    phones: HashMap<Aor, u64>,
     /// REGISTERs that went on without credentials, of each phone the last one.
     pending: HashMap<u64, Pending>,
     /// When it was looked for what is over.
     looked_ms: u64,
 }
 
+/// Stands for an address-of-record, for both parts of the module alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Aor(u64);
+
+impl Aor {
+    /// Returns what stands for the URI of a To: without scheme, parameters and the usual ports, and in lower case. Those that a server takes
+    /// for the same are to be the same here; others may be, too, which costs a REGISTER.
+    pub fn of(uri: &[u8]) -> Aor {
+        let uri = uri.to_ascii_lowercase();
+        let bare = [&b"sip:"[..], b"sips:"].iter().find_map(|scheme| uri.strip_prefix(*scheme)).unwrap_or(&uri);
+        let end = bare.iter().position(|byte| matches!(byte, b';' | b'?')).unwrap_or(bare.len());
+        let bare = &bare[..end];
+        let bare = [&b":5060"[..], b":5061"].iter().find_map(|port| bare.strip_suffix(*port)).unwrap_or(bare);
+        let mut hasher = DefaultHasher::new();
+        bare.hash(&mut hasher);
+        Aor(hasher.finish())
+    }
+
+    /// Returns it as the other part is told.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.0.to_le_bytes()
+    }
+
+    /// Returns what the other part told.
+    pub fn from_bytes(bytes: [u8; 8]) -> Aor {
+        Aor(u64::from_le_bytes(bytes))
+    }
+}
+
 #[derive(Debug)]
 struct Binding {
+    aor: Aor,
     /// What the server calls its only Contact.
     contact: Box<[u8]>,
     /// The REGISTER that it confirmed.
@@ -52,7 +84,7 @@ pub struct Refresh {
 impl Bindings {
     /// Builds one that knows nothing. Nobody may know the secret.
     pub fn new(secret: u64) -> Bindings {
-        Bindings { secret, confirmed: HashMap::new(), pending: HashMap::new(), looked_ms: 0 }
+        Bindings { secret, confirmed: HashMap::new(), phones: HashMap::new(), pending: HashMap::new(), looked_ms: 0 }
     }
 
     /// Returns what a REGISTER is answered here: only if it is the one that the server confirmed, without credentials and with more than
@@ -76,7 +108,7 @@ impl Bindings {
     /// Takes note that a REGISTER goes on: whatever it asks for, the server's answer says what is so afterwards.
     pub fn goes_on(&mut self, head: &Head<'_>, from: SocketAddr, now_ms: u64) -> Option<()> {
         let (phone, cseq) = self.phone(head, from)?;
-        self.confirmed.remove(&phone);
+        self.forget_phone(phone);
         self.wait_for_the_answer(head, (phone, cseq), now_ms);
         Some(())
     }
@@ -86,7 +118,7 @@ impl Bindings {
     pub fn refresh_goes_on(&mut self, head: &Head<'_>, refresh: &Refresh, now_ms: u64) {
         self.refreshed(refresh);
         if !self.wait_for_the_answer(head, (refresh.phone, refresh.cseq), now_ms) {
-            self.confirmed.remove(&refresh.phone);
+            self.forget_phone(refresh.phone);
         }
     }
 
@@ -108,9 +140,13 @@ impl Bindings {
     pub fn answered(&mut self, head: &Head<'_>, to: SocketAddr, now_ms: u64) -> Option<()> {
         let (phone, cseq) = self.phone(head, to)?;
         let status = head.status()?;
-        if !matches!(status, 100..300 | 500..600) {
+        let aor = Aor::of(address(head.only(TO)?)?.0);
+        match status {
+            // It has all bindings of the address (RFC 3261 §10.3): whoever else was confirmed may be none of them, or not the only one.
+            200..300 if self.phones.get(&aor).is_some_and(|other| *other != phone) => self.forget(aor),
+            100..300 | 500..600 => {}
             // Whichever it is to, and however late: the server does not want it so.
-            self.confirmed.remove(&phone);
+            _ => _ = self.forget_phone(phone),
         }
         let asked = self.pending.get(&phone).filter(|asked| asked.cseq == cseq && asked.until_ms >= now_ms)?;
         let request = asked.request;
@@ -122,7 +158,7 @@ impl Bindings {
             // It says nothing of the registration, which is as it was.
             return None;
         }
-        let answered_here = self.confirmed.remove(&phone).map_or(0, |binding| binding.cseq);
+        let answered_here = self.forget_phone(phone).map_or(0, |binding| binding.cseq);
         let contact = only_contact(head)?;
         let (uri, parameters) = address(contact)?;
         let granted = parameter(parameters, "expires").or_else(|| head.only(EXPIRES)).and_then(number)?;
@@ -137,9 +173,25 @@ impl Bindings {
         }
         let granted_ms = 1000 * u64::from(granted);
         let cseq = cseq.max(answered_here);
-        let binding = Binding { contact: uri.into(), request, cseq, granted_ms, until_ms: now_ms + granted_ms };
-        self.confirmed.insert(phone, binding);
+        let until_ms = now_ms + granted_ms;
+        self.phones.insert(aor, phone);
+        self.confirmed.insert(phone, Binding { aor, contact: uri.into(), request, cseq, granted_ms, until_ms });
         Some(())
+    }
+
+    /// Forgets what was confirmed of an address-of-record: its next REGISTER is the server's.
+    pub fn forget(&mut self, aor: Aor) {
+        if let Some(phone) = self.phones.get(&aor).copied() {
+            self.forget_phone(phone);
+        }
+    }
+
+    fn forget_phone(&mut self, phone: u64) -> Option<Binding> {
+        let binding = self.confirmed.remove(&phone)?;
+        if self.phones.get(&binding.aor) == Some(&phone) {
+            self.phones.remove(&binding.aor);
+        }
+        Some(binding)
     }
 
     /// Returns how many registrations are known.
@@ -173,6 +225,8 @@ impl Bindings {
         if now_ms >= self.looked_ms + LOOK_EACH_MS {
             self.looked_ms = now_ms;
             self.confirmed.retain(|_, binding| binding.until_ms > now_ms);
+            let confirmed = &self.confirmed;
+            self.phones.retain(|_, phone| confirmed.contains_key(phone));
             self.pending.retain(|_, pending| pending.until_ms > now_ms);
         }
     }
@@ -375,18 +429,59 @@ mod tests {
         assert_eq!(bindings.count(), 0, "the answer will not be known");
     }
 
+    /// Goal: the server's word about an address counts, whichever phone it is said to: `*` of another one, another one in its place, and
+    /// another one beside it. Method: a second phone registers, whose REGISTER went on.
+    #[test]
+    fn what_the_server_says_to_another_phone_of_the_address_counts() {
+        let other_at: SocketAddr = "192.0.2.10:40001".parse().unwrap();
+        let other = |text: String| text.replace("Call-ID: c1", "Call-ID: c2");
+        let beside = "Contact: <sip:alice@192.0.2.9:40000>;expires=90, <sip:alice@192.0.2.10:40001>;expires=100\r\n";
+        for (asked, answer) in [
+            ("Contact: *\r\nExpires: 0\r\n", ""),
+            (CONTACT, "Contact: <sip:alice@192.0.2.10:40001>;expires=100\r\n"),
+            (CONTACT, beside),
+        ] {
+            for to in ["To: <sip:alice@example.com>", "To: \"A\" <sips:alice@EXAMPLE.com:5061;x=y>;tag=2"] {
+                let text = |text: String| other(text).replace("To: <sip:alice@example.com>", to);
+                let mut bindings = registered();
+                let question = text(register(7, asked));
+                let _ = bindings.goes_on(&Head::parse(question.as_bytes()).unwrap(), other_at, 1000);
+                assert_eq!(asks(&mut bindings, &register(2, CONTACT), 1000), Some(99), "until the server answers");
+                let answer = text(ok(7, answer));
+                let _ = bindings.answered(&Head::parse(answer.as_bytes()).unwrap(), other_at, 2000);
+                assert_eq!(asks(&mut bindings, &register(3, CONTACT), 3000), None, "{answer}");
+            }
+        }
+        // A refusal, or another address, leaves it.
+        for answer in [
+            ok(7, "").replace("200 OK", "403 Forbidden"),
+            ok(7, "").replace("sip:alice@example.com", "sip:bob@example.com"),
+        ] {
+            let mut bindings = registered();
+            let answer = other(answer);
+            let _ = bindings.answered(&Head::parse(answer.as_bytes()).unwrap(), other_at, 2000);
+            assert_eq!(asks(&mut bindings, &register(2, CONTACT), 3000), Some(97), "{answer}");
+        }
+        let mut bindings = registered();
+        bindings.forget(Aor::from_bytes(Aor::of(b"sip:alice@example.com;user=phone").to_bytes()));
+        assert_eq!((bindings.count(), bindings.phones.len()), (0, 0));
+        bindings.forget(Aor::of(b"sip:alice@example.com"));
+    }
+
     #[test]
     fn what_is_known_is_bounded() {
         let mut bindings = Bindings::new(7);
         let asked = |bindings: &mut Bindings, number: usize, now: u64| {
-            let text = |text: String| text.replace("c1", &format!("c{number}"));
+            let text = |text: String| {
+                text.replace("c1", &format!("c{number}")).replace("alice@example", &format!("a{number}@example"))
+            };
             asks(bindings, &text(register(1, CONTACT)), now);
             answers(bindings, &text(ok(1, GRANTED)), now);
         };
         (0..BINDINGS_MAX + 10).for_each(|number| asked(&mut bindings, number, 0));
         assert_eq!(bindings.count(), BINDINGS_MAX);
         asked(&mut bindings, BINDINGS_MAX + 10, 100_001);
-        assert_eq!(bindings.count(), 1, "those that ran out made room");
+        assert_eq!((bindings.count(), bindings.phones.len()), (1, 1), "those that ran out made room");
         for number in 0..PENDING_MAX + 10 {
             asks(&mut bindings, &register(1, CONTACT).replace("c1", &format!("p{number}")), 100_001);
         }

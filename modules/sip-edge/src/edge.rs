@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
 use netserv_sdk::text::Writer;
-use netserv_sip::message::{self, CALL_ID, CSEQ, Head, address, parameter, tag, top_parameters};
+use netserv_sip::message::{self, CALL_ID, CSEQ, Head, TO, address, parameter, tag, top_parameters};
 use netserv_sip::{Answer, Request, Transport};
 use sha2::Sha256;
 
-use crate::bindings::Bindings;
+use crate::bindings::{Aor, Bindings};
 use crate::control::{Control, Fate, Feedback};
-use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, HEAD_BYTES_MAX};
+use crate::emergency::Emergency;
+use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, ENDED_MAX, HEAD_BYTES_MAX};
 use crate::oc::{Asked, Said, asking};
 
 /// What the module's user chose.
@@ -116,9 +117,12 @@ pub enum Decision {
 #[derive(Debug)]
 pub struct Edge {
     settings: Settings,
+    emergency: Emergency,
     secret: [u8; 32],
     asked: Asked,
     bindings: Bindings,
+    /// What the other part is to forget.
+    ended: Vec<Aor>,
     /// Who may send what on.
     pub control: Control,
     answers: Answers,
@@ -132,12 +136,19 @@ impl Edge {
         let answers = Answers { counts: vec![0; ANSWER_PLACES], second: 0, secret: number };
         Edge {
             settings,
+            emergency: Emergency::default(),
             secret,
             asked: Asked::new(secret),
             bindings: Bindings::new(number),
+            ended: Vec::new(),
             control: Control::new(number),
             answers,
         }
+    }
+
+    /// Has other requests than usual be of an emergency.
+    pub fn with_emergency(self, emergency: Emergency) -> Edge {
+        Edge { emergency, ..self }
     }
 
     /// Returns what the module's user chose.
@@ -247,10 +258,37 @@ impl Edge {
         {
             self.control.said(to.ip(), &said, now_ms);
         }
-        if self.settings.register
-            && head.only(CSEQ).and_then(message::cseq).is_some_and(|(_, method)| method == b"REGISTER")
-        {
+        if !self.settings.register {
+            return;
+        }
+        let is_register = head.only(CSEQ).and_then(message::cseq).is_some_and(|(_, method)| method == b"REGISTER");
+        let status = head.status().unwrap_or_default();
+        if is_register {
             let _ = self.bindings.answered(&head, to, now_ms);
+        }
+        let ends = if is_register { (200..300).contains(&status) } else { NOBODY_THERE.contains(&status) };
+        if ends && let Some((uri, _)) = head.only(TO).and_then(address) {
+            let aor = Aor::of(uri);
+            if !is_register {
+                self.bindings.forget(aor);
+            }
+            // With more than that waiting, the other part learns of a change by the next REGISTER.
+            if self.ended.len() < ENDED_MAX {
+                self.ended.push(aor);
+            }
+        }
+    }
+
+    /// Returns the next of what the module's other part is to be told at once: of whom it may know what is no more.
+    pub fn ended(&mut self) -> Option<[u8; 8]> {
+        self.ended.pop().map(Aor::to_bytes)
+    }
+
+    /// Takes what the module's other part says.
+    pub fn other_says(&mut self, message: &[u8], now_ms: u64) {
+        match message.try_into() {
+            Ok(aor) => self.bindings.forget(Aor::from_bytes(aor)),
+            Err(_) => self.control.other_demand(message, now_ms),
         }
     }
 
@@ -273,7 +311,7 @@ impl Edge {
         now_ms: u64,
         response: &mut Writer<'_>,
     ) -> Decision {
-        if !self.settings.overload || is_emergency(request) {
+        if !self.settings.overload || self.emergency.is(request) {
             return Decision::Pass;
         }
         let transaction = (from.0, request.call_id(), tag(request.from()), request.cseq(), branch(request));
@@ -348,15 +386,6 @@ fn branch<'a>(request: &Request<'a>) -> &'a [u8] {
     top_parameters(request.via()).and_then(|parameters| parameter(parameters, "branch")).unwrap_or_default()
 }
 
-/// Returns whether a request is an emergency call (RFC 5031): to a service of `urn:service:sos`.
-fn is_emergency(request: &Request<'_>) -> bool {
-    let is_sos = |uri: &[u8]| {
-        let service = uri.get(..SOS.len()).filter(|start| start.eq_ignore_ascii_case(SOS));
-        service.is_some() && matches!(uri.get(SOS.len()), None | Some(b'.' | b';' | b'?'))
-    };
-    is_sos(request.uri()) || address(request.to()).is_some_and(|(uri, _)| is_sos(uri))
-}
-
 /// How many answers went to addresses in this second. Addresses may share a place.
 #[derive(Debug)]
 struct Answers {
@@ -383,7 +412,8 @@ impl Answers {
     }
 }
 
-const SOS: &[u8] = b"urn:service:sos";
+/// By these the server says of who is called that nobody is registered (404, 410, 480, 604: RFC 3261 §21).
+const NOBODY_THERE: [u16; 4] = [404, 410, 480, 604];
 
 #[cfg(test)]
 mod tests;

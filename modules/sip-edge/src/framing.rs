@@ -70,6 +70,18 @@ impl Framing {
                 rest = &rest[length..];
                 continue;
             }
+            match Start::of(rest) {
+                Start::Sip => {}
+                Start::TooShort => return self.held = rest.to_vec(),
+                Start::KeepAlive(length) => {
+                    self.body = Some((length, true));
+                    continue;
+                }
+                Start::Other => {
+                    self.is_lost = true;
+                    continue;
+                }
+            }
             let Some(length) = head_length(rest) else {
                 if rest.len() <= HEAD_BYTES_MAX {
                     return self.held = rest.to_vec();
@@ -128,6 +140,64 @@ impl Framing {
     }
 }
 
+/// What something between messages is by its first bytes. What is no SIP is not held back until it might have been.
+#[derive(Debug, PartialEq, Eq)]
+enum Start {
+    /// A message, so far.
+    Sip,
+    /// It may be several of these.
+    TooShort,
+    /// So many bytes of another protocol that only keep a connection alive: messages may follow.
+    KeepAlive(usize),
+    /// Anything else, such as TLS.
+    Other,
+}
+
+impl Start {
+    fn of(bytes: &[u8]) -> Start {
+        let is_begun = |known: &[u8]| known.starts_with(&bytes[..bytes.len().min(known.len())]);
+        if is_begun(STATUS) {
+            return Start::Sip;
+        }
+        if is_begun(JAK) {
+            return match bytes.get(JAK.len()) {
+                _ if bytes.len() < JAK.len() => Start::TooShort,
+                Some(0) => Start::KeepAlive(JAK.len() + 1),
+                _ => Start::KeepAlive(JAK.len()),
+            };
+        }
+        match bytes {
+            // RFC 8489 §5: the type of a request or an indication, the length behind the header, the magic cookie.
+            [0, 1 | 0x11, high, low, 0x21, 0x12, 0xa4, 0x42, ..] => {
+                return Start::KeepAlive(STUN_HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low])));
+            }
+            [0] | [0, 1 | 0x11, ..] if bytes.len() < 8 => return Start::TooShort,
+            // Alone, or behind what came before.
+            [0, other, ..] if !matches!(other, 1 | 0x11) => return Start::KeepAlive(1),
+            _ => {}
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\r');
+        let line = &bytes[..end.unwrap_or(bytes.len())];
+        let method = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let is_method = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"-._!%*+`'~".contains(byte);
+        let is_request = (1..=METHOD_BYTES_MAX).contains(&method.len())
+            && method.iter().all(is_method)
+            && line.iter().all(|byte| *byte >= b' ' && *byte != 0x7f);
+        let version = line.len().checked_sub(VERSION.len()).map(|at| &line[at..]);
+        let is_ended_well = end.is_none() || version.is_some_and(|version| version.eq_ignore_ascii_case(VERSION));
+        if is_request && is_ended_well { Start::Sip } else { Start::Other }
+    }
+}
+
+/// How responses begin, and how the first line of a request ends.
+const STATUS: &[u8] = b"SIP/2.0 ";
+const VERSION: &[u8] = b" SIP/2.0";
+/// What some phones send as a keep-alive, with a zero behind it or without.
+const JAK: &[u8] = b"jaK";
+const STUN_HEADER_BYTES: usize = 20;
+/// Bytes of a method; the longest known one has nine.
+const METHOD_BYTES_MAX: usize = 32;
+
 /// Returns the length of the head with its empty line, if all of it is there.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
@@ -165,6 +235,41 @@ mod tests {
             });
         }
         (found, framing)
+    }
+
+    /// Goal: what is no SIP by its first bytes goes on at once, and phones' other keep-alives leave what follows in sight.
+    #[test]
+    fn what_is_no_sip_is_not_held_back() {
+        let hello = [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[0xa5; 200]].concat();
+        for foreign in
+            [&hello[..], b"GET / HTTP/1.1\r\nhost: a\r\n", b"hello", b"\x00\x02ab", b"\x00\x01\x00\x00abcd", b"A\tb"]
+        {
+            let mut framing = Framing::default();
+            let mut on = Vec::new();
+            framing.push(foreign, |piece| {
+                let (Piece::Other(bytes) | Piece::Body(bytes, true)) = piece else { panic!("{piece:?}") };
+                on.extend_from_slice(bytes);
+                true
+            });
+            assert_eq!((on, framing.held(), framing.is_lost()), (foreign.to_vec(), 0, true), "{foreign:?}");
+        }
+        let stun = [&[0, 1, 0, 4, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12], b"attr"].concat();
+        for keep_alive in [&b"jaK"[..], b"jaK\0", b"\0\0\0\0", &stun] {
+            let all = [EMPTY.as_bytes(), keep_alive, EMPTY.as_bytes()].concat();
+            for at_a_time in [1, 7, all.len()] {
+                let (found, framing) = pieces(&all, at_a_time);
+                let heads = found.iter().filter(|piece| piece.starts_with("head OPTIONS")).count();
+                assert_eq!(
+                    (heads, framing.held(), framing.is_lost()),
+                    (2, 0, false),
+                    "{keep_alive:?} by {at_a_time}: {found:?}"
+                );
+            }
+        }
+        assert_eq!(Start::of(b"INVITE sip:a SIP/2.0\r"), Start::Sip);
+        assert_eq!(Start::of(b"INVITE sip:a sip/2.0\r\nx"), Start::Sip);
+        assert_eq!(Start::of(b"INVITE sip:a HTTP/1.1\r\n"), Start::Other);
+        assert_eq!(Start::of(&[b'A'; METHOD_BYTES_MAX + 1]), Start::Other);
     }
 
     #[test]

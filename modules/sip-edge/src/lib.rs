@@ -12,8 +12,9 @@
 //! `overload`: while the module's user says so by a control message of the topic `overload` (`rate=170 validity-ms=2000`,
 //! `loss=40`, `off`), sources have equal shares of what the server can take, and the rest is rejected with 503. If the property `oc` is
 //! `on`, the edge asks the server for its load in the Vias of clients that do not ask, and each has what the server says to it (RFC
-//! 7339, RFC 7415). ACK, CANCEL, PRACK, what belongs to a dialog, and emergency calls
-//! (`urn:service:sos`) always go on.
+//! 7339, RFC 7415). ACK, CANCEL, PRACK, what belongs to a dialog, and [calls of an emergency](emergency) always go on: to
+//! `urn:service:sos`, to a user of the property `emergency`, with `Priority: emergency`, or with a `Resource-Priority` of the namespaces of
+//! `emergency-namespaces`.
 //!
 //! Everything else passes untouched, whatever is wrong with it. The property `server` has the server's addresses, and the filters name
 //! them: `udp dst 192.0.2.7 port 5060`, and `udp src 192.0.2.7 sport 5060` by which the module learns what the server confirms.
@@ -21,6 +22,7 @@
 pub mod bindings;
 pub mod control;
 pub mod edge;
+pub mod emergency;
 pub mod framing;
 pub mod limits;
 pub mod oc;

@@ -5,6 +5,8 @@
 pub const BINDINGS_MAX: usize = 12_288;
 /// REGISTERs whose answers are waited for.
 pub const PENDING_MAX: usize = 4096;
+/// Addresses of which the module's other part is still to be told that what was confirmed is no more.
+pub const ENDED_MAX: usize = 64;
 /// Bytes of a Contact that is known.
 pub const CONTACT_BYTES_MAX: usize = 256;
 /// How long an answer is waited for: a transaction's time (RFC 3261 §17.1.2.2, timer F).

@@ -13,6 +13,7 @@ use netserv_sdk::{
 use netserv_sip::Transport;
 
 use crate::edge::{Decision, Edge, Kind, Settings};
+use crate::emergency::{Emergency, NAMESPACES, USERS};
 use crate::stun;
 
 /// The module.
@@ -37,7 +38,7 @@ impl PacketModule for SipEdge {
             counters.push(Counter::open(kind.name())?);
         }
         Ok(SipEdge {
-            edge: Edge::new(settings()?, secret),
+            edge: Edge::new(settings()?, secret).with_emergency(emergency()?),
             servers: servers()?,
             port: property::parse_or("port", 5060)?,
             room: Box::new([0; PACKET_BYTES_MAX]),
@@ -55,6 +56,9 @@ impl PacketModule for SipEdge {
         if !is_server(udp.destination) {
             if is_server(udp.source) {
                 self.edge.response(payload, udp.destination, now_ms);
+                while let Some(ended) = self.edge.ended() {
+                    let _ = messages::send(&ended);
+                }
             }
             return Verdict::Pass;
         }
@@ -92,7 +96,7 @@ impl PacketModule for SipEdge {
     }
 
     fn message(&mut self, message: &[u8]) {
-        self.edge.control.other_demand(message, millis(clock::monotonic()));
+        self.edge.other_says(message, millis(clock::monotonic()));
     }
 
     fn control(&mut self, message: &control::Message<'_>) {
@@ -164,6 +168,11 @@ fn settings() -> Result<Settings, StartError> {
         answers_per_second: property::parse_or("answers-per-second", default.answers_per_second)?,
         server_silence_s: property::parse_or("server-silence-s", default.server_silence_s)?,
     })
+}
+
+fn emergency() -> Result<Emergency, StartError> {
+    let of = |name, usual: &str| property::parse_or(name, usual.to_owned());
+    Ok(Emergency::new(&of("emergency", USERS)?, &of("emergency-namespaces", NAMESPACES)?))
 }
 
 fn millis(time: Duration) -> u64 {

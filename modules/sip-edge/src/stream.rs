@@ -12,6 +12,7 @@ use netserv_server_sdk::{control, counters, messages, properties, tcp_module};
 use netserv_sip::Transport;
 
 use crate::edge::{Decision, Edge, Kind, Settings};
+use crate::emergency::{Emergency, NAMESPACES, USERS};
 use crate::framing::Piece;
 use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HELD_BYTES_MAX};
 use crate::phone::Phone;
@@ -35,7 +36,7 @@ impl Default for Stream {
             eprintln!("the other part is not heard: {error:?}");
         }
         Stream {
-            edge: Edge::new(settings(), secret),
+            edge: Edge::new(settings(), secret).with_emergency(emergency()),
             phones: HashMap::new(),
             held: 0,
             begun: Instant::now(),
@@ -96,6 +97,9 @@ impl TcpModule for Stream {
                     }
                     true
                 });
+                while let Some(ended) = edge.ended() {
+                    let _ = messages::send(&ended);
+                }
                 if !has_room {
                     // Its bytes go on as they come.
                     phone.to_client.give_up();
@@ -167,7 +171,7 @@ impl TcpModule for Stream {
         let now_ms = self.now_ms();
         if token == DEMAND {
             while let Some(message) = messages::receive() {
-                self.edge.control.other_demand(&message, now_ms);
+                self.edge.other_says(&message, now_ms);
             }
             let _ = tcp::watch(messages::subscribe(), DEMAND);
         }
@@ -279,6 +283,11 @@ fn settings() -> Settings {
             .and_then(|text| text.parse().ok())
             .unwrap_or(default.server_silence_s),
     }
+}
+
+fn emergency() -> Emergency {
+    let of = |name, usual: &str| properties::get(name).unwrap_or_else(|| usual.to_owned());
+    Emergency::new(&of("emergency", USERS), &of("emergency-namespaces", NAMESPACES))
 }
 
 /// What the user's messages about overload have as their topic.

@@ -44,7 +44,8 @@ impl<'a> Request<'a> {
         None
     }
 
-    /// Returns whether this is a NOTIFY that only keeps a binding alive. One with credentials is for the server to judge.
+    /// Returns whether this is a NOTIFY that only keeps a binding alive. One with credentials is for the server to judge, and one with
+    /// Route for whoever that leads to.
     pub fn is_keep_alive_notify(&self) -> bool {
         let is_keep_alive = |event: &[u8]| {
             event == b"keep-alive" || is_text(event[..SEMICOLON.find(event, 0)].trim_ascii(), b"keep-alive")
@@ -52,7 +53,7 @@ impl<'a> Request<'a> {
         self.method == b"NOTIFY" && self.headers.asks_nothing() && self.headers.event.is_some_and(is_keep_alive)
     }
 
-    /// Returns whether this is an OPTIONS outside a dialog to the server itself, without credentials.
+    /// Returns whether this is an OPTIONS outside a dialog to the server itself, without credentials and without Route.
     pub fn is_ping(&self) -> bool {
         self.method == b"OPTIONS" && self.headers.asks_nothing() && !has_tag(self.to) && names_no_user(self.uri)
     }
@@ -90,6 +91,16 @@ impl<'a> Request<'a> {
     /// Returns the value of the topmost Via header, which may hold several with commas between.
     pub fn via(&self) -> &'a [u8] {
         self.headers.via.unwrap_or_default()
+    }
+
+    /// Returns the value of Priority.
+    pub fn priority(&self) -> Option<&'a [u8]> {
+        self.headers.priority
+    }
+
+    /// Returns the values of Resource-Priority (RFC 4412).
+    pub fn resource_priorities(&self) -> &[&'a [u8]] {
+        &self.headers.resource_priorities
     }
 
     /// Returns whether the request asks for extensions, which only the server can say no to.
@@ -203,10 +214,14 @@ struct Headers<'a> {
     call_id: Option<&'a [u8]>,
     cseq: Option<&'a [u8]>,
     event: Option<&'a [u8]>,
+    priority: Option<&'a [u8]>,
+    resource_priorities: Vec<&'a [u8]>,
     /// Whether it asks for extensions, which only the server can say no to.
     requires: bool,
     /// Whether it has credentials (RFC 3261 §22), which only the server can judge.
     has_credentials: bool,
+    /// Whether it is to go by others (RFC 3261 §16.4): then it is for somebody behind the server.
+    has_route: bool,
     /// Whether some header goes on in further lines.
     go_on: bool,
 }
@@ -223,23 +238,28 @@ impl<'a> Headers<'a> {
             CSEQ => once(&mut self.cseq)?,
             EVENT | EVENT_SHORT => once(&mut self.event)?,
             REQUIRE => self.requires = true,
-            TOO_LONG => self.take_long(name),
+            ROUTE => self.has_route = true,
+            PRIORITY => self.priority = self.priority.or(Some(value)),
+            TOO_LONG => self.take_long(name, value),
             _ => {}
         }
         Some(())
     }
 
-    fn take_long(&mut self, name: &[u8]) {
-        // Names of 13 and 19 letters; most headers have fewer.
+    fn take_long(&mut self, name: &[u8], value: &'a [u8]) {
+        // Names of 13, 17 and 19 letters; most headers have fewer.
         if name.len() < PROXY_REQUIRE.len() {
             return;
         }
         self.requires |= is_text(name, PROXY_REQUIRE);
         self.has_credentials |= is_text(name, AUTHORIZATION) || is_text(name, PROXY_AUTHORIZATION);
+        if is_text(name, RESOURCE_PRIORITY) {
+            self.resource_priorities.push(value);
+        }
     }
 
     fn asks_nothing(&self) -> bool {
-        !self.requires && !self.has_credentials
+        !self.requires && !self.has_credentials && !self.has_route
     }
 
     fn take_via(&mut self, value: &'a [u8]) {
@@ -386,8 +406,11 @@ const fn word(name: &[u8]) -> u64 {
 
 const PROXY_REQUIRE: &[u8; 13] = b"Proxy-Require";
 const AUTHORIZATION: &[u8; 13] = b"Authorization";
+const RESOURCE_PRIORITY: &[u8; 17] = b"Resource-Priority";
 const PROXY_AUTHORIZATION: &[u8; 19] = b"Proxy-Authorization";
 
+const PRIORITY: u64 = word(b"priority");
+const ROUTE: u64 = word(b"route");
 const VIA: u64 = word(b"via");
 const VIA_SHORT: u64 = word(b"v");
 const FROM: u64 = word(b"from");

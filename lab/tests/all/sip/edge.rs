@@ -195,6 +195,7 @@ fn a_server_with_too_many_calls_gets_those_that_it_can_take(driver: Driver) {
     else {
         return;
     };
+    answer_with_few_errors(&provider, driver);
     provider.start_agent().unwrap();
     provider.phones(false, Phones { forms: "notify", ..FEW }).unwrap();
     assert!(
@@ -211,6 +212,23 @@ fn a_server_with_too_many_calls_gets_those_that_it_can_take(driver: Driver) {
     eprintln!("{edge:?}\nat n2: {:?}", provider.counters("n2"));
     assert!(steady(&edge).is_some(), "{edge:?}");
     assert!(edge[1].rejected > 1000 && provider.counter("n2", "ack").unwrap() > 1000, "{edge:?}");
+}
+
+/// Has hosts send one ICMP error a second to a destination, as Linux does, or none, as firewalls do: over each driver one of these.
+fn answer_with_few_errors(provider: &SipProvider, driver: Driver) {
+    for host in ["receiver", "caller"] {
+        let lab = &provider.lab;
+        match driver {
+            Driver::Afxdp => lab
+                .run(host, "sysctl", &["-qw", "net.ipv4.icmp_ratelimit=1000", "net.ipv6.icmp.ratelimit=1000"])
+                .unwrap(),
+            Driver::Nfqueue => {
+                lab.run(host, "iptables", &["-A", "OUTPUT", "-p", "icmp", "--icmp-type", "3", "-j", "DROP"]).unwrap();
+                lab.run(host, "ip6tables", &["-A", "OUTPUT", "-p", "icmpv6", "--icmpv6-type", "1", "-j", "DROP"])
+                    .unwrap()
+            }
+        };
+    }
 }
 
 /// The rate is a tenth, since programs that are built for tests are slow.

@@ -50,9 +50,13 @@ fn keep_alives_are_answered() {
     assert!(text.starts_with(
         "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 10.0.0.5:5060;branch=z9hG4bK2;received=192.0.2.9;rport=40000\r\n"
     ));
-    for name in ["Authorization", "proxy-authorization"] {
-        let more = format!("{name}: Digest username=\"alice\"\r\n");
-        let ping = request("OPTIONS", "sip:example.com", 4, &more);
+    for more in [
+        "Authorization: Digest username=\"alice\"\r\n",
+        "proxy-authorization: Digest username=\"alice\"\r\n",
+        "Route: <sip:192.0.2.7;lr>, <sip:198.51.100.9;lr>\r\n",
+        "route: <sip:192.0.2.7;lr>\r\n",
+    ] {
+        let ping = request("OPTIONS", "sip:example.com", 4, more);
         let notify = request("NOTIFY", "sip:example.com", 5, &format!("Event: keep-alive\r\n{more}"));
         assert_eq!(
             (decided(&mut edge, &ping, 0).0, decided(&mut edge, &notify, 0).0),
