@@ -46,8 +46,8 @@ pub struct Agent {
     feedbacks: Feedbacks,
     /// How many flows there were when they were looked at last, by their name.
     flows: BTreeMap<String, FlowCount>,
-    /// Deployments that are just being told something.
-    telling: BTreeSet<DeploymentId>,
+    /// Nodes of deployments that are just being told something.
+    telling: BTreeSet<(DeploymentId, NodeId)>,
     /// Names of the nodes that have modules.
     names: Names,
     relays: Relays,
@@ -196,7 +196,7 @@ impl Agent {
                 // Whoever asks may have gone.
                 let _ = reply.map(|reply| reply.send(reloaded));
             }
-            Event::Told(deployment) => _ = self.telling.remove(&deployment),
+            Event::Told(deployment, node) => _ = self.telling.remove(&(deployment, node)),
             Event::Drained(module, node) => self.drained(&module, &node),
             Event::Answered(ticket, answer) => {
                 self.placement.answered(now, ticket, answer);
@@ -313,25 +313,29 @@ impl Agent {
         running.into_iter().map(relay).collect()
     }
 
-    /// Tells all modules of a rule something. Those that did not take the last message yet are told the next one.
+    /// Tells all modules of a rule something, each on its node. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
         let Some(Deploy { module, feedback: Some(feedback), both_ways, .. }) = self.config.get(rule) else { return };
         let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
         let own = self.placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
-        for (id, deployment) in own.filter(|(id, _)| !self.telling.contains(id)).collect::<Vec<_>>() {
-            self.telling.insert(id);
+        let nodes =
+            own.flat_map(|(id, deployment)| deployment.nodes.iter().map(move |node| (id, deployment, &node.name)));
+        for (id, deployment, name) in nodes {
+            if !self.telling.insert((id, name.clone())) {
+                continue;
+            }
             let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
             let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-            let (module, both_ways) = (module.name.clone(), *both_ways);
+            let (module, both_ways, name) = (module.name.clone(), *both_ways, name.clone());
             let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, &to).await;
+                errands::tell(&node, (&module, both_ways), &message, (&to, &name)).await;
                 drop(turn);
                 // An agent that ends wants no answers.
-                let _ = answers.send(Event::Told(id));
+                let _ = answers.send(Event::Told(id, name));
             });
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
-use netserv_model::request::{Ask, Hop, ModuleStatus, NodeReport, Outcome};
+use netserv_model::request::{Ask, Hop, ModuleStatus, NodeReport, Outcome, ServerCounts};
 use netserv_model::target::Target;
 use netserv_model::{ModuleName, NodeId, RefusalKind, SessionId};
 use netserv_placement::{Answer, Distance, Node};
@@ -96,10 +96,17 @@ pub async fn remove(
     }
 }
 
-/// Tells a module on the way to a client something.
-pub async fn tell(node: &NodeClient, (module, both_ways): (&ModuleName, bool), message: &ControlMessage, to: &Toward) {
+/// Tells a module on one node of the way to a client something. The request ends there: what lies behind that node takes no time.
+pub async fn tell(
+    node: &NodeClient,
+    (module, both_ways): (&ModuleName, bool),
+    message: &ControlMessage,
+    (to, name): (&Toward, &NodeId),
+) {
+    let target = Target { nodes: vec![name.clone()], ..Target::default() };
+    let request = RequestBuilder::tell(module, message).target(&target);
     // Another one follows soon.
-    match node.send(on(RequestBuilder::tell(module, message), both_ways), to.address(), None).await {
+    match node.send(on(request, both_ways), to.address(), None).await {
         Ok(result) => {
             for (report, _) in way(&result).iter().filter(|(report, _)| matches!(report.outcome, Outcome::Refused(_))) {
                 let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
@@ -177,7 +184,7 @@ async fn installed(
             name: report.node.clone(),
             addresses: own().flat_map(|status| status.addresses.clone()).collect(),
             distance,
-            activity: own().map(activity).sum(),
+            activity: own().map(|own| activity(own.packets.seen, own.server.unwrap_or_default())).sum(),
         }
     });
     let edge = result.nodes.last().map(|last| last.node.clone());
@@ -221,11 +228,11 @@ fn own<'a>(
     reports.flat_map(|report| &report.modules).filter(move |status| status.module.name == *module)
 }
 
-/// Returns a number that is higher as soon as anybody was there, also by a connection that was opened long ago.
-fn activity(status: &ModuleStatus) -> u64 {
-    let server = status.server.unwrap_or_default();
-    let counts = [status.packets.seen, server.connections, server.requests, server.bytes_in];
-    counts.into_iter().fold(0, u64::saturating_add)
+/// Returns a number that is higher as soon as anybody was there, also by a connection that was opened long ago, and by an answer that
+/// still goes out.
+fn activity(packets: u64, server: ServerCounts) -> u64 {
+    let ServerCounts { connections, requests, refused: _, failed: _, bytes_in, bytes_out } = server;
+    [packets, connections, requests, bytes_in, bytes_out].into_iter().fold(0, u64::saturating_add)
 }
 
 /// Says in the log that a request fails, and why, without the client's address, which may stand in the cause as well.
@@ -244,6 +251,22 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn whatever_goes_on_is_activity() {
+        let none = ServerCounts::default();
+        let still = activity(0, none);
+        assert!(activity(1, none) > still);
+        for counts in [
+            ServerCounts { connections: 1, ..none },
+            ServerCounts { requests: 1, ..none },
+            ServerCounts { bytes_in: 1, ..none },
+            ServerCounts { bytes_out: 1, ..none },
+        ] {
+            assert!(activity(0, counts) > still, "{counts:?}");
+        }
+        assert_eq!(activity(u64::MAX, ServerCounts { bytes_out: 1, ..none }), u64::MAX);
+    }
+
     /// Goal: what goes wrong is in the log with the client's region, by the prefix that docs/agent.md names, and not with its address.
     #[test]
     fn the_log_has_no_client() {
@@ -260,7 +283,7 @@ mod tests {
                 let _ = probe(&node, to).await;
                 let _ = crate::relocate::look_around(&node, &Default::default(), to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
-                tell(&node, (&module, true), &message, to).await;
+                tell(&node, (&module, true), &message, (to, &"n1".parse().unwrap())).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
             });
             assert_eq!(log.lines().count(), 5, "{log}");

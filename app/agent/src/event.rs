@@ -41,7 +41,7 @@ pub enum Event {
     /// A wish was carried out.
     Answered(Ticket, Answer),
     /// A deployment was told something, or could not be.
-    Told(DeploymentId),
+    Told(DeploymentId, NodeId),
     /// A node tells that it is drained, which has a module.
     Drained(ModuleName, NodeId),
     /// Somebody asks for the nearest node.

@@ -110,7 +110,7 @@ mod tests {
         assert!(note(1, Ok(200.0)).is_empty() && note(0, Ok(50_000.0)).is_empty());
         assert!((0..2).all(|_| note(0, Ok(50_001.0)).is_empty()));
         let told = note(0, Ok(50_001.0));
-        assert_eq!(told, [(RuleId(0), "rate=50.0 validity-ms=1000".to_owned())]);
+        assert_eq!(told, [(RuleId(0), "rate=50.0 validity-ms=3000".to_owned())]);
         assert!(note(0, Err("away".to_owned())).is_empty());
         // After a reload it goes on, unless the rule has other bounds.
         let follows = |feedbacks: &mut Feedbacks, text: &str| {

@@ -59,8 +59,9 @@ pub const SECRET_BYTES_MAX: u64 = 16 * 1024;
 pub const METRIC_MISSES_MAX: u32 = 3;
 /// Sockets of one metric.
 pub const QUEUES_MAX: usize = 16;
-/// What modules are told of a server's load is valid for four readings, and at least so long.
-pub const FEEDBACK_VALID_MIN_MS: u64 = 1000;
+/// What modules are told of a server's load is valid for four readings, and at least so long: longer than a node waits for a hop that does
+/// not answer.
+pub const FEEDBACK_VALID_MIN_MS: u64 = 3000;
 /// Bytes of one line of news.
 pub const NEWS_LINE_BYTES_MAX: usize = 64 * 1024;
 /// How long a node is asked again that still fetches or compiles a module.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is deployed, for the time after a restart.
 
+use std::fs::{File, Permissions};
 use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -136,6 +138,10 @@ impl Table {
     pub fn open(state_dir: &Path) -> Result<Table> {
         std::fs::create_dir_all(state_dir).with_context(|| format!("cannot make {}", state_dir.display()))?;
         let path = state_dir.join("placement.db");
+        // Clients' addresses are nobody else's to read. SQLite gives its other files the permissions of this one.
+        let own = File::options().create(true).append(true).mode(0o600).open(&path);
+        own.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
+            .with_context(|| format!("cannot keep {} from others", path.display()))?;
         let connection = Connection::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -242,6 +248,9 @@ mod tests {
         table.put(DeploymentId(3), &row).unwrap();
         table.put(DeploymentId(4), &row).unwrap();
         table.forget(DeploymentId(4)).unwrap();
+        for file in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+        }
         table.connection.execute("INSERT INTO deployments VALUES (9, 'half a ro')", []).unwrap();
         drop(table);
         let table = Table::open(dir.path()).unwrap();

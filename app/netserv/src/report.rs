@@ -172,7 +172,7 @@ fn note_blocks(report: &NodeReport, table: &mut Table) {
 fn back_end(end: PathEnd) -> String {
     match end {
         PathEnd::Destination => "the way back ends at the requester".to_owned(),
-        PathEnd::Unreachable | PathEnd::EndpointFound => format!("the requester {}", end.text()),
+        PathEnd::Unreachable | PathEnd::EndpointFound | PathEnd::Named => format!("the requester {}", end.text()),
     }
 }
 
@@ -200,9 +200,10 @@ fn exit_path(result: &RequestResult) -> Exit {
     }
 }
 
-/// Returns whether no node that answered is one that the request is for.
+/// Returns whether no node that answered is one that the request is for, on either way.
 fn is_for_nobody(result: &RequestResult) -> bool {
-    result.nodes.iter().all(|node| node.outcome.is_not_targeted())
+    let back = result.returned.iter().flat_map(|returned| &returned.nodes);
+    result.nodes.iter().chain(back).all(|node| node.outcome.is_not_targeted())
 }
 
 /// Returns installed modules as a table.

@@ -327,11 +327,13 @@ pub enum PathEnd {
     /// The flow's destination speaks GIST, and said "Endpoint Found" of the last node's session (RFC 5971 A.4.4.7). That is
     /// weaker: everybody on the path knows the session.
     EndpointFound,
+    /// A TELL names the last node and no other, and goes no further.
+    Named,
 }
 
 impl PathEnd {
     /// Every proof.
-    pub const ALL: [PathEnd; 3] = [PathEnd::Destination, PathEnd::Unreachable, PathEnd::EndpointFound];
+    pub const ALL: [PathEnd; 4] = [PathEnd::Destination, PathEnd::Unreachable, PathEnd::EndpointFound, PathEnd::Named];
 
     /// Returns its name in responses.
     #[must_use]
@@ -340,6 +342,7 @@ impl PathEnd {
             PathEnd::Destination => "destination",
             PathEnd::Unreachable => "unreachable",
             PathEnd::EndpointFound => "endpoint-found",
+            PathEnd::Named => "named",
         }
     }
 
@@ -356,6 +359,7 @@ impl PathEnd {
             PathEnd::Destination => "is the last node",
             PathEnd::Unreachable => "refused the last Query with an ICMP error",
             PathEnd::EndpointFound => "answered the last Query with Endpoint Found",
+            PathEnd::Named => "is not asked: the request is for the last node alone",
         }
     }
 }

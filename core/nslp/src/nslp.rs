@@ -11,9 +11,9 @@ use netserv_model::api::RequestResult;
 use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
-use netserv_model::request::{Hop, NodeReport, Outcome, PathEnd, Probe, Request};
+use netserv_model::request::{Body, Hop, NodeReport, Outcome, PathEnd, Probe, Request};
 use netserv_model::target::Target;
-use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
+use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{self, Envelope, Message, Response};
 use rand::rngs::StdRng;
@@ -401,6 +401,8 @@ impl Nslp {
             Beyond::nobody(None)
         } else if destination.is_some_and(|address| self.config.own_addresses.contains(&address)) {
             Beyond::nobody(Some(PathEnd::Destination))
+        } else if is_for_one(&arrival.message, &self.config.node) {
+            Beyond::nobody(Some(PathEnd::Named))
         } else if arrival.hops == Some(0) {
             let detail = format!("the request has passed as many nodes as it may at {}", self.config.node);
             Beyond::unknown(Refusal::new(RefusalKind::QuotaExceeded, detail))
@@ -642,6 +644,12 @@ fn result(answer: Response, took: Duration) -> RequestResult {
         end: answer.end,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     }
+}
+
+/// Returns whether a request is one that ends at this node, as it is for no other: a TELL that names it alone. Whatever lies behind
+/// takes no part in it, and no time.
+fn is_for_one(message: &Message, own: &NodeId) -> bool {
+    matches!(message.body(), Body::Tell(_)) && matches!(&message.target().nodes[..], [only] if only == own)
 }
 
 fn too_many_pending() -> Refusal {

@@ -217,6 +217,13 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
     let nobody = "cause: no node on the path is one that the request is for\n";
     assert!(text(&output.stdout).contains(nobody), "{}", text(&output.stdout));
 
+    // One that is only on the way back is one, too.
+    let back = ReturnStack { nodes: vec![report("r3", "10.0.2.1", Outcome::Removed, 500)], ..ReturnStack::default() };
+    let node_3 = node(&RequestResult { returned: Some(back), ..result(nodes(others("its name is not meant")), None) });
+    let round = ["remove", "example.org/a", "--to", "10.2.0.1", "--round-trip", "--node", "r3"];
+    let output = home.ask(&node_3, &round);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+
     let output = home.ask(&node_2, &["probe", "--to", "10.2.0.1", "--require", "disk>1"]);
     assert_eq!(output.status.code(), Some(2));
 }

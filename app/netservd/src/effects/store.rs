@@ -3,7 +3,9 @@
 //! the thread that waits for the disk.
 
 use std::collections::BTreeMap;
+use std::fs::{File, Permissions};
 use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -172,8 +174,11 @@ impl Store {
     }
 }
 
-/// Opens the database; returns the version of its tables too.
-fn connect(path: &Path) -> rusqlite::Result<(Connection, i64)> {
+/// Opens the database, which is for its owner alone; returns the version of its tables too.
+fn connect(path: &Path) -> Result<(Connection, i64)> {
+    // SQLite gives its other files the permissions of this one.
+    let own = File::options().create(true).append(true).mode(0o600).open(path)?;
+    own.set_permissions(Permissions::from_mode(0o600))?;
     let connection = Connection::open(path)?;
     // The threads for modules and for networks each have a connection.
     connection.busy_timeout(LOCK_WAIT)?;
@@ -335,6 +340,9 @@ mod tests {
         record.lease_until = UnixTime::from_secs(99);
         Store::open(&path).unwrap().put(&record).unwrap();
         let store = Store::open(&path).unwrap();
+        for file in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+        }
         assert_eq!(store.all().unwrap(), [record.clone()]);
         store.forget(&record.user, &record.module.name).unwrap();
         assert_eq!(store.all().unwrap(), []);

@@ -3,13 +3,13 @@
 
 use std::net::IpAddr;
 
-use netserv_model::request::{Outcome, ReturnStack};
+use netserv_model::request::{Outcome, PathEnd, ReturnStack};
 use netserv_model::{Instant, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::Response;
 
 use super::Nslp;
-use crate::exchange::{Arrival, Exchange, ExchangeKey, Own, Requester, Returning};
+use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, Returning};
 use crate::limits::PENDING_MAX;
 
 impl Nslp {
@@ -19,7 +19,8 @@ impl Nslp {
         let asked = exchange.may_return && exchange.message.wants_return();
         let by_peer = matches!(exchange.requester, Requester::Upstream(_));
         let is_open = matches!(exchange.returning, Returning::No) && exchange.is_pending();
-        if !asked || !by_peer || !is_open || exchange.is_last() != Some(true) {
+        let is_named = matches!(exchange.beyond, Beyond::Known { end: Some(PathEnd::Named), .. });
+        if !asked || !by_peer || !is_open || is_named || exchange.is_last() != Some(true) {
             return;
         }
         let is_stranger = exchange.is_outside && exchange.stranger().is_some();

@@ -2,6 +2,7 @@
 //! Requests that are for some nodes of a path.
 
 use netserv_gist::{Notification, RouteStatus};
+use netserv_model::control::ControlMessage;
 use netserv_model::target::{Scope, Target};
 use netserv_model::{Digest, Signature};
 use netserv_wire::nslp::Tear;
@@ -287,4 +288,28 @@ fn the_former_first_node_lets_its_module_go_when_the_requesters_host_leaves_it()
     node.report(request, passed("me", "it is for the first node only"));
     node.answered(1, vec![passed("r3", "it is for the first node only")]);
     assert_eq!(node.nslp.poll_withdrawal().map(|withdrawal| withdrawal.nonce), Some(Nonce([1; 16])));
+}
+
+/// Goal: a TELL for one node ends there and is answered as soon as that node did it, also if the last node was to send it back; one
+/// for another node, or for several, goes on.
+#[test]
+fn a_tell_for_one_node_ends_there() {
+    let tell = |nonce: u8, nodes: &[&str]| {
+        let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
+        let builder = RequestBuilder::tell(&"example.org/m".parse().unwrap(), &message).and_return();
+        let builder = builder.user(&"jane".parse().unwrap()).target(&targeted(Scope::All, nodes));
+        let unsigned = builder.build(UnixTime(u64::from(nonce) * 1000), Nonce([nonce; 16])).unwrap();
+        unsigned.with_signature(Signature([6; 64])).unwrap().as_str().to_owned()
+    };
+    let mut node = Node::new(|_| {});
+    node.receive_within(4000, &tell(1, &["me"]));
+    let asked = node.asked();
+    node.report(asked, outcome("me", Outcome::Told));
+    let response = node.sent_response();
+    assert_eq!((response.entries.len(), response.end, response.incomplete), (1, Some(PathEnd::Named), None));
+    for (nonce, nodes) in [(2, &["other"][..]), (3, &["me", "other"]), (4, &[])] {
+        node.receive_within(4000, &tell(nonce, nodes));
+        node.asked();
+        node.sent_request();
+    }
 }

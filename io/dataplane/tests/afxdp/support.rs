@@ -85,11 +85,14 @@ pub(crate) fn settle(driver: &Afxdp) {
 
 /// Passes packets until so many came, or none comes for a while; returns how many there were.
 pub(crate) fn pass(driver: &mut Afxdp, count: usize) -> usize {
-    let (mut batch, mut passed) = (Batch::new(), 0);
-    while passed < count && driver.receive(&mut batch, Some(Duration::from_millis(500))).unwrap() > 0 {
-        batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
-        passed += batch.len();
-        driver.flush().unwrap();
+    let (mut batch, mut passed, mut last) = (Batch::new(), 0, Instant::now());
+    // It also comes back with nothing when devices change.
+    while passed < count && last.elapsed() < Duration::from_secs(1) {
+        if driver.receive(&mut batch, Some(Duration::from_millis(500))).unwrap() > 0 {
+            batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
+            (passed, last) = (passed + batch.len(), Instant::now());
+            driver.flush().unwrap();
+        }
     }
     passed
 }
