@@ -16,7 +16,7 @@ This page is what `--help` says; a test keeps it so. The same text is in the man
 - Every command takes `-j` and then writes JSON to standard output, in the shapes of [openapi.json](openapi.json):
   `setup`, `remove`, `tell`, `state export`, `probe` and `path` write a `RequestResult`, `node status` a `NodeInfo`, `node list` a `ModuleList`,
   `node logs` a `LogLine`, `watch` an `EventLine` and `trace` a `TraceLine` in each line. Other commands write an object of their own.
-  `path` adds `beyond_us`: `whole` with `by`, what proves the end (`destination`, `unreachable`, `endpoint-found`), or `incomplete`
+  `path` adds `beyond_us`: `whole` with `by`, what proves the end (`destination`, `unreachable`, `endpoint-found`, or `named`: a TELL for the last node alone), or `incomplete`
   with the `reason`; only with the first does it exit with 0.
 - A failure is one line of cause and one line of fix on standard error, with `-j` an `ApiError` in one line.
 - Commands that change something take `--dry-run`. A `setup`, `remove`, `tell` or `state export` then asks the nodes what they would do.

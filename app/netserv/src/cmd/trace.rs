@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use netserv_model::trace::{TraceEnd, TraceEndReason, TraceLine, TraceRequest, TraceStart, parse_filters};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
@@ -69,14 +70,16 @@ impl Trace {
     /// # Errors
     /// The filter is wrong, or the node cannot be reached or refuses.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let mut lines = client.post_lines("/v1/trace", &self.request()?).await?;
+        let request = self.request()?;
+        // From before the first line on.
+        let mut interrupts =
+            signal(SignalKind::interrupt()).or_fail("cannot wait for signals", "report this as a bug")?;
+        let mut lines = client.post_lines("/v1/trace", &request).await?;
         let mut end = TraceEnd { reason: TraceEndReason::Stopped, traced: 0, lost: 0, skipped: 0 };
-        let interrupt = tokio::signal::ctrl_c();
-        tokio::pin!(interrupt);
         loop {
             let line = tokio::select! {
                 line = lines.next() => line?,
-                _ = &mut interrupt => break,
+                _ = interrupts.recv() => break,
             };
             let Some(line) = line else { return Err(broken_off()) };
             let line: TraceLine = serde_json::from_str(&line)

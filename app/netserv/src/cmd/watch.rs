@@ -9,6 +9,7 @@ use netserv_model::api::{EventLine, EventRecord, MissedEvents};
 use netserv_model::control::encode_body;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{ModuleName, NodeId, SessionId, UserId};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::client::{Client, Lines};
 use crate::exit::{Exit, Failure, OrFail, one_line};
@@ -70,10 +71,12 @@ impl Watch {
     /// # Errors
     /// The node cannot be reached, refuses, or goes away.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        // From before the first line on.
+        let mut interrupts =
+            signal(SignalKind::interrupt()).or_fail("cannot wait for signals", "report this as a bug")?;
         let mut lines = client.lines(&self.path()).await?;
         output.note(self.announcement());
         let mut seen = Seen { events: 0, next: self.since };
-        let interrupt = tokio::signal::ctrl_c();
         let end = async {
             match self.timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -85,7 +88,7 @@ impl Watch {
                 shown?;
                 false
             }
-            _ = interrupt => false,
+            _ = interrupts.recv() => false,
             () = end => true,
         };
         output.note(format!("{} seen", count(seen.events, "event")));
