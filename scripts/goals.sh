@@ -2,12 +2,22 @@
 # shellcheck shell=bash
 # The commands of ./dev that compare numbers with their goals.
 
-# ignored_tests [--release] FILTERS: tests that only these commands run, one after the other, with what they print.
+# ignored_tests [--release] [--exact] FILTERS: tests that only these commands run, one after the other, with what they print.
 ignored_tests() {
-  local profile=()
+  local profile=() exact=() filter
   if [ "$1" = --release ]; then profile=(--release); shift; fi
-  cargo test "${profile[@]}" --workspace --test all -- --ignored --nocapture --test-threads 1 "$@" | tee target/ignored-tests
-  grep -q '^test .* ok$' target/ignored-tests || fail "no test is named $*" "git grep -n 'fn NAME' names it"
+  if [ "$1" = --exact ]; then exact=(--exact); shift; fi
+  for filter in "$@"; do
+    named_tests "$filter" "${profile[@]}" --test all -- --ignored --nocapture --test-threads 1 "${exact[@]}" "$filter"
+  done
+}
+
+# named_tests NAME ARGS…: runs `cargo test`, and fails also if there is no such test.
+named_tests() {
+  local name=$1
+  shift
+  cargo test --workspace "$@" | tee target/named-tests
+  grep -q '^test .* ok$' target/named-tests || fail "no test is named $name" "git grep -n 'fn NAME' names it"
 }
 
 cmd_truth() {
@@ -15,7 +25,7 @@ cmd_truth() {
   as_root_or_fail "the lab makes network namespaces"
   build_programs
   ignored_tests signaling::stack_truth:: house::scale::
-  NETSERV_FULL=1 cargo test -p netserv-lab --test all -- house::world::
+  NETSERV_FULL=1 named_tests house::world:: --test all -- house::world::
   local seeds=(--seeds 10000)
   if [[ " $* " =~ [\ =]*--seeds ]]; then seeds=(); fi
   # Alone, since it links neither the worker nor the daemon.
@@ -80,7 +90,7 @@ cmd_cdn() {
 
 cmd_cache() {
   need_build
-  cargo test --release --workspace --lib -- --ignored --nocapture --test-threads 1 storage::cache::
+  named_tests storage::cache:: --release --lib -- --ignored --nocapture --test-threads 1 storage::cache::
   done_line "what is in a large cache is there at once, and a purge keeps nobody waiting"
 }
 

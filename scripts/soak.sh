@@ -5,8 +5,8 @@
 # Parts in the order in which they run, each a command of ./dev.
 readonly SOAK_PARTS=("ci --all" guards newest-jdk truth floods servers joined cdn cache compressor radio video sip media
   relocations redirects agent "bench --check" explore)
-# The exit code of a part that cannot run on this machine.
-readonly NOT_RUN=2
+# The exit code of a part that cannot run on this machine, which no other program here ends with.
+readonly NOT_RUN=77
 readonly SOAK_PAGE=docs/soak.md
 
 # Runs the parts that have no result for this commit, or those that are named.

@@ -12,7 +12,7 @@ use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
 use netserv_model::request::{Body, Hop, NodeReport, Outcome, PathEnd, Probe, Request};
-use netserv_model::target::Target;
+use netserv_model::target::{Scope, Target};
 use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{self, Envelope, Message, Response};
@@ -649,7 +649,10 @@ fn result(answer: Response, took: Duration) -> RequestResult {
 /// Returns whether a request is one that ends at this node, as it is for no other: a TELL that names it alone. Whatever lies behind
 /// takes no part in it, and no time.
 fn is_for_one(message: &Message, own: &NodeId) -> bool {
-    matches!(message.body(), Body::Tell(_)) && matches!(&message.target().nodes[..], [only] if only == own)
+    let Target { scope, nodes, .. } = message.target();
+    let is_named = matches!(&nodes[..], [only] if only == own);
+    // By other scopes it is for this node only if it is the first or the last one.
+    matches!(message.body(), Body::Tell(_)) && is_named && *scope == Scope::All
 }
 
 fn too_many_pending() -> Refusal {

@@ -94,10 +94,17 @@ fn ask_once(
         && fetched.status == 304
     {
         count("refreshed");
-        return Ok(same(place, held.refreshed(&site.policy, &request, &head, &times)));
+        return Ok(match held.refreshed(&site.policy, &request, &head, &times) {
+            // It is the same for this viewer, and stays what it is for others.
+            Refresh::Kept(stored) if stored.is_less_than(held) => Outcome::Refreshed(stored),
+            refreshed @ (Refresh::Kept(_) | Refresh::Once(_) | Refresh::Gone | Refresh::Same) => same(place, refreshed),
+        });
     }
     match site.policy.keep(&request, &head, &times) {
         Ok(_) if !is_stored => Ok(Outcome::Fetched(fetched, times)),
+        Ok(stored) if writer.is_none() && held.is_some_and(|held| stored.is_less_than(held)) => {
+            Ok(Outcome::Fetched(fetched, times))
+        }
         Ok(stored) => {
             let outcome = begin(site, place, writer, stored, fetched, times)?;
             if let Outcome::Filling(_, _, fill) = &outcome
@@ -109,7 +116,12 @@ fn ask_once(
             Ok(outcome)
         }
         Err(why) => {
-            not_kept(place, writer, why, &fetched, held.is_some());
+            // What one viewer is told says nothing of what is stored for others.
+            let of_viewer =
+                matches!(why, NotKept::Stale | NotKept::Personal) && held.is_some_and(|held| !held.is_personal);
+            if !of_viewer || writer.is_some() {
+                not_kept(place, writer, why, &fetched, held.is_some());
+            }
             Ok(Outcome::Fetched(fetched, times))
         }
     }

@@ -22,6 +22,8 @@ pub enum NotKept {
     Status,
     /// The response forbids it.
     Forbidden,
+    /// It gives a viewer a name (`Set-Cookie`), and does not say that others may have it.
+    Personal,
     /// `Vary` has `*` or too many names.
     Vary,
     /// It would never be used: it is stale and cannot be validated.
@@ -54,6 +56,10 @@ impl Policy {
             return Err(NotKept::Vary);
         }
         let stored = self.stored(request, response, &control, times);
+        // A name that one viewer is given goes to others only if the response is fresh for all.
+        if has(response.headers, "set-cookie") && !stored.is_for_all {
+            return Err(NotKept::Personal);
+        }
         stored.is_of_use(request).then_some(stored).ok_or(NotKept::Stale)
     }
 

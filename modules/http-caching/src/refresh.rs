@@ -42,7 +42,10 @@ impl Stored {
         let request = Request { method: "GET", ..*request };
         match policy.keep(&request, &Head { status: self.status, headers: &headers }, times) {
             // What selects it is in its key.
-            Ok(stored) if stored.vary() == self.vary() => Refresh::Kept(stored),
+            Ok(stored) if stored.vary() == self.vary() => {
+                // Whoever asks for it later, it was made for whom it was made for.
+                Refresh::Kept(Stored { is_personal: stored.is_personal || self.is_personal, ..stored })
+            }
             Ok(_) | Err(_) => {
                 // It is as old as this answer.
                 headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
@@ -72,7 +75,10 @@ impl Stored {
         let changed =
             |name: &str| has(response.headers, name) && text(response.headers, name) != text(&self.headers, name);
         let length = text(response.headers, "content-length").and_then(|length| length.parse::<u64>().ok());
-        if changed("etag")
+        // Without a word of the same tag it may be another viewer's.
+        let is_other = !(self.is_for_all || has(response.headers, "etag") && has(&self.headers, "etag"));
+        if is_other
+            || changed("etag")
             || changed("last-modified")
             || length.is_some_and(|length| size.is_some_and(|size| size != length))
         {

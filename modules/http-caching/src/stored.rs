@@ -66,8 +66,7 @@ impl Stored {
         let of = |validator, condition: &str| {
             values(&self.headers, validator).next().map(|value| (condition.to_owned(), value.to_vec()))
         };
-        let is_question = self.is_for_all || !(self.is_personal || says_who(request));
-        let by_date = is_question.then(|| of("last-modified", "if-modified-since")).flatten();
+        let by_date = if self.may_be_anothers(request) { None } else { of("last-modified", "if-modified-since") };
         match self.status {
             200..300 => [of("etag", "if-none-match"), by_date].into_iter().flatten().collect(),
             _ => Vec::new(),
@@ -76,7 +75,13 @@ impl Stored {
 
     /// Returns whether it may have been made for another viewer than the one who asks.
     pub(crate) fn may_be_anothers(&self, request: &Request<'_>) -> bool {
-        !self.is_for_all && says_who(request)
+        !self.is_for_all && (self.is_personal || says_who(request))
+    }
+
+    /// Returns whether it must not take the place of one that is stored: it was made for one viewer, and that is for others, too.
+    #[must_use]
+    pub fn is_less_than(&self, held: &Stored) -> bool {
+        self.is_personal && !self.is_for_all && !held.is_personal
     }
 
     /// Returns the names of the headers that select among its variants.

@@ -7,7 +7,7 @@ mod updates;
 
 use std::time::Duration;
 
-use crate::{Answer, Decision, Entry, Head, NotKept, Policy, Request, Stored, Times, date};
+use crate::{Answer, Decision, Entry, Head, NotKept, Policy, Refresh, Request, Stored, Times, date};
 
 /// A time at which responses come: seconds since 1970.
 const COMES: u64 = 1_700_000_000;

@@ -27,11 +27,16 @@ pub struct Bindings {
 pub struct Aor(u64);
 
 impl Aor {
-    /// Returns what stands for the URI of a To: without scheme, parameters and the usual ports, and in lower case. Those that a server takes
+    /// Returns what stands for the URI of a To: without scheme, password, parameters and the usual ports, without escapes (RFC 3261 §10.3)
+    /// and in lower case. Those that a server takes
     /// for the same are to be the same here; others may be, too, which costs a REGISTER.
     pub fn of(uri: &[u8]) -> Aor {
-        let uri = uri.to_ascii_lowercase();
+        let uri = unescaped(uri).to_ascii_lowercase();
         let bare = [&b"sip:"[..], b"sips:"].iter().find_map(|scheme| uri.strip_prefix(*scheme)).unwrap_or(&uri);
+        let host = bare.iter().rposition(|byte| *byte == b'@').unwrap_or(0);
+        let (user, host) = bare.split_at(host);
+        let user = user.split(|byte| matches!(byte, b':' | b';')).next().unwrap_or_default();
+        let bare = &[user, host].concat()[..];
         let end = bare.iter().position(|byte| matches!(byte, b';' | b'?')).unwrap_or(bare.len());
         let bare = &bare[..end];
         let bare = [&b":5060"[..], b":5061"].iter().find_map(|port| bare.strip_suffix(*port)).unwrap_or(bare);
@@ -252,6 +257,29 @@ fn only_contact<'a>(head: &Head<'a>) -> Option<&'a [u8]> {
     all.next().filter(|contact| all.next().is_none() && *contact != b"*")
 }
 
+/// Returns text with what `%` and two digits stand for.
+pub(crate) fn unescaped(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some((byte, after)) = rest.split_first() {
+        let escaped = match after {
+            [high, low, ..] if *byte == b'%' => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        match escaped {
+            Some((high, low)) => {
+                plain.push(high << 4 | low);
+                rest = &after[2..];
+            }
+            None => {
+                plain.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
 /// How often it is looked for what is over, if there is no room.
 const LOOK_EACH_MS: u64 = 1000;
 
@@ -441,7 +469,11 @@ mod tests {
             (CONTACT, "Contact: <sip:alice@192.0.2.10:40001>;expires=100\r\n"),
             (CONTACT, beside),
         ] {
-            for to in ["To: <sip:alice@example.com>", "To: \"A\" <sips:alice@EXAMPLE.com:5061;x=y>;tag=2"] {
+            for to in [
+                "To: <sip:alice@example.com>",
+                "To: \"A\" <sips:alice@EXAMPLE.com:5061;x=y>;tag=2",
+                "To: <sip:%61lice:secret@example.com>",
+            ] {
                 let text = |text: String| other(text).replace("To: <sip:alice@example.com>", to);
                 let mut bindings = registered();
                 let question = text(register(7, asked));

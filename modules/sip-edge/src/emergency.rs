@@ -4,6 +4,8 @@
 use netserv_sip::Request;
 use netserv_sip::message::{address, list};
 
+use crate::bindings::unescaped;
+
 /// What is of an emergency, beside `urn:service:sos` (RFC 5031) and `Priority: emergency` (RFC 3261 §20.26).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emergency {
@@ -66,21 +68,8 @@ impl Emergency {
     /// Compares the user of a URI, or a number, without its parameters and password, and without what only makes it legible (RFC 3966 §5.1.1).
     fn is_user(&self, user: &[u8]) -> bool {
         let end = user.iter().position(|byte| matches!(byte, b';' | b':')).unwrap_or(user.len());
-        let mut plain = Vec::new();
-        let mut rest = &user[..end.min(USER_BYTES_MAX)];
-        while let Some((byte, after)) = rest.split_first() {
-            rest = after;
-            match (byte, after) {
-                (b'%', [high, low, beyond @ ..]) => {
-                    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-                    let Some((high, low)) = digit(high).zip(digit(low)) else { return false };
-                    plain.push(high << 4 | low);
-                    rest = beyond;
-                }
-                (b'-' | b'.' | b'(' | b')', _) => {}
-                (byte, _) => plain.push(byte.to_ascii_lowercase()),
-            }
-        }
+        let mut plain = unescaped(&user[..end.min(USER_BYTES_MAX)]).to_ascii_lowercase();
+        plain.retain(|byte| !b"-.()".contains(byte));
         let plain = plain.strip_prefix(b"+").unwrap_or(&plain);
         self.users.iter().any(|known| known == plain)
     }

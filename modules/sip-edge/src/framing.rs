@@ -167,11 +167,11 @@ impl Start {
             };
         }
         match bytes {
-            // RFC 8489 §5: the type of a request or an indication, the length behind the header, the magic cookie.
-            [0, 1 | 0x11, high, low, 0x21, 0x12, 0xa4, 0x42, ..] => {
+            // RFC 8489 §5: the type of a request, an indication or an answer, the length behind the header, the magic cookie.
+            [0 | 1, 1 | 0x11, high, low, 0x21, 0x12, 0xa4, 0x42, ..] => {
                 return Start::KeepAlive(STUN_HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low])));
             }
-            [0] | [0, 1 | 0x11, ..] if bytes.len() < 8 => return Start::TooShort,
+            [0 | 1] | [0 | 1, 1 | 0x11, ..] if bytes.len() < 8 => return Start::TooShort,
             // Alone, or behind what came before.
             [0, other, ..] if !matches!(other, 1 | 0x11) => return Start::KeepAlive(1),
             _ => {}
@@ -179,7 +179,7 @@ impl Start {
         let end = bytes.iter().position(|byte| *byte == b'\r');
         let line = &bytes[..end.unwrap_or(bytes.len())];
         let method = line.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let is_method = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"-._!%*+`'~".contains(byte);
+        let is_method = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._!%*+`'~".contains(byte);
         let is_request = (1..=METHOD_BYTES_MAX).contains(&method.len())
             && method.iter().all(is_method)
             && line.iter().all(|byte| *byte >= b' ' && *byte != 0x7f);
@@ -241,9 +241,14 @@ mod tests {
     #[test]
     fn what_is_no_sip_is_not_held_back() {
         let hello = [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[0xa5; 200]].concat();
-        for foreign in
-            [&hello[..], b"GET / HTTP/1.1\r\nhost: a\r\n", b"hello", b"\x00\x02ab", b"\x00\x01\x00\x00abcd", b"A\tb"]
-        {
+        for foreign in [
+            &hello[..],
+            b"GET / HTTP/1.1\r\nhost: a\r\n",
+            b"hello, world",
+            b"\x00\x02ab",
+            b"\x00\x01\x00\x00abcd",
+            b"A\tb",
+        ] {
             let mut framing = Framing::default();
             let mut on = Vec::new();
             framing.push(foreign, |piece| {
@@ -254,7 +259,8 @@ mod tests {
             assert_eq!((on, framing.held(), framing.is_lost()), (foreign.to_vec(), 0, true), "{foreign:?}");
         }
         let stun = [&[0, 1, 0, 4, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12], b"attr"].concat();
-        for keep_alive in [&b"jaK"[..], b"jaK\0", b"\0\0\0\0", &stun] {
+        let answer = [&[1, 1][..], &stun[2..]].concat();
+        for keep_alive in [&b"jaK"[..], b"jaK\0", b"\0\0\0\0", &stun, &answer] {
             let all = [EMPTY.as_bytes(), keep_alive, EMPTY.as_bytes()].concat();
             for at_a_time in [1, 7, all.len()] {
                 let (found, framing) = pieces(&all, at_a_time);
@@ -268,6 +274,7 @@ mod tests {
         }
         assert_eq!(Start::of(b"INVITE sip:a SIP/2.0\r"), Start::Sip);
         assert_eq!(Start::of(b"INVITE sip:a sip/2.0\r\nx"), Start::Sip);
+        assert_eq!(Start::of(b"inv.ITE~ sip:a SIP/2.0\r\n"), Start::Sip, "RFC 4475 3.1.1.2");
         assert_eq!(Start::of(b"INVITE sip:a HTTP/1.1\r\n"), Start::Other);
         assert_eq!(Start::of(&[b'A'; METHOD_BYTES_MAX + 1]), Start::Other);
     }

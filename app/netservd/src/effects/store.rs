@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -176,9 +177,14 @@ impl Store {
 
 /// Opens the database, which is for its owner alone; returns the version of its tables too.
 fn connect(path: &Path) -> Result<(Connection, i64)> {
-    // SQLite gives its other files the permissions of this one.
-    let own = File::options().create(true).append(true).mode(0o600).open(path)?;
-    own.set_permissions(Permissions::from_mode(0o600))?;
+    // SQLite gives its other files the permissions of this one. One that is there is not opened: closing it would end the locks of
+    // this process's other connection (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    match File::options().create_new(true).append(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        }
+        made => drop(made?),
+    }
     let connection = Connection::open(path)?;
     // The threads for modules and for networks each have a connection.
     connection.busy_timeout(LOCK_WAIT)?;

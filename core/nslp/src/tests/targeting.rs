@@ -294,22 +294,29 @@ fn the_former_first_node_lets_its_module_go_when_the_requesters_host_leaves_it()
 /// for another node, or for several, goes on.
 #[test]
 fn a_tell_for_one_node_ends_there() {
-    let tell = |nonce: u8, nodes: &[&str]| {
+    let tell = |nonce: u8, scope: Scope, nodes: &[&str]| {
         let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
         let builder = RequestBuilder::tell(&"example.org/m".parse().unwrap(), &message).and_return();
-        let builder = builder.user(&"jane".parse().unwrap()).target(&targeted(Scope::All, nodes));
+        let builder = builder.user(&"jane".parse().unwrap()).target(&targeted(scope, nodes));
         let unsigned = builder.build(UnixTime(u64::from(nonce) * 1000), Nonce([nonce; 16])).unwrap();
         unsigned.with_signature(Signature([6; 64])).unwrap().as_str().to_owned()
     };
     let mut node = Node::new(|_| {});
-    node.receive_within(4000, &tell(1, &["me"]));
+    node.receive_within(4000, &tell(1, Scope::All, &["me"]));
     let asked = node.asked();
     node.report(asked, outcome("me", Outcome::Told));
     let response = node.sent_response();
     assert_eq!((response.entries.len(), response.end, response.incomplete), (1, Some(PathEnd::Named), None));
-    for (nonce, nodes) in [(2, &["other"][..]), (3, &["me", "other"]), (4, &[])] {
-        node.receive_within(4000, &tell(nonce, nodes));
-        node.asked();
+    for (nonce, scope, nodes) in [
+        (2, Scope::All, &["other"][..]),
+        (3, Scope::All, &["me", "other"]),
+        (4, Scope::All, &[]),
+        (5, Scope::Last, &["me"]),
+    ] {
+        node.receive_within(4000, &tell(nonce, scope, nodes));
+        if scope == Scope::All {
+            node.asked();
+        }
         node.sent_request();
     }
 }

@@ -100,9 +100,10 @@ fn lifetimes_are_guessed_of_few() {
     // Not of what is for one user.
     let tagged = [day[0], ("ETag", "\"a\"")];
     assert!(kept_by(&policy(), &[("Cookie", "a=b")], 200, &tagged).unwrap().lifetime.is_zero());
-    assert!(
-        kept_by(&policy(), &[], 200, &[&tagged[..], &[("Set-Cookie", "a=b")]].concat()).unwrap().lifetime.is_zero()
-    );
+    let named = kept_by(&policy(), &[], 200, &[&tagged[..], &[("Set-Cookie", "a=b")]].concat());
+    assert_eq!(named, Err(NotKept::Personal), "a name that one viewer is given");
+    let for_all = kept_by(&policy(), &[], 200, &[("Cache-Control", "max-age=60"), ("Set-Cookie", "a=b")]).unwrap();
+    assert!(for_all.is_for_all && for_all.headers.iter().any(|(name, _)| name == "Set-Cookie"));
     assert!(kept_by(&policy(), &[], 200, &[day[0], ("Set-Cookie", "a=b")]).is_err(), "a date asks of nobody's page");
     let generous = Policy { lifetime: Duration::from_secs(60), lifetime_of_errors: Duration::from_secs(2), ..policy() };
     for (status, seconds) in [(200, 60), (404, 2), (501, 2)] {
@@ -177,4 +178,28 @@ fn what_may_be_made_for_one_viewer_is_no_answer_for_another() {
         assert_eq!(decided(&stored, alice, 5), Decision::Serve, "{said}");
         assert_eq!(stored.conditions(&get(&fields(alice))).len(), 2, "{said}");
     }
+}
+
+/// Goal: what was made for one viewer stays that, whoever asks about it later, and takes the place of nothing that is for others.
+#[test]
+fn what_was_made_for_one_viewer_stays_that() {
+    let alice: Lines<'_> = &[("Cookie", "a=alice")];
+    let tag = ("ETag", "\"a\"");
+    let page =
+        kept_by(&policy(), alice, 200, &[tag, ("Cache-Control", "max-age=0, stale-while-revalidate=60")]).unwrap();
+    for request in [alice, &[]] {
+        let decision = decided(&page, request, 5);
+        assert!(matches!(decision, Decision::Validate { or_stale: false, .. }), "{decision:?}");
+    }
+    let day = ("Last-Modified", "{-86400}");
+    let page = kept_by(&policy(), alice, 200, &[tag, day]).unwrap();
+    let none = fields(&[]);
+    let head = |lines: Lines<'_>| {
+        page.after_head(&policy(), &get(&none), &Head { status: 200, headers: &fields(lines) }, &times(9), None)
+    };
+    assert_eq!(head(&[day]), Refresh::Gone, "it may be another viewer's");
+    let Refresh::Kept(same) = head(&[tag, day]) else { panic!("it is the same") };
+    assert!(same.is_personal && matches!(decided(&same, &[], 10), Decision::Validate { .. }));
+    let shared = kept(&[tag, day]);
+    assert!(page.is_less_than(&shared) && !shared.is_less_than(&page) && !page.is_less_than(&page));
 }

@@ -16,8 +16,9 @@ const VIEWERS: [(&str, &str); 5] = [
     ("dave", "authorization: Bearer dave\r\n"),
     ("none", ""),
 ];
+const NAMED: &str = "alice";
 /// What answers say of how long they are fresh, and for how many seconds a shared cache takes them to be.
-const CONTROLS: [(&str, u64); 16] = [
+const CONTROLS: [(&str, u64); 17] = [
     ("", 0),
     ("cache-control: max-age=0\r\n", 0),
     ("cache-control: public, max-age=0\r\n", 0),
@@ -28,6 +29,7 @@ const CONTROLS: [(&str, u64); 16] = [
     ("cache-control: private, max-age=60\r\n", 0),
     ("cache-control: max-age=60\r\ncache-control: private\r\n", 0),
     ("cache-control: no-store\r\n", 0),
+    ("cache-control: max-age=0, stale-while-revalidate=60, stale-if-error=60\r\n", 0),
     ("expires: 0\r\n", 0),
     ("expires: Thu, 01 Jan 2015 00:00:00 GMT\r\n", 0),
     ("cache-control: max-age=60\r\n", 60),
@@ -98,7 +100,8 @@ fn wrong_of(port: u16, pages: &[Says]) -> Vec<String> {
                 let made_for = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
                 let made_for =
                     VIEWERS.iter().find(|(name, _)| made_for.contains(name)).map_or("nobody", |(name, _)| *name);
-                if made_for != who && !says.is_for_all(made_for) {
+                let is_named = answer.contains("id=alice") && who != NAMED && !says.is_for_all(NAMED);
+                if is_named || made_for != who && !says.is_for_all(made_for) {
                     wrong.push(format!("{who} has {made_for}'s of {}\n{answer}", says.head(made_for)));
                 }
             }
@@ -140,7 +143,9 @@ impl Says {
 
     fn head(self, who: &str) -> String {
         let validator = VALIDATORS[self.validator].replace("{}", who);
-        [CONTROLS[self.control].0, &validator, VARIES[self.vary], AGES[self.age].0].concat()
+        // One of them is given a name.
+        let cookie = if who == NAMED { "set-cookie: id=alice\r\n" } else { "" };
+        [CONTROLS[self.control].0, &validator, VARIES[self.vary], AGES[self.age].0, cookie].concat()
     }
 
     /// Returns whether others may be given what was made for a viewer.
