@@ -121,7 +121,7 @@ fn a_bundle_moves_with_its_state() {
     let told = net.request(&["tell", MONITOR, "--topic", "sample", "--to", &to, "--node", "n1", "5"]);
     assert_eq!(outcome_of(&told, "n1"), Outcome::Told);
     let Outcome::Exported { digest, .. } = export(MONITOR, "n1", "s1") else { panic!("no state") };
-    assert_eq!(counted("n1"), 3);
+    eventually("they are counted", || counted("n1") == 3);
     let shown = show(&net, "s1");
     assert_eq!((shown["parts"]["packet"].as_u64(), shown["entries"].as_u64()), (Some(8), Some(2)), "{shown}");
 
@@ -137,6 +137,8 @@ fn a_bundle_moves_with_its_state() {
         let outcome = export(MONITOR, node, name);
         assert!(matches!(outcome, Outcome::Exported { digest: other, .. } if other == digest), "{node}: {outcome:?}");
         let flavour = net.status(node, &package).unwrap().flavour;
+        // A node looks at modules' counters now and then.
+        eventually("its counts are known", || counted(node) > 0);
         (counted(node), flavour)
     };
     assert!(matches!(begin(&bundle, "n2", "s1", "2"), Outcome::Installed { .. }));
