@@ -192,13 +192,7 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
         routes.carry_out(&requests)?;
     }
     let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
-    let name = table_name(instance);
-    if nftables::has_table(&rules, &name).map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-        let mut batch = Transaction::of(&name);
-        batch.remove_table();
-        rules.carry_out(&batch.finish())?;
-    }
-    Ok(())
+    nftables::remove_table(&rules, &table_name(instance))
 }
 
 const MARK: &str = "mark";

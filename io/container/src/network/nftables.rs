@@ -9,6 +9,7 @@ use netserv_model::PortRange;
 use netserv_wire::ip::IpVersion;
 use netserv_wire::netlink::{FLAG_DUMP, append_attribute, attributes, nested};
 
+use super::error::NetworkError;
 use super::socket::{Requests, Socket};
 
 /// The name of the table in a container's namespace.
@@ -208,6 +209,17 @@ pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
         asked => asked.map(|()| found),
     }
+}
+
+/// Takes a table away, if there is one of this name.
+pub(super) fn remove_table(socket: &Socket, table: &str) -> Result<(), NetworkError> {
+    let is_there = has_table(socket, table);
+    if is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
+        let mut batch = Transaction::of(table);
+        batch.remove_table();
+        socket.carry_out(&batch.finish())?;
+    }
+    Ok(())
 }
 
 /// One rule: expressions, as the content of its list.

@@ -59,14 +59,7 @@ pub(super) fn forget(rules: &Socket, link: &str, index: u32) -> Result<(), Netwo
 
 /// Takes the table of an instance away.
 pub(super) fn remove_table(rules: &Socket, instance: &str) -> Result<(), NetworkError> {
-    let name = table_of(&container_link_prefix(instance));
-    let is_there = nftables::has_table(rules, &name);
-    if is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-        let mut batch = Transaction::of(&name);
-        batch.remove_table();
-        rules.carry_out(&batch.finish())?;
-    }
-    Ok(())
+    nftables::remove_table(rules, &table_of(&container_link_prefix(instance)))
 }
 
 /// The table is called as the links, with another end.
