@@ -50,9 +50,30 @@ test_node() {
   local reports=target/nextest/ci all=()
   say "tests of the node, and replay of the fuzz corpus"
   if [ "${1:-}" = --all ]; then all=(--ignore-default-filter); export NETSERV_FULL=1; fi
-  rm -rf "$reports" "$(skips)"
-  nextest --profile ci "${all[@]}" || fail "tests of the node" "see above; ./dev test NAME runs some of them"
-  note_retried "$reports"
+  rm -rf "$reports" "$reports-again" "$(skips)"
+  nextest --profile ci "${all[@]}" || retry_alone "$reports/junit.xml" || fail "tests of the node" "see above; ./dev test NAME runs some of them"
+}
+
+# A run in which more fail is not tried again.
+readonly RETRIED_MAX=5
+
+# retry_alone REPORT: runs what failed once more, one test after another, and takes the names.
+retry_alone() {
+  local names
+  mapfile -t names < <(failed_tests "$1")
+  if [ ${#names[@]} -eq 0 ] || [ ${#names[@]} -gt $RETRIED_MAX ]; then return 1; fi
+  say "${#names[@]} failed; each once more, alone: ${names[*]}"
+  nextest --profile ci-again --ignore-default-filter -E "$(printf '%s\n' "${names[@]}" | sed 's/\(.*\) \(.*\)/(binary_id(=\1) \& test(=\2))/' | paste -sd '|')" || return 1
+  retried+=("${names[@]/ /.}")
+}
+
+# failed_tests REPORT: binary and name of each test that failed, as nextest's JUnit report has them.
+failed_tests() {
+  [ -s "$1" ] || return 0
+  awk '
+    /<testcase / { name = $0; sub(/.* name="/, "", name); sub(/".*/, "", name)
+                   class = $0; sub(/.* classname="/, "", class); sub(/".*/, "", class) }
+    /<(failure|error)[ >]/ && class " " name != last { last = class " " name; print last }' "$1"
 }
 
 # Lab nodes take code from each other, but where a test is about how long it takes to compile.
@@ -88,10 +109,10 @@ readonly FLAKES_RECORDED_MAX=2
 # Names of the tests that failed and then passed.
 retried=()
 
-# note_retried DIR: takes the names from the JUnit reports below a folder, as nextest and Surefire write them.
+# note_retried DIR: takes the names from the JUnit reports below a folder, as Surefire writes them.
 note_retried() {
   local names
-  mapfile -t names < <(find "$1" \( -name 'TEST-*.xml' -o -name junit.xml \) -exec awk '
+  mapfile -t names < <(find "$1" -name 'TEST-*.xml' -exec awk '
     /<testcase / { name = $0; sub(/.* name="/, "", name); sub(/".*/, "", name)
                    class = $0; sub(/.* classname="/, "", class); sub(/".*/, "", class) }
     /<flaky(Failure|Error)/ && class "." name != last { last = class "." name; print last }' {} +)

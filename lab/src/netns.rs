@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::patience::wait_for;
+use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Topology};
 
 /// How long a program may take until it is ready, on a machine that is not busy.
@@ -536,12 +536,17 @@ pub fn program(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Waits until something is so; returns whether it came to be.
+/// Waits until something is so, at most for a time that grows with the machine's load; returns whether it came to be.
 pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + timeout;
+    let begun = Instant::now();
+    let mut bound = grown(timeout);
     while !condition() {
-        if Instant::now() >= end {
-            return false;
+        if begun.elapsed() >= bound {
+            // What came meanwhile counts, too.
+            bound = grown(timeout).max(bound);
+            if begun.elapsed() >= bound {
+                return false;
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }

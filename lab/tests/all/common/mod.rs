@@ -15,6 +15,7 @@ use std::time::Duration;
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
 use netserv_lab::node::{LabPackage, LabUser, Part};
+use netserv_lab::patience::grown;
 use netserv_lab::topology::Topology;
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
@@ -208,7 +209,8 @@ pub fn request_as(lab: &Lab, user: &LabUser, args: &[&str]) -> RequestResult {
 
 /// Sends one UDP datagram from a machine and returns what comes back within half a second.
 pub fn ask_udp(lab: &Lab, machine: &str, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
-    let script = format!("printf %s '{text}' | timeout 0.7 nc -u -w 1 {destination} {port}");
+    let seconds = grown(Duration::from_millis(700)).as_secs_f64();
+    let script = format!("printf %s '{text}' | timeout {seconds} nc -u -W 1 {destination} {port}");
     let output = lab.command(machine, "sh").args(["-c", &script]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (!text.is_empty()).then_some(text)

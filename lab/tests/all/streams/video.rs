@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::browser::Browser;
 use crate::common::{Driver, Serving, processes_under};
 use netserv_lab::netns::{host_port, wait_until};
+use netserv_lab::patience::grown;
 use netserv_lab::video::{self, Codec, Picture};
 use netserv_skips::skipped;
 
@@ -20,8 +21,8 @@ const PERMITS: &str = "listen = ['tcp port 80']\nconnect = ['tcp']\n";
 const JOBS: &str = "[blocks.media]\nlive-jobs = 4\nlive-jobs-per-user = 4\nlive-cpu-permille = 1000\n";
 /// How long a step may take.
 const WAIT: Duration = Duration::from_secs(20);
-/// How long a change of quality may take.
-const CHANGE_MS_MAX: u64 = 2_000;
+/// How long a change of quality may take on a machine with nothing else to do.
+const CHANGE_MAX: Duration = Duration::from_secs(2);
 /// The least PSNR of the finest pictures, beside the source's as they were sent.
 const PSNR_DB_MIN: f64 = 32.0;
 
@@ -90,11 +91,11 @@ fn the_quality_changes_in_mid_stream(driver: Driver) {
         device.evaluate(&format!("(() => {{ {choose} }})()"));
         let mut shown = |expression: &str| device.evaluate(&format!("window.shown.{expression}"));
         stage.until("it has changed", || shown("changeMs").as_u64().is_some_and(|ms| ms > 0));
-        let took_ms = shown("changeMs").as_u64().unwrap();
+        let took = Duration::from_millis(shown("changeMs").as_u64().unwrap());
         let quality = shown("quality").as_str().unwrap().to_owned();
-        println!("{}: {quality} after {took_ms} ms", driver.name());
+        println!("{}: {quality} after {took:?}", driver.name());
         assert!(quality.contains(&format!("{name}={value}")), "{quality}");
-        assert!(took_ms <= CHANGE_MS_MAX, "{name}={value} took {took_ms} ms");
+        assert!(took <= grown(CHANGE_MAX), "{name}={value} took {took:?}");
     }
     let size = device.evaluate("[window.shown.quality, document.getElementById('screen').width].join(' ')");
     assert_eq!(size.as_str(), Some("size=320x240&rate=5&colours=full&coarseness=8 320"));
@@ -108,9 +109,9 @@ fn the_quality_changes_in_mid_stream(driver: Driver) {
     let outcome = stage.net.request(&stage.net.alice, &tell);
     assert_eq!(outcome, netserv_model::request::Outcome::Told);
     stage.until("it has changed", || stage.counter("changed") > before);
-    let took_ms = told.elapsed().as_millis();
-    println!("{}: by a control message after {took_ms} ms", driver.name());
-    assert!(took_ms <= u128::from(CHANGE_MS_MAX), "{took_ms} ms");
+    let took = told.elapsed();
+    println!("{}: by a control message after {took:?}", driver.name());
+    assert!(took <= grown(CHANGE_MAX), "{took:?}");
     let pictures = stage.viewed(viewing);
     let qualities: Vec<&str> = pictures.iter().map(|picture| picture.quality.as_str()).collect();
     assert!(qualities[0].contains("colours=full") && qualities.last().unwrap().contains("rate=15&colours=grey"));
