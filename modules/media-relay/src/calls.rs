@@ -8,9 +8,9 @@ mod report;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use crate::limits::{LIST_DEFAULT, LIST_MAX, NAME_BYTES_MAX, STREAMS_OF_ALL_MAX};
+use crate::limits::{BRANCHES_MAX, LIST_DEFAULT, LIST_MAX, NAME_BYTES_MAX, STREAMS_OF_ALL_MAX};
 use crate::ng;
-use crate::sdp::{Ports, Sdp};
+use crate::sdp::{Media, Ports, Sdp};
 use crate::settings::Settings;
 use crate::table::{Counts, Entry};
 use crate::value::{Dict, Value, has_word, int, text};
@@ -79,8 +79,8 @@ pub struct Totals {
 enum Failure {
     /// The client is told so.
     Error(&'static str),
-    /// There are as many calls as there may be: the client may ask another relay.
-    Full,
+    /// There is no room for another call: the client is to ask another relay.
+    Full(&'static str),
 }
 
 impl From<&'static str> for Failure {
@@ -159,10 +159,7 @@ impl Relay {
         };
         done.unwrap_or_else(|failure| match failure {
             Failure::Error(reason) => ng::error(reason),
-            Failure::Full => Value::dict([
-                ("result", Value::text("load limit")),
-                ("message", Value::text("Parallel session limit reached")),
-            ]),
+            Failure::Full(why) => Value::dict([("result", Value::text("load limit")), ("message", Value::text(why))]),
         })
     }
 
@@ -199,17 +196,29 @@ impl Relay {
             Some(call) => call.party(tag).ok_or("The from-tag is of no party of this call")?,
             None => self.may_begin(source).map(|()| Party::Caller)?,
         };
-        let locals = self.locals(dict, &sdp, self.calls.get(id), party)?;
+        let branch = text(dict, "via-branch").filter(|branch| !branch.is_empty());
+        let branches = self.calls.get(id).map_or(&[][..], |call| &call.branches);
+        let new_branch = branch.filter(|branch| !branches.iter().any(|known| known == branch));
+        if new_branch.is_some_and(|branch| !fits(branch) || branches.len() >= BRANCHES_MAX) {
+            return Err("The via-branch is too long, or one too many".into());
+        }
+        let locals = self.locals(dict, &sdp, id, party)?;
+        let own = self.own(id, &sdp);
         let streams = self.calls.get(id).map_or(&[][..], |call| &call.streams);
         let of_all: usize = self.calls.values().map(|call| call.streams.len()).sum();
         if of_all + sdp.media.len().saturating_sub(streams.len()) > STREAMS_OF_ALL_MAX {
-            return Err(Failure::Full);
+            return Err(Failure::Full(TOO_MANY));
         }
         let has_port = |place: usize| streams.get(place).is_some_and(Stream::is_relayed);
         let wants = |place: usize| sdp.media[place].is_relayed && sdp.media[place].port > 0 && !has_port(place);
         let new: Vec<usize> = (0..sdp.media.len()).filter(|place| wants(*place)).collect();
         if new.len() * 2 > self.free.len() {
-            return Err("Ran out of ports".into());
+            // Another relay may take a call that is new; the one that this relay has stays whole.
+            return Err(if streams.is_empty() {
+                Failure::Full("Ran out of ports")
+            } else {
+                "Ran out of ports for a further stream".into()
+            });
         }
         let mut pairs = Vec::new();
         for _ in &new {
@@ -224,6 +233,7 @@ impl Relay {
         if let Some(other) = text(dict, "to-tag").filter(|other| party == Party::Caller && fits(other)) {
             call.tags[1].get_or_insert_with(|| other.to_vec());
         }
+        call.branches.extend(new_branch.map(<[u8]>::to_vec));
         call.streams.resize(call.streams.len().max(sdp.media.len()), Stream::default());
         for (place, ports) in new.into_iter().zip(pairs) {
             call.streams[place].sides[0].port = ports[0];
@@ -236,7 +246,7 @@ impl Relay {
                     (Some(locals[0]), Some(locals[1]));
             }
         }
-        take(call, party, &sdp, manner(dict, false), now);
+        take(call, party, (&sdp, &own), manner(dict), now);
         self.changes.push_back(put(id, call));
         Ok(described(call, party.other(), &sdp, locals[1], dict))
     }
@@ -251,38 +261,53 @@ impl Relay {
         if call.tags[party.other() as usize].as_deref() == Some(tag) {
             return Err("The tags are of one party".into());
         }
-        let locals = self.locals(dict, &sdp, Some(call), party)?;
+        let locals = self.locals(dict, &sdp, id, party)?;
+        let own = self.own(id, &sdp);
         let call = self.calls.get_mut(id).expect("it was there");
-        let own = &mut call.tags[party as usize];
         // Of a call that was forked the last one that answers counts.
-        let is_other = own.as_deref().is_some_and(|own| own != tag);
-        *own = Some(tag.to_vec());
+        call.tags[party as usize] = Some(tag.to_vec());
         for stream in call.streams.iter_mut().filter(|stream| stream.is_relayed()) {
             stream.sides[party.other() as usize].local = Some(locals[1]);
         }
-        take(call, party, &sdp, manner(dict, is_other), now);
+        take(call, party, (&sdp, &own), manner(dict), now);
         call.is_answered = true;
         self.changes.push_back(put(id, call));
         Ok(described(call, party.other(), &sdp, locals[1], dict))
     }
 
     fn delete(&mut self, dict: &Dict) -> Value {
-        let found = (|| {
-            let id = text(dict, "call-id")?;
-            let call = self.calls.get(id)?;
-            let is_of = |name: &str| text(dict, name).is_none_or(|tag| tag.is_empty() || call.party(tag).is_some());
-            // The tag of whoever has not answered is known to the client alone.
-            (is_of("from-tag") && (call.tags[1].is_none() || is_of("to-tag"))).then(|| id.to_vec())
-        })();
-        let Some(id) = found else {
-            let nothing = "Call-ID not found or tags didn't match";
-            if has_word(dict, "flags", "fatal") {
-                return ng::error(nothing);
+        let warned = |why: &str| Value::dict([("result", Value::text("ok")), ("warning", Value::text(why))]);
+        match self.meant(dict) {
+            Some((id, None)) => report::call(&self.end(&id).expect("it is there")),
+            Some((id, Some(branch))) => {
+                let call = self.calls.get_mut(&id).expect("it is there");
+                call.branches.retain(|known| *known != branch);
+                self.changes.push_back(put(&id, call));
+                warned("Other branches of the call go on")
             }
-            return Value::dict([("result", Value::text("ok")), ("warning", Value::text(nothing))]);
+            None if has_word(dict, "flags", "fatal") => ng::error(NOTHING_TO_DELETE),
+            None => warned(NOTHING_TO_DELETE),
+        }
+    }
+
+    /// Returns the call that is to be deleted, or that of its branches which alone is.
+    fn meant(&self, dict: &Dict) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let id = text(dict, "call-id")?;
+        let call = self.calls.get(id)?;
+        let tag = |name: &str| text(dict, name).filter(|tag| !tag.is_empty());
+        let is_of = |name: &str| tag(name).is_none_or(|tag| call.party(tag).is_some());
+        // The tag of whoever has not answered is known to the client alone.
+        let has_tags = is_of("from-tag") && (call.tags[1].is_none() || is_of("to-tag"));
+        let is_dialog = has_tags && tag("from-tag").is_some() && tag("to-tag").is_some() && call.tags[1].is_some();
+        let meant = match text(dict, "via-branch").filter(|branch| !branch.is_empty()) {
+            Some(branch) if call.branches.iter().any(|known| known == branch) => {
+                (is_of("from-tag")).then(|| (call.branches.len() > 1).then(|| branch.to_vec()))
+            }
+            // A request in the dialog has a branch of its own.
+            Some(_) => (has_tags && (call.branches.is_empty() || is_dialog)).then_some(None),
+            None => has_tags.then_some(None),
         };
-        let call = self.end(&id).expect("it is there");
-        report::call(&call)
+        meant.map(|branch| (id.to_vec(), branch))
     }
 
     fn query(&self, dict: &Dict) -> Result<Value, Failure> {
@@ -318,7 +343,7 @@ impl Relay {
     fn may_begin(&self, source: IpAddr) -> Result<(), Failure> {
         let of_source = self.calls.values().filter(|call| call.source == source).count();
         let is_full = self.calls.len() >= self.settings.calls || of_source >= self.settings.calls_per_source;
-        if is_full { Err(Failure::Full) } else { Ok(()) }
+        if is_full { Err(Failure::Full(TOO_MANY)) } else { Ok(()) }
     }
 
     fn begin(&mut self, id: &[u8], tag: &[u8], source: IpAddr, now: Now) {
@@ -330,6 +355,7 @@ impl Relay {
             signalled_s: now.s,
             heard_ms: now.ms,
             is_answered: false,
+            branches: Vec::new(),
             streams: Vec::new(),
         };
         self.next = self.next.wrapping_add(1);
@@ -353,9 +379,21 @@ impl Relay {
         Some(call)
     }
 
+    /// Returns which streams lead to the relay's own ports of the call: a call that passes the relay once more, by one Call-ID.
+    fn own(&self, id: &[u8], sdp: &Sdp<'_>) -> Vec<bool> {
+        let is_own = |media: &Media<'_>| {
+            let is_here = media.address.is_some_and(|address| self.addresses.contains(&address));
+            is_here && self.owners.get(&media.port).is_some_and(|owner| owner == id)
+        };
+        sdp.media.iter().map(is_own).collect()
+    }
+
     /// Returns the addresses that face a party and the other one.
-    fn locals(&self, dict: &Dict, sdp: &Sdp<'_>, call: Option<&Call>, party: Party) -> Result<[IpAddr; 2], Failure> {
-        let own_v6 = sdp.media.iter().find(|media| media.is_relayed && media.port > 0).map(|media| media.is_v6);
+    fn locals(&self, dict: &Dict, sdp: &Sdp<'_>, id: &[u8], party: Party) -> Result<[IpAddr; 2], Failure> {
+        let (call, own) = (self.calls.get(id), self.own(id, sdp));
+        let mut streams =
+            sdp.media.iter().zip(own).filter(|(media, is_own)| media.is_relayed && media.port > 0 && !is_own);
+        let own_v6 = streams.next().map(|(media, _)| media.is_v6);
         let known = |party: Party| call?.streams.iter().find_map(|stream| stream.sides[party as usize].local);
         let own = match (known(party), own_v6) {
             (Some(known), Some(is_v6)) if known.is_ipv6() != is_v6 => self.address(is_v6)?,
@@ -383,20 +421,17 @@ impl Relay {
     }
 }
 
-/// Takes what a party's description says.
-fn take(call: &mut Call, party: Party, sdp: &Sdp<'_>, manner: Manner, now: Now) {
-    for (stream, media) in call.streams.iter_mut().zip(&sdp.media).filter(|(stream, _)| stream.is_relayed()) {
+/// Takes what a party's description says, but for streams that come from the relay itself: where the party is was said before.
+fn take(call: &mut Call, party: Party, (sdp, own): (&Sdp<'_>, &[bool]), manner: Manner, now: Now) {
+    let described = call.streams.iter_mut().zip(&sdp.media).zip(own);
+    for ((stream, media), _) in described.filter(|((stream, _), is_own)| stream.is_relayed() && !**is_own) {
         stream.sides[party as usize].take(media, manner);
     }
     (call.signalled_s, call.heard_ms) = (now.s, now.ms);
 }
 
-fn manner(dict: &Dict, is_other: bool) -> Manner {
-    Manner {
-        is_strict: has_word(dict, "flags", "strict-source"),
-        is_fixed: has_word(dict, "flags", "asymmetric"),
-        is_other,
-    }
+fn manner(dict: &Dict) -> Manner {
+    Manner { is_strict: has_word(dict, "flags", "strict-source"), is_fixed: has_word(dict, "flags", "asymmetric") }
 }
 
 /// Returns the answer with a description that leads to the ports which face a party.
@@ -433,6 +468,9 @@ fn fits(name: &[u8]) -> bool {
 fn put(id: &[u8], call: &Call) -> Change {
     Change::Put { number: call.number, saved: call.save(id), entries: call.entries() }
 }
+
+const TOO_MANY: &str = "Parallel session limit reached";
+const NOTHING_TO_DELETE: &str = "Call-ID not found or tags didn't match";
 
 #[cfg(test)]
 mod tests;

@@ -37,13 +37,22 @@ pub const LIST_MAX: usize = 1000;
 pub const LIST_DEFAULT: usize = 32;
 /// Ports of the range.
 pub const PORTS_MAX: usize = 16_384;
+/// Ports that a stream takes: for each of two parties one of RTP and one of RTCP.
+pub const PORTS_OF_STREAM: usize = 4;
 /// Addresses that are listened at.
 pub const ADDRESSES_MAX: usize = 8;
 /// Addresses that may ask.
 pub const CONTROL_MAX: usize = 64;
 
-/// How long an address that was learned from the first packet gives way to the one of the session description.
+/// How long after a description an address that was learned gives way to the one that it names, and packets from where the party was
+/// before are heard.
 pub const LEARNING_MS: u64 = 3000;
+/// Packets after a description that say that a party still is where it was: more than may have been on their way.
+pub const GOES_ON_PACKETS: u8 = 10;
+/// Addresses of earlier descriptions that a port remembers.
+pub const LEFT_MAX: usize = 8;
+/// Branches of a call that was forked.
+pub const BRANCHES_MAX: usize = 16;
 /// Relayed legs that a packet passes on this node.
 pub const HOPS_MAX: usize = 4;
 /// What a port may send at once, in milliseconds of its rate.

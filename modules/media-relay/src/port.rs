@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::limits::{BURST_MS, LEARNING_MS};
+use crate::limits::{BURST_MS, GOES_ON_PACKETS, LEARNING_MS, LEFT_MAX};
 use crate::sdp::is_machine;
 use crate::table::{self, Carries, Counts, Entry};
 
@@ -17,13 +17,51 @@ pub struct Port {
     /// Something came of which the server part is to be told.
     pub is_news: bool,
     /// Where packets of the party come from.
-    source: Option<SocketAddr>,
-    /// When that was learned first.
-    learned_ms: u64,
-    /// The synchronization source that the party sent last.
-    ssrc: Option<u32>,
+    source: Option<Source>,
+    /// Where it was by the same description, until it is sure which of both goes on.
+    rival: Option<Source>,
+    /// Where a party is that sent nothing but what keeps its NAT open, and when that came last.
+    kept_open: Option<(SocketAddr, u64)>,
+    /// What the last description named that named anything.
+    named: Option<SocketAddr>,
+    /// Where the party was by other descriptions: what these named, and where it was learned to be.
+    left: Vec<(SocketAddr, SocketAddr)>,
+    /// When the first packet came after the newest description.
+    since_ms: Option<u64>,
     /// Microseconds of the rate that are left, and since when.
     credit: (u64, u64),
+}
+
+/// Where packets of a party come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Source {
+    end: SocketAddr,
+    /// The synchronization source that it sent last.
+    ssrc: Option<u32>,
+    /// It was learned before the newest description, which names the same as the one before.
+    is_before: bool,
+    /// Packets of it since the newest description, up to [`GOES_ON_PACKETS`].
+    packets: u8,
+    heard_ms: u64,
+}
+
+impl Source {
+    fn new(end: SocketAddr, heard_ms: u64) -> Source {
+        Source { end, ssrc: None, is_before: false, packets: 0, heard_ms }
+    }
+
+    fn heard(&mut self, payload: Payload, now_ms: u64) {
+        if let Payload::Media(ssrc) = payload {
+            self.ssrc = Some(ssrc);
+        }
+        self.packets = GOES_ON_PACKETS.min(self.packets + 1);
+        self.heard_ms = now_ms;
+    }
+
+    /// Returns whether it sends as before since the newest description.
+    fn goes_on(&self) -> bool {
+        self.packets >= GOES_ON_PACKETS
+    }
 }
 
 /// Why a packet goes no further: the names of the counters.
@@ -80,23 +118,45 @@ impl Port {
             counts: Counts::default(),
             is_news: false,
             source: None,
-            learned_ms: 0,
-            ssrc: None,
+            rival: None,
+            kept_open: None,
+            named: entry.peer,
+            left: Vec::new(),
+            since_ms: None,
             credit: (BURST_MS * 1000, 0),
         }
     }
 
-    /// Takes what descriptions say from here on. Where they name another party, what was learned is forgotten.
+    /// Takes what descriptions say from here on. With each the party is learned anew; where it was, if it is elsewhere, is left for good.
     pub fn set(&mut self, entry: Entry) {
-        if entry.generation != self.entry.generation || entry.local != self.entry.local {
-            (self.source, self.ssrc) = (None, None);
-        }
+        let is_same = entry.generation == self.entry.generation && entry.local == self.entry.local;
         self.entry = entry;
+        if is_same {
+            return;
+        }
+        self.since_ms = None;
+        let source = self.source.take().or(self.rival.take());
+        self.source = source.map(|source| Source { is_before: true, packets: 0, ..source });
+        // On hold a party may have no address: it is where it was when it has one again.
+        let Some(named) = entry.peer else {
+            let kept_open = self.kept_open.take().map(|(end, at)| Source::new(end, at));
+            self.rival = self.source.take().or(kept_open);
+            return;
+        };
+        if let Some(before) = self.named.replace(named).filter(|before| *before != named) {
+            let learned = self.source.take().map(|source| source.end);
+            let kept_open = self.kept_open.take().map(|(end, _)| end);
+            let ends = [Some(before), learned, kept_open].into_iter().flatten();
+            self.left.splice(0..0, ends.map(|end| (before, end)));
+        }
+        self.left.retain(|(by, end)| *by != named && *end != named);
+        self.left.truncate(LEFT_MAX);
     }
 
     /// Returns where packets for the party go.
     pub fn target(&self) -> Option<SocketAddr> {
-        self.source.filter(|_| !self.entry.is_fixed).or(self.entry.peer)
+        let learned = self.source.map(|source| source.end).or(self.kept_open.map(|(end, _)| end));
+        learned.filter(|_| !self.entry.is_fixed).or(self.entry.peer)
     }
 
     /// Returns the address that the party sends to.
@@ -110,11 +170,13 @@ impl Port {
     /// It goes no further.
     pub fn judge(&mut self, source: SocketAddr, bytes: &[u8], now_us: u64, per_second: u32) -> Result<(), Reason> {
         let payload = payload(bytes, self.entry.carries);
-        if self.source != Some(source) {
-            self.learn(source, payload, now_us / 1000)?;
+        let now_ms = now_us / 1000;
+        self.since_ms.get_or_insert(now_ms);
+        if self.source.is_none_or(|known| known.end != source) {
+            self.learn(source, payload, now_ms)?;
         }
-        if let Payload::Media(ssrc) = payload {
-            self.ssrc = Some(ssrc);
+        if let Some(known) = self.source.as_mut().filter(|known| known.end == source) {
+            known.heard(payload, now_ms);
         }
         let cost = 1_000_000 / u64::from(per_second.max(1));
         let earned = self.credit.0.saturating_add(now_us.saturating_sub(self.credit.1)).min(BURST_MS * 1000);
@@ -127,34 +189,72 @@ impl Port {
     pub fn count(&mut self, octets: usize) {
         self.counts.packets += 1;
         self.counts.octets += octets as u64;
-        self.counts.peer = self.source;
+        self.counts.peer = self.source.map(|source| source.end);
     }
 
     /// Takes a source that is not the one from before for the party's, if it can be.
-    fn learn(&mut self, source: SocketAddr, payload: Payload, now_ms: u64) -> Result<(), Reason> {
-        let is_named = self.entry.peer == Some(source);
-        if !is_machine(source.ip()) || source.port() == 0 || self.entry.is_strict && self.entry.is_fixed && !is_named {
+    fn learn(&mut self, end: SocketAddr, payload: Payload, now_ms: u64) -> Result<(), Reason> {
+        let is_named = self.entry.peer == Some(end);
+        if !is_machine(end.ip()) || end.port() == 0 || self.entry.is_strict && self.entry.is_fixed && !is_named {
             return Err(Reason::Source);
         }
-        let is_known = self.source.is_some();
-        // Whoever is where the description says wins against one that was only faster.
-        let is_late = is_known && now_ms.saturating_sub(self.learned_ms) >= LEARNING_MS;
-        match payload {
-            // What is no media leads nothing to anybody.
-            Payload::Other if self.entry.carries != Carries::Other => {
-                return if is_named || !is_known { Ok(()) } else { Err(Reason::Source) };
+        let is_new = now_ms.saturating_sub(self.since_ms.unwrap_or(now_ms)) < LEARNING_MS;
+        if self.left.iter().any(|(_, left)| *left == end) {
+            // What was on its way when the party went elsewhere is heard, and leads nothing back.
+            return if is_new || self.source.is_none() { Ok(()) } else { Err(Reason::Source) };
+        }
+        if payload == Payload::Other && self.entry.carries != Carries::Other {
+            return self.keep_open(end, is_named, now_ms);
+        }
+        let Some(known) = self.source else {
+            self.take(end, now_ms);
+            return Ok(());
+        };
+        let is_open = is_new || !known.goes_on();
+        if let Some(rival) = self.rival.as_mut().filter(|rival| rival.end == end && is_open) {
+            rival.heard(payload, now_ms);
+            if rival.goes_on() {
+                self.source = self.rival.take();
             }
-            Payload::Media(_) | Payload::Dtls | Payload::Other if !is_known || is_named && !is_late => {}
+            return Ok(());
+        }
+        let is_silent = now_ms.saturating_sub(known.heard_ms) >= LEARNING_MS;
+        match payload {
+            // A party that does not go on where it was before the description is elsewhere.
+            _ if known.is_before && !known.goes_on() => {}
+            // Whoever is where the description says wins against one that was only faster.
+            _ if is_named && (is_new && !known.is_before || is_silent) => {}
             _ if self.entry.is_strict => return Err(Reason::Source),
             // A NAT may give the party another port at any time.
-            Payload::Media(ssrc) if self.ssrc == Some(ssrc) => {}
+            Payload::Media(ssrc) if known.ssrc == Some(ssrc) => {}
             Payload::Media(_) => return Err(Reason::Ssrc),
             Payload::Dtls | Payload::Other => return Err(Reason::Source),
         }
-        if !is_known {
-            self.learned_ms = now_ms;
+        self.take(end, now_ms);
+        Ok(())
+    }
+
+    fn take(&mut self, end: SocketAddr, now_ms: u64) {
+        let before = self.source.replace(Source::new(end, now_ms));
+        self.rival = before.filter(|known| known.is_before && !known.goes_on()).or(self.rival);
+        self.kept_open = None;
+    }
+
+    /// Takes a packet that is no media: it leads to its sender as long as no media came from the party. Phones that do not speak keep their
+    /// NAT open by empty packets and by indications of STUN (RFC 6263 §4).
+    fn keep_open(&mut self, end: SocketAddr, is_named: bool, now_ms: u64) -> Result<(), Reason> {
+        match self.source {
+            Some(known) if known.is_before && known.packets == 0 => self.rival = self.source.take(),
+            Some(_) => return if is_named { Ok(()) } else { Err(Reason::Source) },
+            None => {}
         }
-        self.source = Some(source);
+        let stays = |(kept, at): &(SocketAddr, u64)| {
+            let is_kept_named = self.entry.peer == Some(*kept);
+            *kept != end && !is_named && (is_kept_named || now_ms.saturating_sub(*at) < LEARNING_MS)
+        };
+        if !self.kept_open.as_ref().is_some_and(stays) {
+            self.kept_open = Some((end, now_ms));
+        }
         Ok(())
     }
 
@@ -162,16 +262,18 @@ impl Port {
     pub fn save(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.entry.port.to_be_bytes());
         bytes.extend_from_slice(&self.entry.generation.to_be_bytes());
-        table::emit_end(self.source, bytes);
-        bytes.push(u8::from(self.ssrc.is_some()));
-        bytes.extend_from_slice(&self.ssrc.unwrap_or(0).to_be_bytes());
+        table::emit_end(self.source.map(|source| source.end), bytes);
+        let ssrc = self.source.and_then(|source| source.ssrc);
+        bytes.push(u8::from(ssrc.is_some()));
+        bytes.extend_from_slice(&ssrc.unwrap_or(0).to_be_bytes());
         table::emit_counts(&self.counts, bytes);
     }
 
     /// Takes what [`Port::save`] wrote of a port of the same description.
     pub fn restore(&mut self, saved: Saved) {
         if saved.generation == self.entry.generation {
-            (self.source, self.ssrc) = (saved.source, saved.ssrc);
+            let known = |end| Source { ssrc: saved.ssrc, packets: GOES_ON_PACKETS, ..Source::new(end, 0) };
+            self.source = saved.source.map(known);
         }
         self.counts = saved.counts;
     }

@@ -53,7 +53,7 @@ pub struct Media<'a> {
     pub rtcp: Option<(u16, Option<IpAddr>)>,
     /// RTCP may come to the port of RTP (RFC 5761).
     pub has_mux: bool,
-    /// Nobody sends.
+    /// It is on hold: of its two directions at most one is in use.
     pub is_still: bool,
     /// It is carried by UDP.
     pub is_relayed: bool,
@@ -89,19 +89,20 @@ impl<'a> Sdp<'a> {
                     return Err(SdpError::TooMany);
                 }
                 sdp.media.push(media(value).ok_or(SdpError::Damaged)?);
-                session.own.push(None);
+                session.own.push(Own::default());
             }
             let place = sdp.media.len().checked_sub(1);
             sdp.lines.push((place, line));
             session.read(line, sdp.media.last_mut()).ok_or(SdpError::Damaged)?;
         }
         for (media, own) in sdp.media.iter_mut().zip(session.own) {
-            let connection = own.or(session.connection);
+            let connection = own.connection.or(session.connection);
             if connection.is_none() && media.is_relayed && media.port > 0 {
                 return Err(SdpError::Incomplete);
             }
             (media.is_v6, media.address) = connection.unwrap_or((false, None));
-            media.is_still |= session.is_still || media.address.is_some_and(|address| address.is_unspecified());
+            let is_nowhere = media.address.is_some_and(|address| address.is_unspecified());
+            media.is_still = own.is_still.unwrap_or(session.is_still) || is_nowhere;
         }
         Ok(sdp)
     }
@@ -172,12 +173,19 @@ pub fn is_machine(address: IpAddr) -> bool {
 /// A version of IP, and an address that is no name.
 type Connection = (bool, Option<IpAddr>);
 
-/// What is said for all streams, and the connections of those that have their own.
+/// What is said for all streams, and what is said of each.
 #[derive(Default)]
 struct Session {
     connection: Option<Connection>,
     is_still: bool,
-    own: Vec<Option<Connection>>,
+    own: Vec<Own>,
+}
+
+/// What a stream says in the session's place.
+#[derive(Default)]
+struct Own {
+    connection: Option<Connection>,
+    is_still: Option<bool>,
 }
 
 impl Session {
@@ -186,14 +194,24 @@ impl Session {
             [b'c', b'=', value @ ..] => {
                 let connection = connection(value)?;
                 match self.own.last_mut() {
-                    Some(own) => _ = own.get_or_insert(connection),
+                    Some(own) => _ = own.connection.get_or_insert(connection),
                     None => _ = self.connection.get_or_insert(connection),
                 }
             }
-            [b'a', b'=', attribute @ ..] => match media {
-                Some(media) => read_attribute(attribute, media)?,
-                None => self.is_still |= attribute == b"inactive",
-            },
+            [b'a', b'=', attribute @ ..] => {
+                let is_still = match attribute {
+                    b"sendrecv" => Some(false),
+                    b"sendonly" | b"recvonly" | b"inactive" => Some(true),
+                    _ => None,
+                };
+                match self.own.last_mut() {
+                    Some(own) => own.is_still = is_still.or(own.is_still),
+                    None => self.is_still = is_still.unwrap_or(self.is_still),
+                }
+                if let Some(media) = media {
+                    read_attribute(attribute, media)?;
+                }
+            }
             _ => {}
         }
         Some(())
@@ -203,7 +221,6 @@ impl Session {
 fn read_attribute(attribute: &[u8], media: &mut Media<'_>) -> Option<()> {
     match attribute {
         b"rtcp-mux" => media.has_mux = true,
-        b"inactive" => media.is_still = true,
         _ => {
             if let Some(value) = attribute.strip_prefix(b"rtcp:") {
                 let mut words = words(value);

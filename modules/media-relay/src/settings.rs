@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::limits::{ADDRESSES_MAX, CALLS_MAX, CONTROL_MAX, PORTS_MAX};
+use crate::limits::{ADDRESSES_MAX, CALLS_MAX, CONTROL_MAX, PORTS_MAX, PORTS_OF_STREAM};
 
 /// The properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +39,13 @@ impl Settings {
     /// Which of them is not understood.
     pub fn read(property: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let of = |name: &str| property(name).unwrap_or_default();
-        let calls = number(&property, "calls", 500)?;
+        let ports = range(&property("ports").unwrap_or_else(|| "30000-30999".to_owned()))?;
+        // As many as there are ports for, if each has one stream.
+        let calls = number(&property, "calls", (ports.len() / PORTS_OF_STREAM).clamp(1, CALLS_MAX))?;
         let settings = Settings {
             control: list("control", &of("control"), CONTROL_MAX)?,
             ng_port: number(&property, "ng-port", 2223)?,
-            ports: range(&property("ports").unwrap_or_else(|| "30000-30999".to_owned()))?,
+            ports,
             addresses: list("addresses", &of("addresses"), ADDRESSES_MAX)?,
             calls,
             calls_per_source: number(&property, "calls-per-source", calls)?,
@@ -84,7 +86,7 @@ fn range(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 fn number<T: FromStr>(property: &impl Fn(&str) -> Option<String>, name: &str, default: T) -> Result<T, String> {
-    let Some(text) = property(name) else { return Ok(default) };
+    let Some(text) = property(name).filter(|text| !text.is_empty()) else { return Ok(default) };
     text.parse().map_err(|_| format!("property `{name}` is `{text}`, which is not understood"))
 }
 
@@ -101,6 +103,9 @@ mod tests {
     fn properties_are_read() {
         let settings = read(&[]).unwrap();
         assert_eq!((settings.control.len(), settings.ports.clone(), settings.ng_port), (2, 30000..=30999, 2223));
+        assert_eq!((settings.calls, settings.calls_per_source), (250, 250));
+        assert_eq!(read(&[("calls", ""), ("ports", "30000-30001")]).unwrap().calls, 1);
+        assert_eq!(read(&[("ports", "30000-46383")]).unwrap().calls, CALLS_MAX);
         let settings = read(&[("ports", "40000 - 40009"), ("calls", "7")]).unwrap();
         assert_eq!((settings.ports, settings.calls, settings.calls_per_source), (40000..=40009, 7, 7));
     }

@@ -319,15 +319,15 @@ impl Used {
 }
 
 /// `sender – node – receiver`: Kamailio and the callee at the one end, the caller at the other, the relay between.
-struct Net {
-    lab: Lab,
+pub(super) struct Net {
+    pub(super) lab: Lab,
     user: LabUser,
     /// Where callers and echo run, if it is said.
     core: Option<usize>,
 }
 
 impl Net {
-    fn up(test: &str, driver: Driver) -> Option<Net> {
+    pub(super) fn up(test: &str, driver: Driver) -> Option<Net> {
         Net::up_with(test, driver, "")
     }
 
@@ -337,7 +337,7 @@ impl Net {
     }
 
     /// The same with further arguments of the module's SETUP.
-    fn up_for(test: &str, driver: Driver, settings: &str, more: &[&str]) -> Option<Net> {
+    pub(super) fn up_for(test: &str, driver: Driver, settings: &str, more: &[&str]) -> Option<Net> {
         if !is_root() {
             skipped(test, "not root, so no namespaces");
             return None;
@@ -376,7 +376,7 @@ impl Net {
     }
 
     /// Returns an address of the relay's container.
-    fn relay(&self, v6: bool) -> IpAddr {
+    pub(super) fn relay(&self, v6: bool) -> IpAddr {
         let modules = self.lab.modules("node").unwrap().modules;
         modules[0].addresses.iter().copied().find(|address| address.is_ipv6() == v6).unwrap()
     }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::bencode;
-use crate::limits::STREAMS_MAX;
+use crate::limits::{BRANCHES_MAX, STREAMS_MAX};
 use crate::sdp::{Media, Ports};
 use crate::table::{self, Carries, Counts, Entry};
 use crate::value::{Dict, Value, int, text};
@@ -58,6 +58,8 @@ pub struct Call {
     pub heard_ms: u64,
     /// There was an answer.
     pub is_answered: bool,
+    /// The branches that it was forked to and that are not over, by what their offers said.
+    pub branches: Vec<Vec<u8>>,
     /// The streams, in the order of the descriptions.
     pub streams: Vec<Stream>,
 }
@@ -80,8 +82,6 @@ pub struct Manner {
     pub is_strict: bool,
     /// From elsewhere than it receives.
     pub is_fixed: bool,
-    /// It is another one than before.
-    pub is_other: bool,
 }
 
 /// What of a stream faces a party.
@@ -93,13 +93,13 @@ pub struct Side {
     pub local: Option<IpAddr>,
     /// Where the party is, for RTP and RTCP.
     pub peers: [Option<SocketAddr>; 2],
-    /// Grows when the party is elsewhere.
+    /// Grows with each description of the party.
     pub generation: u32,
     /// What it sends comes from one source, which stays.
     pub is_strict: bool,
     /// It is where its description says, wherever it sends from.
     pub is_fixed: bool,
-    /// The party has the stream rejected or on hold.
+    /// The party has the stream rejected, or on hold: in one direction at most.
     pub is_still: bool,
     /// What came from the party, of RTP and RTCP.
     pub counts: [Counts; 2],
@@ -116,12 +116,9 @@ impl Side {
         let (rtp, rtcp) = media.ends();
         // A party of the other version of IP cannot be reached from the port that it was told.
         let reachable = |end: &SocketAddr| self.local.is_none_or(|local| local.is_ipv4() == end.is_ipv4());
-        let peers = [rtp.filter(reachable), rtcp.filter(reachable)];
-        let before = (self.peers, self.is_strict, self.is_fixed);
-        (self.peers, self.is_strict, self.is_fixed) = (peers, manner.is_strict, manner.is_fixed);
-        if manner.is_other || before != (self.peers, self.is_strict, self.is_fixed) {
-            self.generation = self.generation.wrapping_add(1);
-        }
+        self.peers = [rtp.filter(reachable), rtcp.filter(reachable)];
+        (self.is_strict, self.is_fixed) = (manner.is_strict, manner.is_fixed);
+        self.generation = self.generation.wrapping_add(1);
         self.is_still = media.port == 0 || media.is_still;
     }
 }
@@ -173,7 +170,7 @@ impl Call {
         has(1).then_some(Party::Callee)
     }
 
-    /// Returns whether nobody sends in any stream.
+    /// Returns whether each stream is on hold, so that nobody may be heard for long.
     pub fn is_still(&self) -> bool {
         let mut relayed = self.streams.iter().filter(|stream| stream.is_relayed());
         relayed.all(|stream| stream.sides.iter().any(|side| side.is_still))
@@ -204,6 +201,7 @@ impl Call {
         });
         let value = Value::dict([
             ("answered", Value::number(u32::from(self.is_answered))),
+            ("branches", Value::List(self.branches.iter().map(Value::text).collect())),
             ("created", Value::number(self.created_s)),
             ("entries", Value::Text(table::emit_entries(&self.entries()))),
             ("id", Value::text(id)),
@@ -227,6 +225,7 @@ impl Call {
         let mut entries = table::parse_entries(text(dict, "entries")?)?.into_iter();
         let saved = dict.get(&b"streams"[..])?.as_list()?.iter().take(STREAMS_MAX);
         let streams = saved.map(|saved| restore_stream(saved, &mut entries)).collect::<Option<Vec<_>>>()?;
+        let branches = dict.get(&b"branches"[..]).and_then(Value::as_list).unwrap_or_default();
         let call = Call {
             number,
             source: std::str::from_utf8(text(dict, "source")?).ok()?.parse().ok()?,
@@ -235,6 +234,7 @@ impl Call {
             signalled_s: seconds("signalled")?,
             heard_ms: now_ms,
             is_answered: int(dict, "answered")? != 0,
+            branches: branches.iter().filter_map(Value::as_text).take(BRANCHES_MAX).map(<[u8]>::to_vec).collect(),
             streams,
         };
         Some((text(dict, "id")?.to_vec(), call))

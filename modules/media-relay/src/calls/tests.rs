@@ -93,6 +93,9 @@ fn a_call_gets_ports_that_lead_to_each_other() {
     let changed = entries(&mut relay);
     assert_eq!(changed[2].peer, Some("10.0.0.7:6000".parse().unwrap()));
     assert_eq!(changed.iter().map(|entry| entry.generation).collect::<Vec<_>>(), [1, 1, 2, 2]);
+    // Each description has its party learned anew, also if it says the same.
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
+    assert_eq!(entries(&mut relay).iter().map(|entry| entry.generation).collect::<Vec<_>>(), [2, 2, 2, 2]);
 }
 
 #[test]
@@ -272,7 +275,7 @@ fn calls_and_ports_are_bounded() {
     // Those that are there go on.
     described(&offer(&mut few, "1", &good, &[]));
 
-    let mut rejected = relay(&[]);
+    let mut rejected = relay(&[("calls", "2000")]);
     let none = sdp("10.0.0.9", &[0; STREAMS_MAX]);
     for number in 0..STREAMS_OF_ALL_MAX / STREAMS_MAX {
         described(&offer(&mut rejected, &number.to_string(), &none, &[]));
@@ -283,11 +286,120 @@ fn calls_and_ports_are_bounded() {
     let mut many = relay(&[]);
     let wide = sdp("10.0.0.9", &[4000, 4002, 4004]);
     described(&offer(&mut many, "1", &wide, &[]));
-    assert_eq!(reason(&offer(&mut many, "2", &wide, &[])), "Ran out of ports");
+    // The client asks another relay for a call that is new.
+    let without = [("result", Value::text("load limit")), ("message", Value::text("Ran out of ports"))];
+    assert_eq!(offer(&mut many, "2", &wide, &[]), Value::dict(without));
+    let wider = sdp("10.0.0.9", &[4000, 4002, 4004, 4006, 4008]);
+    assert_eq!(reason(&offer(&mut many, "1", &wider, &[])), "Ran out of ports for a further stream");
     assert_eq!((many.len(), many.free.len(), many.owners.len()), (1, 2, 6));
     described(&offer(&mut many, "2", &good, &[]));
     let list = ask(&mut many, &[("command", "list"), ("limit", "1")]);
     assert_eq!(list.as_dict().unwrap()[&b"calls"[..]].as_list().unwrap().len(), 1);
+}
+
+#[test]
+fn calls_on_hold_are_kept_for_long() {
+    let at = |seconds: u64| Now { ms: NOW.ms + seconds * 1000, ..NOW };
+    let good = sdp("10.0.0.9", &[4000]);
+    for direction in ["sendonly", "recvonly", "inactive"] {
+        let mut relay = relay(&[]);
+        let line = format!("a={direction}\r\n");
+        let of_session = good.replace("t=0 0\r\n", &format!("t=0 0\r\n{line}"));
+        for (id, sdp) in [("stream", &format!("{good}{line}")), ("session", &of_session)] {
+            offer(&mut relay, id, &good, &[]);
+            answer(&mut relay, id, &good, &[]);
+            offer(&mut relay, id, sdp, &[("to-tag", "b")]);
+        }
+        offer(&mut relay, "back", &of_session, &[]);
+        answer(&mut relay, "back", &format!("{good}a=sendrecv\r\n"), &[]);
+        offer(&mut relay, "back", &format!("{of_session}a=sendrecv\r\n"), &[]);
+        relay.expire(at(60));
+        assert_eq!(relay.calls.keys().collect::<Vec<_>>(), [&b"session"[..], b"stream"], "{direction}");
+        relay.expire(at(3599));
+        assert_eq!(relay.len(), 2, "{direction}");
+        relay.expire(at(3600));
+        assert_eq!(relay.len(), 0, "{direction}");
+    }
+}
+
+#[test]
+fn a_branch_is_deleted_alone() {
+    let good = sdp("10.0.0.9", &[4000]);
+    let forked = || {
+        let mut relay = relay(&[]);
+        for branch in [".0", ".1", ".1"] {
+            described(&offer(&mut relay, "1", &good, &[("via-branch", branch)]));
+        }
+        relay
+    };
+    let delete = |relay: &mut Relay, more: &[(&str, &str)]| {
+        let deleted = ask(relay, &[&[("command", "delete"), ("call-id", "1"), ("from-tag", "a")], more].concat());
+        text(deleted.as_dict().unwrap(), "warning").map(|why| String::from_utf8(why.to_vec()).unwrap())
+    };
+    let (goes_on, nothing) = (Some("Other branches of the call go on".to_owned()), Some(NOTHING_TO_DELETE.to_owned()));
+    // One that lost, after the answer of the other one and before it, by the name of who rejected, and without.
+    let mut answered = forked();
+    described(&answer(&mut answered, "1", &good, &[("via-branch", ".0")]));
+    assert_eq!(delete(&mut answered, &[("via-branch", ".1")]), goes_on);
+    let mut early = forked();
+    assert_eq!(delete(&mut early, &[("to-tag", "b1"), ("via-branch", ".1")]), goes_on);
+    described(&answer(&mut early, "1", &good, &[("via-branch", ".0")]));
+    // Early media of one that then rejects.
+    let mut rejected = forked();
+    described(&answer(&mut rejected, "1", &good, &[("via-branch", ".1")]));
+    assert_eq!(delete(&mut rejected, &[("to-tag", "b"), ("via-branch", ".1")]), goes_on);
+    // What is of no branch, and of the same one once more.
+    for relay in [&mut answered, &mut early, &mut rejected] {
+        assert_eq!(delete(relay, &[("via-branch", ".9")]), nothing);
+        assert_eq!(delete(relay, &[("via-branch", ".1")]), nothing);
+        assert_eq!(relay.len(), 1);
+    }
+    // The last one, a request in the dialog with a branch of its own, and one without.
+    for last in [&[("via-branch", ".0")][..], &[("to-tag", "b"), ("via-branch", ".9")], &[("to-tag", "b")]] {
+        let mut relay = forked();
+        delete(&mut relay, &[("via-branch", ".1")]);
+        described(&answer(&mut relay, "1", &good, &[]));
+        assert_eq!((delete(&mut relay, last), relay.len()), (None, 0), "{last:?}");
+    }
+    // A client that names branches only here.
+    let mut plain = relay(&[]);
+    described(&offer(&mut plain, "1", &good, &[]));
+    assert_eq!((delete(&mut plain, &[("via-branch", ".1")]), plain.len()), (None, 0));
+
+    let mut many = relay(&[]);
+    let names: Vec<String> = (0..=BRANCHES_MAX).map(|number| number.to_string()).collect();
+    for name in &names[..BRANCHES_MAX] {
+        described(&offer(&mut many, "1", &good, &[("via-branch", name)]));
+    }
+    let long = "x".repeat(NAME_BYTES_MAX + 1);
+    for bad in [&names[BRANCHES_MAX], &long] {
+        let refused = offer(&mut many, "1", &good, &[("via-branch", bad)]);
+        assert_eq!(reason(&refused), "The via-branch is too long, or one too many");
+    }
+}
+
+#[test]
+fn a_call_that_passes_the_relay_twice_by_one_call_id_is_relayed_once() {
+    let mut relay = relay(&[]);
+    let from_caller = described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]));
+    let before = ways(&entries(&mut relay));
+    let again = described(&offer(&mut relay, "1", &from_caller, &[]));
+    assert_eq!(again, from_caller);
+    assert_eq!(ways(&entries(&mut relay)), before);
+    let from_callee = described(&answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]));
+    let between = ways(&entries(&mut relay));
+    assert_eq!(described(&answer(&mut relay, "1", &from_callee, &[])), from_callee);
+    assert_eq!(ways(&entries(&mut relay)), between);
+    assert_eq!(between[2], "192.0.2.1 30002 10.0.0.8:6000 -> 30000");
+    // The other version of IP behind the second pass.
+    let wide = described(&offer(&mut relay, "1", &from_caller, &[("address-family", "IP6")]));
+    assert!(wide.contains("c=IN IP6 2001:db8::1\r\n"), "{wide}");
+    let known = entries(&mut relay);
+    assert_eq!([known[0].local.is_ipv6(), known[2].local.is_ipv6()], [false, true]);
+    // Ports of another call are those of another party.
+    let other = described(&offer(&mut relay, "2", &from_caller, &[]));
+    assert!(other.contains("m=audio 30006 "), "{other}");
+    assert_eq!(entries(&mut relay)[0].peer, Some("192.0.2.1:30002".parse().unwrap()));
 }
 
 #[test]
@@ -318,7 +430,7 @@ fn calls_end_when_nobody_is_heard() {
 fn calls_outlive_the_module() {
     let mut before = relay(&[]);
     let text = format!("{}m=message 9 TCP/MSRP *\r\nm=audio 4004 RTP/AVP 0\r\n", sdp("10.0.0.9", &[4000]));
-    offer(&mut before, "1", &text, &[("flags", "asymmetric")]);
+    offer(&mut before, "1", &text, &[("flags", "asymmetric"), ("via-branch", ".0")]);
     answer(&mut before, "1", &sdp("10.0.0.8", &[6000, 0, 6004]), &[]);
     let mut saved = None;
     while let Some(change) = before.poll_change() {

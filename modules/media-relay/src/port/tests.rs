@@ -78,7 +78,7 @@ fn one_that_sends_from_elsewhere_gets_what_is_its_where_it_is() {
 }
 
 #[test]
-fn what_is_no_media_leads_nothing_to_anybody() {
+fn what_is_no_media_leads_nothing_away_from_where_media_came_from() {
     let junk = vec![0x80, 0];
     check(port(|_| {}), &[(OTHER, stun(), Ok(())), (OTHER, junk.clone(), Ok(())), (NAMED, rtp(1), Ok(()))], NAMED);
     check(
@@ -106,15 +106,129 @@ fn rtcp_tells_its_source_too() {
     check(port(|_| {}), &[(OTHER, rtp(1), Ok(())), (THIRD, report, Ok(()))], THIRD);
 }
 
-#[test]
-fn another_description_has_the_party_learned_anew() {
+/// A party that was heard from [`OTHER`], and what a further description names.
+fn described_again(peer: Option<&str>) -> Port {
     let mut port = port(|_| {});
-    port.judge(end(OTHER), &rtp(1), 0, 1000).unwrap();
+    for number in 0..20 {
+        port.judge(end(OTHER), &rtp(1), number * 20_000, 1000).unwrap();
+    }
     port.set(port.entry);
+    assert_eq!(port.target(), Some(end(OTHER)), "the same once more is no other description");
+    describe(&mut port, peer);
+    port
+}
+
+fn describe(port: &mut Port, peer: Option<&str>) {
+    port.set(Entry { generation: port.entry.generation + 1, peer: peer.map(end), ..port.entry });
+}
+
+#[test]
+fn a_party_whose_nat_has_another_port_is_learned_anew_by_the_same_description() {
+    let newcomers = |count: usize| vec![(THIRD, rtp(2), Ok(())); count];
+    check(described_again(Some(NAMED)), &[], OTHER);
+    check(described_again(Some(NAMED)), &newcomers(1), THIRD);
+    // What was on its way leads nothing back, before and behind the first of the new port.
+    let late = vec![(OTHER, rtp(1), Ok(())); usize::from(GOES_ON_PACKETS) - 1];
+    check(described_again(Some(NAMED)), &[&late[..], &newcomers(1)].concat(), THIRD);
+    check(described_again(Some(NAMED)), &[&newcomers(1), &late[..], &newcomers(1)].concat(), THIRD);
+    // Long after it was described, too.
+    let mut port = described_again(Some(NAMED));
+    port.judge(end(OTHER), &rtp(1), 0, 1000).unwrap();
+    assert_eq!(port.judge(end(THIRD), &rtp(2), 60_000_000, 1000), Ok(()));
+    assert_eq!(port.target(), Some(end(THIRD)));
+    let strict = Port { entry: Entry { is_strict: true, ..port.entry }, ..described_again(Some(NAMED)) };
+    check(strict, &newcomers(2), THIRD);
+}
+
+#[test]
+fn a_party_that_goes_on_after_a_description_is_not_led_away() {
+    let goes_on = vec![(OTHER, rtp(1), Ok(())); usize::from(GOES_ON_PACKETS)];
+    let stranger = |judged| vec![(THIRD, rtp(2), judged)];
+    let ssrc = Err(Reason::Ssrc);
+    check(described_again(Some(NAMED)), &[&goes_on[..], &stranger(ssrc)].concat(), OTHER);
+    check(described_again(Some(NAMED)), &[&stranger(Ok(())), &goes_on[..], &stranger(ssrc)].concat(), OTHER);
+    // One that sent nothing for long is not shut out by one packet.
+    let mut port = described_again(Some(NAMED));
+    for (number, source, ssrc) in [(0, OTHER, 1), (10_000, THIRD, 2)] {
+        port.judge(end(source), &rtp(ssrc), number * 1000, 1000).unwrap();
+    }
+    (0..10).for_each(|number| port.judge(end(OTHER), &rtp(1), 20_000_000 + number * 20_000, 1000).unwrap());
     assert_eq!(port.target(), Some(end(OTHER)));
-    port.set(Entry { generation: 2, ..port.entry });
-    assert_eq!(port.target(), Some(end(NAMED)));
-    assert_eq!(port.judge(end(THIRD), &rtp(2), 0, 1000), Ok(()));
+}
+
+#[test]
+fn where_a_party_was_before_a_description_of_another_place_is_heard_and_never_learned() {
+    const ELSEWHERE: &str = "192.0.2.77:6000";
+    check(described_again(Some(ELSEWHERE)), &[], ELSEWHERE);
+    for before in [OTHER, NAMED] {
+        let many = vec![(before, rtp(1), Ok(())); 200];
+        check(described_again(Some(ELSEWHERE)), &many, ELSEWHERE);
+        let arrived = [(ELSEWHERE, rtp(77), Ok(())), (before, rtp(1), Ok(())), (ELSEWHERE, rtp(77), Ok(()))];
+        check(described_again(Some(ELSEWHERE)), &arrived, ELSEWHERE);
+        // By its source, or by what keeps a NAT open, it is not followed either.
+        let same = [(THIRD, rtp(1), Ok(())), (before, rtp(1), Ok(())), (before, stun(), Ok(()))];
+        check(described_again(Some(ELSEWHERE)), &same, THIRD);
+        check(described_again(Some(ELSEWHERE)), &[(before, stun(), Ok(()))], ELSEWHERE);
+        let mut port = described_again(Some(ELSEWHERE));
+        port.judge(end(ELSEWHERE), &rtp(77), 0, 1000).unwrap();
+        assert_eq!(port.judge(end(before), &rtp(1), LEARNING_MS * 1000, 1000), Err(Reason::Source));
+    }
+    // One that is called back is there again.
+    let mut port = described_again(Some(ELSEWHERE));
+    describe(&mut port, Some(NAMED));
+    check(port, &[(OTHER, rtp(1), Ok(()))], OTHER);
+}
+
+#[test]
+fn what_is_left_is_bounded() {
+    let mut port = port(|_| {});
+    for number in 1..=100 {
+        port.judge(end(&format!("203.0.113.1:{number}")), &rtp(number), u64::from(number) * 20_000, 1000).unwrap();
+        describe(&mut port, Some(&format!("192.0.2.1:{number}")));
+    }
+    assert_eq!(port.left.len(), LEFT_MAX);
+}
+
+#[test]
+fn a_party_on_hold_is_where_it_was_when_it_is_back() {
+    let held = || described_again(None);
+    assert_eq!(held().target(), None);
+    let back = |mut port: Port| {
+        describe(&mut port, Some(NAMED));
+        port
+    };
+    check(back(held()), &[], OTHER);
+    check(back(held()), &[(OTHER, rtp(1), Ok(())), (THIRD, rtp(2), Ok(()))], THIRD);
+    // Music of one that holds comes from where it is.
+    check(held(), &[(OTHER, rtp(1), Ok(()))], OTHER);
+    let mut silent = port(|_| {});
+    silent.judge(end(OTHER), b"", 0, 1000).unwrap();
+    describe(&mut silent, None);
+    assert_eq!(silent.target(), None);
+    check(back(silent), &[], OTHER);
+}
+
+#[test]
+fn one_that_only_keeps_its_nat_open_is_where_that_comes_from() {
+    for kept in [Vec::new(), vec![0; 4], stun()] {
+        check(port(|_| {}), &[(OTHER, kept.clone(), Ok(()))], OTHER);
+        // Media wins, and what the description names; else the first.
+        check(port(|_| {}), &[(OTHER, kept.clone(), Ok(())), (THIRD, rtp(1), Ok(())), (THIRD, rtp(1), Ok(()))], THIRD);
+        let named = [(OTHER, kept.clone(), Ok(())), (NAMED, kept.clone(), Ok(())), (OTHER, kept.clone(), Ok(()))];
+        check(port(|_| {}), &named, NAMED);
+        check(port(|_| {}), &[(OTHER, kept.clone(), Ok(())), (THIRD, kept.clone(), Ok(()))], OTHER);
+        let mut port = port(|_| {});
+        for (at_ms, source) in [(0, OTHER), (15_000, THIRD)] {
+            port.judge(end(source), &kept, at_ms * 1000, 1000).unwrap();
+        }
+        assert_eq!(port.target(), Some(end(THIRD)), "its NAT has another port");
+        // One that spoke and is silent behind another port of its NAT, after a description.
+        check(described_again(Some(NAMED)), &[(THIRD, kept.clone(), Ok(()))], THIRD);
+        let goes_on = [(THIRD, kept.clone(), Ok(())), (OTHER, rtp(1), Ok(()))];
+        check(described_again(Some(NAMED)), &goes_on, OTHER);
+    }
+    let fixed = |entry: &mut Entry| entry.is_fixed = true;
+    check(port(fixed), &[(OTHER, stun(), Ok(()))], NAMED);
 }
 
 #[test]

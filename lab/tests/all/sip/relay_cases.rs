@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What went wrong for users of other relays, and what becomes of it by media-relay and by Debian's rtpengine, on one node: docs/apps/sip.md
+//! has the table.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::media_relay::Net;
+use crate::common::{Driver, ask_udp, eventually};
+use netserv_lab::node::workspace;
+use netserv_lab::patience::grown;
+use netserv_skips::skipped;
+
+over_one_driver! {
+    afxdp: []
+    nfqueue: [cases_of_other_relays_end_as_the_page_says]
+}
+
+/// A case: its name in the table, and what is done. Each result is a number of packets that were heard, of those that were sent.
+type Case = (&'static str, fn(&Relay<'_>) -> Vec<String>);
+
+const CASES: [Case; 14] = [
+    ("re-INVITE to another port, then one late packet of the old one: the new port hears, the old one", late_packet),
+    ("the same, the new port silent for 3.2 s, then with another SSRC: the other party hears", late_packet_and_silence),
+    ("re-INVITE with the same SDP, another port of the NAT and another SSRC: the other party hears, this one", rebound),
+    ("the same, with three late packets of the old port in between", rebound_with_late_packets),
+    ("re-INVITE with the same SDP, then two times 5 packets of a stranger: the party hears, the stranger", stranger),
+    ("hold by `0.0.0.0` behind a NAT, and back: the party, which is silent, hears", held_and_back),
+    (
+        "fork, one branch deleted by `via-branch` after the answer of the other one: each party hears",
+        branch_after_answer,
+    ),
+    ("the same before the answer of the other one", branch_before_answer),
+    ("a call that passes the relay twice by one Call-ID: each party hears", spiral),
+    ("a party behind a NAT that sends nothing but an empty datagram: it hears", |relay| kept_open(relay, &[])),
+    ("the same with four zeros", |relay| kept_open(relay, &[0; 4])),
+    ("the same with an indication of STUN", |relay| kept_open(relay, &STUN_INDICATION)),
+    ("the same with RTP of 12 bytes, payload type 20", |relay| {
+        kept_open(relay, &[0x80, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
+    }),
+    ("the same with a report of RTCP", |relay| kept_open(relay, &[0x80, 201, 0, 1, 0, 0, 0, 1])),
+];
+
+/// RFC 8489 §5: a binding indication.
+const STUN_INDICATION: [u8; 20] =
+    [0, 0x11, 0, 0, 0x21, 0x12, 0xa4, 0x42, b't', b'r', b'a', b'n', b's', b'a', b'c', b't', b'i', b'o', b'n', b'1'];
+/// An address that nobody has here, as of a phone behind a NAT.
+const BEHIND_NAT: &str = "192.168.7.7:4444";
+const PACKET_EACH: Duration = Duration::from_millis(20);
+/// How long what was sent last is waited for, on a machine that is not busy.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+const TABLE: &str = "| case | media-relay | rtpengine 10.5 |\n";
+
+/// Goal: in each case the parties hear by media-relay what the page says, which is all that is right; what rtpengine does in the same script
+/// is what the page says, too. Method: requests of the ng protocol and RTP by hand, the same for both relays.
+fn cases_of_other_relays_end_as_the_page_says(driver: Driver) {
+    let test = "cases_of_other_relays_end_as_the_page_says";
+    let Some(mut net) = Net::up(test, driver) else { return };
+    let mut relays = vec![("media-relay", SocketAddr::new(net.relay(false), 2223))];
+    if Path::new("/usr/bin/rtpengine").exists() {
+        let node = IpAddr::from(net.lab.topology().interfaces(0).1.v4);
+        net.lab.start_rtpengine("node", node, 2224, 40_000..=40_999).unwrap();
+        eventually("rtpengine answers", || ask_udp(&net.lab, "sender", node, 2224, "1 d7:command4:pinge").is_some());
+        relays.push(("rtpengine", SocketAddr::new(node, 2224)));
+    } else {
+        skipped(test, "needs rtpengine to compare");
+    }
+    let page = std::fs::read_to_string(workspace().join("docs/apps/sip.md")).unwrap();
+    let table = page.split_once(TABLE).map_or("", |(_, rest)| rest.split("\n\n").next().unwrap());
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(1).map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    let (net, relays) = (&net, &relays);
+    let mut wrong = Vec::new();
+    // They take half a minute one after the other, mostly to wait.
+    std::thread::scope(|scope| {
+        let run = |case: fn(&Relay<'_>) -> Vec<String>, place, end| {
+            scope.spawn(move || case(&Relay::of(net, end, place)).join("; "))
+        };
+        let cases = CASES.iter().enumerate();
+        let running: Vec<_> = cases
+            .map(|(place, (name, case))| {
+                (name, relays.iter().map(|(_, end)| run(*case, place, *end)).collect::<Vec<_>>())
+            })
+            .collect();
+        for (name, results) in running {
+            let found: Vec<String> = results.into_iter().map(|result| result.join().unwrap()).collect();
+            eprintln!("| {name} | {} |", found.join(" | "));
+            let said = rows.iter().find(|row| row[0] == *name).map_or(&[][..], |row| &row[1..=relays.len()]);
+            if *said != found {
+                wrong.push(format!("{name}: {found:?}, and the page says {said:?}"));
+            }
+        }
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(rows.len(), CASES.len(), "the page has other cases");
+}
+
+fn late_packet(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::moved(relay);
+    relay.send(&call.b, 1, 2, call.b_to);
+    let heard = relay.talk(&call.a, 10, 1, call.a_to, &[&call.elsewhere, &call.b]);
+    heard.into_iter().map(|heard| of(heard, 10)).collect()
+}
+
+fn late_packet_and_silence(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::moved(relay);
+    relay.send(&call.b, 1, 2, call.b_to);
+    relay.talk(&call.a, 10, 1, call.a_to, &[]);
+    std::thread::sleep(Duration::from_millis(3200));
+    vec![of(relay.talk(&call.elsewhere, 50, 77, call.b_to, &[&call.a])[0], 50)]
+}
+
+fn rebound(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::behind_nat(relay);
+    call.described_again(relay);
+    let there = relay.talk(&call.elsewhere, 40, 77, call.a_to, &[&call.b])[0];
+    let back = relay.talk(&call.b, 40, 2, call.b_to, &[&call.elsewhere])[0];
+    vec![of(there, 40), of(back, 40)]
+}
+
+fn rebound_with_late_packets(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::behind_nat(relay);
+    call.described_again(relay);
+    relay.talk(&call.elsewhere, 5, 77, call.a_to, &[]);
+    relay.talk(&call.a, 3, 1, call.a_to, &[]);
+    let there = relay.talk(&call.elsewhere, 35, 77, call.a_to, &[&call.b])[0];
+    let back = relay.talk(&call.b, 40, 2, call.b_to, &[&call.elsewhere])[0];
+    vec![of(there, 35), of(back, 40)]
+}
+
+fn stranger(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::behind_nat(relay);
+    call.described_again(relay);
+    relay.talk(&call.elsewhere, 5, 99, call.a_to, &[]);
+    // Longer than rtpengine learns.
+    relay.talk(&call.a, 25, 1, call.a_to, &[]);
+    std::thread::sleep(Duration::from_millis(3200));
+    relay.talk(&call.elsewhere, 5, 99, call.a_to, &[]);
+    let heard = relay.talk(&call.b, 40, 2, call.b_to, &[&call.a, &call.elsewhere]);
+    heard.into_iter().map(|heard| of(heard, 40)).collect()
+}
+
+fn held_and_back(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::behind_nat(relay);
+    for address in ["0.0.0.0:4444", BEHIND_NAT] {
+        relay.offer("a", "b", address.parse().unwrap());
+        relay.answer(("a", "b"), call.b.local_addr().unwrap(), &[]);
+    }
+    vec![of(relay.talk(&call.b, 40, 2, call.b_to, &[&call.a])[0], 40)]
+}
+
+fn branch_after_answer(relay: &Relay<'_>) -> Vec<String> {
+    branches(relay, |answer| {
+        let b_to = answer();
+        relay.ask("delete", &[("from-tag", "a"), ("via-branch", ".1")], None);
+        b_to
+    })
+}
+
+fn branch_before_answer(relay: &Relay<'_>) -> Vec<String> {
+    branches(relay, |answer| {
+        relay.ask("delete", &[("from-tag", "a"), ("to-tag", "b1"), ("via-branch", ".1")], None);
+        answer()
+    })
+}
+
+fn branches(relay: &Relay<'_>, act: impl FnOnce(&dyn Fn() -> Value) -> Value) -> Vec<String> {
+    let (a, b) = (relay.phone("receiver"), relay.phone("sender"));
+    let offered = [".0", ".1"].map(|branch| {
+        let names = [("from-tag", "a"), ("via-branch", branch)];
+        relay.ask("offer", &names, Some(a.local_addr().unwrap()))
+    });
+    let answer = || {
+        let names = [("from-tag", "a"), ("to-tag", "b0"), ("via-branch", ".0")];
+        relay.ask("answer", &names, Some(b.local_addr().unwrap()))
+    };
+    let Some(a_to) = destination(&act(&answer)) else { return vec!["its answer is refused".to_owned()] };
+    let b_to = destination(&offered[0]).unwrap();
+    let there = relay.talk(&a, 5, 1, a_to, &[&b])[0];
+    vec![of(there, 5), of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
+}
+
+fn spiral(relay: &Relay<'_>) -> Vec<String> {
+    let (a, b) = (relay.phone("receiver"), relay.phone("sender"));
+    let b_to = relay.offer("a", "", relay.offer("a", "", a.local_addr().unwrap()));
+    let first = relay.answer(("a", "b"), b.local_addr().unwrap(), &[]);
+    let a_to = relay.answer(("a", "b"), first, &[]);
+    let there = relay.talk(&a, 5, 1, a_to, &[&b])[0];
+    vec![of(there, 5), of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
+}
+
+fn kept_open(relay: &Relay<'_>, bytes: &[u8]) -> Vec<String> {
+    let (a, b) = (relay.phone("receiver"), relay.phone("sender"));
+    let b_to = relay.offer("a", "", BEHIND_NAT.parse().unwrap());
+    let a_to = relay.answer(("a", "b"), b.local_addr().unwrap(), &[]);
+    a.send_to(bytes, a_to).unwrap();
+    std::thread::sleep(PACKET_EACH);
+    vec![of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
+}
+
+fn of(heard: usize, sent: usize) -> String {
+    format!("{heard} of {sent}")
+}
+
+/// A call under way: `a` at the receiver, `b` at the sender, and a further port of the one that is another one later.
+struct Call {
+    a: UdpSocket,
+    b: UdpSocket,
+    elsewhere: UdpSocket,
+    a_to: SocketAddr,
+    b_to: SocketAddr,
+}
+
+impl Call {
+    fn begin(relay: &Relay<'_>, a_named: Option<&str>, elsewhere: &str) -> Call {
+        let (a, b, elsewhere) = (relay.phone("receiver"), relay.phone("sender"), relay.phone(elsewhere));
+        let named = a_named.map_or(a.local_addr().unwrap(), |named| named.parse().unwrap());
+        let b_to = relay.offer("a", "", named);
+        let a_to = relay.answer(("a", "b"), b.local_addr().unwrap(), &[]);
+        for _ in 0..20 {
+            relay.send(&a, 1, 1, a_to);
+            relay.send(&b, 1, 2, b_to);
+        }
+        // Longer than rtpengine learns.
+        std::thread::sleep(Duration::from_millis(4200));
+        for _ in 0..5 {
+            relay.send(&a, 1, 1, a_to);
+            relay.send(&b, 1, 2, b_to);
+        }
+        [&a, &b].iter().for_each(|phone| _ = hear(phone, grown(LAST_WAIT)));
+        Call { a, b, elsewhere, a_to, b_to }
+    }
+
+    /// `b` is elsewhere by a re-INVITE of its own.
+    fn moved(relay: &Relay<'_>) -> Call {
+        let call = Call::begin(relay, None, "sender");
+        relay.offer("b", "a", call.elsewhere.local_addr().unwrap());
+        relay.answer(("b", "a"), call.a.local_addr().unwrap(), &[]);
+        call
+    }
+
+    /// What `a` says of itself nobody can reach.
+    fn behind_nat(relay: &Relay<'_>) -> Call {
+        Call::begin(relay, Some(BEHIND_NAT), "receiver")
+    }
+
+    /// A re-INVITE of `a` that changes nothing.
+    fn described_again(&self, relay: &Relay<'_>) {
+        relay.offer("a", "b", BEHIND_NAT.parse().unwrap());
+        relay.answer(("a", "b"), self.b.local_addr().unwrap(), &[]);
+    }
+}
+
+/// A relay, and the Call-ID of one case.
+struct Relay<'a> {
+    net: &'a Net,
+    ng: UdpSocket,
+    call_id: String,
+}
+
+impl<'a> Relay<'a> {
+    fn of(net: &'a Net, end: SocketAddr, place: usize) -> Relay<'a> {
+        let ng = net.lab.within("sender", || UdpSocket::bind((net.lab.v4("sender"), 0)).unwrap()).unwrap();
+        ng.connect(end).unwrap();
+        ng.set_read_timeout(Some(grown(Duration::from_millis(500)))).unwrap();
+        Relay { net, ng, call_id: format!("case-{place}") }
+    }
+
+    fn phone(&self, machine: &str) -> UdpSocket {
+        let address = self.net.lab.v4(machine);
+        self.net.lab.within(machine, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
+    }
+
+    fn offer(&self, from: &str, to: &str, end: SocketAddr) -> SocketAddr {
+        let told = self.ask("offer", &[("from-tag", from), ("to-tag", to)], Some(end));
+        destination(&told).unwrap_or_else(|| panic!("{told}"))
+    }
+
+    fn answer(&self, (from, to): (&str, &str), end: SocketAddr, more: &[(&str, &str)]) -> SocketAddr {
+        let told = self.ask("answer", &[&[("from-tag", from), ("to-tag", to)], more].concat(), Some(end));
+        destination(&told).unwrap_or_else(|| panic!("{told}"))
+    }
+
+    fn ask(&self, command: &str, names: &[(&str, &str)], end: Option<SocketAddr>) -> Value {
+        let mut request =
+            Map::from_iter([("command".to_owned(), json!(command)), ("call-id".to_owned(), json!(self.call_id))]);
+        let given = names.iter().filter(|(_, value)| !value.is_empty());
+        request.extend(given.map(|(name, value)| ((*name).to_owned(), json!(value))));
+        request.extend(end.map(|end| ("sdp".to_owned(), json!(sdp(end)))));
+        if command == "delete" {
+            // Else rtpengine does it half a minute later.
+            request.insert("delete-delay".to_owned(), json!(0));
+        }
+        static COOKIE: AtomicU64 = AtomicU64::new(0);
+        let cookie = format!("{}_{} ", self.call_id, COOKIE.fetch_add(1, Ordering::Relaxed));
+        let mut bytes = vec![0; 65_536];
+        for _ in 0..5 {
+            self.ng.send(format!("{cookie}{}", Value::Object(request.clone())).as_bytes()).unwrap();
+            while let Ok(length) = self.ng.recv(&mut bytes) {
+                if let Some(told) = bytes[..length].strip_prefix(cookie.as_bytes()) {
+                    return serde_json::from_slice(told).unwrap();
+                }
+            }
+        }
+        panic!("no answer to {command}")
+    }
+
+    fn send(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr) {
+        for number in 0..count {
+            let [high, low] = number.to_be_bytes();
+            let packet = [&[0x80, 0, high, low, 0, 0, 0, 0, 0, 0, 0, ssrc][..], &[0xff; 160]].concat();
+            from.send_to(&packet, to).unwrap();
+            std::thread::sleep(PACKET_EACH);
+        }
+    }
+
+    /// Sends, and returns how many of these each of some phones got.
+    fn talk(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr, phones: &[&UdpSocket]) -> Vec<usize> {
+        phones.iter().for_each(|phone| _ = hear(phone, Duration::from_millis(1)));
+        self.send(from, count, ssrc, to);
+        phones.iter().map(|phone| hear(phone, grown(LAST_WAIT))).collect()
+    }
+}
+
+/// Returns how many packets a phone gets until nothing comes for so long.
+fn hear(phone: &UdpSocket, quiet: Duration) -> usize {
+    phone.set_read_timeout(Some(quiet)).unwrap();
+    let begun = Instant::now();
+    let mut bytes = [0; 2048];
+    let heard = std::iter::from_fn(|| phone.recv(&mut bytes).ok());
+    heard.take_while(|_| begun.elapsed() < Duration::from_secs(10)).count()
+}
+
+fn sdp(end: SocketAddr) -> String {
+    let (address, port) = (end.ip(), end.port());
+    format!("v=0\r\no=- 1 1 IN IP4 {address}\r\ns=-\r\nc=IN IP4 {address}\r\nt=0 0\r\nm=audio {port} RTP/AVP 0\r\n")
+}
+
+/// Returns where the description in an answer has RTP go to.
+fn destination(told: &Value) -> Option<SocketAddr> {
+    let sdp = told["sdp"].as_str()?;
+    let behind = |start: &str| sdp.split_once(start)?.1.split([' ', '\r', '\n']).next();
+    Some(SocketAddr::new(behind("c=IN IP4 ")?.parse().ok()?, behind("m=audio ")?.parse().ok()?))
+}
