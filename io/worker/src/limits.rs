@@ -238,8 +238,20 @@ pub const LINGER_BYTES_MAX: u64 = 64 * 1024;
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 /// and how long one is waited for that says nothing any more.
 pub const HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long its client may take nothing, and how far it may lag behind the least rate.
-pub const HELD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long its client may take nothing, and how far it may lag behind the least rate, unless the module's properties say otherwise,
+pub const HELD_PATIENCE: Duration = Duration::from_secs(300);
+/// at least,
+pub const HELD_PATIENCE_MIN: Duration = Duration::from_secs(1);
+/// and at most.
+pub const HELD_PATIENCE_MAX: Duration = Duration::from_secs(3600);
+/// How long it may take nothing until it may have to give way to others,
+pub const HELD_PATIENCE_CROWDED: Duration = Duration::from_secs(10);
+/// which it has while only one of so many parts is left of the module's places for such responses, or for connections.
+pub const HELD_CROWDED_SHARE: usize = 8;
+/// How often one is searched for that gives way, if there was none.
+pub const HELD_SEARCH_EVERY: Duration = Duration::from_millis(100);
+/// Bytes to a client of HTTP that the kernel holds beyond those on their way: a client that takes some is seen to.
+pub const CLIENT_UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// How often its source is asked at once although it has nothing that it said it had.
 pub const HELD_TRIES_MAX: u32 = 8;
 /// Answers of one version of a module that the node gives again without an instance.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's only unsafe code: descriptors it was born with, the packet rings' memory, here and in the memory of a
+//! The worker's only unsafe code: descriptors it was born with, an option of sockets, the packet rings' memory, here and in the memory of a
 //! module, and compiled code.
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
 use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
 use netserv_wire::container::ring::{MAPPING_BYTES, MAPPING_WORDS, SLOTS_OFFSET};
 use rustix::mm::{MapFlags, ProtFlags};
 
+/// The socket option of that name.
+const TCP_NOTSENT_LOWAT: libc::c_int = 25;
 /// Bytes of the smallest page there is.
 const PAGE_BYTES_MIN: u64 = 4096;
 
@@ -22,6 +24,20 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) })?;
     // SAFETY: it is open, and only `serve` takes it, once.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Has a socket take no more while it holds so many bytes that were not sent (tcp(7), `TCP_NOTSENT_LOWAT`).
+///
+/// # Errors
+/// The kernel does not know the option.
+pub fn limit_unsent(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of_val(&bytes)).expect("the size of a number fits");
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads as many bytes of a number that lives for the call.
+    let set = unsafe {
+        libc::setsockopt(socket, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, std::ptr::from_ref(&bytes).cast(), length)
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Maps a packet ring for the rest of the process's life.

@@ -16,9 +16,11 @@ use netserv_wire::container::frames::{LogLevel, ServerLoad};
 use tokio::sync::Semaphore;
 
 use crate::clock;
-use crate::compute::Budget;
+use crate::compute::{Budget, Reserved};
+use crate::error::HostError;
 use crate::limits;
 use crate::server::hits::Hits;
+use crate::server::http::patience::Patience;
 use crate::server::waiting;
 use crate::shared::channel::Channel;
 use crate::shared::control::ControlPort;
@@ -82,6 +84,8 @@ pub struct Module {
     pub held_places: Budget,
     /// Those of them that may have much on their way.
     pub held_wide: Budget,
+    /// How long it waits for clients that take nothing of those.
+    pub patience: Arc<Patience>,
     /// How many of its instances may wait for others for long.
     pub long_waits: Budget,
     /// What the node answers again without an instance.
@@ -97,6 +101,7 @@ impl Module {
     /// Returns a module that has done nothing. Lines of its log raise `wake`.
     pub fn new(profile: Profile, shared: Shared, wake: Arc<Wakeup>) -> Module {
         let Profile { slot, name, properties, limits, blocks, network } = profile;
+        let patience = Arc::new(Patience::new(&properties));
         Module {
             slot,
             name,
@@ -118,6 +123,7 @@ impl Module {
             upload_memory: Budget::new(limits::UPLOADS_MEMORY_BYTES_MAX),
             held_places: Budget::new(limits::HELD_RESPONSES_MAX),
             held_wide: Budget::new(limits::HELD_WIDE_MAX),
+            patience,
             long_waits: Budget::new(waiting::most(&limits)),
             hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
@@ -148,6 +154,17 @@ impl Module {
         let mut log = self.lock_log();
         log.note_left_out();
         log.take()
+    }
+
+    /// Returns a place for a response that the node pumps by itself. While few are left, one whose client takes nothing gives way.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn reserve_held_place(&self) -> Result<Reserved, HostError> {
+        if self.held_places.left() < limits::HELD_RESPONSES_MAX / limits::HELD_CROWDED_SHARE {
+            self.patience.give_way();
+        }
+        self.held_places.reserve(1)
     }
 
     /// Returns whether the module may use a building block.

@@ -112,7 +112,7 @@ impl wit::Host for ServerState {
         let source = self.table.delete(source)?;
         let mut head = self.table.delete(head)?;
         let out = self.table.delete(out)?;
-        let refusal = match self.module.held_places.reserve(1) {
+        let refusal = match self.module.reserve_held_place() {
             Ok(_) if head.body.is_some() => (StatusCode::INTERNAL_SERVER_ERROR, Error::HasBody),
             Ok(place) => {
                 let (body, held) = HeldBody::new(source, is_private, &head.headers, bounds.into(), &self.module, place);

@@ -90,7 +90,7 @@ fn given(module: &Arc<Module>, share: &Arc<Share>, entry: &Arc<Entry>, headers: 
     if entry.size() <= limits::HTTP_HIT_AT_ONCE_BYTES_MAX as u64 {
         return pieces(share, entry).map(Given::AtOnce);
     }
-    let place = module.held_places.reserve(1).ok()?;
+    let place = module.reserve_held_place().ok()?;
     let body = cache::Body::whole(share, Arc::clone(entry));
     let is_private = Some(Arc::clone(body.is_private()));
     let (body, held) = HeldBody::new(Box::new(body), is_private, headers, forwarding::BOUNDS, module, place);
@@ -112,17 +112,17 @@ impl Again {
     /// Returns the response, whose end is that of its request. One that the node pumps puts off when its request ends.
     pub fn into_response(self, module: &Arc<Module>, underway: Underway, ends: Deadline) -> Response<ResponseBody> {
         let Again { status, headers, given } = self;
-        let body = match given {
+        let (body, underway) = match given {
             Given::AtOnce(pieces) => {
                 let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-                Pieces { pieces: pieces.into_iter(), left }.boxed_unsync()
+                (Pieces { pieces: pieces.into_iter(), left }.boxed_unsync(), Some(underway))
             }
             Given::Held(body, held) => {
-                held.begin(Some(ends));
-                body.boxed_unsync()
+                held.begin(Some(ends), Some(underway));
+                (body.boxed_unsync(), None)
             }
         };
-        let mut response = Response::new(ResponseBody::held(body, module, Some(underway)));
+        let mut response = Response::new(ResponseBody::held(body, module, underway));
         (*response.status_mut(), *response.headers_mut()) = (status, headers);
         response
     }

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use wasmtime_wasi::p2::{DynInputStream, StreamError};
 use wasmtime_wasi_http::Error;
 
-use super::connection::Deadline;
+use super::connection::{Deadline, Underway};
+use super::patience::{Client, Known};
 use crate::compute::Reserved;
 use crate::limits;
 use crate::server::module::Module;
@@ -37,15 +38,21 @@ pub struct Bounds {
 }
 
 /// What tells the connection of a response until when it goes on. It is among the response's extensions.
-#[derive(Clone, Debug)]
-pub struct Held(Arc<OnceLock<Deadline>>);
+#[derive(Clone)]
+pub struct Held {
+    deadline: Arc<OnceLock<Deadline>>,
+    flight: Arc<Flight>,
+}
 
 impl Held {
-    /// Has the response put off, and bring forward, a deadline of its request.
-    pub fn begin(self, deadline: Option<Deadline>) {
+    /// Has the response put off, and bring forward, a deadline of its request, which is under way until its client has all of it.
+    pub fn begin(self, deadline: Option<Deadline>, underway: Option<Underway>) {
+        // There is one request for it.
         if let Some(deadline) = deadline {
-            // There is one request for it.
-            let _ = self.0.set(deadline);
+            let _ = self.deadline.set(deadline);
+        }
+        if let Some(underway) = underway {
+            let _ = self.flight.underway.set(underway);
         }
     }
 }
@@ -72,6 +79,8 @@ pub struct HeldBody {
     flight: Arc<Flight>,
     deadline: Arc<OnceLock<Deadline>>,
     module: Arc<Module>,
+    /// Among those that may have to give way.
+    _known: Known,
     /// One of those that the module may have.
     _place: Reserved,
 }
@@ -84,12 +93,14 @@ enum Source {
 }
 
 /// What was given to the connection and not written yet.
-#[derive(Default)]
 struct Flight {
     bytes: AtomicUsize,
     /// Bytes that were written since that was last asked.
     taken: AtomicUsize,
     waker: Mutex<Option<Waker>>,
+    client: Arc<Client>,
+    /// The request, until the last piece is written.
+    underway: OnceLock<Underway>,
 }
 
 /// A piece on its way, until it is written.
@@ -112,6 +123,8 @@ impl HeldBody {
         let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let deadline = Arc::new(OnceLock::new());
         let wide = is_private.is_some().then(|| module.held_wide.reserve(1).ok()).flatten();
+        let known = module.patience.add(Arc::clone(&deadline));
+        let flight = Arc::new(Flight::to(Arc::clone(known.client())));
         let body = HeldBody {
             source: Source::Here(source),
             is_private,
@@ -121,19 +134,20 @@ impl HeldBody {
             blocked: None,
             wide,
             given: 0,
-            patience: limits::HELD_PATIENCE,
+            patience: module.patience.time,
             promised: length,
-            flight: Arc::default(),
+            flight: Arc::clone(&flight),
             deadline: Arc::clone(&deadline),
             module: Arc::clone(module),
+            _known: known,
             _place: place,
         };
-        (body, Held(deadline))
+        (body, Held { deadline, flight })
     }
 
     /// Has the response end at `at` if nothing happens before.
     fn watch(&self, at: Instant) {
-        if let Some(deadline) = self.deadline.get() {
+        if let Some(deadline) = self.deadline.get().filter(|_| !self.flight.client.is_ended()) {
             deadline.set(at.min(self.ends));
         }
     }
@@ -150,7 +164,7 @@ impl HeldBody {
         self.unblock(now);
         let rate = u64::from(self.bounds.least_rate.max(1));
         let earned = Duration::from_nanos(taken.saturating_mul(1_000_000_000) / rate);
-        self.patience = self.patience.saturating_add(earned).min(limits::HELD_PATIENCE);
+        self.patience = self.patience.saturating_add(earned).min(self.module.patience.time);
     }
 
     fn unblock(&mut self, now: Instant) {
@@ -184,7 +198,7 @@ impl HeldBody {
             // Less is always there.
             let _ = memory.resize(bytes.len());
         }
-        self.flight.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
+        self.flight.add(bytes.len());
         Ok(Bytes::from_owner(Piece { bytes, flight: Arc::clone(&self.flight), _memory: memory }))
     }
 
@@ -228,7 +242,7 @@ impl HeldBody {
                 Ok(piece) => {
                     self.silent = None;
                     self.source = Source::Here(source);
-                    self.watch(now + limits::HELD_PATIENCE);
+                    self.watch(now + self.module.patience.time);
                     Some(Poll::Ready(Some(Ok(Frame::data(piece)))))
                 }
                 Err(error) => Some(Poll::Ready(self.end(&error))),
@@ -279,8 +293,9 @@ impl Body for HeldBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Next {
         let now = Instant::now();
+        self.flight.client.is_served_by(context.waker());
         self.settle(now);
-        if now >= self.ends && !self.is_end_stream() {
+        if (now >= self.ends || self.flight.client.is_ended()) && !self.is_end_stream() {
             self.source = Source::Ended;
             return Poll::Ready(Some(Err(Error::HttpResponseIncomplete)));
         }
@@ -319,6 +334,17 @@ impl Drop for HeldBody {
 }
 
 impl Flight {
+    fn to(client: Arc<Client>) -> Flight {
+        let (bytes, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Flight { bytes, taken, waker: Mutex::default(), client, underway: OnceLock::new() }
+    }
+
+    fn add(&self, bytes: usize) {
+        if self.bytes.fetch_add(bytes, Ordering::AcqRel) == 0 {
+            self.client.waits();
+        }
+    }
+
     /// Returns whether more than so many bytes are on their way. Then it wakes the task when some were written.
     fn is_over(&self, most: usize, context: &Context<'_>) -> bool {
         if self.bytes.load(Ordering::Acquire) <= most {
@@ -339,7 +365,10 @@ impl AsRef<[u8]> for Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         self.flight.taken.fetch_add(self.bytes.len(), Ordering::AcqRel);
-        self.flight.bytes.fetch_sub(self.bytes.len(), Ordering::AcqRel);
+        match self.flight.bytes.fetch_sub(self.bytes.len(), Ordering::AcqRel) == self.bytes.len() {
+            true => self.flight.client.has_all(),
+            false => self.flight.client.waits(),
+        }
         let waker = self.flight.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = waker {
             waker.wake();
@@ -531,7 +560,7 @@ mod tests {
         let place = module.held_places.reserve(1).unwrap();
         let (body, held) = HeldBody::new(Box::new(source), None, &headers, bounds, &module, place);
         let deadline = Deadline::new(Instant::now() + HOUR);
-        held.begin(Some(deadline.clone()));
+        held.begin(Some(deadline.clone()), None);
         (body, deadline)
     }
 

@@ -12,6 +12,7 @@ mod intercepted;
 pub mod interim;
 mod lingering;
 pub mod opening;
+pub mod patience;
 pub mod presence;
 mod rewound;
 pub mod service;

@@ -274,8 +274,8 @@ impl HttpService {
                 let body = match head.extensions.remove::<Held>() {
                     Some(_) if asked.gets_nothing(head.status) => ResponseBody::held(nothing(), &self.module, underway),
                     Some(held) => {
-                        held.begin(ends);
-                        ResponseBody::held(body, &self.module, underway)
+                        held.begin(ends, underway);
+                        ResponseBody::held(body, &self.module, None)
                     }
                     None => ResponseBody::new(body, &self.module, broken, underway),
                 };
@@ -306,7 +306,7 @@ impl HttpService {
         underway: Option<Underway>,
         ends: Option<Deadline>,
     ) -> Response<ResponseBody> {
-        let Ok(place) = self.module.held_places.reserve(1) else {
+        let Ok(place) = self.module.reserve_held_place() else {
             return self.turn_away(StatusCode::SERVICE_UNAVAILABLE);
         };
         let response = match forwarding.answer().await {
@@ -326,10 +326,10 @@ impl HttpService {
         let (body, held) =
             HeldBody::new(Box::new(stream), None, &head.headers, forwarding::BOUNDS, &self.module, place);
         if let Some(ends) = &ends {
-            ends.set(Instant::now() + limits::HELD_PATIENCE);
+            ends.set(Instant::now() + self.module.patience.time);
         }
-        held.begin(ends);
-        let mut response = Response::new(ResponseBody::held(body.boxed_unsync(), &self.module, underway));
+        held.begin(ends, underway);
+        let mut response = Response::new(ResponseBody::held(body.boxed_unsync(), &self.module, None));
         (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
         response
     }

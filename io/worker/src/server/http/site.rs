@@ -29,6 +29,7 @@ use super::{intercepted, upgrade};
 use crate::limits;
 use crate::server::accepted::Accepted;
 use crate::server::origin::Origin;
+use crate::sys;
 
 /// Where the connections of one HTTP module arrive.
 pub struct HttpSite {
@@ -148,12 +149,18 @@ impl HttpSite {
         let module = version.service.module();
         module.counts.connection();
         let most = usize::try_from(module.limits.connections).unwrap_or(usize::MAX);
-        if self.open.fetch_add(1, Ordering::SeqCst) >= most {
+        let open = self.open.fetch_add(1, Ordering::SeqCst);
+        if open >= most - most / limits::HELD_CROWDED_SHARE {
+            module.patience.give_way();
+        }
+        if open >= most {
             self.closed();
             module.counts.refused();
             turn_away(&accepted.stream, version.tls.is_some());
             return;
         }
+        // Without the option the kernel holds more, and a client that takes it slowly seems to take nothing.
+        let _ = sys::limit_unsent(&accepted.stream, limits::CLIENT_UNSENT_BYTES_MAX);
         let (site, place) = (Arc::clone(self), Place(Arc::clone(self)));
         tokio::spawn(async move {
             match accepted.origin.clone() {

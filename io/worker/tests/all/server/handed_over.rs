@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
-use netserv_worker::limits::{HELD_PATIENCE, HELD_WIDE_BYTES_MAX, STOP_TIME_MAX};
+use netserv_worker::limits::{HEAD_TIME_MAX, HELD_WIDE_BYTES_MAX, STOP_TIME_MAX};
 use netserv_worker::storage::CACHE_FILE;
 use rustix::net::{AddressFamily, SocketType};
 
@@ -22,8 +22,10 @@ use super::{Spec, Worker, compiled, connect, get, serve_each};
 
 /// Bytes of what `/slowly` and `/trap` write: 20 pieces of 20,000.
 const WHOLE: usize = 400_000;
-/// Bytes that a slow way takes in twice the time in which a client has to take something.
+/// Bytes that a slow way takes in twice the time that a connection may be idle.
 const SLOWLY: u32 = 256 * 1024;
+/// How long a client may take nothing, as its property says.
+const PATIENCE: Duration = Duration::from_secs(6);
 /// How long a source may be silent, as the module says.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -109,7 +111,7 @@ fn who_takes_the_end_slowly_has_all_of_it() {
             assert!(client.await.unwrap().expect("it is whole") == expected());
         }
     });
-    assert!(begun.elapsed() > HELD_PATIENCE, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() > HEAD_TIME_MAX, "{:?}", begun.elapsed());
     assert_eq!(worker.counts().failed, 0);
 }
 
@@ -127,7 +129,7 @@ fn slow_way(port: u16) -> u16 {
         while let Ok(length @ 1..) = server.read(&mut bytes) {
             got += length;
             if got + HELD_WIDE_BYTES_MAX > WHOLE {
-                thread::sleep(2 * HELD_PATIENCE * u32::try_from(length).unwrap() / SLOWLY);
+                thread::sleep(2 * HEAD_TIME_MAX * u32::try_from(length).unwrap() / SLOWLY);
             }
             if client.write_all(&bytes[..length]).is_err() {
                 break;
@@ -165,7 +167,7 @@ fn readers_that_never_read_are_cut_alone() {
     assert_eq!(bytes(spec.port(), "/pass?/").unwrap().len(), 64_000_000);
     let begun = Instant::now();
     while worker.counts().failed < 20 {
-        assert!(begun.elapsed() < 3 * HELD_PATIENCE, "{} are cut", worker.counts().failed);
+        assert!(begun.elapsed() < 3 * PATIENCE, "{} are cut", worker.counts().failed);
         thread::sleep(Duration::from_millis(100));
     }
     drop(lazy);
@@ -197,10 +199,10 @@ fn an_answer_that_stalls_or_is_not_whole_is_broken_off() {
     let fixed = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n";
     let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n";
     for (head, then, most) in [
-        (&fixed[..], Duration::from_secs(60), IDLE + HELD_PATIENCE / 2),
-        (fixed, Duration::ZERO, HELD_PATIENCE),
-        (chunked, Duration::from_secs(60), IDLE + HELD_PATIENCE / 2),
-        (chunked, Duration::ZERO, HELD_PATIENCE),
+        (&fixed[..], Duration::from_secs(60), IDLE + PATIENCE / 2),
+        (fixed, Duration::ZERO, PATIENCE),
+        (chunked, Duration::from_secs(60), IDLE + PATIENCE / 2),
+        (chunked, Duration::ZERO, PATIENCE),
     ] {
         let origin = stalls(head, then);
         let (spec, mut worker, _store) = start(Some(origin.port));
@@ -208,7 +210,7 @@ fn an_answer_that_stalls_or_is_not_whole_is_broken_off() {
         assert_eq!(bytes(spec.port(), "/pass?/").unwrap_err(), b"some", "{then:?}");
         assert!(begun.elapsed() < most, "{:?}", begun.elapsed());
         while worker.counts().failed == 0 {
-            assert!(begun.elapsed() < 2 * HELD_PATIENCE, "it does not count");
+            assert!(begun.elapsed() < 2 * PATIENCE, "it does not count");
         }
     }
 }
@@ -235,12 +237,12 @@ fn what_was_handed_over_ends_with_a_module_that_is_drained() {
 }
 
 /// A server that does the same on each connection once a request came.
-struct Server {
-    port: u16,
+pub struct Server {
+    pub port: u16,
 }
 
 impl Server {
-    fn start(answer: impl Fn(&mut TcpStream) + Send + Sync + Clone + 'static) -> Server {
+    pub fn start(answer: impl Fn(&mut TcpStream) + Send + Sync + Clone + 'static) -> Server {
         let port = serve_each(move |mut stream| {
             let _ = stream.read(&mut [0; 4096]);
             answer(&mut stream);
@@ -253,18 +255,18 @@ fn expected() -> Vec<u8> {
     (0..20_u8).flat_map(|number| [number; WHOLE / 20]).collect()
 }
 
-fn ask(port: u16, path: &str) -> TcpStream {
+pub fn ask(port: u16, path: &str) -> TcpStream {
     let mut stream = connect(port);
     write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
     stream
 }
 
-fn bytes(port: u16, path: &str) -> Result<Vec<u8>, Vec<u8>> {
+pub fn bytes(port: u16, path: &str) -> Result<Vec<u8>, Vec<u8>> {
     body_of(&mut ask(port, path))
 }
 
 /// Reads a response to its end. Returns the body, as an error if it is not whole.
-fn body_of(stream: &mut TcpStream) -> Result<Vec<u8>, Vec<u8>> {
+pub fn body_of(stream: &mut TcpStream) -> Result<Vec<u8>, Vec<u8>> {
     let mut answer = Vec::new();
     // A connection that is cut gives what came before.
     let _ = stream.read_to_end(&mut answer);
@@ -296,8 +298,6 @@ fn unchunked(mut rest: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
 
 /// Starts a worker with a cache of 64 MiB, and another server that it may ask.
 fn start(upstream: Option<u16>) -> (Spec, Worker, tempfile::TempDir) {
-    let store = tempfile::tempdir().unwrap();
-    File::create(store.path().join(CACHE_FILE)).unwrap().set_len(64 << 20).unwrap();
     let mut spec = Spec::of(compiled("cache_tests")).with(|spec| spec.limits.request_ms = 2000);
     if let Some(port) = upstream {
         spec.connect = vec![format!("tcp dst 127.0.0.1/32 port {port}")];
@@ -305,7 +305,16 @@ fn start(upstream: Option<u16>) -> (Spec, Worker, tempfile::TempDir) {
     } else {
         spec.limits.request_ms = 60_000;
     }
-    let mut worker = Worker::start_with(&[OsStr::new("--store"), store.path().as_os_str()]);
-    worker.load(&spec);
+    spec = spec.property("client-patience-s", &PATIENCE.as_secs().to_string());
+    let (worker, store) = with_cache(&spec);
     (spec, worker, store)
+}
+
+/// Starts a worker with a cache of 64 MiB and one module.
+pub fn with_cache(spec: &Spec) -> (Worker, tempfile::TempDir) {
+    let store = tempfile::tempdir().unwrap();
+    File::create(store.path().join(CACHE_FILE)).unwrap().set_len(64 << 20).unwrap();
+    let mut worker = Worker::start_with(&[OsStr::new("--store"), store.path().as_os_str()]);
+    worker.load(spec);
+    (worker, store)
 }

@@ -4,8 +4,6 @@
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use netserv_worker::limits::HELD_PATIENCE;
-
 use super::channel::{Viewer, live_page, say};
 use super::{LONG, Spec, Worker, get};
 
@@ -50,7 +48,7 @@ fn viewers_stay_over_an_upgrade_and_go_with_the_module() {
 /// Goal: one that takes nothing is cut, and the others notice nothing. Method: more is said than fits what lies between.
 #[test]
 fn a_viewer_that_takes_nothing_is_cut_alone() {
-    let spec = page();
+    let spec = page().property("client-patience-s", "5");
     let mut worker = Worker::with(&spec);
     let lazy = Viewer::open(spec.port(), None);
     rustix::net::sockopt::set_socket_recv_buffer_size(&lazy.stream, 4096).unwrap();
@@ -59,7 +57,7 @@ fn a_viewer_that_takes_nothing_is_cut_alone() {
     let begun = Instant::now();
     let mut said = 0;
     while worker.counts().failed == 0 {
-        assert!(begun.elapsed() < 3 * HELD_PATIENCE, "it is not cut after {said} lines");
+        assert!(begun.elapsed() < LONG, "it is not cut after {said} lines");
         for _ in 0..100 {
             let number = say(spec.port(), &text);
             assert!(viewer.next().starts_with(&format!("id: {number}\n")));

@@ -21,6 +21,7 @@ mod intercepted;
 mod joined;
 mod pages;
 mod parts;
+mod patience;
 mod peer;
 mod program;
 mod radio;

@@ -25,8 +25,8 @@ pub mod hand_over {
 		/// Milliseconds that all of it may take: 24 hours at most.
 		pub total_ms: u32,
 		/// Bytes that the client has to take in a second while there are some for it, at least 1. It may lag behind that, or take
-		/// nothing at all, for ten seconds. What it takes is seen by pieces of up to 16 KiB: who takes no whole piece in ten seconds takes
-		/// nothing, even if that is faster than a rate below 1,639.
+		/// nothing at all, for five minutes, or for the seconds that the module's property `client-patience-s` says (1 to 3600). A client that has
+		/// taken nothing for ten seconds may have to give way while there is little room for others.
 		pub least_rate: u32,
 	}
 	impl ::core::fmt::Debug for Bounds {
