@@ -24,6 +24,7 @@ pub mod moving;
 pub mod nat;
 pub mod netns;
 pub mod node;
+pub mod packaged;
 pub mod patience;
 pub mod phones;
 pub mod provider;

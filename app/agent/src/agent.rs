@@ -15,16 +15,16 @@ use anyhow::Result;
 use netserv_model::Instant;
 use netserv_model::api::AgentRule;
 use netserv_model::control::ControlMessage;
-use netserv_model::{ModuleName, NodeId};
-use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
+use netserv_model::{ModuleName, NodeId, Topic};
+use netserv_placement::{Change, Deployment, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
-use crate::errands;
+use crate::errands::{self, Toward};
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::{Gates, Turn};
-use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX};
+use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX};
 use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
@@ -179,6 +179,13 @@ impl Agent {
                     }
                 }
             }
+            Event::Began(metric) => {
+                let rules =
+                    self.config.rules.iter().filter(|rule| rule.server.is_some() && rule.restart_topic.is_some());
+                let by =
+                    |rule: &&Deploy| rule.server.as_ref().and_then(|name| self.config.metric(name)) == Some(metric);
+                rules.filter(by).for_each(|rule| self.tell_of_restart(rule));
+            }
             Event::Flows(name, count) => {
                 let before = self.flows.insert(name.clone(), count.clone());
                 if let Err(why) = count
@@ -316,20 +323,13 @@ impl Agent {
     /// Tells all modules of a rule something, each on its node. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
         let Some(Deploy { module, feedback: Some(feedback), both_ways, .. }) = self.config.get(rule) else { return };
-        let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
-        let own = self.placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
-        let nodes =
-            own.flat_map(|(id, deployment)| deployment.nodes.iter().map(move |node| (id, deployment, &node.name)));
-        for (id, deployment, name) in nodes {
+        for (id, name, to) in told(&self.placement, &self.config, rule) {
             if !self.telling.insert((id, name.clone())) {
                 continue;
             }
-            let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
-            let message = ControlMessage { topic: feedback.topic.clone(), seq, body: text.as_bytes().to_vec() };
+            let message = message(&feedback.topic, text);
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-            let (module, both_ways, name) = (module.name.clone(), *both_ways, name.clone());
-            let to = self.config.toward(rule, deployment.client).at(deployment.address);
+            let (module, both_ways) = (module.name.clone(), *both_ways);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
                 errands::tell(&node, (&module, both_ways), &message, (&to, &name)).await;
@@ -340,9 +340,53 @@ impl Agent {
         }
     }
 
+    /// Tells all modules of a rule that their server has begun anew, each on its node, until it takes that.
+    fn tell_of_restart(&self, rule: &Deploy) {
+        let Some(topic) = &rule.restart_topic else { return };
+        let nodes = told(&self.placement, &self.config, rule.id);
+        if !nodes.is_empty() {
+            tracing::info!(rule = rule.name, "the server of a rule has begun anew: its modules are told");
+        }
+        for (_, name, to) in nodes {
+            let (node, turns, topic) = (Arc::clone(&self.node), Arc::clone(&self.turns), topic.clone());
+            let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
+            tokio::spawn(async move {
+                for _ in 0..RESTART_TELLS_MAX {
+                    let turn = turns.acquire().await;
+                    // Its number is above those of what the module was told meanwhile.
+                    let message = message(&topic, RESTARTED);
+                    let is_known = errands::tell(&node, (&module, both_ways), &message, (&to, &name)).await;
+                    drop(turn);
+                    if is_known {
+                        break;
+                    }
+                    tokio::time::sleep(RESTART_TELL_AGAIN).await;
+                }
+            });
+        }
+    }
+
     fn now(&self) -> Instant {
         Instant::default() + self.begun.elapsed()
     }
+}
+
+/// Returns the nodes on which a rule's modules are told something, with the way there.
+fn told(placement: &Placement, config: &Config, rule: RuleId) -> Vec<(DeploymentId, NodeId, Toward)> {
+    let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
+    let own = placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
+    let of_each = |(id, one): (DeploymentId, &Deployment)| {
+        let to = config.toward(rule, one.client).at(one.address);
+        let nodes = one.nodes.iter().map(|node| node.name.clone());
+        nodes.map(|name| (id, name, to.clone())).collect::<Vec<_>>()
+    };
+    own.flat_map(of_each).collect()
+}
+
+fn message(topic: &Topic, text: &str) -> ControlMessage {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
+    ControlMessage { topic: topic.clone(), seq, body: text.as_bytes().to_vec() }
 }
 
 fn unix_ms() -> u64 {
@@ -354,5 +398,7 @@ fn numbered(rule: &Deploy) -> (RuleId, Rule) {
     (rule.id, rule.rule())
 }
 
+/// What modules are told when their server has begun anew.
+const RESTARTED: &str = "restarted";
 /// How long the loop sleeps when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);

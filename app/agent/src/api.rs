@@ -12,12 +12,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::api::{AgentNearest, ApiError};
+use netserv_model::api::{AgentCheck, AgentNearest, ApiError};
 use netserv_placement::Node;
 use serde::Deserialize;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::checks;
 use crate::config::{Config, Deploy};
 use crate::event::{Event, Observation, Observations};
 use crate::limits::{BATCH_MAX, CALL_BYTES_MAX};
@@ -65,6 +66,7 @@ pub fn router(api: Api) -> Router {
     let observations = post(observe).layer(body);
     nearest_only(api.clone())
         .route("/v1/status", get(status).with_state(api.clone()))
+        .route("/v1/check", get(check).with_state(api.clone()))
         .route("/v1/reload", post(reload).with_state(api.clone()))
         .route("/v1/rules/{rule}/{switch}", post(switch).with_state(api.clone()))
         .merge(Router::new().route("/v1/observations", observations).with_state(api))
@@ -147,6 +149,17 @@ async fn status(State(api): State<Api>) -> Response {
         (Ok(()), Ok(status)) => Json(status).into_response(),
         (Err(_), _) | (_, Err(_)) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends"),
     }
+}
+
+/// `GET /v1/check` looks at everything that the configuration names.
+async fn check(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    let asked = api.events.send(Event::Status(reply)).await;
+    let (Ok(()), Ok(status)) = (asked, answer.await) else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends");
+    };
+    let config = Arc::clone(&api.config.borrow());
+    Json(AgentCheck { checks: checks::findings(&config, &status).await }).into_response()
 }
 
 /// `POST /v1/rules/RULE/off` removes what a rule has deployed, and nothing more is by it until `on`.

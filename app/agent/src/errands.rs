@@ -96,24 +96,29 @@ pub async fn remove(
     }
 }
 
-/// Tells a module on one node of the way to a client something. The request ends there: what lies behind that node takes no time.
+/// Tells a module on one node of the way to a client something. The request ends there: what lies behind that node takes no time. Returns whether
+/// it is known what became of it: the module was told, or is not there.
 pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
     (to, name): (&Toward, &NodeId),
-) {
+) -> bool {
     let target = Target { nodes: vec![name.clone()], ..Target::default() };
     let request = RequestBuilder::tell(module, message).target(&target);
-    // Another one follows soon.
-    match node.send(on(request, both_ways), to.address(), None).await {
-        Ok(result) => {
-            for (report, _) in way(&result).iter().filter(|(report, _)| matches!(report.outcome, Outcome::Refused(_))) {
-                let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
-            }
+    let result = match node.send(on(request, both_ways), to.address(), None).await {
+        Ok(result) => result,
+        Err(error) => {
+            let _ = failed("TELL", to, &error);
+            return false;
         }
-        Err(error) => drop(failed("TELL", to, &error)),
+    };
+    let way = way(&result);
+    for (report, _) in way.iter().filter(|(report, _)| !report.outcome.is_ok()) {
+        let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
     }
+    let is_done = |outcome: &Outcome| outcome.is_ok() || outcome.is_refused_for(RefusalKind::NotInstalled);
+    way.iter().any(|(report, _)| report.node == *name && is_done(&report.outcome))
 }
 
 /// Asks what a module on the way to a client counts on each node that has it; nothing if the question fails.

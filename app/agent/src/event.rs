@@ -32,6 +32,8 @@ pub struct Observation {
 pub enum Event {
     /// A metric was read.
     Read(MetricId, Reading),
+    /// The program behind a metric began, or was there already when the agent began.
+    Began(MetricId),
     /// Flows were looked at, told by their name.
     Flows(String, FlowCount),
     /// A rule, by its name, is to stop at once, or to go on; nothing is answered if there is none.

@@ -62,7 +62,17 @@ pub const QUEUES_MAX: usize = 16;
 /// What modules are told of a server's load is valid for four readings, and at least so long: longer than a node waits for a hop that does
 /// not answer.
 pub const FEEDBACK_VALID_MIN_MS: u64 = 3000;
+/// How often a module is told that its server has begun anew, until it takes that,
+pub const RESTART_TELLS_MAX: u32 = 30;
+/// and what is between.
+pub const RESTART_TELL_AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of one line of news.
 pub const NEWS_LINE_BYTES_MAX: usize = 64 * 1024;
 /// How long a node is asked again that still fetches or compiles a module.
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(120);
+/// How long after its start the agent looks first at what it does not reach,
+pub const CHECK_FIRST: Duration = Duration::from_secs(3);
+/// and how often it does from then on.
+pub const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Lines of a log, none of which has its pattern, that show that the pattern is wrong.
+pub const UNMATCHED_LINES_MIN: u64 = 100;

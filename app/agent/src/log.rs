@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
 use netserv_placement::RuleId;
@@ -14,6 +15,7 @@ use tokio::net::{UdpSocket, UnixDatagram};
 
 use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
+use crate::ids::group_number;
 use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
 use crate::pattern::Pattern;
 use crate::socket::make_way;
@@ -22,6 +24,16 @@ use crate::socket::make_way;
 pub struct LogReader {
     socket: Arc<LogSocket>,
     matcher: Matcher,
+    counts: Arc<LogCounts>,
+}
+
+/// What came to a log since it was opened.
+#[derive(Debug, Default)]
+pub struct LogCounts {
+    /// Lines.
+    pub lines: AtomicU64,
+    /// Those that have the pattern, with a client.
+    pub matched: AtomicU64,
 }
 
 /// A socket that lines come to.
@@ -73,10 +85,10 @@ struct Matcher {
 
 impl LogReader {
     /// Returns one for the rules of a configuration.
-    pub fn new(config: &Config, log: &Log, socket: Arc<LogSocket>) -> LogReader {
+    pub fn new(config: &Config, log: &Log, socket: Arc<LogSocket>, counts: Arc<LogCounts>) -> LogReader {
         let own = config.rules.iter().filter(|rule| rule.log.as_ref() == Some(&log.name));
         let rules = own.map(|rule| (rule.id, rule.only.clone())).collect();
-        LogReader { socket, matcher: Matcher { pattern: log.pattern.clone(), rules } }
+        LogReader { socket, matcher: Matcher { pattern: log.pattern.clone(), rules }, counts }
     }
 
     /// Reads lines for ever, and tells of what they say in batches.
@@ -85,11 +97,11 @@ impl LogReader {
         loop {
             let Ok(length) = self.socket.recv(&mut line).await else { return };
             let mut batch = Vec::new();
-            self.matcher.observe(&line[..length], &mut batch);
+            self.observe(&line[..length], &mut batch);
             // What has come meanwhile goes along; of lines that say nothing there may be any number.
             for _ in 0..BATCH_MAX {
                 let Ok(length) = self.socket.try_recv(&mut line) else { break };
-                self.matcher.observe(&line[..length], &mut batch);
+                self.observe(&line[..length], &mut batch);
                 if batch.len() >= BATCH_MAX {
                     break;
                 }
@@ -99,18 +111,26 @@ impl LogReader {
             tokio::task::yield_now().await;
         }
     }
+
+    fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) {
+        let is_matched = self.matcher.observe(line, batch);
+        self.counts.lines.fetch_add(1, Ordering::Relaxed);
+        self.counts.matched.fetch_add(u64::from(is_matched), Ordering::Relaxed);
+    }
 }
 
 impl Matcher {
-    fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) {
+    /// Returns whether a line has the pattern; the rules that want it observe its client.
+    fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) -> bool {
         let line = String::from_utf8_lossy(line);
-        let Some(fields) = self.pattern.fields(&line) else { return };
-        let Some(client) = fields.get("client").and_then(|text| text.parse::<IpAddr>().ok()) else { return };
+        let Some(fields) = self.pattern.fields(&line) else { return false };
+        let Some(client) = fields.get("client").and_then(|text| text.parse::<IpAddr>().ok()) else { return false };
         for (rule, only) in &self.rules {
             if only.iter().all(|(field, value)| fields.get(field.as_str()) == Some(&value.as_str())) {
                 batch.push(Observation { rule: *rule, client, count: 1 });
             }
         }
+        true
     }
 }
 
@@ -138,35 +158,19 @@ pub fn permit(log: &Log) -> Result<()> {
     Ok(())
 }
 
-fn give(path: &Path, group: &str) -> Result<()> {
-    let number = group_number(group, &std::fs::read_to_string("/etc/group").unwrap_or_default());
-    let number = number.with_context(|| format!("there is no group `{group}`"))?;
+/// Gives a file to a group, by its name or number.
+///
+/// # Errors
+/// There is no such group, or this process may not.
+pub(crate) fn give(path: &Path, group: &str) -> Result<()> {
+    let number = group_number(group).with_context(|| format!("there is no group `{group}`"))?;
     std::os::unix::fs::chown(path, None, Some(number))
         .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))
-}
-
-/// Returns the number of a group, by a text as `/etc/group` has it (group(5)).
-fn group_number(group: &str, known: &str) -> Option<u32> {
-    let named = |line: &str| {
-        let mut fields = line.split(':');
-        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok())?
-    };
-    group.parse().ok().or_else(|| known.lines().find_map(named))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn groups_are_found_by_name_and_number() {
-        let known = "root:x:0:\nwww-data:x:33:nginx\nodd\nwww:x:many:\n";
-        let number = |group| group_number(group, known);
-        assert_eq!(
-            [number("www-data"), number("44"), number("www"), number("odd"), number("")],
-            [Some(33), Some(44), None, None, None]
-        );
-    }
 
     #[test]
     fn lines_count_for_the_rules_that_want_them() {

@@ -3,6 +3,7 @@
 
 mod agent;
 mod api;
+mod checks;
 mod config;
 mod errands;
 mod event;
@@ -10,6 +11,7 @@ mod feedback;
 mod flows;
 mod gates;
 mod http;
+mod ids;
 mod limits;
 mod log;
 mod looks;
@@ -21,6 +23,7 @@ mod news;
 mod node;
 mod page;
 mod pattern;
+mod reach;
 mod relays;
 mod relocate;
 mod sensors;
@@ -97,6 +100,7 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     let (configs, current) = watch::channel(Arc::clone(&config));
     let sensors = Sensors::open(&config, events.clone(), observations.clone())?;
     tokio::spawn(reload_at_hangups(hangups, events.clone()));
+    tokio::spawn(checks::watch(current.clone(), events.clone()));
     let api = Api { config: current, events, observations: observations.clone() };
     let served = axum::serve(listener, api::router(api.clone()));
     tokio::spawn(async move { served.await });

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,13 @@ use netserv_placement::{Deployment, DeploymentId, Health};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::log::give;
+
 /// Where the names go.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NamesFile {
-    /// The file, which the agent writes anew when a node comes or goes; dnsmasq reads it with `--hostsdir`.
+    /// The file, which the agent writes anew when a node comes or goes, for everybody; dnsmasq reads it with `--hostsdir`.
     pub file: PathBuf,
     /// What stands behind the node's own name, such as `edge.example.org`.
     pub domain: String,
@@ -86,7 +89,8 @@ impl Names {
         let is_time = self.is_dirty && self.not_before.is_none_or(|at| now >= at);
         let Some(goes_to) = self.goes_to.as_ref().filter(|_| is_time) else { return Ok(()) };
         self.not_before = Some(now + RETRY_EVERY);
-        let written = replace(&goes_to.file, &self.text(&goes_to.domain));
+        let written =
+            make_folder(&goes_to.file).and_then(|()| replace(&goes_to.file, &self.text(&goes_to.domain), Readers::All));
         written.with_context(|| format!("cannot write {}", goes_to.file.display()))?;
         (self.is_dirty, self.not_before) = (false, None);
         Ok(())
@@ -109,14 +113,41 @@ impl Names {
     }
 }
 
+/// Who may read a file, whatever the umask of this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Readers<'a> {
+    /// Everybody.
+    All,
+    /// The agent's user and a group, by name or number, if there is one.
+    Group(Option<&'a str>),
+}
+
 /// Puts a file in the place of another one, under a name meanwhile that DNS servers leave alone.
-pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn replace(path: &Path, text: &str, readers: Readers<'_>) -> Result<()> {
     let name = path.file_name().context("it is no file's path")?.to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
     let mut file = File::create(&new)?;
+    let mode = match readers {
+        Readers::All => 0o644,
+        Readers::Group(Some(group)) => {
+            give(&new, group)?;
+            0o640
+        }
+        Readers::Group(None) => 0o600,
+    };
+    file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
     drop(file);
     Ok(std::fs::rename(&new, path)?)
+}
+
+/// Makes the folder of a file that all may read, unless it is there.
+fn make_folder(file: &Path) -> Result<()> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder)?;
+    Ok(std::fs::set_permissions(folder, Permissions::from_mode(0o755))?)
 }
 
 /// Returns whether a text is one label of a host's name (RFC 1123 §2.1), of at most 63 characters.
@@ -168,7 +199,7 @@ mod tests {
     #[test]
     fn a_node_has_a_name_while_it_takes_connections() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, domain) = (dir.path().join("edge"), "edge.example.org".to_owned());
+        let (path, domain) = (dir.path().join("names/edge"), "edge.example.org".to_owned());
         let file = NamesFile { file: path.clone(), domain };
         file.check().unwrap();
         let (mut names, begun) = (Names::new(Some(file.clone())), Instant::now());
@@ -178,6 +209,9 @@ mod tests {
             text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
         };
         assert!(lines(&mut names).is_empty(), "what was there before is not");
+        // A DNS server is another user.
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o644, 0o755));
         let both =
             deployment(&[("N1", &["10.0.0.1", "fd00::1"]), ("a_b", &["10.0.0.9"]), ("n3", &[])], Health::Running);
         names.put(DeploymentId(1), &both);
@@ -192,7 +226,7 @@ mod tests {
         names.forget(DeploymentId(1));
         names.put(DeploymentId(2), &deployment(&[("n2", &["10.0.0.2"])], Health::Leaving));
         assert!(lines(&mut names).is_empty());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left there");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left there");
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         names.put(DeploymentId(1), &both);

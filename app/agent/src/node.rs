@@ -21,6 +21,7 @@ use tokio::net::UnixStream;
 
 use crate::http::exchange;
 use crate::limits::{ANSWER_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
+use crate::reach::{Fault, Want, Who, fault};
 
 /// The way to the node, with who signs.
 pub struct NodeClient {
@@ -37,7 +38,10 @@ impl NodeClient {
     pub fn new(socket: &Path, user: &UserId, key: &Path) -> Result<NodeClient> {
         let mut pem = String::new();
         let file = File::open(key).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut pem));
-        file.with_context(|| format!("cannot read {}", key.display()))?;
+        file.map_err(|error| match fault(key, Want::Read, &Who::Agent) {
+            Some(Fault { found, fix }) => anyhow!("cannot read the key: {found}; {fix}"),
+            None => anyhow!("cannot read {}: {error}", key.display()),
+        })?;
         let key = SigningKey::from_pkcs8_pem(&pem)
             .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
         Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key })

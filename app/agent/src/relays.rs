@@ -2,8 +2,9 @@
 //! Which relay of media is for whose calls: tables for an unmodified Kamailio, whose modules rtpengine and permissions read them by db_text.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,8 +15,9 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::limits::{METRIC_TIME_MAX, RELAY_REGIONS_MAX};
+use crate::log::give;
 use crate::metric::kamailio;
-use crate::names::replace;
+use crate::names::{Readers, replace};
 
 /// Where the tables go, and whose relays they have.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -23,6 +25,9 @@ use crate::names::replace;
 pub struct RelayTables {
     /// A folder, which Kamailio's modules have as `db_url` (`text://…`).
     pub dir: PathBuf,
+    /// The group, by name or number, whose processes may read the tables, such as `kamailio`; without it, only the agent's user and root may.
+    #[serde(default)]
+    pub group: Option<String>,
     /// The datagram socket of Kamailio's module `jsonrpcs`, which is told to read them again.
     pub rpc: PathBuf,
     /// The rule whose modules are relays. Each deployment is a set, and the regions that share it are a group of addresses of the same number.
@@ -112,7 +117,7 @@ impl Relays {
     /// # Errors
     /// They cannot be written; it is tried again after [`RETRY_EVERY`].
     pub fn write(&mut self, now: Instant, relays: &[Relay]) -> Result<bool> {
-        let Some(RelayTables { dir, port, rpc, .. }) = &self.goes_to else { return Ok(false) };
+        let Some(RelayTables { dir, port, rpc, group, .. }) = &self.goes_to else { return Ok(false) };
         let Tables { sets, groups, left_out } = tables(relays, *port);
         if left_out > 0 && self.left_out == 0 {
             tracing::warn!(left_out, "{RELAY_REGIONS_MAX} regions have relays in Kamailio's tables, and no more");
@@ -122,10 +127,10 @@ impl Relays {
         let is_new = self.written.as_ref() != Some(&text);
         if is_new {
             self.not_before = Some(now + RETRY_EVERY);
-            fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            make_folder(dir, group.as_deref()).with_context(|| format!("cannot make {}", dir.display()))?;
             for (name, table) in [("version", VERSIONS), (SETS, &sets), (GROUPS, &groups)] {
                 let file = dir.join(name);
-                put(&file, table).with_context(|| format!("cannot write {}", file.display()))?;
+                put(&file, table, group.as_deref()).with_context(|| format!("cannot write {}", file.display()))?;
             }
             self.news.send_replace(Some(rpc.clone()));
             self.written = Some(text);
@@ -166,11 +171,25 @@ async fn told(rpc: &Path, method: &str) -> Result<()> {
     last
 }
 
+/// Makes the tables' folder, which a group may pass. One of another user stays as it is.
+fn make_folder(dir: &Path, group: Option<&str>) -> Result<()> {
+    if !dir.exists() {
+        fs::create_dir_all(dir)?;
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    }
+    let is_own = fs::metadata(dir)?.uid() == rustix::process::geteuid().as_raw();
+    if let Some(group) = group.filter(|_| is_own) {
+        give(dir, group)?;
+        fs::set_permissions(dir, Permissions::from_mode(0o750))?;
+    }
+    Ok(())
+}
+
 /// Writes a table. db_text reads one again only if it was changed in a later second than what it read, so it is a second later than the one
 /// before in any case.
-fn put(file: &Path, table: &str) -> Result<()> {
+fn put(file: &Path, table: &str, group: Option<&str>) -> Result<()> {
     let before = fs::metadata(file).and_then(|before| before.modified()).ok();
-    replace(file, table)?;
+    replace(file, table, Readers::Group(group))?;
     let later = before.map_or(SystemTime::UNIX_EPOCH, |before| before + Duration::from_secs(1));
     Ok(File::options().write(true).open(file)?.set_modified(later.max(SystemTime::now()))?)
 }
@@ -223,8 +242,9 @@ fn ng_port() -> u16 {
     2223
 }
 
-/// The tables' names, and their versions as Kamailio 5 wants them.
-const SETS: &str = "rtpengine";
+/// The table of sets of relays.
+pub const SETS: &str = "rtpengine";
+/// That of groups of addresses, and the versions of both as Kamailio 5 wants them.
 const GROUPS: &str = "address";
 const VERSIONS: &str = "table_name(string) table_version(int)\nrtpengine:1\naddress:6\n";
 /// Numbers of sets.
@@ -244,11 +264,35 @@ mod tests {
         Relay { id: DeploymentId(id), address: address.parse().unwrap(), regions_all: regions.len(), regions }
     }
 
+    fn tables_in(dir: &Path, port: u16) -> RelayTables {
+        RelayTables { dir: dir.into(), rpc: "/x".into(), rule: "media".to_owned(), port, group: None }
+    }
+
+    /// Goal: Kamailio, which is another user, reads the tables if its group is named, and nobody else does, whatever the umask.
+    #[test]
+    fn the_tables_are_for_a_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("kamailio");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let modes =
+            || [mode(&folder), mode(&folder.join(SETS)), mode(&folder.join(GROUPS)), mode(&folder.join("version"))];
+        let mut relays = Relays::new(Some(tables_in(&folder, 2223)));
+        relays.write(Instant::now(), &[]).unwrap();
+        assert_eq!(modes(), [0o700, 0o600, 0o600, 0o600]);
+        let group = rustix::process::getegid().as_raw().to_string();
+        relays.go_to(Some(RelayTables { group: Some(group), ..tables_in(&folder, 2223) }));
+        relays.write(Instant::now(), &[]).unwrap();
+        assert_eq!(modes(), [0o750, 0o640, 0o640, 0o640]);
+        relays.go_to(Some(RelayTables { group: Some("no-such-group".to_owned()), ..tables_in(&folder, 2223) }));
+        let error = format!("{:#}", relays.write(Instant::now(), &[]).unwrap_err());
+        assert!(error.contains("there is no group `no-such-group`"), "{error}");
+    }
+
     /// Goal: each relay is a set, and who shares it the group of that number; tables are there from the begin, and written when they change.
     #[test]
     fn sets_and_groups_have_one_number() {
         let dir = tempfile::tempdir().unwrap();
-        let own = RelayTables { dir: dir.path().into(), rpc: "/x".into(), rule: "media".to_owned(), port: 2223 };
+        let own = tables_in(dir.path(), 2223);
         let (mut relays, begun) = (Relays::new(Some(own.clone())), Instant::now());
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
         assert_eq!(relays.due(begun), Some(&own));
@@ -301,8 +345,7 @@ mod tests {
         let counts = [sets.lines().count(), groups.lines().count(), left_out];
         assert_eq!(counts, [601, 1 + RELAY_REGIONS_MAX, 1800 - RELAY_REGIONS_MAX]);
         let file = tempfile::NamedTempFile::new().unwrap();
-        let gone =
-            RelayTables { dir: file.path().join("no-folder"), rpc: "/x".into(), rule: "media".to_owned(), port: 1 };
+        let gone = tables_in(&file.path().join("no-folder"), 1);
         let (mut relays, begun) = (Relays::new(Some(gone.clone())), Instant::now());
         assert!(relays.write(begun, &all).is_err());
         assert_eq!(relays.left_out, 445 + 346);

@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
+use netserv_model::api::AgentLog;
 use netserv_placement::RuleId;
 use tokio::sync::{mpsc, watch};
 
 use crate::config::{Config, Flows, Log, MetricId};
 use crate::event::{Event, Observations};
 use crate::flows;
-use crate::log::{LogReader, LogSocket, permit};
+use crate::log::{LogCounts, LogReader, LogSocket, permit};
 use crate::task::Task;
 use crate::{metric, news};
 
@@ -30,6 +32,7 @@ pub struct Sensors {
 struct OpenLog {
     log: Log,
     socket: Arc<LogSocket>,
+    counts: Arc<LogCounts>,
     /// Ends with the log.
     _reader: Task,
 }
@@ -60,13 +63,16 @@ impl Sensors {
     /// A socket cannot be made; all stays as it was.
     pub fn follow(&mut self, config: &Config) -> Result<()> {
         let sockets = self.sockets(config)?;
-        for gone in self.logs.drain(..).filter(|open| !config.logs.iter().any(|log| log.has_socket_of(&open.log))) {
+        let before = std::mem::take(&mut self.logs);
+        for gone in before.iter().filter(|open| !config.logs.iter().any(|log| log.has_socket_of(&open.log))) {
             close(&gone.log);
         }
         for (log, socket) in config.logs.iter().zip(sockets) {
-            let reader = LogReader::new(config, log, Arc::clone(&socket));
+            let known = before.iter().find(|open| open.log == *log);
+            let counts = known.map(|open| Arc::clone(&open.counts)).unwrap_or_default();
+            let reader = LogReader::new(config, log, Arc::clone(&socket), Arc::clone(&counts));
             let reader = Task(tokio::spawn(reader.run(self.observations.clone())));
-            self.logs.push(OpenLog { log: log.clone(), socket, _reader: reader });
+            self.logs.push(OpenLog { log: log.clone(), socket, counts, _reader: reader });
         }
         self.follow_flows(config);
         self.metrics.retain(|id, _| config.metrics.iter().any(|metric| metric.id == *id));
@@ -76,6 +82,16 @@ impl Sensors {
         }
         self.follow_news(config);
         Ok(())
+    }
+
+    /// Returns what came to each log.
+    pub fn logs(&self) -> Vec<AgentLog> {
+        let told = |open: &OpenLog| AgentLog {
+            name: open.log.name.clone(),
+            lines: open.counts.lines.load(Ordering::Relaxed),
+            matched: open.counts.matched.load(Ordering::Relaxed),
+        };
+        self.logs.iter().map(told).collect()
     }
 
     fn follow_news(&mut self, config: &Config) {

@@ -363,6 +363,9 @@ pub struct AgentStatus {
     /// Flows of the agent's machine that rules count.
     #[serde(default)]
     pub flows: Vec<AgentFlows>,
+    /// Logs that rules count.
+    #[serde(default)]
+    pub logs: Vec<AgentLog>,
     /// What is deployed.
     pub deployments: Vec<AgentDeployment>,
     /// The last moves of modules, the latest last.
@@ -402,6 +405,40 @@ pub struct AgentFlows {
     pub count: Option<usize>,
     /// Why they are not known, or not all.
     pub error: Option<String>,
+}
+
+/// A log of an agent's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentLog {
+    /// Its name.
+    pub name: String,
+    /// Lines that came since it was opened.
+    pub lines: u64,
+    /// Those that have the log's pattern, with a client.
+    pub matched: u64,
+}
+
+/// `GET /v1/check` of an agent: whether it reaches what its configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCheck {
+    /// One for each thing that it names.
+    pub checks: Vec<AgentFinding>,
+}
+
+/// What an agent found of one thing that its configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentFinding {
+    /// The thing, such as `metric done`.
+    pub what: String,
+    /// Its path, address or URL.
+    pub at: String,
+    /// Whether it is as the agent needs it.
+    pub ok: bool,
+    /// What was found, in one line.
+    pub found: String,
+    /// What to do about it, in one line, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// One node of a deployment of an agent's.

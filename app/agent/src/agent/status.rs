@@ -33,6 +33,7 @@ impl Agent {
             rules: self.gates.rules(&self.config, &self.feedbacks),
             metrics: self.gates.metrics(&self.config),
             flows: self.config.flows.iter().map(|flows| self.flows_told(&flows.name)).collect(),
+            logs: self.sensors.logs(),
             deployments: self.placement.deployments().map(|(_, deployment)| deployed(deployment)).collect(),
             moves: self.placement.moves().map(moved).collect(),
         }

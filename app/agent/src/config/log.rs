@@ -36,6 +36,12 @@ impl Log {
         (&self.socket, self.udp) == (&other.socket, other.udp)
     }
 
+    /// Returns where its lines come to, for people.
+    pub fn at(&self) -> String {
+        let path = self.socket.as_ref().map(|path| path.display().to_string());
+        path.or_else(|| self.udp.map(|address| format!("UDP {address}"))).unwrap_or_default()
+    }
+
     /// Checks what the shape of a file does not hold.
     ///
     /// # Errors

@@ -376,6 +376,7 @@ mod tests {
             ("status = \"200\"", "code = \"200\"", "`only` has `code`"),
             ("udp src", "udp sorc", "filter `udp sorc"),
             ("name = \"edge\"", "name = \"edge\"\ncount = 0", "`count` is 0"),
+            ("name = \"edge\"", "name = \"edge\"\nrestart-topic = \"server\"", "takes `server`"),
             ("name = \"edge\"", "name = \"edge\"\nlease-s = 9", "`lease` is below 10 s"),
             ("user", "user-name", "unknown field"),
             ("[[rule]]", "[[metric]]\nname = \"load\"\nkamailio = \"/k\"\n[[rule]]", "metric"),

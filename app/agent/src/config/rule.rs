@@ -91,6 +91,9 @@ pub struct Deploy {
     /// deployed until it can be.
     #[serde(default)]
     pub server: Option<String>,
+    /// When that server has begun anew, its modules are told `restarted`, by a control message with this topic: what it knew before may be lost.
+    #[serde(default)]
+    pub restart_topic: Option<Topic>,
     /// What its modules are told of the server's load.
     #[serde(default)]
     pub feedback: Option<Feedback>,
@@ -306,6 +309,7 @@ impl Deploy {
             let known = metrics.iter().any(|metric| metric.name == *name);
             ensure!(known, "`server`: there is no metric `{name}`");
         }
+        ensure!(self.restart_topic.is_none() || self.server.is_some(), "`restart-topic` takes `server`");
         if let Some(feedback) = &self.feedback {
             feedback.check(metrics)?;
         }

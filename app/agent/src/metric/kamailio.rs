@@ -22,6 +22,17 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
+struct Uptime {
+    id: u64,
+    result: UpSince,
+}
+
+#[derive(Deserialize)]
+struct UpSince {
+    up_since: String,
+}
+
+#[derive(Deserialize)]
 struct Done {
     id: u64,
     #[serde(default)]
@@ -38,6 +49,15 @@ pub async fn read(socket: &Path, statistic: &str) -> Result<f64> {
     let names: Vec<String> = statistic.split('+').map(bare).collect();
     let (answer, id) = ask(socket, "stats.get_statistics", &names).await?;
     value(&answer, id, statistic)
+}
+
+/// Asks since when this Kamailio runs, in its own words, which are others after a restart.
+///
+/// # Errors
+/// Kamailio is away.
+pub async fn up_since(socket: &Path) -> Result<String> {
+    let (answer, id) = ask(socket, "core.uptime", &[]).await?;
+    begun(&answer, id)
 }
 
 /// Has Kamailio do something that it answers with no more than whether it did.
@@ -73,6 +93,12 @@ fn refused(error: &serde_json::Value) -> anyhow::Error {
     anyhow!("Kamailio says: {}", error.to_string().chars().take(200).collect::<String>())
 }
 
+fn begun(answer: &[u8], id: u64) -> Result<String> {
+    let answer: Uptime = serde_json::from_slice(answer).context("the answer of Kamailio is not understood")?;
+    ensure!(answer.id == id, "Kamailio answers another question");
+    Ok(answer.result.up_since)
+}
+
 fn value(answer: &[u8], id: u64, statistic: &str) -> Result<f64> {
     let answer: Answer = serde_json::from_slice(answer).context("the answer of Kamailio is not understood")?;
     ensure!(answer.id == id, "Kamailio answers another question");
@@ -93,6 +119,16 @@ fn value(answer: &[u8], id: u64, statistic: &str) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kamailio_says_since_when_it_runs() {
+        let answer = |id: u64| {
+            let up = r#"{ "now": "Sun Nov 29 11:00:02 2026", "up_since": "Sun Nov 29 11:00:00 2026", "uptime": 2 }"#;
+            begun(format!("{{\"jsonrpc\": \"2.0\",\n\"result\": {up}, \"id\": {id}}}").as_bytes(), 7)
+        };
+        assert_eq!(answer(7).unwrap(), "Sun Nov 29 11:00:00 2026");
+        assert!(answer(8).is_err() && begun(b"{}", 7).is_err());
+    }
 
     #[test]
     fn a_statistic_is_one_line_of_the_answer() {

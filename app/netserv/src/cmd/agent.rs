@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
+use netserv_model::api::{
+    AgentCheck, AgentFinding, AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus,
+};
 
 use crate::client::{Client, LOCAL_CALL_TIME_MAX};
 use crate::exit::{Exit, Failure};
@@ -17,6 +19,7 @@ use crate::table::{Table, plain};
 #[derive(Subcommand)]
 pub enum Agent {
     Status(Status),
+    Check(Check),
     Nearest(Nearest),
     Off(Off),
     On(On),
@@ -26,6 +29,16 @@ pub enum Agent {
 /// Show what the agent has deployed, and what it counted
 #[derive(Args)]
 pub struct Status {
+    #[command(flatten)]
+    way: Way,
+}
+
+/// Show whether the agent reaches what its configuration names
+///
+/// It looks at netservd, its key, its state, logs, flows, metrics, tables and files, as its own user and in its own sandbox. For each that it does
+/// not reach it says why, and what to do. It is exit code 1 if there is one.
+#[derive(Args)]
+pub struct Check {
     #[command(flatten)]
     way: Way,
 }
@@ -93,6 +106,7 @@ impl Agent {
     pub async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             Agent::Status(status) => status.run(output).await,
+            Agent::Check(check) => check.run(output).await,
             Agent::Nearest(nearest) => nearest.run(output).await,
             Agent::Off(Off { rule, way }) => way.switch(&rule, "off", output).await,
             Agent::On(On { rule, way }) => way.switch(&rule, "on", output).await,
@@ -166,6 +180,27 @@ impl Status {
         output.line(format!("{regions}, {}, {lost} lost", count(observations, "observation")));
         output.line(format!("{} without a node, {}", count(no_node, "way"), count(failures, "failure")));
         Ok(Exit::Done)
+    }
+}
+
+impl Check {
+    async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let found: AgentCheck = Client::of_agent(&self.way.agent_socket).get("/v1/check").await?;
+        let exit = if found.checks.iter().all(|check| check.ok) { Exit::Done } else { Exit::Failed };
+        if output.is_json() {
+            output.json(&found)?;
+            return Ok(exit);
+        }
+        let mut table = Table::new(&["CHECK", "STATE", "AT", "FOUND"]);
+        for AgentFinding { what, at, ok, found, fix } in &found.checks {
+            let state = if *ok { (Style::Good, "ok".to_owned()) } else { (Style::Bad, "fail".to_owned()) };
+            table.row([plain(what), state, plain(at), plain(found)]);
+            if let Some(fix) = fix {
+                table.note(format!("fix: {fix}"));
+            }
+        }
+        table.write(output);
+        Ok(exit)
     }
 }
 

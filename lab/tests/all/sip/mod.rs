@@ -4,6 +4,7 @@
 mod edge;
 mod homes;
 mod media_relay;
+mod packaged;
 mod relay_cases;
 mod sip_digest;
 mod sip_oc;
