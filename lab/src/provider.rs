@@ -168,6 +168,17 @@ impl SipProvider {
     /// # Errors
     /// The module is not built, or the agent does not start.
     pub fn start_agent_with(&mut self, properties: &str, idle_s: u64) -> Result<()> {
+        self.start_agent_by(&[
+            ("idle-s = 60", &format!("idle-s = {idle_s}")),
+            (" }\nserver = \"done\"", &format!("{properties} }}\nserver = \"done\"")),
+        ])
+    }
+
+    /// Starts it with other words in the place of some of the page's.
+    ///
+    /// # Errors
+    /// The module is not built, or the agent does not start.
+    pub fn start_agent_by(&mut self, others: &[(&str, &str)]) -> Result<()> {
         let package = self.lab.package("sip-edge", &self.user)?;
         let url = self.lab.publish("sender", &package)?;
         let block = documented("[[log]]\nname = \"kamailio\"")?;
@@ -179,10 +190,9 @@ impl SipProvider {
             ("example.org/sip-edge@1.0.0", package.module.to_string()),
             ("https://www.example.org/sip-edge.nsm", url),
             ("sha256:…", package.digest.to_string()),
-            ("idle-s = 60", format!("idle-s = {idle_s}")),
-            (" }\nserver = \"done\"", format!("{properties} }}\nserver = \"done\"")),
         ];
-        agent::start(&mut self.lab, &self.user, &own.iter().fold(block, |text, (page, lab)| text.replace(page, lab)))
+        let text = own.iter().fold(block, |text, (page, lab)| text.replace(page, lab));
+        agent::start(&mut self.lab, &self.user, &others.iter().fold(text, |text, (page, own)| text.replace(page, own)))
     }
 
     /// Returns how things are for the agent.

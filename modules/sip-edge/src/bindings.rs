@@ -191,6 +191,13 @@ impl Bindings {
         }
     }
 
+    /// Forgets everything, also what is asked at the moment: all REGISTERs are the server's.
+    pub fn forget_all(&mut self) {
+        self.confirmed.clear();
+        self.phones.clear();
+        self.pending.clear();
+    }
+
     fn forget_phone(&mut self, phone: u64) -> Option<Binding> {
         let binding = self.confirmed.remove(&phone)?;
         if self.phones.get(&binding.aor) == Some(&phone) {
@@ -498,6 +505,20 @@ mod tests {
         bindings.forget(Aor::from_bytes(Aor::of(b"sip:alice@example.com;user=phone").to_bytes()));
         assert_eq!((bindings.count(), bindings.phones.len()), (0, 0));
         bindings.forget(Aor::of(b"sip:alice@example.com"));
+    }
+
+    /// Goal: of a server that has begun anew nothing is confirmed that the one before confirmed, or was asked.
+    #[test]
+    fn nothing_is_left_of_a_server_that_has_begun_anew() {
+        let mut bindings = registered();
+        bindings.forget_all();
+        assert_eq!((bindings.count(), bindings.phones.len()), (0, 0));
+        assert_eq!(asks(&mut bindings, &register(2, CONTACT), 1000), None);
+        bindings.forget_all();
+        answers(&mut bindings, &ok(2, GRANTED), 1000);
+        assert_eq!(asks(&mut bindings, &register(3, CONTACT), 2000), None, "the one before was asked");
+        answers(&mut bindings, &ok(3, GRANTED), 2000);
+        assert_eq!(asks(&mut bindings, &register(4, CONTACT), 3000), Some(99));
     }
 
     #[test]

@@ -15,6 +15,11 @@ use crate::emergency::Emergency;
 use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, ENDED_MAX, HEAD_BYTES_MAX};
 use crate::oc::{Asked, Said, asking};
 
+/// The topics of what the module's user says: of the server's load,
+pub const OVERLOAD: &str = "overload";
+/// and of the server itself.
+pub const SERVER: &str = "server";
+
 /// What the module's user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -292,10 +297,19 @@ impl Edge {
         }
     }
 
-    /// Takes what the module's user says of the server. Returns whether it was understood.
-    pub fn told(&mut self, text: &[u8], now_ms: u64) -> bool {
-        let feedback = std::str::from_utf8(text).ok().and_then(Feedback::parse);
-        feedback.map(|feedback| self.control.take(feedback, now_ms)).is_some()
+    /// Takes what the module's user says of the server, by the topic of the message. Returns whether it was understood.
+    pub fn told(&mut self, topic: &str, text: &[u8], now_ms: u64) -> bool {
+        match topic {
+            OVERLOAD => {
+                let feedback = std::str::from_utf8(text).ok().and_then(Feedback::parse);
+                feedback.map(|feedback| self.control.take(feedback, now_ms)).is_some()
+            }
+            SERVER if text == b"restarted" => {
+                self.bindings.forget_all();
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Returns whether one more answer may go to an address.

@@ -101,7 +101,7 @@ impl PacketModule for SipEdge {
 
     fn control(&mut self, message: &control::Message<'_>) {
         let now_ms = millis(clock::monotonic());
-        if message.topic != "overload" || !self.edge.told(message.body, now_ms) {
+        if !self.edge.told(message.topic, message.body, now_ms) {
             log::warn(&format!("a message of topic {} was not understood", message.topic));
         }
     }

@@ -11,7 +11,7 @@ use netserv_server_sdk::wasi::random::random::get_random_bytes;
 use netserv_server_sdk::{control, counters, messages, properties, tcp_module};
 use netserv_sip::Transport;
 
-use crate::edge::{Decision, Edge, Kind, Settings};
+use crate::edge::{Decision, Edge, Kind, OVERLOAD, SERVER, Settings};
 use crate::emergency::{Emergency, NAMESPACES, USERS};
 use crate::framing::Piece;
 use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HELD_BYTES_MAX};
@@ -24,8 +24,8 @@ struct Stream {
     /// Bytes that are held of all of them.
     held: usize,
     begun: Instant,
-    /// The number of the user's last message; that of before this began says nothing of now.
-    told_seq: u64,
+    /// The numbers of the user's last messages of each topic; those of before this began say nothing of now.
+    told: [(&'static str, u64); 2],
 }
 
 impl Default for Stream {
@@ -40,7 +40,7 @@ impl Default for Stream {
             phones: HashMap::new(),
             held: 0,
             begun: Instant::now(),
-            told_seq: control::last(TOPIC).map_or(0, |message| message.seq),
+            told: [OVERLOAD, SERVER].map(|topic| (topic, control::last(topic).map_or(0, |message| message.seq))),
         }
     }
 }
@@ -155,10 +155,11 @@ impl TcpModule for Stream {
     fn timer(&mut self, _: u32) {
         let now_ms = self.now_ms();
         // Not by the inbox, which would be full before the first connection, with which this begins.
-        if let Some(message) = control::last(TOPIC).filter(|message| message.seq > self.told_seq) {
-            self.told_seq = message.seq;
-            if !self.edge.told(&message.body, now_ms) {
-                eprintln!("a message of topic {TOPIC} was not understood");
+        for (topic, told_seq) in &mut self.told {
+            let Some(message) = control::last(topic).filter(|message| message.seq > *told_seq) else { continue };
+            *told_seq = message.seq;
+            if !self.edge.told(topic, &message.body, now_ms) {
+                eprintln!("a message of topic {topic} was not understood");
             }
         }
         if let Some(news) = self.edge.control.news(now_ms) {
@@ -290,8 +291,6 @@ fn emergency() -> Emergency {
     Emergency::new(&of("emergency", USERS), &of("emergency-namespaces", NAMESPACES))
 }
 
-/// What the user's messages about overload have as their topic.
-const TOPIC: &str = "overload";
 const DEMAND: u32 = 1;
 /// How often the module's other part is told how much comes.
 const DEMAND_EACH_MS: u64 = 200;

@@ -6,6 +6,7 @@ mod homes;
 mod media_relay;
 mod packaged;
 mod relay_cases;
+mod restarted;
 mod sip_digest;
 mod sip_oc;
 mod sip_torture;

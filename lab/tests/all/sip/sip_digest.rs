@@ -81,7 +81,7 @@ fn digest_is_the_servers_and_strangers_get_its_401(driver: Driver) {
 }
 
 /// Who asks, from one address and port.
-struct Client {
+pub struct Client {
     server: SocketAddr,
     local: SocketAddr,
     socket: Socket,
@@ -93,7 +93,7 @@ enum Socket {
 }
 
 impl Client {
-    fn open(provider: &SipProvider, machine: &str, v6: bool, tcp: bool) -> Client {
+    pub fn open(provider: &SipProvider, machine: &str, v6: bool, tcp: bool) -> Client {
         let server = provider.server(v6);
         let own = if v6 { IpAddr::from(provider.lab.v6(machine)) } else { provider.lab.v4(machine).into() };
         let open = move || {
@@ -113,7 +113,7 @@ impl Client {
         Client { server, local: local.unwrap(), socket }
     }
 
-    fn ask(&mut self, request: &str) -> Answer {
+    pub fn ask(&mut self, request: &str) -> Answer {
         let transport = if matches!(self.socket, Socket::Udp(_)) { "UDP" } else { "TCP" };
         let text = request
             .replace("SERVER", &bracketed(self.server.ip()))
@@ -140,11 +140,12 @@ impl Client {
     }
 }
 
-struct Answer(String);
+/// What came back.
+pub struct Answer(pub String);
 
 impl Answer {
     /// Returns its status, and whose it is.
-    fn of(&self) -> String {
+    pub fn of(&self) -> String {
         let status = self.0.split(' ').nth(1).unwrap_or_default();
         let is_kamailios = self.0.contains("\r\nServer: kamailio");
         format!("{status} of {}", if is_kamailios { "Kamailio" } else { "the edge" })
@@ -157,7 +158,7 @@ impl Answer {
     }
 }
 
-fn register(user: &str, number: usize, cseq: u32, port: &str, more: &str) -> String {
+pub fn register(user: &str, number: usize, cseq: u32, port: &str, more: &str) -> String {
     format!(
         "REGISTER sip:SERVER SIP/2.0\r\nVia: SIP/2.0/TRANSPORT LOCAL;branch=z9hG4bK{user}{number}x{cseq};rport\r\n\
          From: <sip:{user}@example.org>;tag={user}{number}\r\nTo: <sip:{user}@example.org>\r\n\

@@ -31,7 +31,7 @@ fn decided(edge: &mut Edge, message: &str, now_ms: u64) -> (Decision, String) {
 
 fn overloaded() -> Edge {
     let mut edge = edge();
-    assert!(edge.told(b"loss=100 validity-ms=60000", 0));
+    assert!(edge.told(OVERLOAD, b"loss=100 validity-ms=60000", 0));
     edge
 }
 
@@ -87,7 +87,7 @@ fn what_the_server_is_to_hear_goes_on_however_much_it_has_to_do() {
     };
     assert_eq!(decided(&mut edge, &register(1), 0).0, Decision::Pass);
     confirm(&mut edge, 1, 0);
-    assert!(edge.told(b"loss=100 validity-ms=60000", 0));
+    assert!(edge.told(OVERLOAD, b"loss=100 validity-ms=60000", 0));
     assert_eq!(decided(&mut edge, &register(2), 1000).0, Decision::Answer(Kind::Register, 40000));
     let ping = request("OPTIONS", "sip:example.com", 7, "");
     let notify = request("NOTIFY", "sip:example.com", 8, "Event: keep-alive\r\n");
@@ -144,7 +144,7 @@ fn what_is_too_much_is_rejected_alike_each_time_and_its_ack_with_it() {
     assert_eq!(decided(&mut edge, &ack("0123456789abcdef", 1), 700).0, Decision::Pass, "to the server's answer");
     // Whoever has another secret has other tags.
     let mut other = Edge::new(Settings { retry_after_s: 5, ..Settings::default() }, [8; 32]);
-    other.told(b"loss=100", 0);
+    other.told(OVERLOAD, b"loss=100", 0);
     let (_, text) = decided(&mut other, &invite(1), 10);
     assert!(!text.contains(tag) && text.contains("\r\nRetry-After: 5\r\n"), "{text}");
 }
@@ -175,7 +175,7 @@ fn what_the_server_needs_to_go_on_is_never_rejected() {
         assert_eq!(decided(&mut edge, &text, 10).0, Decision::Answer(Kind::Rejected, 40000), "{text}");
     }
     let mut off = Edge::new(Settings { overload: false, ..Settings::default() }, [7; 32]);
-    off.told(b"loss=100", 0);
+    off.told(OVERLOAD, b"loss=100", 0);
     assert_eq!(decided(&mut off, &invite(1), 10).0, Decision::Pass);
 }
 
