@@ -16,11 +16,11 @@ use netserv_model::Instant;
 use netserv_model::api::AgentRule;
 use netserv_model::control::ControlMessage;
 use netserv_model::{ModuleName, NodeId, Topic};
-use netserv_placement::{Change, Deployment, DeploymentId, Health, Placement, Rule, RuleId};
+use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
-use crate::errands::{self, Toward};
+use crate::errands;
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::{Gates, Turn};
@@ -323,16 +323,21 @@ impl Agent {
     /// Tells all modules of a rule something, each on its node. Those that did not take the last message yet are told the next one.
     fn tell(&mut self, rule: RuleId, text: &str) {
         let Some(Deploy { module, feedback: Some(feedback), both_ways, .. }) = self.config.get(rule) else { return };
-        for (id, name, to) in told(&self.placement, &self.config, rule) {
+        let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
+        let own = self.placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
+        let nodes =
+            own.flat_map(|(id, deployment)| deployment.nodes.iter().map(move |node| (id, deployment, &node.name)));
+        for (id, deployment, name) in nodes {
             if !self.telling.insert((id, name.clone())) {
                 continue;
             }
             let message = message(&feedback.topic, text);
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
-            let (module, both_ways) = (module.name.clone(), *both_ways);
+            let (module, both_ways, name) = (module.name.clone(), *both_ways, name.clone());
+            let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, (&to, &name)).await;
+                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name))).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id, name));
@@ -340,14 +345,18 @@ impl Agent {
         }
     }
 
-    /// Tells all modules of a rule that their server has begun anew, each on its node, until it takes that.
+    /// Tells all modules of a rule that their server has begun anew, until all have taken that: also those on nodes that are not known yet to have
+    /// it, since they were still compiling it.
     fn tell_of_restart(&self, rule: &Deploy) {
         let Some(topic) = &rule.restart_topic else { return };
-        let nodes = told(&self.placement, &self.config, rule.id);
-        if !nodes.is_empty() {
-            tracing::info!(rule = rule.name, "the server of a rule has begun anew: its modules are told");
-        }
-        for (_, name, to) in nodes {
+        let own = self.placement.deployments_of(rule.id).filter(|(_, one)| one.health != Health::Leaving);
+        for (_, deployment) in own {
+            let to = self.config.toward(rule.id, deployment.client).at(deployment.address);
+            tracing::info!(
+                rule = rule.name,
+                region = to.region,
+                "the server of a rule has begun anew: modules are told"
+            );
             let (node, turns, topic) = (Arc::clone(&self.node), Arc::clone(&self.turns), topic.clone());
             let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
             tokio::spawn(async move {
@@ -355,9 +364,9 @@ impl Agent {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
                     let message = message(&topic, RESTARTED);
-                    let is_known = errands::tell(&node, (&module, both_ways), &message, (&to, &name)).await;
+                    let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None)).await;
                     drop(turn);
-                    if is_known {
+                    if is_done {
                         break;
                     }
                     tokio::time::sleep(RESTART_TELL_AGAIN).await;
@@ -369,18 +378,6 @@ impl Agent {
     fn now(&self) -> Instant {
         Instant::default() + self.begun.elapsed()
     }
-}
-
-/// Returns the nodes on which a rule's modules are told something, with the way there.
-fn told(placement: &Placement, config: &Config, rule: RuleId) -> Vec<(DeploymentId, NodeId, Toward)> {
-    let is_there = |health: Health| matches!(health, Health::Running | Health::Ailing);
-    let own = placement.deployments_of(rule).filter(|(_, one)| is_there(one.health));
-    let of_each = |(id, one): (DeploymentId, &Deployment)| {
-        let to = config.toward(rule, one.client).at(one.address);
-        let nodes = one.nodes.iter().map(|node| node.name.clone());
-        nodes.map(|name| (id, name, to.clone())).collect::<Vec<_>>()
-    };
-    own.flat_map(of_each).collect()
 }
 
 fn message(topic: &Topic, text: &str) -> ControlMessage {

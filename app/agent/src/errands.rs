@@ -83,11 +83,7 @@ pub async fn remove(
         Ok(result) => result,
         Err(error) => return failed("REMOVE", to, &error),
     };
-    let has_it_still = |report: &NodeReport| {
-        let Outcome::Refused(refusal) = &report.outcome else { return false };
-        // Nodes have nothing of users that they do not know.
-        !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode | RefusalKind::UnknownUser)
-    };
+    let has_it_still = |report: &NodeReport| !report.outcome.is_ok() && may_have_it(&report.outcome);
     let left = way(&result).into_iter().find(|(report, _)| has_it_still(report));
     match (left, &result.incomplete) {
         (Some((report, _)), _) => failed("REMOVE", to, &anyhow!("{}: {}", report.node, report.outcome)),
@@ -96,16 +92,19 @@ pub async fn remove(
     }
 }
 
-/// Tells a module on one node of the way to a client something. The request ends there: what lies behind that node takes no time. Returns whether
-/// it is known what became of it: the module was told, or is not there.
+/// Tells a module something on the way to a client, on one node or on all. A request for one ends there: what lies behind that node takes no time.
+/// Returns whether all were told that have the module.
 pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
-    (to, name): (&Toward, &NodeId),
+    (to, name): (&Toward, Option<&NodeId>),
 ) -> bool {
-    let target = Target { nodes: vec![name.clone()], ..Target::default() };
-    let request = RequestBuilder::tell(module, message).target(&target);
+    let request = RequestBuilder::tell(module, message);
+    let request = match name {
+        Some(name) => request.target(&Target { nodes: vec![name.clone()], ..Target::default() }),
+        None => request,
+    };
     let result = match node.send(on(request, both_ways), to.address(), None).await {
         Ok(result) => result,
         Err(error) => {
@@ -114,11 +113,18 @@ pub async fn tell(
         }
     };
     let way = way(&result);
-    for (report, _) in way.iter().filter(|(report, _)| !report.outcome.is_ok()) {
+    let failing: Vec<_> =
+        way.iter().filter(|(report, _)| !report.outcome.is_ok() && may_have_it(&report.outcome)).collect();
+    for (report, _) in &failing {
         let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
     }
-    let is_done = |outcome: &Outcome| outcome.is_ok() || outcome.is_refused_for(RefusalKind::NotInstalled);
-    way.iter().any(|(report, _)| report.node == *name && is_done(&report.outcome))
+    failing.is_empty() && !way.is_empty()
+}
+
+/// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.
+fn may_have_it(outcome: &Outcome) -> bool {
+    let Outcome::Refused(refusal) = outcome else { return true };
+    !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode | RefusalKind::UnknownUser)
 }
 
 /// Asks what a module on the way to a client counts on each node that has it; nothing if the question fails.
@@ -288,7 +294,7 @@ mod tests {
                 let _ = probe(&node, to).await;
                 let _ = crate::relocate::look_around(&node, &Default::default(), to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
-                tell(&node, (&module, true), &message, (to, &"n1".parse().unwrap())).await;
+                tell(&node, (&module, true), &message, (to, Some(&"n1".parse().unwrap()))).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
             });
             assert_eq!(log.lines().count(), 5, "{log}");
