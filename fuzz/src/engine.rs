@@ -113,7 +113,8 @@ impl World {
                 let how = input.byte();
                 let nslp_id = (how & 2 == 0).then_some(NSLP_ID);
                 let data = (how & 4 == 0).then(|| vec![how; usize::from(how) / 2]);
-                let call = ApiCall::InvalidateRoutingState { nslp_id, mri: mri(node), bad: how & 1 == 1, data };
+                let call =
+                    ApiCall::InvalidateRoutingState { nslp_id, session: None, mri: mri(node), bad: how & 1 == 1, data };
                 let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
             }
             _ => {

@@ -5,7 +5,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::floating::GivenUp;
 use netserv_model::off_path::Off;
 use netserv_model::request::{
-    HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack,
+    HeldBy, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack,
     ServerCounts, Withheld,
 };
 use netserv_model::{Flavour, Refusal, RefusalKind};
@@ -222,6 +222,13 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
         let lease = plain(format_seconds(module.lease_s));
         table.row(first.into_iter().chain([lease]).chain(counts.map(plain)));
         module.filters.iter().for_each(|filter| table.note(format!("filter: {filter}")));
+        if module.held_by > 1 {
+            module.sessions.iter().for_each(|session| table.note(held(session)));
+            let more = module.held_by.saturating_sub(u64::try_from(module.sessions.len()).unwrap_or(u64::MAX));
+            if more > 0 {
+                table.note(format!("session: {more} more"));
+            }
+        }
         module.listen.iter().for_each(|filter| table.note(format!("listens: {filter}")));
         module.intercept.iter().for_each(|filter| table.note(format!("intercepts: {filter}")));
         module.chain.iter().for_each(|part| table.note(format!("part: {part}")));
@@ -243,6 +250,13 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
         }
     }
     table
+}
+
+/// Returns what a session has of a module in one line.
+fn held(HeldBy { session, lease_s, filters }: &HeldBy) -> String {
+    let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+    let asked = if filters.is_empty() { String::new() } else { format!(", {}", filters.join(", ")) };
+    format!("session: {session}, lease {}{asked}", format_seconds(*lease_s))
 }
 
 /// Returns a node's load in one line.

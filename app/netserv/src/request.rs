@@ -73,7 +73,7 @@ pub struct Travel {
     /// How long to wait for the response stack
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// Go on with this signaling session instead of starting one
+    /// The signaling session [default: of SETUP and REMOVE the one of user, module and path, else a new one]
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
     /// Have the last node send the request back, and show the nodes on that way, too

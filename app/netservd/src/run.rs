@@ -53,6 +53,7 @@ use crate::machine::maintenance::Mark;
 use crate::machine::own_addresses;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
+use crate::machine::session_secret;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::metrics::gauges::ApplicationCounts;
@@ -225,7 +226,8 @@ async fn run_node(
     let maintenance = config.role == Role::Node && mark.is_set();
     policy.maintenance = maintenance;
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
-    let header = header(&config, own_addresses, policy)?;
+    let mut header = header(&config, own_addresses, policy)?;
+    header.config.nslp.session_secret = Some(session_secret::read_or_make(&config.state_dir, random_bytes)?);
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
     let (in_force, seen) = watch::channel(Arc::new(config.clone()));
     let application_counts = Arc::new(ApplicationCounts::default());

@@ -12,8 +12,8 @@ use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Set
 use netserv_model::target::Condition;
 use netserv_model::{Filter, Flavour, ModuleName, PublicKey, Refusal, RefusalKind, UserId, WantedFilter};
 
-use crate::limits::MODULES_PER_USER_MAX;
-use crate::state::{Active, Key};
+use crate::limits::{FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
+use crate::state::Key;
 use crate::{Controller, filters};
 
 /// How old a request is that may be taken.
@@ -65,7 +65,7 @@ impl Controller {
             Body::Probe(_) => None,
         };
         if !request.dry_run
-            && let (Body::Setup(_), Some(module)) = (&request.body, module)
+            && let (Body::Setup(_) | Body::Remove(_), Some(module)) = (&request.body, module)
             && (self.is_known(&(user.clone(), module.clone()), request) || self.nonces.has(user, request.nonce))
         {
             self.check_target(request, true)?;
@@ -80,7 +80,7 @@ impl Controller {
         }
         if let Body::Tell(tell) = &request.body {
             // Its number says whether it came before, so its nonce need not be remembered.
-            self.newest.check(user, &tell.module, request.created, false)?;
+            self.newest.check_message(user, &tell.module, request.created)?;
             return Ok((Some(user.clone()), time));
         }
         if let Body::Export(_) = &request.body {
@@ -89,16 +89,23 @@ impl Controller {
         }
         let late = matches!(time, Freshness::Late { .. });
         let is_remove = matches!(request.body, Body::Remove(_));
+        // A REMOVE for all is about every session's requests.
+        let session = match &request.body {
+            Body::Remove(remove) if remove.all || remove.epoch.is_some() => None,
+            Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => {
+                Some(request.session)
+            }
+        };
         if let Some(module) = module.filter(|_| !is_remove) {
             let again = late || self.nonces.was_undone(user, request.nonce);
-            self.newest.check(user, module, request.created, again)?;
+            self.newest.check(user, (module, session), request.created, again)?;
         }
         if !late {
             self.nonces.take(user, request.nonce, request.created, skew, wall)?;
         }
         if let Some(module) = module.filter(|_| !request.dry_run) {
             let until = request.created + skew + self.policy.ttl_max;
-            self.newest.note(user, module, (request.nonce, request.created), is_remove, until, wall);
+            self.newest.note(user, (module, session), (request.nonce, request.created), is_remove, until, wall);
         }
         Ok((Some(user.clone()), time))
     }
@@ -176,9 +183,8 @@ impl Controller {
     fn is_known(&self, key: &Key, request: &Request) -> bool {
         let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
         entry.is_some_and(|entry| {
-            let active = entry.active.as_ref().map(Active::origin);
-            let operation = entry.operation.as_ref().map(|operation| operation.origin);
-            active.into_iter().chain(operation).any(|origin| origin.nonce == Some(request.nonce))
+            let operation = entry.operation.as_ref().is_some_and(|one| one.origin.nonce == Some(request.nonce));
+            operation || entry.active.as_ref().is_some_and(|active| active.session_by(request.nonce).is_some())
         })
     }
 
@@ -284,30 +290,84 @@ fn pair<'a>(
     one.iter().find_map(|own| other.iter().find(|theirs| is(own, theirs)).map(|theirs| (own, theirs)))
 }
 
-/// Returns the manifest as a SETUP leaves it: with the connections that the request names. So do the filters of a request for
-/// a module without a packet part.
+/// Which packets a session wants a module to see, and which connections to take over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) filters: &'a [WantedFilter],
+    pub(crate) intercept: &'a [Filter],
+}
+
+/// Returns the packets that a module sees and the connections that it takes over if sessions ask for these.
+pub(crate) fn asked_together(manifest: &Manifest, asked: &[Asked<'_>]) -> (Vec<WantedFilter>, Vec<Filter>) {
+    let packets: Vec<WantedFilter> = asked.iter().flat_map(|asked| packets(manifest, *asked)).collect();
+    let connections = asked.iter().flat_map(|asked| connections(manifest, *asked).unwrap_or_default());
+    (filters::without_repetitions(&packets), filters::without_repetitions(&connections.collect::<Vec<_>>()))
+}
+
+/// Checks what a session asks of a module beside others; returns the module's manifest and packets as they are for all together.
+pub(crate) fn check_together(
+    policy: &NodePolicy,
+    user: &UserPolicy,
+    mut manifest: Manifest,
+    own: Asked<'_>,
+    others: &[Asked<'_>],
+) -> Result<(Manifest, Vec<WantedFilter>), Refusal> {
+    if manifest.packet.is_none() && !own.filters.is_empty() && manifest.intercept().is_empty() {
+        let detail =
+            "the request has filters, and the module has no part in the packet path and takes over no connections";
+        return Err(Refusal::new(RefusalKind::BadManifest, detail));
+    }
+    filters::check(policy, user, &packets(&manifest, own))?;
+    connections(&manifest, own)?;
+    let asked: Vec<Asked<'_>> = others.iter().copied().chain([own]).collect();
+    let (packets, connections) = asked_together(&manifest, &asked);
+    let most = packets.len().max(connections.len());
+    if most > FILTERS_OF_SESSIONS_MAX {
+        let detail = format!("{most} filters of {} sessions, at most {FILTERS_OF_SESSIONS_MAX}", asked.len());
+        return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+    }
+    if let Some(server) = &mut manifest.server {
+        server.intercept = connections;
+    }
+    Ok((manifest, packets))
+}
+
+fn packets(manifest: &Manifest, asked: Asked<'_>) -> Vec<WantedFilter> {
+    match manifest.packet {
+        Some(_) => filters::narrowed(manifest.filters(), asked.filters),
+        None => Vec::new(),
+    }
+}
+
+/// Returns the connections that a module takes over if a session asks so. So do the filters of a request for a module without a
+/// packet part.
 ///
 /// # Errors
 /// The module takes over no connections, or the request names some that cannot be taken over.
-fn narrowed(mut manifest: Manifest, setup: &Setup) -> Result<Manifest, Refusal> {
+fn connections(manifest: &Manifest, asked: Asked<'_>) -> Result<Vec<Filter>, Refusal> {
+    let own = manifest.intercept();
     let wanted = |filters: &[Filter]| filters.iter().cloned().map(WantedFilter::from).collect::<Vec<_>>();
-    let asked = match &manifest.packet {
-        None if setup.intercept.is_empty() => setup.filters.clone(),
-        None | Some(_) => wanted(&setup.intercept),
+    let asked_for = match &manifest.packet {
+        None if asked.intercept.is_empty() => asked.filters.to_vec(),
+        None | Some(_) => wanted(asked.intercept),
     };
-    let taker = manifest.server.as_mut().filter(|server| !server.intercept.is_empty());
-    match taker {
-        _ if asked.is_empty() => {}
-        Some(server) => {
-            let narrowed = filters::narrowed(&wanted(&server.intercept), &asked);
-            let fixed = narrowed.iter().map(|filter| filter.everywhere().cloned().ok_or_else(|| no_container(filter)));
-            server.intercept = fixed.collect::<Result<_, _>>()?;
-        }
-        None if setup.intercept.is_empty() => {}
-        None => {
-            let detail = "the request has `intercept`, and the module takes over no connections";
-            return Err(Refusal::new(RefusalKind::BadRequest, detail));
-        }
+    if asked_for.is_empty() || (own.is_empty() && asked.intercept.is_empty()) {
+        return Ok(own.to_vec());
+    }
+    if own.is_empty() {
+        let detail = "the request has `intercept`, and the module takes over no connections";
+        return Err(Refusal::new(RefusalKind::BadRequest, detail));
+    }
+    let narrowed = filters::narrowed(&wanted(own), &asked_for);
+    narrowed.iter().map(|filter| filter.everywhere().cloned().ok_or_else(|| no_container(filter))).collect()
+}
+
+/// Returns a manifest whose connections are those that a session asks for.
+fn narrowed(manifest: &Manifest, asked: Asked<'_>) -> Result<Manifest, Refusal> {
+    let mut manifest = manifest.clone();
+    let connections = connections(&manifest, asked)?;
+    if let Some(server) = &mut manifest.server {
+        server.intercept = connections;
     }
     Ok(manifest)
 }
@@ -317,16 +377,17 @@ fn no_container(filter: &WantedFilter) -> Refusal {
     Refusal::new(RefusalKind::BadRequest, detail)
 }
 
-/// Checks a package against the SETUP that named it; returns its manifest as the SETUP leaves it, and the filters that the module
-/// gets.
+/// Checks a package against the SETUP that named it, beside what other sessions ask for; returns its manifest as all of them leave
+/// it, and the filters that the module gets.
 pub(crate) fn check_manifest(
     policy: &NodePolicy,
     user: &UserPolicy,
     setup: &Setup,
-    manifest: Manifest,
+    others: &[Asked<'_>],
+    whole: Manifest,
     flavour: Flavour,
 ) -> Result<(Manifest, Vec<WantedFilter>), Refusal> {
-    let manifest = narrowed(manifest, setup)?;
+    let manifest = narrowed(&whole, Asked::of(setup))?;
     let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
     if manifest.manifest != MANIFEST_VERSION {
         let detail = format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest);
@@ -347,18 +408,7 @@ pub(crate) fn check_manifest(
     check_needs(policy, user, &manifest)?;
     check_properties(&merged_properties(&manifest, &setup.properties), RefusalKind::BadManifest)?;
     check_server(policy, user, &manifest)?;
-    if manifest.packet.is_none() {
-        return match setup.filters.is_empty() || !manifest.intercept().is_empty() {
-            true => Ok((manifest, Vec::new())),
-            false => bad(
-                "the request has filters, and the module has no part in the packet path and takes over no connections"
-                    .to_owned(),
-            ),
-        };
-    }
-    let filters = filters::narrowed(manifest.filters(), &setup.filters);
-    filters::check(policy, user, &filters)?;
-    Ok((manifest, filters))
+    check_together(policy, user, whole, Asked::of(setup), others)
 }
 
 /// Checks that a module is granted what it cannot do without.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, ModuleMessage, NotifyBucket};
-use netserv_model::effect::{Command, EffectId, Job, ModuleNews, ModuleSlot, StoreJob, WorkerJob};
+use netserv_model::effect::{EffectId, Job, ModuleSlot, StoreJob, WorkerJob};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{Outcome, Tell};
 use netserv_model::{Flavour, Instant, Refusal, RefusalKind, Topic, UnixTime, WorkerId};
@@ -19,7 +19,8 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{TELL_ANSWER_TIME_MAX, TELLS_PER_SECOND_MAX, TOLD_REMEMBERED_MAX};
 use crate::report::not_installed;
-use crate::state::{Active, Key, PendingAnswer, Run};
+use crate::sessions::Session;
+use crate::state::{Active, Key, Origin, PendingAnswer, Run};
 
 /// What is known of the messages to and from one module, whatever version of it runs.
 #[derive(Debug, Default)]
@@ -229,7 +230,7 @@ impl Controller {
         self.told_before.remember(key, Told { seq, created: control.created, until }, self.now.wall);
     }
 
-    /// A running module tells the requester of its SETUP something.
+    /// A running module tells the requesters of the SETUPs that hold it something.
     pub(crate) fn notified(&mut self, worker: &WorkerId, slot: ModuleSlot, message: ModuleMessage) {
         let now = self.now.instant;
         let module = self.module_at(worker, slot).cloned();
@@ -246,11 +247,11 @@ impl Controller {
             self.counters.module_notifies_dropped += 1;
             return;
         }
-        let (origin, (user, module)) = (active.origin(), key);
+        let origins: Vec<Origin> = active.sessions.iter().map(Session::origin).collect();
         self.counters.module_notifies += 1;
-        let (event, message, detail) = (NotifyEvent::ModuleMessage, Some(message), String::new());
-        let news = ModuleNews { user, module, session: origin.session, nonce: origin.nonce, event, detail, message };
-        self.commands.push_back(Command::TellRequesters(Box::new(news)));
+        for origin in origins {
+            self.tell_requester(&key, origin, NotifyEvent::ModuleMessage, String::new(), Some(message.clone()));
+        }
     }
 
     fn check_tell(&self, key: &Key, message: &ControlMessage, created: UnixTime) -> Result<Place, Refusal> {

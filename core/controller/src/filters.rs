@@ -25,6 +25,15 @@ pub(crate) fn check(policy: &NodePolicy, user: &UserPolicy, filters: &[WantedFil
     })
 }
 
+/// Checks the filters that the sessions of a module asked for together, each of which was checked when it came.
+pub(crate) fn check_of_sessions(
+    policy: &NodePolicy,
+    user: &UserPolicy,
+    filters: &[WantedFilter],
+) -> Result<(), Refusal> {
+    filters.iter().try_for_each(|filter| check(policy, user, std::slice::from_ref(filter)))
+}
+
 /// Checks that floating addresses are the user's own, as the end of a filter has to be, and that there can be a container that
 /// they lead to.
 pub(crate) fn check_floating(policy: &NodePolicy, user: &UserPolicy, addresses: &[IpAddr]) -> Result<(), Refusal> {

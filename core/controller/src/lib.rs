@@ -42,6 +42,7 @@ mod report;
 mod restart;
 mod rules;
 mod services;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -73,7 +74,7 @@ use metering::Metering;
 use moves::Epochs;
 use operator::Changes;
 use quota::{Newest, Nonces, Quarantine};
-use state::{Key, Leave, Origin, PendingAnswer, Phase, Task, Tenant, Waiter};
+use state::{Key, Leave, Origin, PendingAnswer, Phase, Removal, Task, Tenant, Waiter};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -202,7 +203,13 @@ impl Controller {
             }
             (Body::Remove(remove), Some(user)) => {
                 let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
-                let task = Task::Remove(leave, remove.epoch);
+                // What another node owns from here on goes whoever holds it.
+                let session = (!remove.all && remove.epoch.is_none()).then_some(request.session);
+                let removal = Removal { leave, epoch: remove.epoch, session };
+                let task = match time {
+                    Freshness::Repeated => Task::RemoveAgain(request.nonce),
+                    Freshness::Fresh | Freshness::Late { .. } => Task::Remove(removal),
+                };
                 self.take_task(&(user, remove.module), ticket, origin, task, request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
@@ -219,14 +226,14 @@ impl Controller {
         }
     }
 
-    /// Removes a module if its lease is from the request with this nonce: the path that it was installed along does not
-    /// lead here any more. A SETUP that is still under way is refused. Returns whether there was anything.
+    /// Ends the session of the SETUP with this nonce: its path does not lead here any more. The module goes if no other session
+    /// holds it. A SETUP that is still under way is refused. Returns whether there was anything.
     pub fn withdraw(&mut self, now: Now, user: &UserId, module: &ModuleName, nonce: Nonce) -> bool {
         self.now = now;
         let key = (user.clone(), module.clone());
         let from_it = |origin: Origin| origin.nonce == Some(nonce);
         let under_way = self.operation(&key).is_some_and(|operation| from_it(operation.origin));
-        let installed = self.active(&key).is_some_and(|active| from_it(active.origin()));
+        let installed = self.active(&key).is_some_and(|active| active.session_by(nonce).is_some());
         if under_way || installed {
             // The path may come back.
             self.nonces.undo(user, nonce);
@@ -237,7 +244,9 @@ impl Controller {
         }
         if installed {
             self.counters.leases_withdrawn += 1;
-            self.uninstall(&key, Leave::Drain);
+            if !self.leave(&key, |session| session.record.nonce == Some(nonce)) {
+                self.uninstall(&key, Leave::Drain);
+            }
             self.advance(&key);
         }
         under_way || installed
@@ -359,7 +368,7 @@ impl Controller {
             return self.refuse(ticket, refusal);
         }
         if dry_run && !matches!(&task, Task::Setup(setup) if setup.prepare) {
-            return self.answer_dry_run(key, ticket, &task);
+            return self.answer_dry_run(key, ticket, origin.session, &task);
         }
         self.enqueue(key, Waiter { ticket, origin, task });
     }

@@ -7,19 +7,20 @@ use netserv_model::effect::{EffectId, InstalledRecord, Job, ModuleLoad, ModuleSl
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup, StateSource};
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
+use netserv_model::{Digest, Flavour, Nonce, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
-use crate::admission::{check_manifest, clamp_limits, merged_properties};
+use crate::admission::{Asked, check_manifest, clamp_limits, merged_properties};
 use crate::control::Control;
 use crate::draining::can_drain;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
+use crate::sessions::Change;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, Leave, ModuleRule, Operation, Origin, PendingAnswer, Role, Run, SlotHolder,
-    Stage, Task, Waiter, entry_in,
+    Active, Backoff, Candidate, Entry, Key, Leave, ModuleRule, Operation, Origin, PendingAnswer, Removal, Role, Run,
+    SlotHolder, Stage, Task, Waiter, entry_in,
 };
 
 impl Controller {
@@ -39,7 +40,8 @@ impl Controller {
             match task {
                 Task::Setup(setup) => self.begin_setup(key, ticket, origin, *setup),
                 Task::Repeat => self.repeat(key, ticket, origin),
-                Task::Remove(leave, epoch) => self.remove(key, ticket, leave, epoch),
+                Task::Remove(removal) => self.remove(key, ticket, origin, removal),
+                Task::RemoveAgain(nonce) => self.remove_again(key, ticket, nonce),
             }
         }
         self.expire_if_due(key);
@@ -139,7 +141,8 @@ impl Controller {
         setup.ttl = self.granted_ttl(key, setup.ttl);
         let mut old = self.entry_or_new(key).active.take();
         let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
-        let before = old.as_ref().map(|old| (old.lease(), old.record.clone()));
+        let before = old.as_ref().map(|old| (old.record.clone(), old.sessions.clone()));
+        let is_other = old.as_ref().is_some_and(|old| !old.is_same_module(&setup));
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
@@ -151,13 +154,20 @@ impl Controller {
             let job = WorkerJob::Confirm { worker: WorkerId::new(key.0.clone(), flavour), slot };
             self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
         }
-        let mut active = self.activate(key, origin, setup, candidate);
+        let mut active = self.activate(key, origin, &setup, candidate);
         active.control = control;
-        if let Some((lease, before)) = before {
+        if let Some((before, sessions)) = before {
             // Nobody asked: it is composed anew.
             let is_same_request = ticket.is_none();
-            if is_same_request {
-                active.keep_lease(lease);
+            match is_same_request {
+                true => {
+                    active.record.order = before.order;
+                    active.restore_sessions(sessions);
+                }
+                false => active.take_over_sessions(sessions),
+            }
+            if is_other {
+                self.tell_replaced(key, &active.sessions[..active.sessions.len() - 1], &setup);
             }
             let record = &mut active.record;
             if record.epoch == before.epoch {
@@ -167,10 +177,12 @@ impl Controller {
             record.given_up.extend(lost);
         }
         self.leave_to_later(key, &mut active.record);
-        self.store(key, &active.record);
-        self.timers.set(Timer::Lease(key.clone()), active.lease_end);
         let (floating, epoch) = (active.record.floating.clone(), active.record.epoch);
         self.entry_or_new(key).active = Some(active);
+        // Others may have left meanwhile.
+        self.fit_rules(key);
+        self.store_active(key);
+        self.arm_lease(key);
         self.end_finishing(key);
         self.take_floating(key, &floating, epoch);
         self.hold_floating(&key.0);
@@ -198,6 +210,7 @@ impl Controller {
             Stage::Waiting(candidate) => self.drop_candidate(key, &candidate, None),
             Stage::Loading(candidate) => self.drop_candidate(key, &candidate, Some(Run::Loading)),
             Stage::Settling(candidate, _) => self.drop_candidate(key, &candidate, Some(Run::Running)),
+            Stage::Joining(joining) => self.remove_rules(key, &joining.rules),
         }
         self.hold_floating(&key.0);
         self.sweep(key);
@@ -227,6 +240,9 @@ impl Controller {
         self.forget(key);
         self.order_packets(&key.0);
         self.check_services(&key.0);
+        if matches!(self.stage(key), Some(Stage::Joining(_))) {
+            self.fail_operation(key, not_installed(key));
+        }
         true
     }
 
@@ -334,14 +350,18 @@ impl Controller {
         let brings_state = self.brings_state(key, &setup);
         // One of an epoch that is in force came with the SETUP that began it.
         setup.state = setup.state.filter(|_| brings_state && !setup.prepare);
-        let active = self.active(key);
-        if active.as_ref().is_some_and(|active| active.is_what(&setup)) && !brings_state && !setup.prepare {
-            return self.refresh(key, ticket, origin, &setup);
+        if let Err(refusal) = self.check_room_for(key, origin.session) {
+            return self.refuse_setup(key, ticket, origin, &refusal);
         }
-        // A manifest that was narrowed by the request before does not say what it was.
-        let is_same = |active: &&mut Active| active.record.digest == setup.digest && !active.is_narrowed();
-        let same_code = active.filter(is_same).filter(|_| !brings_state);
-        if let Some(code) = same_code.and_then(|active| active.manifest.clone().zip(active.record.flavour)) {
+        let active = self.active(key);
+        if let Some(active) = active.as_ref().filter(|_| !brings_state && !setup.prepare) {
+            let change = active.change_by(origin.session, &setup);
+            if change != Change::Reload {
+                return self.join(key, ticket, origin, setup, change);
+            }
+        }
+        let same_code = active.filter(|active| active.record.digest == setup.digest && !brings_state);
+        if let Some(code) = same_code.and_then(|active| active.whole_manifest().zip(active.record.flavour)) {
             self.try_candidate(key, ticket, origin, setup, code);
         } else {
             let job = self.fetch(key, setup.url.clone(), setup.digest, setup.state.clone());
@@ -350,29 +370,12 @@ impl Controller {
         }
     }
 
-    fn refresh(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: &Setup) {
-        let now = self.now;
-        let active = self.active(key).expect("only what is installed is refreshed");
-        active.lease_end = now.instant + setup.ttl;
-        active.record.lease_until = now.wall + setup.ttl;
-        (active.record.session, active.record.nonce) = (origin.session, origin.nonce);
-        active.record.url.clone_from(&setup.url);
-        if setup.epoch > active.record.epoch {
-            (active.record.epoch, active.record.state) = (setup.epoch, None);
-        }
-        active.record.moved_in = None;
-        let (lease_end, record) = (active.lease_end, active.record.clone());
-        self.timers.set(Timer::Lease(key.clone()), lease_end);
-        self.store(key, &record);
-        self.thaw(key);
-        self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
-    }
-
     /// Answers a request that came once more, as those do that a node sends again when the path changes.
     fn repeat(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin) {
         let now = self.now.instant;
-        let in_force = self.active(key).filter(|active| active.record.nonce == origin.nonce);
-        match in_force.map(|active| active.lease_end.since(now).as_secs()) {
+        let active = origin.nonce.and_then(|nonce| Some((self.active(key)?, nonce)));
+        let in_force = active.and_then(|(active, nonce)| active.session_by(nonce));
+        match in_force.map(|session| session.lease_end.since(now).as_secs()) {
             Some(lease_s) => self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s }),
             None => {
                 let detail = "another request came after this one, or what it installed is gone";
@@ -382,7 +385,7 @@ impl Controller {
     }
 
     /// Refuses a SETUP, and those that are the same one and wait for it: it may come by several ways.
-    fn refuse_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, refusal: &Refusal) {
+    pub(crate) fn refuse_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, refusal: &Refusal) {
         let same = |waiter: &Waiter| matches!(waiter.task, Task::Repeat) && waiter.origin.nonce == origin.nonce;
         let waiting = self.entry(key).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default();
         let (repeats, others): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(same);
@@ -394,9 +397,19 @@ impl Controller {
         }
     }
 
-    fn remove(&mut self, key: &Key, ticket: PendingAnswer, leave: Leave, epoch: Option<u64>) {
+    fn remove(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, removal: Removal) {
+        let Removal { leave, epoch, session } = removal;
         if let Err(refusal) = self.check_handed_over(key, epoch) {
             return self.refuse(ticket, refusal);
+        }
+        if let Some(session) = session.filter(|_| self.active_of(key).is_some()) {
+            if let Err(refusal) = self.check_held(key, session) {
+                return self.refuse(ticket, refusal);
+            }
+            if self.leave(key, |held| held.is_of(session)) {
+                self.note_removed(key, origin);
+                return self.answer_when_done(&key.0, ticket, Outcome::Removed);
+            }
         }
         let drained = leave == Leave::AtOnce && self.end_all_draining(key);
         if !self.uninstall(key, leave) && !drained {
@@ -405,12 +418,33 @@ impl Controller {
         // From this epoch on another node has it.
         self.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
         self.sweep(key);
+        self.note_removed(key, origin);
         self.answer_when_done(&key.0, ticket, Outcome::Removed);
+    }
+
+    /// Answers a REMOVE that came once more, as it does by the second way of a round trip.
+    fn remove_again(&mut self, key: &Key, ticket: PendingAnswer, nonce: Nonce) {
+        match self.nonces.has_removed(&key.0, nonce) {
+            true => self.answer_when_done(&key.0, ticket, Outcome::Removed),
+            false => self.refuse(ticket, not_installed(key)),
+        }
+    }
+
+    fn note_removed(&mut self, key: &Key, origin: Origin) {
+        if let Some(nonce) = origin.nonce {
+            self.nonces.note_removed(&key.0, nonce);
+        }
     }
 
     fn operation_fetched(&mut self, key: &Key, manifest: Manifest, flavour: Flavour) {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
         let Operation { ticket: Some(ticket), origin, setup, stage: _ } = operation else { return };
+        // The package of what is installed may have come meanwhile.
+        let same = self.active_of(key).filter(|active| active.manifest.is_some() && active.is_same_module(&setup));
+        if same.is_some() && !setup.prepare && setup.state.is_none() {
+            self.begin_setup(key, ticket, origin, setup);
+            return self.advance(key);
+        }
         self.try_candidate(key, ticket, origin, setup, (manifest, flavour));
         self.advance(key);
     }
@@ -424,7 +458,9 @@ impl Controller {
         (manifest, flavour): (Manifest, Flavour),
     ) {
         let user = self.user_policy(&key.0);
-        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, manifest, flavour));
+        let (others, declared) = (self.others_than(key, origin.session), manifest.intercept().to_vec());
+        let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &others, manifest, flavour));
         let checked = checked.and_then(|(manifest, filters)| {
             self.check_ports(key, &manifest)?;
             let composition = self.composition(key, &manifest)?;
@@ -439,7 +475,7 @@ impl Controller {
         };
         let rules = ModuleRule::all_of(&filters, Some(&manifest));
         let flavour = if composition.is_some() { Flavour::Wasm } else { flavour };
-        let candidate = Candidate { manifest, flavour, rules, slot: None, composition };
+        let candidate = Candidate { manifest, declared, flavour, rules, slot: None, composition };
         let (prepares, loads) =
             (setup.prepare, candidate.composition.as_ref().is_none_or(|parts| !parts.servers.is_empty()));
         if prepares && !loads {
@@ -477,7 +513,7 @@ impl Controller {
         self.start_effect(&worker.user, Job::Workers(job), Purpose::Stop);
     }
 
-    fn activate(&mut self, key: &Key, origin: Origin, setup: Setup, candidate: Candidate) -> Active {
+    fn activate(&mut self, key: &Key, origin: Origin, setup: &Setup, candidate: Candidate) -> Active {
         if let Some(tenant) = self.tenants.get_mut(&key.0)
             && let Some(slot) = candidate.slot
             && let Some(worker) = tenant.workers.get_mut(&candidate.flavour)
@@ -489,28 +525,31 @@ impl Controller {
         let state = setup.state.as_ref().map(|state| state.digest);
         let record = InstalledRecord {
             user: key.0.clone(),
-            module: setup.module,
-            url: setup.url,
+            module: setup.module.clone(),
+            url: setup.url.clone(),
             digest: setup.digest,
             session: origin.session,
             nonce: origin.nonce,
-            filters: if sees_packets { ModuleRule::shown(&candidate.rules) } else { setup.filters },
-            intercept: setup.intercept,
-            properties: setup.properties,
+            filters: if sees_packets { ModuleRule::shown(&candidate.rules) } else { setup.filters.clone() },
+            intercept: setup.intercept.clone(),
+            properties: setup.properties.clone(),
             lease_until: self.now.wall + setup.ttl,
+            sessions: Vec::new(),
             order: self.next_order,
             flavour: Some(candidate.flavour),
             epoch: setup.epoch,
-            floating: setup.floating,
+            floating: setup.floating.clone(),
             given_up: Vec::new(),
             state,
             moved_in: None,
         };
         self.next_order += 1;
-        Active {
+        let mut active = Active {
             record,
+            sessions: Vec::new(),
             lease_end: self.now.instant + setup.ttl,
             manifest: Some(candidate.manifest),
+            declared: candidate.declared,
             rules: candidate.rules,
             slot: candidate.slot,
             composition: candidate.composition,
@@ -521,7 +560,9 @@ impl Controller {
             holds_floating: true,
             control: Control::default(),
             last_failure: None,
-        }
+        };
+        active.take_session(self.now, origin, setup);
+        active
     }
 
     /// Removes everything that an installed module has outside of its entry.

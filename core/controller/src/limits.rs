@@ -8,6 +8,11 @@ use netserv_model::limits;
 /// Modules that one user may have installed: a worker's places less one, which a replacement needs beside the old.
 pub const MODULES_PER_USER_MAX: usize = limits::MODULES_PER_CONTAINER_MAX - 1;
 
+/// Sessions that may hold one module.
+pub const SESSIONS_PER_MODULE_MAX: usize = 256;
+/// Filters that the sessions of one module may ask for together, of packets and of connections each.
+pub const FILTERS_OF_SESSIONS_MAX: usize = 4 * limits::FILTERS_PER_MODULE_MAX;
+
 /// Failures within [`FAILURE_WINDOW`] that put a module into quarantine.
 pub const FAILURES_MAX: usize = 5;
 /// How long a failure counts.
@@ -21,9 +26,9 @@ pub const QUARANTINE_TIME: Duration = Duration::from_secs(600);
 /// Digests remembered as quarantined; over it, the one that would leave first is let go.
 pub const QUARANTINED_MAX: usize = 4096;
 
-/// Modules of one user of which the newest request is remembered; over it, the one with the oldest goes, and no late
+/// Sessions of one user's modules of which the newest request is remembered; over it, the one with the oldest goes, and no late
 /// request that is as old is taken.
-pub const MODULES_REMEMBERED_PER_USER_MAX: usize = 1024;
+pub const SESSIONS_REMEMBERED_PER_USER_MAX: usize = 4096;
 
 /// How long a fetch may stay unanswered, with checking and compiling.
 pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use netserv_model::control::ModuleMessage;
 use netserv_model::effect::{Command, EffectId, Hold, Job, Late, ModuleNews, Notice, PolicyChange};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
@@ -16,7 +17,8 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::{Key, Leave, ModuleRule, Task, Tenant, Worker};
+use crate::sessions::Session;
+use crate::state::{Key, Leave, ModuleRule, Origin, Task, Tenant, Worker};
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
 pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
@@ -56,17 +58,22 @@ impl Controller {
         }
     }
 
-    /// Removes a module whose lease has ended, unless a request for it is under way, which may renew it.
+    /// Ends the sessions of a module whose leases have ended, and the module with the last of them, unless a request for it is under
+    /// way, which may renew one.
     pub(crate) fn expire_if_due(&mut self, key: &Key) {
         let now = self.now.instant;
         let Some(entry) = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else { return };
-        let over = entry.active.as_ref().is_some_and(|active| active.lease_end <= now);
+        let is_over = |session: &Session| session.lease_end <= now;
+        let over =
+            entry.active.as_ref().map_or(0, |active| active.sessions.iter().filter(|session| is_over(session)).count());
         let renews = |task: &Task| !matches!(task, Task::Setup(setup) if setup.prepare);
         let is_renewed = entry.operation.as_ref().is_some_and(|operation| !operation.setup.prepare)
             || entry.waiting.iter().any(|waiter| renews(&waiter.task));
-        if over && !is_renewed {
-            self.counters.leases_expired += 1;
-            self.uninstall(key, Leave::Drain);
+        if over > 0 && !is_renewed {
+            self.counters.leases_expired += u64::try_from(over).unwrap_or(u64::MAX);
+            if !self.leave(key, is_over) {
+                self.uninstall(key, Leave::Drain);
+            }
         }
     }
 
@@ -171,9 +178,20 @@ impl Controller {
     /// Has those told whose SETUPs installed a module what happened to it, if it is installed.
     pub(crate) fn tell_requesters(&mut self, key: &Key, event: NotifyEvent, detail: String) {
         let Some(origin) = self.active(key).map(|active| active.origin()) else { return };
-        let (user, module) = key.clone();
-        let (session, nonce) = (origin.session, origin.nonce);
-        let news = ModuleNews { user, module, session, nonce, event, detail, message: None };
+        self.tell_requester(key, origin, event, detail, None);
+    }
+
+    /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
+    pub(crate) fn tell_requester(
+        &mut self,
+        key: &Key,
+        origin: Origin,
+        event: NotifyEvent,
+        detail: String,
+        message: Option<ModuleMessage>,
+    ) {
+        let ((user, module), Origin { session, nonce }) = (key.clone(), origin);
+        let news = ModuleNews { user, module, session, nonce, event, detail, message };
         self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
@@ -212,7 +230,7 @@ impl Controller {
     ) -> Option<Refusal> {
         let server = || manifest.map_or(Ok(()), |manifest| check_server(&self.policy, user, manifest));
         let needs = || manifest.map_or(Ok(()), |manifest| check_needs(&self.policy, user, manifest));
-        let checked = filters::check(&self.policy, user, filters);
+        let checked = filters::check_of_sessions(&self.policy, user, filters);
         checked
             .and_then(|()| filters::check_floating(&self.policy, user, floating))
             .and_then(|()| server())

@@ -13,7 +13,7 @@ impl Controller {
     /// All is ready: answers what would happen, and keeps the worker for a while.
     pub(crate) fn end_preparing(&mut self, key: &Key, worker: Option<&WorkerId>) {
         let operation = self.entry(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
-        let Some(Operation { ticket, setup, stage: Stage::Waiting(candidate), .. }) = operation else { return };
+        let Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) }) = operation else { return };
         if let Some(worker) = worker {
             self.timers.set(Timer::Prepared(worker.clone()), self.now.instant + PREPARED_TIME);
             if let Some(other) = setup.buffer {
@@ -21,7 +21,7 @@ impl Controller {
             }
         }
         if let Some(ticket) = ticket {
-            let outcome = self.would_do(key, &Task::Setup(Box::new(setup)));
+            let outcome = self.would_do(key, origin.session, &Task::Setup(Box::new(setup)));
             self.answer_when_done(&key.0, ticket, outcome);
         }
         self.advance(key);

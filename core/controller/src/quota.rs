@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netserv_model::limits::NONCES_PER_USER_MAX;
-use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId};
 
-use crate::limits::{MODULES_REMEMBERED_PER_USER_MAX, QUARANTINED_MAX};
+use crate::limits::{QUARANTINED_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
 
 /// The nonces of each user, as long as the request that carried them could be taken once more.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ struct UserNonces {
     seen: BTreeSet<Nonce>,
     /// Of those, the ones whose request was undone.
     undone: BTreeSet<Nonce>,
+    /// The ones of REMOVEs that took something away.
+    removed: BTreeSet<Nonce>,
     leaving: BTreeSet<(UnixTime, Nonce)>,
 }
 
@@ -41,6 +43,7 @@ impl Nonces {
             nonces.leaving.remove(&(until, old));
             nonces.seen.remove(&old);
             nonces.undone.remove(&old);
+            nonces.removed.remove(&old);
         }
         if nonces.undone.remove(&nonce) {
             return Ok(());
@@ -70,6 +73,18 @@ impl Nonces {
         self.users.get(user).is_some_and(has)
     }
 
+    /// Takes note that the REMOVE of a nonce took something away.
+    pub(crate) fn note_removed(&mut self, user: &UserId, nonce: Nonce) {
+        if let Some(nonces) = self.users.get_mut(user).filter(|nonces| nonces.seen.contains(&nonce)) {
+            nonces.removed.insert(nonce);
+        }
+    }
+
+    /// Returns whether the REMOVE of a nonce took something away, as far as that is remembered.
+    pub(crate) fn has_removed(&self, user: &UserId, nonce: Nonce) -> bool {
+        self.users.get(user).is_some_and(|nonces| nonces.removed.contains(&nonce))
+    }
+
     /// Returns whether the request of a nonce was undone.
     pub(crate) fn was_undone(&self, user: &UserId, nonce: Nonce) -> bool {
         self.users.get(user).is_some_and(|nonces| nonces.undone.contains(&nonce))
@@ -81,7 +96,7 @@ impl Nonces {
     }
 }
 
-/// When the newest request about each module was made, so that none is taken late that came before it.
+/// When the newest request of each session about a module was made, so that none is taken late that came before it.
 #[derive(Debug, Default)]
 pub(crate) struct Newest {
     users: BTreeMap<UserId, UserNewest>,
@@ -89,12 +104,12 @@ pub(crate) struct Newest {
 
 #[derive(Debug, Default)]
 struct UserNewest {
-    by_module: BTreeMap<ModuleName, Last>,
-    /// Of modules that are forgotten, none was newer.
+    by_session: BTreeMap<(ModuleName, Option<SessionId>), Last>,
+    /// Of those that are forgotten, none was newer.
     floor: UnixTime,
 }
 
-/// The newest request about a module.
+/// The newest request of a session about a module, or of all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     created: UnixTime,
@@ -103,6 +118,8 @@ struct Last {
     nonce: Option<Nonce>,
     /// When the newest REMOVE of it was made.
     removed: UnixTime,
+    /// When the newest REMOVE of any session was made; kept for all sessions together.
+    any_removed: UnixTime,
 }
 
 impl Newest {
@@ -113,15 +130,22 @@ impl Newest {
     pub(crate) fn check(
         &self,
         user: &UserId,
-        module: &ModuleName,
+        (module, session): (&ModuleName, Option<SessionId>),
         created: UnixTime,
         again: bool,
     ) -> Result<(), Refusal> {
         let Some(newest) = self.users.get(user) else { return Ok(()) };
-        let last = newest.by_module.get(module);
+        let of = |session: Option<SessionId>| newest.by_session.get(&subject(module, session)).copied();
+        let last = match (session.and_then(|session| of(Some(session))), of(None)) {
+            (Some(own), Some(all)) => Some(Last { removed: own.removed.max(all.removed), ..own }),
+            (own, all) => own.or(all),
+        };
         // SETUPs along several paths overtake each other; a REMOVE is about what came before it.
         let (last, is_new) = match (last, again) {
-            (Some(last), true) => (last.created, created > last.created),
+            (Some(last), true) => {
+                let last = last.created.max(last.removed);
+                (last, created > last)
+            }
             (Some(last), false) => (last.removed, created >= last.removed),
             (None, true) => (newest.floor, created > newest.floor),
             (None, false) => return Ok(()),
@@ -132,10 +156,26 @@ impl Newest {
         Err(Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {last}")))
     }
 
+    /// Checks that a message for a module is not older than a REMOVE that was taken before.
+    ///
+    /// # Errors
+    /// One was.
+    pub(crate) fn check_message(&self, user: &UserId, module: &ModuleName, created: UnixTime) -> Result<(), Refusal> {
+        let all = self.users.get(user).and_then(|newest| newest.by_session.get(&subject(module, None)));
+        match all.map(|all| all.removed.max(all.any_removed)).filter(|removed| created < *removed) {
+            Some(removed) => Err(Refusal::new(
+                RefusalKind::Replayed,
+                format!("made at {created}, the newest REMOVE here is of {removed}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Takes note that a request was undone, and may be carried out again.
     pub(crate) fn undo(&mut self, user: &UserId, module: &ModuleName, nonce: Nonce) {
-        let last = self.users.get_mut(user).and_then(|newest| newest.by_module.get_mut(module));
-        if let Some(last) = last.filter(|last| last.nonce == Some(nonce)) {
+        let of_it = |((name, _), last): &(&(ModuleName, _), &mut Last)| name == module && last.nonce == Some(nonce);
+        let last = self.users.get_mut(user).and_then(|newest| newest.by_session.iter_mut().find(of_it));
+        if let Some((_, last)) = last {
             last.created = UnixTime(last.created.0.saturating_sub(1));
         }
     }
@@ -144,28 +184,30 @@ impl Newest {
     pub(crate) fn note(
         &mut self,
         user: &UserId,
-        module: &ModuleName,
+        (module, session): (&ModuleName, Option<SessionId>),
         (nonce, created): (Nonce, UnixTime),
         is_remove: bool,
         until: UnixTime,
         wall: UnixTime,
     ) {
         let newest = self.users.entry(user.clone()).or_default();
-        let last = newest.by_module.entry(module.clone()).or_default();
+        let last = newest.by_session.entry(subject(module, session)).or_default();
         if created >= last.created {
-            *last = Last { created, until: last.until.max(until), nonce: Some(nonce), removed: last.removed };
+            *last = Last { created, until: last.until.max(until), nonce: Some(nonce), ..*last };
         }
         if is_remove {
             last.removed = last.removed.max(created);
+            let all = newest.by_session.entry(subject(module, None)).or_default();
+            (all.any_removed, all.until) = (all.any_removed.max(created), all.until.max(until));
         }
-        if newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
-            newest.by_module.retain(|_, last| last.until >= wall);
+        if newest.by_session.len() > SESSIONS_REMEMBERED_PER_USER_MAX {
+            newest.by_session.retain(|_, last| last.until >= wall);
         }
-        while newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
-            let oldest = newest.by_module.iter().min_by_key(|(_, last)| last.created);
-            let (module, created) =
-                oldest.map(|(module, last)| (module.clone(), last.created)).expect("there are some");
-            newest.by_module.remove(&module);
+        while newest.by_session.len() > SESSIONS_REMEMBERED_PER_USER_MAX {
+            let oldest = newest.by_session.iter().min_by_key(|(_, last)| last.created);
+            let (subject, created) =
+                oldest.map(|(subject, last)| (subject.clone(), last.created)).expect("there are some");
+            newest.by_session.remove(&subject);
             newest.floor = newest.floor.max(created);
         }
     }
@@ -174,6 +216,11 @@ impl Newest {
     pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
         self.users.retain(|user, _| known(user));
     }
+}
+
+/// Names what a request is about: a module of a session, whichever way it goes, or of all sessions.
+fn subject(module: &ModuleName, session: Option<SessionId>) -> (ModuleName, Option<SessionId>) {
+    (module.clone(), session.map(SessionId::either_way))
 }
 
 /// Which code failed too often or took too long to compile, and until when it is kept out.

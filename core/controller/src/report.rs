@@ -8,10 +8,11 @@ use netserv_model::effect::Command;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
 };
-use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, SessionId, UserId};
 
 use crate::Controller;
-use crate::state::{Active, Draining, Entry, Key, Leave, Operation, PendingAnswer, Stage, Task, Tenant};
+use crate::sessions::Change;
+use crate::state::{Active, Draining, Entry, Key, Leave, Operation, PendingAnswer, Removal, Stage, Task, Tenant};
 
 impl Controller {
     /// Answers a request.
@@ -44,28 +45,35 @@ impl Controller {
     }
 
     /// Answers what would be done; everything that can be checked without effect is checked.
-    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, task: &Task) {
-        let outcome = self.would_do(key, task);
+    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, task: &Task) {
+        let outcome = self.would_do(key, session, task);
         self.answer(ticket, outcome);
     }
 
     /// Returns what would be done.
-    pub(crate) fn would_do(&self, key: &Key, task: &Task) -> Outcome {
+    pub(crate) fn would_do(&self, key: &Key, session: SessionId, task: &Task) -> Outcome {
         let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
         let active = entry.and_then(|entry| entry.active.as_ref());
         let action = match (task, active) {
             (Task::Setup(_), None) => "install",
-            (Task::Setup(setup), Some(active)) if active.is_what(setup) && !self.brings_state(key, setup) => "refresh",
-            (Task::Setup(_), Some(_)) => "replace",
-            (Task::Remove(_, epoch), Some(_)) => match self.check_handed_over(key, *epoch) {
-                Ok(()) => "remove",
-                Err(refusal) => return Outcome::Refused(refusal),
+            (Task::Setup(setup), Some(_)) if self.brings_state(key, setup) => "replace",
+            (Task::Setup(setup), Some(active)) => match active.change_by(session, setup) {
+                Change::Lease => "refresh",
+                Change::Joins => "install",
+                Change::Filters | Change::Reload => "replace",
             },
+            (Task::Remove(removal), Some(_)) => {
+                let held = removal.session.map_or(Ok(()), |session| self.check_held(key, session));
+                match held.and_then(|()| self.check_handed_over(key, removal.epoch)) {
+                    Ok(()) => "remove",
+                    Err(refusal) => return Outcome::Refused(refusal),
+                }
+            }
             (Task::Repeat, _) => {
                 return Outcome::Refused(Refusal::new(RefusalKind::Replayed, "this request is in force"));
             }
-            (Task::Remove(Leave::AtOnce, _), None) if self.drains(key) => "remove",
-            (Task::Remove(..), None) => return Outcome::Refused(not_installed(key)),
+            (Task::Remove(Removal { leave: Leave::AtOnce, .. }), None) if self.drains(key) => "remove",
+            (Task::Remove(_), None) | (Task::RemoveAgain(_), _) => return Outcome::Refused(not_installed(key)),
         };
         Outcome::WouldDo { action: action.to_owned() }
     }
@@ -160,6 +168,8 @@ fn status_of(user: &UserId, module: &ModuleRef, digest: Digest, state: ModuleSta
         state,
         epoch: 0,
         lease_s: 0,
+        held_by: 0,
+        sessions: Vec::new(),
         filters: Vec::new(),
         listen: Vec::new(),
         intercept: Vec::new(),
@@ -182,6 +192,8 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         flavour: active.record.flavour,
         epoch: active.record.epoch,
         lease_s: active.lease_end.since(now).as_secs(),
+        held_by: u64::try_from(active.sessions.len()).unwrap_or(u64::MAX),
+        sessions: active.held_by(now),
         filters: if sees_packets { active.record.filters.clone() } else { Vec::new() },
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
         intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
@@ -197,7 +209,9 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
 fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
     let state = match operation.stage {
         Stage::Fetching(_) => ModuleState::Fetching,
-        Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(..) => ModuleState::Starting,
+        Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(..) | Stage::Joining(_) => {
+            ModuleState::Starting
+        }
     };
     ModuleStatus {
         flavour: operation.stage.candidate().map(|candidate| candidate.flavour),

@@ -12,11 +12,12 @@ use netserv_model::request::Setup;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, Topic, WorkerId};
 
 use crate::Controller;
-use crate::admission::check_manifest;
+use crate::admission::{Asked, check_manifest};
 use crate::control::Control;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
+use crate::sessions::sessions_of;
 use crate::state::{Active, Backoff, Key, Leave, ModuleRule, RuleKind, Run};
 
 impl Controller {
@@ -127,9 +128,12 @@ impl Controller {
     /// The package of an installed module is there again.
     pub(crate) fn active_fetched(&mut self, key: &Key, job: EffectId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
-        let setup = as_setup(record);
+        let (session, setup) = (record.session, as_setup(record));
+        let (others, declared) = (self.others_than(key, session), manifest.intercept().to_vec());
+        let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
         let user = self.user_policy(&key.0);
-        let manifest = match user.and_then(|user| check_manifest(&self.policy, user, &setup, manifest, flavour)) {
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &others, manifest, flavour));
+        let manifest = match checked {
             Ok((manifest, _)) => manifest,
             Err(refusal) => return self.give_up(key, &refusal),
         };
@@ -143,9 +147,11 @@ impl Controller {
             if !active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept) {
                 active.rules.extend(ModuleRule::all_of(&[], Some(&manifest)));
             }
-            active.manifest = Some(manifest);
+            (active.manifest, active.declared) = (Some(manifest), declared);
             active.run = Run::Waiting;
         }
+        // Those of sessions that ended while it was not there.
+        self.fit_rules(key);
         if service {
             return self.compose_active(key);
         }
@@ -205,23 +211,23 @@ impl Controller {
         let installed = self.tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
         let user = self.policy.users.get(&key.0).filter(|_| !self.policy.host_only);
         installed < MODULES_PER_USER_MAX
-            && user.is_some_and(|user| filters::check(&self.policy, user, &record.filters).is_ok())
+            && user.is_some_and(|user| filters::check_of_sessions(&self.policy, user, &record.filters).is_ok())
             && user.is_some_and(|user| filters::check_floating(&self.policy, user, &record.floating).is_ok())
     }
 
     fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
-        let left = record.lease_until.distance(self.now.wall).min(self.policy.ttl_max);
-        record.lease_until = self.now.wall + left;
-        let lease_end = self.now.instant + left;
+        let holds = sessions_of(&record, self.now, self.policy.ttl_max);
         let job = self.fetch(key, record.url.clone(), record.digest, None);
         self.leave_to_owners(key, &mut record);
         let (floating, epoch) = (record.floating.clone(), record.epoch);
         let rules = ModuleRule::all_of(&record.filters, None);
         let is_frozen = record.moved_in.is_some();
-        let active = Active {
+        let mut active = Active {
             record,
-            lease_end,
+            sessions: Vec::new(),
+            lease_end: self.now.instant,
             manifest: None,
+            declared: Vec::new(),
             rules,
             slot: None,
             composition: None,
@@ -233,8 +239,9 @@ impl Controller {
             control,
             last_failure: None,
         };
-        self.timers.set(Timer::Lease(key.clone()), lease_end);
+        active.restore_sessions(holds);
         self.entry_or_new(key).active = Some(active);
+        self.arm_lease(key);
         self.take_floating(key, &floating, epoch);
         self.counters.restored += 1;
     }
@@ -284,15 +291,18 @@ fn may_come_back(kind: RefusalKind) -> bool {
     )
 }
 
+/// Returns the SETUP of the session that a module is from.
 pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
+    let own = record.sessions.iter().find(|session| session.session == record.session);
+    let (filters, intercept) = own.map_or((&record.filters, &record.intercept), |own| (&own.filters, &own.intercept));
     Setup {
         prepare: false,
         buffer: None,
         module: record.module.clone(),
         url: record.url.clone(),
         digest: record.digest,
-        filters: record.filters.clone(),
-        intercept: record.intercept.clone(),
+        filters: filters.clone(),
+        intercept: intercept.clone(),
         properties: record.properties.clone(),
         dependencies: Vec::new(),
         ttl: Duration::ZERO,

@@ -16,7 +16,7 @@ use crate::Controller;
 use crate::draining::can_drain;
 use crate::effects::Purpose;
 use crate::state::{
-    Active, Candidate, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, Tenant, entry_in,
+    Active, Candidate, Entry, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, Tenant, entry_in,
 };
 
 impl Controller {
@@ -66,7 +66,7 @@ impl Controller {
         if self.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
             return self.swapped(key, failure);
         }
-        if self.hidden(key, id, failure.is_none()) {
+        if self.joining_changed(key, id, failure.clone()) || self.hidden(key, id, failure.is_none()) {
             return;
         }
         if let Some(refusal) = failure {
@@ -116,6 +116,21 @@ impl Controller {
         let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules, &addresses);
         let change = self.change_filters(key, add, self.buffering(key));
         self.buffering_ends_by(key, change);
+    }
+
+    /// Has a running module see what a session asks for that joins those which hold it.
+    pub(crate) fn add_joining_rules(&mut self, key: &Key) -> Option<EffectId> {
+        let Tenant { modules, addresses, .. } = self.tenants.get_mut(&key.0)?;
+        let Entry { active: Some(active), operation: Some(operation), .. } = modules.get_mut(&key.1)? else {
+            return None;
+        };
+        let Stage::Joining(joining) = &mut operation.stage else { return None };
+        let (flavour, slot) = active.place()?;
+        let worker = WorkerId::new(key.0.clone(), flavour);
+        let addresses = active.addresses(addresses);
+        let manifest = active.manifest.as_ref()?;
+        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, &mut joining.rules, &addresses);
+        self.change_filters(key, add, Vec::new())
     }
 
     /// Takes rules away that were installed.
@@ -263,7 +278,9 @@ impl Controller {
     fn settling(&mut self, key: &Key) -> Option<(&mut Candidate, &mut Settling)> {
         match &mut self.operation(key)?.stage {
             Stage::Settling(candidate, settling) => Some((candidate, settling)),
-            Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) => None,
+            Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Joining(_) => {
+                None
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use netserv_model::effect::{Command, EffectId, Job, ModuleSlot, Notice, PackageJ
 use netserv_model::limits::CHAIN_PARTS_MAX;
 use netserv_model::manifest::{ChainPart, Manifest};
 use netserv_model::notify::NotifyEvent;
-use netserv_model::{Digest, Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
+use netserv_model::{Digest, Flavour, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::Controller;
 use crate::effects::Purpose;
@@ -149,10 +149,10 @@ impl Controller {
     /// Replaces a service by itself, made of other parts. What is in force stays so until then.
     fn compose_anew(&mut self, key: &Key, manifest: Manifest, composition: Composition) {
         let Some(active) = self.active(key) else { return };
-        let (origin, setup) = (active.origin(), as_setup(&active.record));
+        let (origin, setup, declared) = (active.origin(), as_setup(&active.record), active.declared.clone());
         let rules = ModuleRule::all_of(&[], Some(&manifest));
         let candidate =
-            Candidate { manifest, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
+            Candidate { manifest, declared, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
         let stage = self.first_stage(key, candidate);
         self.entry_or_new(key).operation = Some(Operation { ticket: None, origin, setup, stage });
     }
@@ -206,18 +206,6 @@ impl Controller {
             return Err(refused("the service has [server], and none of its parts has"));
         }
         Ok(Composition { parts: parts.iter().map(|part| part.record.module.clone()).collect(), servers })
-    }
-}
-
-impl Active {
-    /// Returns when the lease ends, by both clocks, and the place in the install order.
-    pub(crate) fn lease(&self) -> (Instant, UnixTime, u64) {
-        (self.lease_end, self.record.lease_until, self.record.order)
-    }
-
-    /// Takes over the lease of what it replaces.
-    pub(crate) fn keep_lease(&mut self, (lease_end, lease_until, order): (Instant, UnixTime, u64)) {
-        (self.lease_end, self.record.lease_until, self.record.order) = (lease_end, lease_until, order);
     }
 }
 
@@ -327,7 +315,7 @@ fn sees(manifest: Option<&Manifest>) -> bool {
 fn settling(entry: &Entry) -> Option<&Candidate> {
     match &entry.operation.as_ref()?.stage {
         Stage::Settling(candidate, _) => Some(candidate),
-        Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
+        Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Joining(_) => None,
     }
 }
 

@@ -9,11 +9,14 @@ use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, Req
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
-use netserv_model::{Digest, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId, WantedFilter};
+use netserv_model::{
+    Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId, WantedFilter,
+};
 
 use crate::control::Control;
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
+use crate::sessions::{Change, Session};
 
 /// Names a module on the node.
 pub(crate) type Key = (UserId, ModuleName);
@@ -48,6 +51,7 @@ impl Tenant {
             let installed = entry.active.as_ref().is_some_and(|active| active.record.flavour == Some(flavour));
             let asked = entry.operation.as_ref().is_some_and(|operation| match &operation.stage {
                 Stage::Fetching(_) => true,
+                Stage::Joining(_) => false,
                 Stage::Composing(_, candidate)
                 | Stage::Waiting(candidate)
                 | Stage::Loading(candidate)
@@ -105,8 +109,20 @@ pub(crate) enum Task {
     Setup(Box<Setup>),
     /// Nothing, if what is installed is from this very request.
     Repeat,
-    /// Remove, if it is of an earlier epoch than this.
-    Remove(Leave, Option<u64>),
+    /// Remove.
+    Remove(Removal),
+    /// Nothing: the REMOVE of this nonce came before.
+    RemoveAgain(Nonce),
+}
+
+/// What a REMOVE takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removal {
+    pub(crate) leave: Leave,
+    /// Only if the module is of an earlier epoch than this.
+    pub(crate) epoch: Option<u64>,
+    /// The session that lets go of it; nothing if it goes whoever holds it.
+    pub(crate) session: Option<SessionId>,
 }
 
 /// How a module goes.
@@ -122,9 +138,14 @@ pub(crate) enum Leave {
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) record: InstalledRecord,
+    /// The sessions that hold it, the one of the last SETUP last; the record has them, too.
+    pub(crate) sessions: Vec<Session>,
+    /// When the last of their leases ends.
     pub(crate) lease_end: Instant,
     /// Nothing until the package was had again after a restart of the node.
     pub(crate) manifest: Option<Manifest>,
+    /// The connections that the manifest in the package says it takes over; those of `manifest` are what sessions made of them.
+    pub(crate) declared: Vec<Filter>,
     pub(crate) rules: Vec<ModuleRule>,
     /// Kept while the module is down, so that its filters keep their meaning.
     pub(crate) slot: Option<ModuleSlot>,
@@ -156,29 +177,6 @@ impl Active {
     /// Returns the request that the module's lease is from.
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce }
-    }
-
-    /// Returns whether a request said in place of the manifest which connections the module takes over.
-    pub(crate) fn is_narrowed(&self) -> bool {
-        let sees_packets = self.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
-        (!sees_packets && !self.record.filters.is_empty()) || !self.record.intercept.is_empty()
-    }
-
-    /// Returns whether a SETUP asks for nothing but what is installed.
-    pub(crate) fn is_what(&self, setup: &Setup) -> bool {
-        let same_filters = match &self.manifest {
-            None if setup.filters.is_empty() => true,
-            Some(manifest) if manifest.packet.is_some() => {
-                filters::same(&filters::narrowed(manifest.filters(), &setup.filters), &self.record.filters)
-            }
-            Some(_) | None => filters::same(&setup.filters, &self.record.filters),
-        };
-        same_filters
-            && filters::same(&setup.floating, &self.record.floating)
-            && filters::same(&setup.intercept, &self.record.intercept)
-            && self.record.module == setup.module
-            && self.record.digest == setup.digest
-            && self.record.properties == setup.properties
     }
 }
 
@@ -279,12 +277,24 @@ pub(crate) enum Stage {
     Loading(Candidate),
     /// It is loaded, and its rules are being put in the place of its predecessor's.
     Settling(Candidate, Settling),
+    /// It is for what is installed, and its session's filters are being added.
+    Joining(Joining),
+}
+
+/// How far the filters of a session are that joins those which hold a module.
+#[derive(Debug)]
+pub(crate) struct Joining {
+    pub(crate) change: Change,
+    /// The rules that are not there yet.
+    pub(crate) rules: Vec<ModuleRule>,
+    /// The change by which they come.
+    pub(crate) effect: Option<EffectId>,
 }
 
 impl Stage {
     pub(crate) fn candidate(&self) -> Option<&Candidate> {
         match self {
-            Stage::Fetching(_) => None,
+            Stage::Fetching(_) | Stage::Joining(_) => None,
             Stage::Composing(_, candidate)
             | Stage::Waiting(candidate)
             | Stage::Loading(candidate)
@@ -330,6 +340,8 @@ pub(crate) struct Composition {
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) manifest: Manifest,
+    /// The connections that the manifest in the package says it takes over.
+    pub(crate) declared: Vec<Filter>,
     pub(crate) flavour: Flavour,
     pub(crate) rules: Vec<ModuleRule>,
     pub(crate) slot: Option<ModuleSlot>,

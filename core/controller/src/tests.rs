@@ -21,5 +21,6 @@ mod random;
 mod script;
 mod servers;
 mod services;
+mod sessions;
 mod usage;
 mod wanted;

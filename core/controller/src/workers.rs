@@ -275,8 +275,9 @@ impl Controller {
         };
         let (flavour, rules) = (candidate.flavour, mem::take(&mut candidate.rules));
         let (manifest, composition) = (candidate.manifest.clone(), candidate.composition.take());
+        let declared = mem::take(&mut candidate.declared);
         let chain = composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();
-        let loading = Candidate { manifest: manifest.clone(), flavour, rules, slot: Some(slot), composition };
+        let loading = Candidate { manifest: manifest.clone(), declared, flavour, rules, slot: Some(slot), composition };
         operation.stage = Stage::Loading(loading);
         let (digest, properties) = (operation.setup.digest, operation.setup.properties.clone());
         let state = operation.setup.state.as_ref().map(|state| state.digest);
@@ -312,7 +313,7 @@ impl Controller {
             return;
         }
         let lost = match &operation.stage {
-            Stage::Fetching(_) | Stage::Composing(_, _) => false,
+            Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Joining(_) => false,
             Stage::Waiting(_) => starting,
             Stage::Loading(_) | Stage::Settling(..) => true,
         };
@@ -331,7 +332,11 @@ impl Controller {
         let Some(mut operation) = entry.operation.take() else { return };
         operation.stage = match operation.stage {
             Stage::Loading(candidate) => Stage::Waiting(candidate),
-            other @ (Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Settling(..)) => other,
+            other @ (Stage::Fetching(_)
+            | Stage::Composing(..)
+            | Stage::Waiting(_)
+            | Stage::Settling(..)
+            | Stage::Joining(_)) => other,
         };
         entry.operation = Some(operation);
     }
@@ -340,7 +345,7 @@ impl Controller {
     pub(crate) fn candidate_gone(&mut self, key: &Key) {
         let Some(operation) = self.operation(key) else { return };
         let place = match &mut operation.stage {
-            Stage::Fetching(_) | Stage::Composing(_, _) => None,
+            Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Joining(_) => None,
             Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate, _) => {
                 let place = candidate.place();
                 candidate.slot = None;

@@ -218,6 +218,8 @@ pub enum ApiCall {
     InvalidateRoutingState {
         /// The NSLP whose messages go there; `None` for all.
         nslp_id: Option<u16>,
+        /// The session; `None` for all.
+        session: Option<SessionId>,
         /// The flow and the direction.
         mri: Mri,
         /// The state must not be used before a new handshake; otherwise it is only checked.

@@ -222,8 +222,8 @@ impl Engine {
                 self.set_lifetimes(now, nslp_id, session, mri.as_ref(), lifetime);
                 Ok(())
             }
-            ApiCall::InvalidateRoutingState { nslp_id, mri, bad, data } => {
-                self.invalidate(now, nslp_id, &mri, Doubt { bad, data }, local)
+            ApiCall::InvalidateRoutingState { nslp_id, session, mri, bad, data } => {
+                self.invalidate(now, (nslp_id, session), &mri, Doubt { bad, data }, local)
             }
             ApiCall::AnswerQuery { nslp_id, query, decision } => self.decide(now, nslp_id, query, decision),
             ApiCall::SetPeering { nslp_id, peering } => self.set_peering(nslp_id, peering),

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::Instant;
+use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Cookie, Direction, Message, MessageType, Mri, Nli, StackProposal};
 use rand::Rng;
 
@@ -492,7 +492,7 @@ impl Engine {
     pub(crate) fn invalidate(
         &mut self,
         now: Instant,
-        nslp_id: Option<u16>,
+        (nslp_id, session): (Option<u16>, Option<SessionId>),
         mri: &Mri,
         Doubt { bad, data }: Doubt,
         local: IpAddr,
@@ -500,13 +500,20 @@ impl Engine {
         if let Some(bytes) = data.as_ref().map(Vec::len).filter(|bytes| *bytes > limits::HANDSHAKE_DATA_BYTES_MAX) {
             return Err(ApiError::TooLarge { bytes, max: limits::HANDSHAKE_DATA_BYTES_MAX });
         }
-        let fits = |key: &RouteKey| nslp_id.is_none_or(|nslp_id| key.nslp_id == nslp_id) && key.mri == *mri;
-        let ids: Vec<RouteId> = match query_target(mri).filter(|_| !bad) {
-            Some(target) => {
+        let fits = |key: &RouteKey| {
+            nslp_id.is_none_or(|nslp_id| key.nslp_id == nslp_id)
+                && session.is_none_or(|session| key.session == session)
+                && key.mri == *mri
+        };
+        let ids: Vec<RouteId> = match (nslp_id.zip(session), query_target(mri).filter(|_| !bad)) {
+            (Some((nslp_id, session)), _) => {
+                self.routes.find(&RouteKey { session, nslp_id, mri: mri.clone() }).into_iter().collect()
+            }
+            (None, Some(target)) => {
                 let fits = |id: &RouteId| self.routes.get(*id).is_some_and(|route| fits(&route.key));
                 self.routes.asking(target).filter(fits).collect()
             }
-            None => match nslp_id {
+            (None, None) => match nslp_id {
                 Some(nslp_id) => self.routes.matching_of(nslp_id, fits),
                 None => self.routes.matching(fits),
             },

@@ -504,6 +504,24 @@ pub struct StoredMessage {
     pub message: ControlMessage,
 }
 
+/// A session that holds an installed module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its name.
+    pub session: SessionId,
+    /// The nonce of its last SETUP; none in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<Nonce>,
+    /// The filters that it asked for; none if it asked for the manifest's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<WantedFilter>,
+    /// The connections that it asked to have taken over; likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept: Vec<Filter>,
+    /// When its lease ends.
+    pub lease_until: UnixTime,
+}
+
 /// A module as it is remembered across restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledRecord {
@@ -515,20 +533,23 @@ pub struct InstalledRecord {
     pub url: String,
     /// Its package's digest.
     pub digest: Digest,
-    /// The session that installed it.
+    /// The session of its last SETUP.
     pub session: SessionId,
-    /// The nonce of the request that its lease is from; none in records of versions before it was kept.
+    /// The nonce of that SETUP; none in records of versions before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<Nonce>,
-    /// Its filters.
+    /// Its filters: those that any of its sessions asked for.
     pub filters: Vec<WantedFilter>,
     /// The connections that it takes over, if a request named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intercept: Vec<Filter>,
     /// Its properties.
     pub properties: BTreeMap<String, String>,
-    /// When its lease ends.
+    /// When its lease ends, which is the longest one of its sessions.
     pub lease_until: UnixTime,
+    /// All sessions that hold it; none in records of versions before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionRecord>,
     /// Its place in the install order of its container.
     pub order: u64,
     /// The flavour that ran last. What runs after a restart is found out when the package is had again.

@@ -206,6 +206,21 @@ byte_id! {
     SessionId, 16, "", "a session id of 32 hex digits"
 }
 
+impl SessionId {
+    /// Returns the session of the way back, on which the last node sends a request to its requester. Its own way back is the first
+    /// one again, so that a request cannot go to and fro.
+    #[must_use]
+    pub fn twin(self) -> SessionId {
+        SessionId(self.0.map(|byte| !byte))
+    }
+
+    /// Returns the one of both ways that stands for both.
+    #[must_use]
+    pub fn either_way(self) -> SessionId {
+        self.min(self.twin())
+    }
+}
+
 fn is_user_name(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
     (1..=limits::USER_NAME_CHARS_MAX).contains(&text.len())

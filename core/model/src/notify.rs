@@ -46,6 +46,8 @@ pub enum NotifyEvent {
     RouteLost,
     /// The module's lease ended on this node before its time.
     LeaseEnded,
+    /// Another session's SETUP has put another version of the module, or other properties, in its place.
+    ModuleReplaced,
     /// The module failed too often on this node, and does not run for a while.
     ModuleFailed,
     /// The node is about to stop in order; what is installed starts with it again.
@@ -58,10 +60,11 @@ pub enum NotifyEvent {
 
 impl NotifyEvent {
     /// Every event.
-    pub const ALL: [NotifyEvent; 7] = [
+    pub const ALL: [NotifyEvent; 8] = [
         NotifyEvent::RouteMoved,
         NotifyEvent::RouteLost,
         NotifyEvent::LeaseEnded,
+        NotifyEvent::ModuleReplaced,
         NotifyEvent::ModuleFailed,
         NotifyEvent::NodeDraining,
         NotifyEvent::NodeMaintenance,
@@ -75,6 +78,7 @@ impl NotifyEvent {
             NotifyEvent::RouteMoved => "route-moved",
             NotifyEvent::RouteLost => "route-lost",
             NotifyEvent::LeaseEnded => "lease-ended",
+            NotifyEvent::ModuleReplaced => "module-replaced",
             NotifyEvent::ModuleFailed => "module-failed",
             NotifyEvent::NodeDraining => "node-draining",
             NotifyEvent::NodeMaintenance => "node-maintenance",

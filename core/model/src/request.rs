@@ -126,6 +126,8 @@ pub struct Remove {
     pub module: ModuleName,
     /// Whether its intercepted connections are ended, whatever its manifest says of them.
     pub force: bool,
+    /// Whether it goes whoever holds it; else only the request's session ends, and it goes with the last one.
+    pub all: bool,
     /// From which epoch on another node has it, if the requester counts them.
     pub epoch: Option<u64>,
 }
@@ -173,6 +175,18 @@ pub enum Ask {
     Load,
     /// What the node grants the user.
     Policy,
+}
+
+/// A session that holds a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldBy {
+    /// Its name.
+    pub session: SessionId,
+    /// Seconds until its lease ends.
+    pub lease_s: u64,
+    /// The filters that it asked for; none if it asked for the manifest's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<WantedFilter>,
 }
 
 /// What one node says in answer; the response stack has one per node, nearest to the requester first.
@@ -510,9 +524,15 @@ pub struct ModuleStatus {
     /// The epoch of its last SETUP, if its requester counts them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub epoch: u64,
-    /// Seconds until its lease ends.
+    /// Seconds until its lease ends, which is the longest one of its sessions.
     pub lease_s: u64,
-    /// Which packets it sees.
+    /// How many sessions hold it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub held_by: u64,
+    /// Those of them whose leases last longest, [`crate::limits::SESSIONS_SHOWN_MAX`] at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<HeldBy>,
+    /// Which packets it sees: those that any of its sessions asked for.
     pub filters: Vec<WantedFilter>,
     /// Where it takes connections, at its container's addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

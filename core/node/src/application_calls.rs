@@ -213,7 +213,7 @@ impl Node {
         let mri = mri_of(&doubt.flow).map_err(|cause| (Kind::Malformed, cause.to_owned()))?;
         let data = doubt.data.as_ref().map(|data| data.0.clone());
         self.may_wait()?;
-        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), mri, bad: doubt.bad, data };
+        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), session: None, mri, bad: doubt.bad, data };
         self.call_for(client, line, call);
         Ok(())
     }

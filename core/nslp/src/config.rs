@@ -31,6 +31,9 @@ pub struct Config {
     pub beside: Vec<IpAddr>,
     /// Leases that are followed.
     pub leases_max: usize,
+    /// What sessions of own clients are made from that name none. Without it, each start of the node has another.
+    #[serde(default)]
+    pub session_secret: Option<[u8; 32]>,
 }
 
 impl Config {
@@ -46,6 +49,7 @@ impl Config {
             retention: Duration::from_secs(10),
             beside: Vec::new(),
             leases_max: limits::LEASES_MAX,
+            session_secret: None,
         }
     }
 }
@@ -63,7 +67,8 @@ pub struct LocalRequest {
     pub message: String,
     /// The flow whose path the request takes; `None` asks this node alone.
     pub path: Option<LocalPath>,
-    /// The session to go on with; `None` starts a new one.
+    /// The session that it belongs to; `None` is the one of its user, module and path if it installs or removes one, and else a new
+    /// one.
     pub session: Option<SessionId>,
     /// How long it may take; zero means [`Config::timeout_default`].
     pub timeout: Duration,

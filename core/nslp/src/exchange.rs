@@ -46,6 +46,8 @@ pub(crate) struct Arrival {
     pub may_return: bool,
     /// It came from outside of the domain.
     pub is_outside: bool,
+    /// Its path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
+    pub is_afresh: bool,
     /// It came to this node beside its path, and may go so far.
     pub copy: Option<Spread>,
 }
@@ -64,6 +66,7 @@ impl Arrival {
             passed: 0,
             may_return: false,
             is_outside: false,
+            is_afresh: false,
             copy: None,
         }
     }
@@ -116,6 +119,8 @@ pub(crate) struct Exchange {
     pub torn: bool,
     /// It came from outside of the domain.
     pub is_outside: bool,
+    /// Its path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
+    pub is_afresh: bool,
     /// It came to this node beside its path, and may go so far.
     pub copy: Option<Spread>,
     /// Whether it went to nodes beside the path.
@@ -253,7 +258,7 @@ impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
         let Arrival { message, requester, mri, address, time, hops, passed, may_return, .. } = arrival;
-        let (is_outside, copy) = (arrival.is_outside, arrival.copy);
+        let (is_outside, is_afresh, copy) = (arrival.is_outside, arrival.is_afresh, arrival.copy);
         // Who sends a request back said on the way there what it has to say.
         let own = if matches!(requester, Requester::Return(_)) { Own::LeftOut } else { Own::Unasked };
         Exchange {
@@ -279,6 +284,7 @@ impl Exchange {
             moved: None,
             torn: false,
             is_outside,
+            is_afresh,
             copy,
             spreading: Spreading::NotYet,
             copies: BTreeMap::new(),

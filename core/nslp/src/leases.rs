@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What SETUPs installed along paths, for as long as their leases run.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use netserv_wire::gist::Mri;
 
 use crate::limits::{
     LEASE_BYTES, LEASES_PER_FLOW_MAX, MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, QUESTION_DELAY,
-    QUESTION_INTERVAL, QUESTIONS_MAX, QUESTIONS_PAUSE, TORN_MAX, UPSTREAM_MAX,
+    QUESTION_INTERVAL, QUESTIONS_MAX, QUESTIONS_PAUSE, UPSTREAM_MAX,
 };
 
 /// Names a lease on this node.
@@ -183,6 +183,7 @@ impl Lease {
             NotifyEvent::RouteMoved
             | NotifyEvent::RouteLost
             | NotifyEvent::LeaseEnded
+            | NotifyEvent::ModuleReplaced
             | NotifyEvent::ModuleFailed
             | NotifyEvent::NodeDraining
             | NotifyEvent::NodeMaintenance => (&mut self.news, NEWS_BURST_MAX),
@@ -252,10 +253,6 @@ pub(crate) struct Leases {
     leases: BTreeMap<LeaseId, Box<Lease>>,
     by_flow: BTreeSet<(Arc<Mri>, LeaseId)>,
     by_module: BTreeSet<(Arc<Installed>, LeaseId)>,
-    /// Of how many of its leases each module runs here.
-    here: BTreeMap<Arc<Installed>, usize>,
-    /// The nonces of torn leases of modules that others keep here: the module may be from any of them.
-    torn: BTreeMap<Arc<Installed>, VecDeque<Nonce>>,
     timers: BTreeSet<(Instant, LeaseId)>,
     /// Bytes of all texts, as if none shared anything.
     bytes: usize,
@@ -272,8 +269,6 @@ impl Leases {
             leases: BTreeMap::new(),
             by_flow: BTreeSet::new(),
             by_module: BTreeSet::new(),
-            here: BTreeMap::new(),
-            torn: BTreeMap::new(),
             timers: BTreeSet::new(),
             bytes: 0,
             heads: BTreeSet::new(),
@@ -311,19 +306,6 @@ impl Leases {
         })
     }
 
-    /// Returns whether a module runs here because of any of its leases.
-    pub(crate) fn is_here(&self, installed: &Arc<Installed>) -> bool {
-        self.here.contains_key(installed)
-    }
-
-    fn count_here(&mut self, installed: &Arc<Installed>, was: bool, is: bool) {
-        let count = self.here.get(installed).copied().unwrap_or(0) + usize::from(is);
-        match count.saturating_sub(usize::from(was)) {
-            0 => self.here.remove(installed),
-            count => self.here.insert(Arc::clone(installed), count),
-        };
-    }
-
     fn ids_of_module(&self, installed: &Arc<Installed>) -> impl Iterator<Item = LeaseId> + use<'_> {
         let range = (Arc::clone(installed), LeaseId(0))..=(Arc::clone(installed), LeaseId(u64::MAX));
         self.by_module.range(range).map(|(_, id)| *id)
@@ -347,7 +329,6 @@ impl Leases {
             lease.installed = installed;
         }
         self.by_module.insert((Arc::clone(&lease.installed), id));
-        self.count_here(&lease.installed, false, lease.is_here);
         self.timers.insert((lease.timer(), id));
         self.leases.insert(id, Box::new(lease));
         Some(id)
@@ -357,10 +338,8 @@ impl Leases {
     pub(crate) fn change<R>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> R) -> Option<R> {
         let lease = self.leases.get_mut(&id)?;
         let (before, bytes, head) = (lease.timer(), lease.text.len(), Arc::clone(&lease.text.head));
-        let was_here = lease.is_here;
         let result = change(lease);
         let after = lease.timer();
-        let (installed, is_here) = (Arc::clone(&lease.installed), lease.is_here);
         self.bytes = self.bytes + lease.text.len() - bytes;
         if !Arc::ptr_eq(&head, &lease.text.head) {
             let new = Arc::clone(&lease.text.head);
@@ -369,9 +348,6 @@ impl Leases {
                 lease.text.head = shared;
             }
             self.forget_head(&head);
-        }
-        if was_here != is_here {
-            self.count_here(&installed, was_here, is_here);
         }
         if before != after {
             self.timers.remove(&(before, id));
@@ -387,32 +363,7 @@ impl Leases {
         self.timers.remove(&(lease.timer(), id));
         self.by_flow.remove(&(Arc::clone(&lease.mri), id));
         self.by_module.remove(&(Arc::clone(&lease.installed), id));
-        self.count_here(&lease.installed, lease.is_here, false);
-        if self.ids_of_module(&lease.installed).next().is_none() {
-            self.torn.remove(&lease.installed);
-        }
         Some(lease)
-    }
-
-    /// Returns the nonces of a module's torn leases, and forgets them.
-    pub(crate) fn take_torn(&mut self, installed: &Arc<Installed>) -> Vec<Nonce> {
-        self.torn.remove(installed).map(Vec::from).unwrap_or_default()
-    }
-
-    /// Remembers nonces of torn leases of a module that others keep here; over [`TORN_MAX`], the oldest are forgotten.
-    pub(crate) fn put_torn(&mut self, installed: Arc<Installed>, nonces: Vec<Nonce>) {
-        if nonces.is_empty() {
-            return;
-        }
-        let torn = self.torn.entry(installed).or_default();
-        for nonce in nonces {
-            if !torn.contains(&nonce) {
-                torn.push_back(nonce);
-            }
-        }
-        while torn.len() > TORN_MAX {
-            torn.pop_front();
-        }
     }
 
     /// Returns a text's head as other texts have it.

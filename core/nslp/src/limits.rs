@@ -66,8 +66,6 @@ pub const QUESTIONS_BURST_INTERVAL: Duration = Duration::from_secs(1);
 pub const WITHDRAWN_MAX: usize = 1024;
 /// How long they are remembered.
 pub const WITHDRAWN_TIME: Duration = Duration::from_secs(120);
-/// Torn SETUPs that are remembered of a module that other paths still lead to; over it, the oldest is forgotten.
-pub const TORN_MAX: usize = 16;
 /// Leases of which a node that is going to stop tells at once; of the next ones [`FAREWELL_INTERVAL`] later.
 pub const FAREWELLS_AT_ONCE_MAX: usize = 50;
 /// See [`FAREWELLS_AT_ONCE_MAX`].

@@ -41,6 +41,7 @@ mod hop;
 mod news;
 mod questions;
 mod receive;
+mod sessions;
 mod turn;
 
 use domain::Shown;
@@ -50,6 +51,8 @@ use domain::Shown;
 pub struct Nslp {
     config: Config,
     domain: DomainPolicy,
+    /// What sessions of own clients are made from that name none.
+    session_secret: [u8; 32],
     rng: StdRng,
     exchanges: BTreeMap<ExchangeKey, Exchange>,
     pending: usize,
@@ -133,12 +136,14 @@ struct Received {
 impl Nslp {
     /// Returns a node's signaling without state. Give a `seed` that nobody can guess: session ids are made from it.
     pub fn new(config: Config, seed: [u8; 32]) -> Nslp {
+        let mut rng = StdRng::from_seed(seed);
         Nslp {
+            session_secret: config.session_secret.unwrap_or_else(|| rng.random()),
             leases: Leases::new(config.leases_max),
             neighbourhood: Neighbourhood::default(),
             config,
             domain: DomainPolicy::default(),
-            rng: StdRng::from_seed(seed),
+            rng,
             exchanges: BTreeMap::new(),
             pending: 0,
             timers: BTreeSet::new(),
@@ -233,7 +238,9 @@ impl Nslp {
         let LocalRequest { id, message: text, path, session, timeout } = request;
         let message = Message::parse(text.as_bytes())?;
         self.counters.requests_local += 1;
-        let session = session.unwrap_or_else(|| SessionId(self.rng.random()));
+        // Nodes that came since are found by those who do not say that they go on with a session.
+        let is_afresh = session.is_none();
+        let session = session.unwrap_or_else(|| self.session_of(&message, path));
         let key = (session, message.nonce());
         if self.exchanges.contains_key(&key) {
             return self.handle_local_duplicate(key, &message, id);
@@ -255,7 +262,7 @@ impl Nslp {
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
         let may_return = path.is_some_and(|path| self.config.own_addresses.contains(&path.source));
         let arrival = Arrival::own(message, Requester::Local(vec![id]), mri, address);
-        self.start(now.instant, key, Arrival { time, may_return, ..arrival });
+        self.start(now.instant, key, Arrival { time, may_return, is_afresh, ..arrival });
         Ok(())
     }
 
@@ -424,7 +431,13 @@ impl Nslp {
         self.ask(key);
         self.turn(now, key);
         if let Some(mri) = path {
-            *self.paths.entry((key.0, Arc::new(mri))).or_default() += 1;
+            let path = (key.0, Arc::new(mri));
+            if self.paths.contains_key(&path) && self.exchanges.get(&key).is_some_and(|exchange| exchange.is_afresh) {
+                let (nslp_id, session, mri) = (Some(self.config.nslp_id), Some(key.0), Mri::clone(&path.1));
+                let call = ApiCall::InvalidateRoutingState { nslp_id, session, mri, bad: true, data: None };
+                self.api_calls.push_back(call);
+            }
+            *self.paths.entry(path).or_default() += 1;
             self.send_request(now, key);
         }
         self.finish_if_ready(now, key);
@@ -485,6 +498,7 @@ impl Nslp {
             passed: Some(exchange.passed.saturating_add(u32::from(!self.config.host_only))),
             may_return: exchange.may_return,
             is_outside: exchange.is_outside,
+            is_afresh: exchange.is_afresh,
             ..Envelope::default()
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);

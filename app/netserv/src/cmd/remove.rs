@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
 
-/// Remove a module from every node toward a destination
+/// End what a session has of a module on every node toward a destination: the module goes with the last session that holds it
 #[derive(Args)]
 pub struct Remove {
     /// The module's name, without a version
@@ -22,6 +22,9 @@ pub struct Remove {
     epoch: Option<u64>,
     #[command(flatten)]
     request: SignedRequest,
+    /// Take the module away whoever holds it: every session of the user's, not only the one of this path
+    #[arg(long, conflicts_with = "session")]
+    all: bool,
     /// End its intercepted connections, also if it lets them go on (`server.drain`) or is gone and they still do
     #[arg(long)]
     force: bool,
@@ -35,6 +38,7 @@ impl Remove {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let builder = RequestBuilder::remove(&self.module);
         let builder = if self.force { builder.force() } else { builder };
+        let builder = if self.all { builder.all() } else { builder };
         let builder = self.epoch.into_iter().fold(builder, RequestBuilder::epoch);
         let result = self.request.send(client, output, builder, &format!("remove {}", self.module)).await?;
         report::write(&result, output)

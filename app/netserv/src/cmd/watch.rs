@@ -178,7 +178,10 @@ fn event(record: &EventRecord, output: &Output) -> String {
     let Notify { user, module, node, event, nodes, detail, topic, body, .. } = &record.notify;
     let style = match event {
         NotifyEvent::RouteMoved | NotifyEvent::ModuleMessage => Style::Good,
-        NotifyEvent::RouteLost | NotifyEvent::NodeDraining | NotifyEvent::NodeMaintenance => Style::Warn,
+        NotifyEvent::RouteLost
+        | NotifyEvent::NodeDraining
+        | NotifyEvent::NodeMaintenance
+        | NotifyEvent::ModuleReplaced => Style::Warn,
         NotifyEvent::LeaseEnded | NotifyEvent::ModuleFailed => Style::Bad,
     };
     let word = output.paint(style, &format!("{:13}", event.as_str()));

@@ -261,6 +261,8 @@ fn answers_to_a_probe_stand_below_their_node() {
         state: ModuleState::BackingOff,
         epoch: 0,
         lease_s: 90,
+        held_by: 0,
+        sessions: Vec::new(),
         filters: vec!["udp port 5060".parse().unwrap()],
         listen: vec!["tcp port 80".parse().unwrap()],
         intercept: vec!["tcp dst 10.2.0.0/24 port 8080".parse().unwrap()],

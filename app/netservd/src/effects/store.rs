@@ -488,6 +488,7 @@ mod tests {
             intercept: vec!["tcp dst 10.2.0.0/24 port 80".parse().unwrap()],
             properties: BTreeMap::new(),
             lease_until: UnixTime::from_secs(1),
+            sessions: Vec::new(),
             order: 1,
             flavour: Some(Flavour::Osgi),
             epoch: 0,

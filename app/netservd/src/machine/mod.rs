@@ -11,5 +11,6 @@ pub mod own_addresses;
 pub mod plane;
 pub mod processor;
 pub mod runtimes;
+pub mod session_secret;
 pub mod state_dir;
 pub mod sweep;

@@ -22,7 +22,7 @@ fn a_host_runs_nothing_and_answers_probes() {
         policy.host_only = true;
         policy
     });
-    let body = Body::Remove(Remove { module: name("m"), force: false, epoch: None });
+    let body = Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None });
     for body in [Body::from(setup("m@1.0.0")), body] {
         let request = node.request("jane", body);
         assert_refused(&node.ask(request), RefusalKind::NotANode, "r1 is a host");
@@ -207,7 +207,8 @@ fn a_request_works_once() {
 #[test]
 fn a_request_works_once_also_across_a_restart() {
     let mut node = Node::new();
-    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
+    let request =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
     node.sleep_ms(1000);
     node.controller.restore(node.now, Vec::new());
     assert_refused(&node.ask(request), RefusalKind::StaleRequest, "before the node started");
@@ -375,7 +376,7 @@ fn dry_runs_change_nothing() {
         node.ask(request).outcome
     };
     let would = |action: &str| Outcome::WouldDo { action: action.to_owned() };
-    let remove = || Body::Remove(Remove { module: name("m"), force: false, epoch: None });
+    let remove = || Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None });
     assert_eq!(dry(&mut node, Body::from(setup("m@1.0.0"))), would("install"));
     assert!(dry(&mut node, remove()).is_refused_for(RefusalKind::NotInstalled));
     node.assert_empty();
@@ -414,7 +415,7 @@ fn bodies_that_need_rights() -> [Body; 4] {
     let probe = |ask: Ask| Body::Probe(Probe { ask: vec![Ask::Nodes, ask] });
     [
         Body::from(setup("m@1.0.0")),
-        Body::Remove(Remove { module: name("m"), force: false, epoch: None }),
+        Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }),
         probe(Ask::Modules),
         probe(Ask::Policy),
     ]

@@ -106,7 +106,8 @@ fn a_message_from_before_a_remove_is_refused_after_it() {
     let mut node = installed();
     let held_back = node.request("jane", tell("m", "limit", 5));
     node.sleep_ms(1000);
-    let remove = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
+    let remove =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
     node.send(remove);
     node.install(setup("m@1.0.0"));
     assert_refused(&node.ask(held_back), RefusalKind::Replayed, "made at");

@@ -203,7 +203,8 @@ fn freeze(node: &mut Node) {
 }
 
 fn force(node: &mut Node) -> u64 {
-    let request = node.request("jane", Body::Remove(Remove { module: name("m"), force: true, epoch: None }));
+    let request =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: true, all: false, epoch: None }));
     node.send(request)
 }
 

@@ -121,7 +121,7 @@ fn an_older_epoch_is_refused_also_after_a_restart_and_after_the_module_is_gone()
 fn a_remove_with_an_epoch_leaves_the_owner_of_that_epoch_alone() {
     let mut node = Node::new();
     node.install(Setup { epoch: 5, ..setup("m@1.0.0") });
-    let remove = |epoch: u64| Body::Remove(Remove { module: name("m"), force: false, epoch: Some(epoch) });
+    let remove = |epoch: u64| Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: Some(epoch) });
     for theirs in [4, 5] {
         node.sleep_ms(1000);
         let report = node.ask(node.request("jane", remove(theirs)));
@@ -214,7 +214,7 @@ fn a_state_is_not_taken_again_in_its_epoch_and_another_one_is_refused() {
 #[test]
 fn a_remove_of_what_is_not_there_keeps_no_epoch_out() {
     let mut node = Node::new();
-    let remove = Body::Remove(Remove { module: name("m"), force: false, epoch: Some(6) });
+    let remove = Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: Some(6) });
     assert_refused(&node.ask(node.request("jane", remove)), RefusalKind::NotInstalled, "");
     node.sleep_ms(1000);
     node.install(Setup { epoch: 6, ..setup("m@1.0.0") });

@@ -7,7 +7,7 @@ use netserv_model::request::{Body, Outcome, Remove, Request, Setup};
 use netserv_model::{Nonce, RefusalKind, UnixTime};
 
 use super::script::{Node, assert_refused, commands, manifest, name, setup, sign, user};
-use crate::limits::MODULES_REMEMBERED_PER_USER_MAX;
+use crate::limits::SESSIONS_REMEMBERED_PER_USER_MAX;
 
 const TTL: Duration = Duration::from_secs(3000);
 
@@ -46,7 +46,8 @@ fn what_is_not_a_setup_or_longer_than_granted_is_not_taken_late() {
     let ago = node.policy.clock_skew_max + Duration::from_secs(1);
     let long = Setup { ttl: node.policy.ttl_max + Duration::from_secs(1), ..setup("m@1.0.0") };
     let dry = Request { dry_run: true, ..made_ago(&node, ago, lasting("m@1.0.0")) };
-    let mut remove = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
+    let mut remove =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
     remove.created = dry.created;
     for request in [made_ago(&node, ago, long), dry, remove] {
         assert_refused(&node.ask(request), RefusalKind::StaleRequest, "made at");
@@ -118,7 +119,8 @@ fn a_setup_that_came_twice_is_refused_twice_for_the_same_reason() {
     let first = [(); 2].map(|()| node.send(first.clone()));
     let second = node.request("jane", Body::from(lasting("m@2.0.0")));
     let second = [(); 2].map(|()| node.send(second.clone()));
-    let remove = node.request("jane", Body::Remove(Remove { module: name("m"), force: false, epoch: None }));
+    let remove =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
     let removal = node.send(remove);
     commands!(node, "fetch 1 100");
     node.fetch_failed(1, RefusalKind::FetchFailed);
@@ -150,23 +152,25 @@ fn a_setup_that_is_in_force_can_come_again_after_a_restart() {
 }
 
 #[test]
-fn modules_remembered_per_user_max_modules_have_their_newest_request_remembered() {
+fn sessions_remembered_per_user_max_sessions_have_their_newest_request_remembered() {
     let mut node = Node::new();
     let late = made_ago(&node, node.policy.clock_skew_max + Duration::from_secs(1), lasting("late@1.0.0"));
     let older = made_ago(&node, node.policy.clock_skew_max + Duration::from_secs(2), lasting("older@1.0.0"));
     let remove = |node: &mut Node, n: usize| {
-        let request =
-            node.request("jane", Body::Remove(Remove { module: name(&format!("m{n}")), force: false, epoch: None }));
+        let request = node.request(
+            "jane",
+            Body::Remove(Remove { module: name(&format!("m{n}")), force: false, all: false, epoch: None }),
+        );
         node.controller.newest.note(
             &user("jane"),
-            &name(&format!("m{n}")),
+            (&name(&format!("m{n}")), Some(request.session)),
             (request.nonce, late.created),
             true,
             request.created + node.policy.ttl_max,
             node.now.wall,
         );
     };
-    (0..MODULES_REMEMBERED_PER_USER_MAX).for_each(|n| remove(&mut node, n));
+    (0..SESSIONS_REMEMBERED_PER_USER_MAX).for_each(|n| remove(&mut node, n));
     node.send(late.clone());
     commands!(node, "fetch 0 100");
     node.remove("late");

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use netserv_model::effect::{
-    Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, InstalledRecord, Job, ModuleSlot, News,
-    PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
+    Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, FilterRule, InstalledRecord, Job, ModuleSlot,
+    News, PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::{ContainerLimits, NodePolicy, Permits};
 use netserv_model::request::{Body, ModuleState, NodeReport, Outcome, Remove, Request};
 use netserv_model::usage::{UsageKey, Used};
-use netserv_model::{Flavour, ModuleName, RefusalKind, UserId, WorkerId};
+use netserv_model::{Flavour, ModuleName, RefusalKind, SessionId, UserId, WorkerId};
 use proptest::prelude::*;
 
 use crate::expiry::Timer;
@@ -25,10 +25,10 @@ const USERS: [&str; 2] = ["jane", "john"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A SETUP of module `module` at version `1.0.version`, with filters of its own or the manifest's.
-    Setup { user: usize, module: u8, version: u8, own_filter: bool, property: bool, ttl_s: u64 },
-    /// A REMOVE.
-    Remove { user: usize, module: u8 },
+    /// A SETUP of a session for module `module` at version `1.0.version`, with a filter of its own or the manifest's.
+    Setup { user: usize, session: u8, module: u8, version: u8, filter: u8, property: bool, ttl_s: u64 },
+    /// A REMOVE of a session, or of all.
+    Remove { user: usize, session: Option<u8>, module: u8 },
     /// A SETUP of before comes again, as when a path changed.
     Again { which: usize },
     /// The path of a SETUP of before leads elsewhere.
@@ -72,7 +72,7 @@ struct World {
     policy: NodePolicy,
     /// Whether ordered effects are done at once and well, as the machine does in its good hours.
     eager: bool,
-    asked: BTreeMap<u64, (UserId, ModuleName)>,
+    asked: BTreeMap<u64, (UserId, ModuleName, Option<SessionId>)>,
     setups: Vec<Request>,
     answered: BTreeSet<u64>,
     fetching: BTreeMap<EffectId, Manifest>,
@@ -80,7 +80,7 @@ struct World {
     /// The effects of each user that are not done; the first one is under way.
     lanes: BTreeMap<UserId, VecDeque<Effect>>,
     workers: BTreeMap<WorkerId, Worker>,
-    rules: BTreeMap<FilterId, (WorkerId, ModuleSlot, ModuleName)>,
+    rules: BTreeMap<FilterId, Rule>,
     stored: BTreeMap<(UserId, ModuleName), InstalledRecord>,
     stored_usage: BTreeMap<UsageKey, Used>,
     /// The readings and writings of usage that are not done.
@@ -91,6 +91,15 @@ struct World {
     held: BTreeMap<UserId, (Permits, ContainerLimits)>,
     /// What a fetch of a digest gives.
     packages: BTreeMap<netserv_model::Digest, Manifest>,
+}
+
+/// Where the packets that a filter matches go.
+#[derive(Debug)]
+struct Rule {
+    worker: WorkerId,
+    slot: ModuleSlot,
+    module: ModuleName,
+    filter: String,
 }
 
 struct Worker {
@@ -147,25 +156,27 @@ impl World {
         self.metered.count();
         match step {
             Step::Restart { orderly } => self.restart(*orderly),
-            Step::Setup { user, module, version, own_filter, property, ttl_s } => {
+            Step::Setup { user, session, module, version, filter, property, ttl_s } => {
                 let mut setup = setup(&format!("m{module}@1.0.{version}"));
                 let mut manifest = manifest(&setup);
                 packet(&mut manifest).filters = vec!["tcp dst 10.2.0.0/24".parse().unwrap()];
                 setup.digest.0[1] = *module;
                 self.packages.insert(setup.digest, manifest);
-                if !own_filter {
-                    setup.filters.clear();
-                }
+                setup.filters = match filter {
+                    0 => Vec::new(),
+                    n => vec![format!("udp dst 10.2.{n}.0/24").parse().unwrap()],
+                };
                 if *property {
                     setup.properties.insert("sample".to_owned(), "1".to_owned());
                 }
                 setup.ttl = Duration::from_secs(*ttl_s);
                 setup.prepare = *ttl_s % 4 == 3;
-                self.send(USERS[*user], setup.module.name.clone(), Body::from(setup));
+                self.send(USERS[*user], Some(*session), setup.module.name.clone(), Body::from(setup));
             }
-            Step::Remove { user, module } => {
+            Step::Remove { user, session, module } => {
                 let module = name(&format!("m{module}"));
-                self.send(USERS[*user], module.clone(), Body::Remove(Remove { module, force: false, epoch: None }));
+                let remove = Remove { module: module.clone(), force: false, all: session.is_none(), epoch: None };
+                self.send(USERS[*user], *session, module, Body::Remove(remove));
             }
             Step::Again { which } | Step::Withdraw { which } => {
                 let Some(request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
@@ -174,8 +185,9 @@ impl World {
                 if let Step::Withdraw { .. } = step {
                     self.node.controller.withdraw(self.node.now, &user, &module, request.nonce);
                 } else {
+                    let session = Some(request.session);
                     let id = self.node.send(request);
-                    self.asked.insert(id, (user, module));
+                    self.asked.insert(id, (user, module, session));
                 }
             }
             Step::Due { which, good, osgi } => self.happen(*which, *good, *osgi),
@@ -203,13 +215,15 @@ impl World {
         self.obey_all();
     }
 
-    fn send(&mut self, by: &str, module: ModuleName, body: Body) {
-        let request: Request = self.node.request(by, body);
+    fn send(&mut self, by: &str, session: Option<u8>, module: ModuleName, body: Body) {
+        let session = session.map(|session| SessionId([session; 16]));
+        let mut request: Request = self.node.request(by, body);
+        request.session = session.unwrap_or(request.session);
         if let Body::Setup(_) = &request.body {
             self.setups.push(request.clone());
         }
         let id = self.node.send(request);
-        self.asked.insert(id, (user(by), module));
+        self.asked.insert(id, (user(by), module, session));
     }
 
     fn due(&self) -> Vec<Due> {
@@ -369,7 +383,9 @@ impl World {
             self.rules.remove(&id);
         }
         for rule in add {
-            let before = self.rules.insert(rule.id, (rule.worker, rule.slot, rule.module.name));
+            let FilterRule { id, worker, slot, module, filter, .. } = rule;
+            let rule = Rule { worker, slot, module: module.name, filter: filter.to_string() };
+            let before = self.rules.insert(id, rule);
             assert!(before.is_none(), "a rule's name is used twice");
         }
         true
@@ -508,14 +524,19 @@ impl World {
 
     /// An answer says what is so.
     fn take_answer(&mut self, request: u64, report: &NodeReport) {
-        let (user, module) = &self.asked[&request];
+        let (user, module, session) = &self.asked[&request];
         assert!(self.answered.insert(request), "answered twice");
-        let ruled = self.rules.values().any(|(worker, _, owner)| worker.user == *user && owner == module);
-        let stored = self.stored.contains_key(&(user.clone(), module.clone()));
+        let ruled = self.rules.values().any(|rule| rule.worker.user == *user && rule.module == *module);
+        let record = self.stored.get(&(user.clone(), module.clone()));
+        let (stored, sessions) = (record.is_some(), record.map(|record| &record.sessions[..]).unwrap_or_default());
         match &report.outcome {
             Outcome::Installed { .. } | Outcome::Replaced { .. } => assert!(ruled && stored, "said before it is so"),
             Outcome::Refreshed { .. } => assert!(stored),
-            Outcome::Removed => assert!(!ruled && !stored, "something of it is left"),
+            Outcome::Removed if sessions.is_empty() => assert!(!ruled && !stored, "something of it is left"),
+            Outcome::Removed => {
+                assert!(!sessions.iter().any(|held| Some(held.session) == *session), "its session is left");
+                assert!(session.is_some(), "others are left");
+            }
             Outcome::Refused(_) => {}
             Outcome::Told
             | Outcome::Exported { .. }
@@ -531,8 +552,10 @@ impl World {
         let unanswered = self.asked.len() - self.answered.len();
         assert_eq!(controller.in_flight, unanswered);
         let mut places: BTreeMap<(&UserId, &ModuleName), BTreeSet<(&WorkerId, ModuleSlot)>> = BTreeMap::new();
-        for (worker, slot, module) in self.rules.values() {
+        let mut filters: BTreeMap<(&UserId, &ModuleName), BTreeSet<&str>> = BTreeMap::new();
+        for Rule { worker, slot, module, filter } in self.rules.values() {
             places.entry((&worker.user, module)).or_default().insert((worker, *slot));
+            filters.entry((&worker.user, module)).or_default().insert(filter);
         }
         assert!(places.values().all(|places| places.len() == 1), "two versions see packets: {places:?}");
         for status in controller.modules(self.node.now) {
@@ -544,6 +567,13 @@ impl World {
             }
             if quiet && installed && status.state == ModuleState::Running {
                 assert!(places.contains_key(&(&key.0, &key.1)), "{} runs and sees no packets", status.module);
+                let wanted: Vec<String> = status.filters.iter().map(ToString::to_string).collect();
+                let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+                assert_eq!(filters[&(&key.0, &key.1)], wanted, "{}", status.module);
+                let asked = self.stored[&key].sessions.iter().map(|session| session.filters.first());
+                let asked = asked.map(|filter| filter.map_or("tcp dst 10.2.0.0/24".to_owned(), ToString::to_string));
+                let asked: Vec<String> = asked.collect();
+                assert_eq!(wanted, asked.iter().map(String::as_str).collect(), "{}", status.module);
             }
         }
         for (id, worker) in &self.workers {
@@ -599,18 +629,20 @@ impl World {
 fn step() -> impl Strategy<Value = Step> {
     let which = 0usize..8;
     let setup =
-        (0usize..2, 0u8..4, 0u8..3, any::<bool>(), prop::bool::weighted(0.2), prop::sample::select(vec![1, 5, 60]))
-            .prop_map(|(user, module, version, own_filter, property, ttl_s)| Step::Setup {
+        (0usize..2, 1u8..4, 0u8..4, 0u8..3, 0u8..3, prop::bool::weighted(0.2), prop::sample::select(vec![1, 5, 60]))
+            .prop_map(|(user, session, module, version, filter, property, ttl_s)| Step::Setup {
                 user,
+                session,
                 module,
                 version,
-                own_filter,
+                filter,
                 property,
                 ttl_s,
             });
     prop_oneof![
         6 => setup,
-        2 => (0usize..2, 0u8..4).prop_map(|(user, module)| Step::Remove { user, module }),
+        2 => (0usize..2, prop::option::weighted(0.8, 1u8..4), 0u8..4)
+            .prop_map(|(user, session, module)| Step::Remove { user, session, module }),
         2 => (0usize..16).prop_map(|which| Step::Again { which }),
         1 => (0usize..16).prop_map(|which| Step::Withdraw { which }),
         24 => (which.clone(), prop::bool::weighted(0.88), any::<bool>())

@@ -126,7 +126,8 @@ impl Node {
     }
 
     pub(crate) fn remove(&mut self, module: &str) -> u64 {
-        let request = self.request("jane", Body::Remove(Remove { module: name(module), force: false, epoch: None }));
+        let request =
+            self.request("jane", Body::Remove(Remove { module: name(module), force: false, all: false, epoch: None }));
         self.send(request)
     }
 
@@ -570,6 +571,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         intercept: setup.intercept,
         properties: setup.properties,
         lease_until: START.wall + Duration::from_secs(3600),
+        sessions: Vec::new(),
         order: 0,
         flavour: None,
         epoch: 0,

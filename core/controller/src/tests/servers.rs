@@ -143,12 +143,12 @@ fn a_request_for_a_module_without_a_packet_part_narrows_what_it_takes_over() {
     let status = &node.controller.modules(node.now)[0];
     assert_eq!((status.filters.len(), status.intercept[0].to_string()), (0, "tcp dst 10.2.3.0/24 port 80".to_owned()));
 
-    // The same again refreshes; another filter replaces.
+    // The same again refreshes; what it is to take over besides, it is loaded for.
     let id = node.setup(setup.clone());
     assert!(node.commands().iter().any(|command| command.starts_with(&format!("answer {id} refreshed"))));
     node.setup(narrow("tcp dst 10.2.4.0/24 port 80"));
     let commands = node.commands();
-    assert!(commands.iter().any(|command| command.starts_with("fetch")), "{commands:?}");
+    assert!(commands.iter().any(|command| command.starts_with("load")), "{commands:?}");
 
     // What cannot be taken over is refused, also if the manifest is right.
     for (filter, kind) in [

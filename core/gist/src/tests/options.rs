@@ -136,7 +136,10 @@ fn what_an_nslp_says_of_a_doubted_route_reaches_the_peer_in_the_next_handshake()
     s.establish(0);
     s.recv_kind(0, MessageType::Data);
     let data = Some(b"why?".to_vec());
-    s.call(1, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad: false, data });
+    s.call(
+        1,
+        ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), session: None, mri: downstream(), bad: false, data },
+    );
     let query = s.recv_kind(1, MessageType::Query);
     assert_eq!(query.nslp_data.as_deref(), Some(&b"why?"[..]));
     s.send(1, &response_to(&query));
@@ -150,7 +153,16 @@ fn what_an_nslp_says_of_a_doubted_route_reaches_the_peer_in_the_next_handshake()
     assert_eq!(data, b"why?");
 
     // It is said once.
-    s.call(2, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad: false, data: None });
+    s.call(
+        2,
+        ApiCall::InvalidateRoutingState {
+            nslp_id: Some(NSLP),
+            session: None,
+            mri: downstream(),
+            bad: false,
+            data: None,
+        },
+    );
     assert_eq!(s.recv_kind(2, MessageType::Query).nslp_data, None);
 }
 

@@ -215,7 +215,8 @@ fn what_an_nslp_says_in_a_handshake_is_short() {
     parse_datagram(&payload);
 
     let long = Some(long);
-    let call = ApiCall::InvalidateRoutingState { nslp_id: None, mri: flow(HERE, FAR), bad: false, data: long };
+    let call =
+        ApiCall::InvalidateRoutingState { nslp_id: None, session: None, mri: flow(HERE, FAR), bad: false, data: long };
     assert_eq!(s.try_call(0, call), Err(ApiError::TooLarge { bytes: max + 1, max }));
 }
 

@@ -109,7 +109,13 @@ fn a_query_from_another_side_is_a_route_change() {
 
 #[test]
 fn the_nslp_can_distrust_a_route() {
-    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad, data: None };
+    let invalidate = |bad| ApiCall::InvalidateRoutingState {
+        nslp_id: Some(NSLP),
+        session: None,
+        mri: downstream(),
+        bad,
+        data: None,
+    };
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
     s.establish(0);
@@ -129,7 +135,16 @@ fn the_nslp_can_distrust_a_route() {
     s.recv_kind(6, MessageType::Confirm);
     s.recv_kind(6, MessageType::Data);
 
-    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: flow(THERE, HERE), bad: true, data: None });
+    s.call(
+        7,
+        ApiCall::InvalidateRoutingState {
+            nslp_id: Some(NSLP),
+            session: None,
+            mri: flow(THERE, HERE),
+            bad: true,
+            data: None,
+        },
+    );
     s.recv_nothing(7);
 
     // A peer that is distrusted does not count as known: this node may be the last one.
@@ -155,7 +170,10 @@ fn a_route_can_be_distrusted_for_all_nslps() {
             s.establish(0);
             s.recv_kind(0, MessageType::Data);
         }
-        s.call(1, ApiCall::InvalidateRoutingState { nslp_id, mri: downstream(), bad: false, data: None });
+        s.call(
+            1,
+            ApiCall::InvalidateRoutingState { nslp_id, session: None, mri: downstream(), bad: false, data: None },
+        );
         let asked: Vec<u16> = (0..queries).map(|_| s.recv_kind(1, MessageType::Query).nslp_id).collect();
         assert!(nslp_id.is_none_or(|one| asked == [one]), "{asked:?}");
         s.recv_nothing(1);
@@ -172,7 +190,8 @@ fn the_nslp_hears_of_doubts_about_a_route_and_of_their_end() {
         };
         s.events().into_iter().filter_map(kind).collect::<Vec<Notification>>()
     };
-    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: None, mri: downstream(), bad, data: None };
+    let invalidate =
+        |bad| ApiCall::InvalidateRoutingState { nslp_id: None, session: None, mri: downstream(), bad, data: None };
     let status = Notification::StatusChange;
     let mut s = Script::new();
     s.call(0, invalidate(true));
@@ -194,8 +213,13 @@ fn the_nslp_hears_of_doubts_about_a_route_and_of_their_end() {
 
     let mut s = Script::new();
     s.be_queried(0, 5);
-    let upstream =
-        ApiCall::InvalidateRoutingState { nslp_id: None, mri: flow(THERE, HERE).inverted(), bad: true, data: None };
+    let upstream = ApiCall::InvalidateRoutingState {
+        nslp_id: None,
+        session: None,
+        mri: flow(THERE, HERE).inverted(),
+        bad: true,
+        data: None,
+    };
     s.call(1, upstream);
     assert_eq!((told(&mut s), s.engine.state_counts().responding), (vec![status(RouteStatus::Bad)], 0));
 }

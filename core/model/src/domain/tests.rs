@@ -47,7 +47,8 @@ fn requests_are_taken_by_method_and_user() {
     let take = Methods { setup: only(&["jane"]), remove: only(&[]), probe: Users::All };
     let policy = DomainPolicy { take, ..DomainPolicy::default() };
     let (jane, joe) = ("jane".parse().unwrap(), "joe".parse().unwrap());
-    let remove = Body::Remove(Remove { module: "example.org/m".parse().unwrap(), force: false, epoch: None });
+    let remove =
+        Body::Remove(Remove { module: "example.org/m".parse().unwrap(), force: false, all: false, epoch: None });
     let probe = Body::Probe(Probe::default());
     let check = |body: &Body, user: Option<&UserId>, expected: Option<&str>| {
         let refusal = policy.why_not_taken(body, user);
@@ -172,7 +173,8 @@ fn who_proves_to_be_nobody_is_a_stranger() {
         assert_eq!(stranger(&probe, is_signed, own).is_some(), expected);
     }
     // Whoever asks for something else learns as much as by asking for nodes, until the controller knows it.
-    let remove = Body::Remove(Remove { module: "example.org/m".parse().unwrap(), force: false, epoch: None });
+    let remove =
+        Body::Remove(Remove { module: "example.org/m".parse().unwrap(), force: false, all: false, epoch: None });
     let refused = |kind| Outcome::Refused(Refusal::new(kind, "why"));
     for (is_signed, own, expected) in [
         (true, Some(Outcome::Removed), false),

@@ -85,6 +85,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         intercept: Vec::new(),
         properties: BTreeMap::new(),
         lease_until: START.wall + Duration::from_secs(3600),
+        sessions: Vec::new(),
         order: u64::try_from(n).unwrap(),
         flavour: None,
         epoch: 0,

@@ -364,6 +364,7 @@ fn record() -> InstalledRecord {
         intercept: vec!["tcp dst 10.2.0.0/24 port 80".parse().unwrap()],
         properties: BTreeMap::from([("a=b".to_owned(), "c,\"d\"".to_owned())]),
         lease_until: START.wall,
+        sessions: Vec::new(),
         order: u64::MAX,
         flavour: Some(Flavour::Osgi),
         epoch: u64::MAX,

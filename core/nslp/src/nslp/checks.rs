@@ -71,7 +71,7 @@ impl Nslp {
         for id in ended.collect::<Vec<_>>() {
             self.look_soon(now, id);
         }
-        let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, mri, bad: false, data: None };
+        let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, session: None, mri, bad: false, data: None };
         self.api_calls.extend(flows.into_iter().map(check));
     }
 }

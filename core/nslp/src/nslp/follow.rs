@@ -12,7 +12,6 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, parts};
 use rand::Rng;
 
-use super::turn::twin_session;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
@@ -35,42 +34,42 @@ impl Nslp {
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
                 let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
                 let installed = Arc::new(Installed { user: wanted.user.clone(), module: wanted.module.clone() });
-                let torn = was_here.map(|nonce| [self.leases.take_torn(&installed), vec![nonce]].concat());
                 match time {
                     Some(time) => self.hold(now, wanted, time, answer),
                     None => self.drop_unheld(now, &wanted, answer),
                 }
-                if let Some(torn) = torn {
-                    self.let_go(installed, torn);
+                if let Some(nonce) = was_here {
+                    self.let_go(&installed, nonce);
                 }
             }
             (Body::Remove(remove), mri) => {
-                let module = remove.module.clone();
-                let here = exchange.own.removed();
+                let installed = Installed { user, module: remove.module.clone() };
+                let ends_all = (remove.all || remove.epoch.is_some()) && exchange.own.removed();
                 if answer.entries.iter().any(|entry| entry.outcome == Outcome::Removed) {
-                    self.remove_leases(now, &user, &module, mri.as_ref(), here);
+                    self.remove_leases(now, key.0, &installed, mri.as_ref(), ends_all);
                 }
             }
             (Body::Setup(_), None) | (Body::Tell(_) | Body::Export(_) | Body::Probe(_), _) => {}
         }
     }
 
-    /// Ends the leases of a module along the flow of a REMOVE. Those along others end if it is removed here.
+    /// Ends the leases of a module that a REMOVE's session has along its flow. If it is for all sessions and removed the module
+    /// here, those of others end, too.
     fn remove_leases(
         &mut self,
         now: Instant,
-        user: &UserId,
-        module: &ModuleName,
+        session: SessionId,
+        Installed { user, module }: &Installed,
         mri: Option<&Mri>,
-        is_removed_here: bool,
+        ends_all: bool,
     ) {
         for id in self.leases.all_of_module(user, module) {
-            if self.leases.get(id).is_some_and(|lease| mri == Some(&*lease.mri)) {
+            if self.leases.get(id).is_some_and(|lease| lease.session == session && mri == Some(&*lease.mri)) {
                 self.leave(id);
                 if let Some(lease) = self.end_lease(id) {
                     self.withdrawn.remember(now, &lease);
                 }
-            } else if is_removed_here && self.leases.get(id).is_some_and(|lease| lease.is_here) {
+            } else if ends_all && self.leases.get(id).is_some_and(|lease| lease.is_here) {
                 self.tell(now, id, NotifyEvent::LeaseEnded, Vec::new(), "its user removed it");
                 self.lose_lease(id);
             }
@@ -184,8 +183,6 @@ impl Nslp {
         if let Some((next, nonce)) = next {
             self.tell_tear(id, next, nonce);
         }
-        let installed = self.leases.get(id).map(|lease| Arc::clone(&lease.installed));
-        let mut torn = installed.map(|installed| self.leases.take_torn(&installed)).unwrap_or_default();
         let Some(lease) = self.end_lease(id) else { return };
         let key = (lease.session, lease.nonce);
         if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
@@ -193,16 +190,15 @@ impl Nslp {
             self.forget(key);
         }
         if lease.is_here {
-            torn.push(lease.nonce);
+            self.let_go(&lease.installed, lease.nonce);
         }
-        self.let_go(Arc::clone(&lease.installed), torn);
         self.withdrawn.remember(now, &lease);
         self.leave_way_back(now, lease.session, lease.nonce, &lease.installed);
     }
 
     /// Ends what a SETUP brought that this node sent back, since it is not the last node of the way there any more.
     fn leave_way_back(&mut self, now: Instant, session: SessionId, nonce: Nonce, installed: &Installed) {
-        let session = twin_session(session);
+        let session = session.twin();
         // Those that others asked for on that way are theirs.
         let is_own =
             |lease: &Lease| lease.upstream.is_empty() && !lease.is_crowded && !lease.is_local && !lease.is_here;
@@ -213,15 +209,14 @@ impl Nslp {
         }
     }
 
-    /// Has a module removed that is not to run here, from whichever of these SETUPs it is, unless another path that leads here
-    /// needs it.
-    fn let_go(&mut self, installed: Arc<Installed>, nonces: Vec<Nonce>) {
-        if self.leases.is_here(&installed) {
-            return self.leases.put_torn(installed, nonces);
+    /// Has the node let go of what a SETUP holds, unless it came by another path, too, that still leads here.
+    fn let_go(&mut self, installed: &Installed, nonce: Nonce) {
+        let Installed { user, module } = installed;
+        let is_of_it = |lease: &Lease| lease.is_here && lease.nonce == nonce;
+        let mut leases = self.leases.all_of_module(user, module).into_iter().filter_map(|id| self.leases.get(id));
+        if !leases.any(is_of_it) {
+            self.withdrawals.push_back(Withdrawal { user: user.clone(), module: module.clone(), nonce });
         }
-        let Installed { user, module } = &*installed;
-        let withdrawal = |nonce| Withdrawal { user: user.clone(), module: module.clone(), nonce };
-        self.withdrawals.extend(nonces.into_iter().map(withdrawal));
     }
 
     /// Returns the nonce of the SETUP by which the module of another one runs here, along the same path and not made later.

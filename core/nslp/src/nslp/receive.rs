@@ -99,10 +99,14 @@ impl Nslp {
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
         let may_return = envelope.may_return && self.may_return(&from, passed);
-        let requester = Requester::Upstream(vec![from.asker]);
+        let (requester, is_afresh) = (Requester::Upstream(vec![from.asker]), envelope.is_afresh);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
         let arrival = Arrival::own(message, requester, mri, address);
-        self.start(now, key, Arrival { time, hops, passed, may_return, refusal, is_outside, copy, ..arrival });
+        self.start(
+            now,
+            key,
+            Arrival { time, hops, passed, may_return, refusal, is_outside, is_afresh, copy, ..arrival },
+        );
     }
 
     /// Returns whether a request may be sent back to its flow's source: the first node sees whether that is who asks, and inside of

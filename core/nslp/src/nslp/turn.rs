@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use netserv_model::request::{Outcome, PathEnd, ReturnStack};
-use netserv_model::{Instant, Refusal, RefusalKind, SessionId};
+use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::Response;
 
@@ -48,7 +48,7 @@ impl Nslp {
     fn start_return(&mut self, now: Instant, key: ExchangeKey) -> Result<Returning, Refusal> {
         let node = self.config.node.clone();
         let refusal = |kind, why: &str| Refusal::new(kind, format!("{node} did not send the request back: {why}"));
-        let back = (twin_session(key.0), key.1);
+        let back = (key.0.twin(), key.1);
         match self.exchanges.get(&back).map(|exchange| exchange.answer.clone()) {
             Some(Some(answer)) => return Ok(Returning::Known(stack_of(answer))),
             Some(None) => return Err(refusal(RefusalKind::Replayed, "it does so already")),
@@ -63,7 +63,8 @@ impl Nslp {
             return Err(refusal(RefusalKind::NodeFailed, "it has no address of that IP version"));
         };
         let mri = PathCoupled::new(own, source).map(Mri::PathCoupled);
-        let (message, is_outside) = (exchange.message.clone(), exchange.is_outside);
+        let message = exchange.message.clone();
+        let (is_outside, is_afresh) = (exchange.is_outside, exchange.is_afresh);
         if self.pending >= PENDING_MAX || !self.returns.take(now, source) {
             self.counters.returns_over_limit += 1;
             return Err(refusal(RefusalKind::QuotaExceeded, "it does so for too many"));
@@ -73,7 +74,7 @@ impl Nslp {
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             exchange.returning = Returning::Waiting;
         }
-        let arrival = Arrival { time, is_outside, ..Arrival::own(message, requester, mri, address) };
+        let arrival = Arrival { time, is_outside, is_afresh, ..Arrival::own(message, requester, mri, address) };
         self.start(now, back, arrival);
         // It may be answered at once.
         Ok(Returning::Waiting)
@@ -92,7 +93,7 @@ impl Nslp {
     /// Returns what this node said of the same request on its other way, if that was for it; what was not done in time may be
     /// done by now.
     pub(super) fn said_on_the_other_way(&self, key: ExchangeKey, exchange: &Exchange) -> Option<Own> {
-        let other = self.exchanges.get(&(twin_session(key.0), key.1))?;
+        let other = self.exchanges.get(&(key.0.twin(), key.1))?;
         let same = exchange.message.wants_return() && other.message == exchange.message;
         match &other.own {
             Own::Reported(report) if same && is_final(&report.outcome) => {
@@ -111,11 +112,6 @@ impl Nslp {
         let wanted = destination.into_iter().chain(exchange.address).find(|address| own.contains(address));
         wanted.into_iter().chain(own.iter().copied()).find(|address| address.is_ipv4() == source.is_ipv4())
     }
-}
-
-/// Returns the session of the way back, whose own way back is the first one again: so a request cannot go to and fro.
-pub(super) fn twin_session(session: SessionId) -> SessionId {
-    SessionId(session.0.map(|byte| !byte))
 }
 
 fn is_final(outcome: &Outcome) -> bool {

@@ -42,7 +42,9 @@ fn with_flows(count: usize) -> Node {
 fn checked(node: &mut Node) -> BTreeSet<Mri> {
     let calls = std::iter::from_fn(|| node.nslp.poll_api_call());
     let checked = |call| {
-        let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false, data: None } = call else {
+        let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), session: None, mri, bad: false, data: None } =
+            call
+        else {
             return None;
         };
         Some(mri)

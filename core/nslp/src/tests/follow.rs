@@ -7,7 +7,7 @@ use netserv_gist::{Notification, RouteStatus};
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::route::RouteChange;
 use netserv_model::{Digest, Signature};
-use netserv_wire::nslp::{Tear, emit_notify};
+use netserv_wire::nslp::{Envelope, Tear, emit_notify};
 
 use super::*;
 use crate::Withdrawal;
@@ -34,6 +34,12 @@ fn setup_with(nonce: u8, module: &str, headers: &[&str]) -> String {
 
 pub(super) fn remove(nonce: u8) -> String {
     let builder = RequestBuilder::remove(&"example.org/m".parse().unwrap()).user(&"jane".parse().unwrap());
+    builder.build(UnixTime(0), Nonce([nonce; 16])).unwrap().into_message().as_str().to_owned()
+}
+
+/// A REMOVE for all sessions.
+pub(super) fn remove_all(nonce: u8) -> String {
+    let builder = RequestBuilder::remove(&"example.org/m".parse().unwrap()).all().user(&"jane".parse().unwrap());
     builder.build(UnixTime(0), Nonce([nonce; 16])).unwrap().into_message().as_str().to_owned()
 }
 
@@ -433,7 +439,7 @@ fn a_tear_while_another_peer_asks_changes_nothing() {
 }
 
 #[test]
-fn a_module_that_another_path_leads_to_stays() {
+fn each_path_lets_go_of_its_own_session() {
     let mut node = Node::with_lease();
     let other = Mri::PathCoupled(PathCoupled::new(ip("10.0.0.1"), ip("10.9.0.2")).unwrap());
     node.receive_from(UPSTREAM, &other, setup(2, "m").as_bytes());
@@ -443,25 +449,29 @@ fn a_module_that_another_path_leads_to_stays() {
     node.receive_from(OLD, &other.inverted(), answer(2, vec![refreshed("old", 600)]).emit().as_bytes());
     assert_eq!(node.leases(), 2);
     node.receive_from(UPSTREAM, &flow(), tear(1).emit().as_bytes());
-    assert_eq!((node.nslp.poll_withdrawal(), node.leases()), (None, 1));
+    let withdrawn = |node: &mut Node| node.nslp.poll_withdrawal().map(|withdrawal| withdrawal.nonce);
+    assert_eq!((withdrawn(&mut node), node.leases()), (Some(Nonce([1; 16])), 1));
     node.receive_from(UPSTREAM, &other, tear(2).emit().as_bytes());
-    assert!(node.nslp.poll_withdrawal().is_some());
+    assert_eq!(withdrawn(&mut node), Some(Nonce([2; 16])));
 }
 
 #[test]
-fn a_remove_ends_the_lease_whatever_its_session() {
-    let mut node = Node::with_lease();
-    node.at(60_000);
-    let session = SessionId([0x22; 16]);
-    let mut event = received(&flow(), 9, remove(2).as_bytes());
-    if let Event::RecvMessage { session: its, .. } = &mut event {
-        *its = session;
+fn a_remove_ends_the_lease_of_its_session_or_all() {
+    for (message, session, left) in
+        [(remove(2), SESSION, 0), (remove(2), SessionId([0x22; 16]), 1), (remove_all(2), SessionId([0x22; 16]), 0)]
+    {
+        let mut node = Node::with_lease();
+        node.at(60_000);
+        let mut event = received(&flow(), 9, message.as_bytes());
+        if let Event::RecvMessage { session: its, .. } = &mut event {
+            *its = session;
+        }
+        node.nslp.handle_event(node.now, event);
+        let (request, sent) = (node.asked(), node.sent());
+        node.report(request, held("me", Outcome::Removed));
+        node.no_peer(sent.handle);
+        assert_eq!(node.leases(), left, "{session}: {message}");
     }
-    node.nslp.handle_event(node.now, event);
-    let (request, sent) = (node.asked(), node.sent());
-    node.report(request, held("me", Outcome::Removed));
-    node.no_peer(sent.handle);
-    assert_eq!(node.leases(), 0);
 }
 
 #[test]
@@ -617,7 +627,9 @@ fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
     let mut checked = |node: &mut Node| {
         let mut count = 0;
         while let Some(call) = node.nslp.poll_api_call() {
-            let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false, data: None } = call else {
+            let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), session: None, mri, bad: false, data: None } =
+                call
+            else {
                 panic!("{call:?}")
             };
             flows.remove(&mri);
@@ -773,4 +785,35 @@ fn leases_are_followed_up_to_the_configured_number_and_room_for_their_texts() {
         assert_eq!(node.leases(), 0);
     }
     assert_eq!(Config::new("me".parse().unwrap(), 32704).leases_max, LEASES_MAX);
+}
+
+/// Goal: who installs again where nodes came back finds them, also by the session that it had before; further nodes are told so, and a
+/// client that goes on with its session is not.
+#[test]
+fn a_request_of_an_own_client_looks_for_its_path_afresh() {
+    for (given, is_afresh) in [(None, true), (Some(SESSION), false)] {
+        let mut node = Node::new(|_| {});
+        let mut begin = |n: u8| {
+            let (id, timeout) = (LocalId(u64::from(n)), Duration::from_secs(5));
+            let request = LocalRequest { id, message: setup(n, "m"), path: path(), session: given, timeout };
+            node.nslp.handle_local(node.now, request).unwrap();
+            let calls: Vec<ApiCall> = std::iter::from_fn(|| node.nslp.poll_api_call()).collect();
+            let session = calls.iter().find_map(|call| match call {
+                ApiCall::SendMessage { session, data, .. } => {
+                    let (envelope, _) = Envelope::take(data).unwrap();
+                    assert_eq!(envelope.is_afresh, is_afresh);
+                    Some(*session)
+                }
+                _ => None,
+            });
+            let doubted = calls.iter().find_map(|call| match call {
+                ApiCall::InvalidateRoutingState { session, bad: true, .. } => *session,
+                _ => None,
+            });
+            (session.unwrap(), doubted)
+        };
+        let (first, second) = (begin(1), begin(2));
+        assert_eq!((first.1, first.0), (None, second.0), "the same session of the same path");
+        assert_eq!(second.1, is_afresh.then_some(second.0));
+    }
 }

@@ -5,7 +5,7 @@ use netserv_model::control::ModuleMessage;
 use netserv_model::effect::ModuleNews;
 use netserv_model::notify::NotifyEvent;
 
-use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, setup};
+use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, remove_all, setup};
 use super::*;
 use crate::limits::{
     FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX, MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX,
@@ -118,12 +118,12 @@ fn what_went_while_the_answer_was_under_way_is_not_said_to_be_there() {
     assert_eq!((refusal.kind, node.leases()), (RefusalKind::NotInstalled, 0));
 }
 
-/// Goal: a REMOVE that did not come along its path is news to whoever sent the SETUP; along it, the answer says it.
+/// Goal: a REMOVE for all sessions that did not come along a SETUP's path is news to whoever sent that; along it, the answer says it.
 #[test]
 fn who_installed_it_along_another_path_is_told_of_a_remove() {
     let mut node = Node::with_lease();
     let (id, session, timeout) = (LocalId(1), Some(SessionId([8; 16])), Duration::from_secs(5));
-    let local = LocalRequest { id, message: remove(7), path: None, session, timeout };
+    let local = LocalRequest { id, message: remove_all(7), path: None, session, timeout };
     node.nslp.handle_local(node.now, local).unwrap();
     let request = node.asked();
     node.report(request, held("me", Outcome::Removed));

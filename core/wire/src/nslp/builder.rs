@@ -45,6 +45,12 @@ impl RequestBuilder {
         self.header("force", "true")
     }
 
+    /// Has a REMOVE take the module from every session that holds it, and not from its own only.
+    #[must_use]
+    pub fn all(self) -> RequestBuilder {
+        self.header("all", "true")
+    }
+
     /// Starts a TELL: hand a message to a running module.
     pub fn tell(module: &ModuleName, message: &ControlMessage) -> RequestBuilder {
         let ControlMessage { topic, seq, body } = message;

@@ -35,6 +35,7 @@ const MAY_RETURN: &str = "may-return";
 const ORIGIN: &str = "origin";
 const OUTSIDE: &str = "outside";
 const COPY: &str = "beside";
+const AFRESH: &str = "find-path";
 
 const _: () = assert!(
     MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
@@ -52,6 +53,8 @@ pub struct Envelope {
     pub may_return: bool,
     /// The request came from outside of the sender's domain.
     pub is_outside: bool,
+    /// The path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
+    pub is_afresh: bool,
     /// The receiver is beside the request's path; how much further it may go.
     pub copy: Option<Spread>,
     /// Headers that this version does not know, in order. They are for this node, and go no further.
@@ -96,6 +99,8 @@ impl Envelope {
                 MAY_RETURN if value == "true" => std::mem::replace(&mut envelope.may_return, true),
                 MAY_RETURN => return Err(bad(line, format!("`{MAY_RETURN}` is `true`"))),
                 ORIGIN if value == OUTSIDE => std::mem::replace(&mut envelope.is_outside, true),
+                AFRESH if value == "true" => std::mem::replace(&mut envelope.is_afresh, true),
+                AFRESH => return Err(bad(line, format!("`{AFRESH}` is `true`"))),
                 COPY => envelope.copy.replace(parse_spread(line, value)?).is_some(),
                 _ => {
                     envelope.unknown.push((name.clone(), value.to_owned()));
@@ -127,6 +132,10 @@ impl Envelope {
         }
         if self.is_outside {
             writeln!(text, "{ORIGIN}: {OUTSIDE}").expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        if self.is_afresh {
+            writeln!(text, "{AFRESH}: true").expect("writing to a String cannot fail");
             headers += 1;
         }
         if let Some(Spread { radius, copies }) = self.copy {

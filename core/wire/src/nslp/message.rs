@@ -210,7 +210,7 @@ impl Method {
                 "prepare",
                 "buffer",
             ],
-            Method::Remove => &["force", "epoch"],
+            Method::Remove => &["force", "all", "epoch"],
             Method::Tell => &["topic", "seq", "body"],
             Method::Export => &["url", "freeze", "buffer"],
             Method::Probe => &["ask"],
@@ -320,7 +320,8 @@ impl Fields {
             })),
             Method::Remove => {
                 let module = subject.parse().map_err(subject_error)?;
-                Ok(Body::Remove(Remove { module, force: self.flag("force")?, epoch: self.epoch()? }))
+                let (force, all) = (self.flag("force")?, self.flag("all")?);
+                Ok(Body::Remove(Remove { module, force, all, epoch: self.epoch()? }))
             }
             Method::Export => {
                 let module = subject.parse().map_err(subject_error)?;

@@ -12,6 +12,7 @@ mod many;
 mod moved_route;
 mod nat;
 mod places;
+mod sessions;
 mod signaling_tls;
 mod stack_truth;
 mod wireshark;

@@ -181,6 +181,8 @@ fn report() -> impl Strategy<Value = NodeReport> {
             state: ModuleState::Running,
             epoch: 7,
             lease_s: 9,
+            held_by: 0,
+            sessions: Vec::new(),
             filters: vec!["udp port 5060".parse().unwrap()],
             listen: vec!["tcp port 80".parse().unwrap()],
             intercept: vec!["tcp dst 10.0.0.0/8 port 80".parse().unwrap()],

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Several sessions that hold one module.
+
+use netserv_model::effect::{Job, StoreJob};
+use netserv_model::request::{Body, Outcome, Remove, Setup};
+use netserv_model::{Nonce, RefusalKind, SessionId};
+
+use super::script::{Node, assert_refused, commands, name, setup, user};
+use crate::limits::{FILTERS_OF_SESSIONS_MAX, SESSIONS_PER_MODULE_MAX};
+
+const ONE: SessionId = SessionId([1; 16]);
+const OTHER: SessionId = SessionId([2; 16]);
+
+impl Node {
+    fn of_session(&mut self, session: SessionId, body: Body) -> u64 {
+        let mut request = self.request("jane", body);
+        request.session = session;
+        self.send(request)
+    }
+
+    fn setup_of(&mut self, session: SessionId, setup: Setup) -> u64 {
+        self.of_session(session, Body::from(setup))
+    }
+
+    fn remove_of(&mut self, session: SessionId, all: bool) -> u64 {
+        self.of_session(session, Body::Remove(Remove { module: name("m"), force: false, all, epoch: None }))
+    }
+
+    fn filters(&self) -> Vec<String> {
+        let modules = self.controller.modules(self.now);
+        modules.iter().flat_map(|status| status.filters.iter().map(ToString::to_string)).collect()
+    }
+
+    fn held_by(&self) -> Vec<(SessionId, u64)> {
+        let modules = self.controller.modules(self.now);
+        modules.iter().flat_map(|status| status.sessions.iter().map(|held| (held.session, held.lease_s))).collect()
+    }
+}
+
+/// A SETUP whose flow goes to one of two receivers.
+fn toward(receiver: u8) -> Setup {
+    Setup { filters: vec![format!("udp dst 10.2.0.{receiver}").parse().unwrap()], ..setup("m@1.0.0") }
+}
+
+/// A node with a module that a SETUP toward the first receiver installed.
+fn held() -> Node {
+    let mut node = Node::new();
+    node.setup_of(ONE, toward(1));
+    node.carry_out(&super::script::manifest(&toward(1)));
+    node.commands();
+    node
+}
+
+/// Case 37: SETUPs of one module toward two users, through one node.
+#[test]
+fn two_ways_of_one_module_are_seen_together_and_end_apart() {
+    let mut node = held();
+    node.setup_of(OTHER, toward(2));
+    commands!(node, "filter 1 jane 0 udp dst 10.2.0.2/32", "store jane m@1.0.0", "answer 1 installed 60");
+    assert_eq!(node.filters(), ["udp dst 10.2.0.1/32", "udp dst 10.2.0.2/32"]);
+    node.remove_of(OTHER, false);
+    commands!(node, "unfilter 1", "store jane m@1.0.0", "answer 2 removed");
+    assert_eq!(node.filters(), ["udp dst 10.2.0.1/32"]);
+    node.remove_of(ONE, false);
+    commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "stop jane", "answer 3 removed");
+    node.assert_empty();
+}
+
+#[test]
+fn the_longest_lease_counts_and_each_session_keeps_its_own() {
+    let mut node = held();
+    node.setup_of(OTHER, Setup { ttl: std::time::Duration::from_secs(10), ..toward(1) });
+    commands!(node, "store jane m@1.0.0", "answer 1 installed 10");
+    assert_eq!(node.held_by(), [(ONE, 60), (OTHER, 10)]);
+    assert_eq!(node.controller.modules(node.now)[0].lease_s, 60);
+    node.sleep_ms(10_000);
+    commands!(node, "store jane m@1.0.0");
+    assert_eq!(node.held_by(), [(ONE, 50)]);
+    // The one that lasts may be another one's later.
+    node.setup_of(OTHER, toward(2));
+    node.carry_out(&super::script::manifest(&toward(2)));
+    node.commands();
+    node.sleep_ms(50_000);
+    assert_eq!((node.held_by(), node.filters()), (vec![(OTHER, 10)], vec!["udp dst 10.2.0.2/32".to_owned()]));
+    node.sleep_ms(10_000);
+    node.commands();
+    node.assert_empty();
+    assert_eq!(node.controller.counters().leases_expired, 3);
+}
+
+#[test]
+fn a_remove_of_a_session_that_holds_nothing_takes_nothing_and_one_for_all_takes_all() {
+    let mut node = held();
+    let id = node.remove_of(OTHER, false);
+    node.commands();
+    assert_refused(
+        &node.reports[&id],
+        RefusalKind::NotInstalled,
+        "does not hold example.org/m of user `jane`; 1 others do",
+    );
+    assert_eq!(node.filters().len(), 1);
+    let id = node.remove_of(OTHER, true);
+    node.commands();
+    assert_eq!(node.reports[&id].outcome, Outcome::Removed);
+    node.assert_empty();
+}
+
+/// The last node of a round trip sends requests back by the twin of their session.
+#[test]
+fn both_ways_of_a_round_trip_are_one_session() {
+    let mut node = held();
+    node.setup_of(ONE.twin(), toward(1));
+    commands!(node, "store jane m@1.0.0", "answer 1 refreshed 60");
+    let mut remove =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
+    remove.session = ONE;
+    node.send(remove.clone());
+    remove.session = ONE.twin();
+    let again = node.ask(remove);
+    assert_eq!(again.outcome, Outcome::Removed, "one request, one answer");
+    node.commands();
+    node.assert_empty();
+}
+
+#[test]
+fn a_remove_that_took_nothing_says_so_each_time() {
+    let mut node = Node::new();
+    let remove =
+        node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
+    for _ in 0..2 {
+        assert_refused(&node.ask(remove.clone()), RefusalKind::NotInstalled, "no module example.org/m");
+    }
+}
+
+/// Goal: what a session asks for later takes the place of what it asked for before, and the module runs on.
+#[test]
+fn a_session_changes_its_filters_without_a_reload() {
+    let mut node = held();
+    node.setup_of(OTHER, toward(1));
+    node.commands();
+    node.setup_of(ONE, toward(3));
+    commands!(node, "filter 1 jane 0 udp dst 10.2.0.3/32", "store jane m@1.0.0", "answer 2 replaced 60");
+    node.setup_of(OTHER, toward(3));
+    commands!(node, "unfilter 0", "store jane m@1.0.0", "answer 3 replaced 60");
+    assert_eq!(node.filters(), ["udp dst 10.2.0.3/32"]);
+}
+
+#[test]
+fn filters_that_cannot_be_had_leave_all_as_it_was() {
+    let mut node = held();
+    node.refuse_rule(1);
+    let id = node.setup_of(OTHER, toward(2));
+    node.commands();
+    assert!(matches!(node.reports[&id].outcome, Outcome::Refused(_)), "{:?}", node.reports[&id]);
+    assert_eq!((node.filters(), node.held_by()), (vec!["udp dst 10.2.0.1/32".to_owned()], vec![(ONE, 60)]));
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+}
+
+/// Goal: the newest wins, its filters with those of the others, and the others are told.
+#[test]
+fn another_version_takes_the_place_for_all_and_the_others_are_told() {
+    let mut node = held();
+    let newer = Setup { filters: toward(2).filters, ..setup("m@2.0.0") };
+    node.setup_of(OTHER, newer.clone());
+    node.carry_out(&super::script::manifest(&newer));
+    assert_eq!(node.filters(), ["udp dst 10.2.0.1/32", "udp dst 10.2.0.2/32"]);
+    assert_eq!(
+        node.told,
+        ["jane m module-replaced: example.org/m@2.0.0 of another session is in its place, with its own properties"]
+    );
+    node.remove_of(OTHER, false);
+    node.commands();
+    assert_eq!(
+        (node.filters(), node.states()),
+        (vec!["udp dst 10.2.0.1/32".to_owned()], vec!["m@2.0.0 Running".to_owned()])
+    );
+}
+
+/// Goal: a request of one session says nothing of what another one's late SETUP may do.
+#[test]
+fn sessions_do_not_make_each_others_requests_old() {
+    let mut node = held();
+    let mut older = node.request("jane", Body::from(toward(2)));
+    (older.session, older.nonce) = (OTHER, Nonce([7; 16]));
+    node.sleep_ms(1000);
+    node.remove_of(ONE, false);
+    node.commands();
+    node.send(older);
+    node.carry_out(&super::script::manifest(&toward(2)));
+    assert_eq!(node.filters(), ["udp dst 10.2.0.2/32"]);
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_takes_its_session_along() {
+    let mut node = held();
+    let mut request = node.request("jane", Body::from(Setup { filters: toward(2).filters, ..setup("m@1.0.0") }));
+    request.session = OTHER;
+    let nonce = request.nonce;
+    node.send(request);
+    node.commands();
+    let now = node.now;
+    assert!(node.controller.withdraw(now, &user("jane"), &name("m"), nonce));
+    commands!(node, "unfilter 1", "store jane m@1.0.0");
+    assert_eq!(node.held_by(), [(ONE, 60)]);
+}
+
+#[test]
+fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
+    let mut node = held();
+    node.setup_of(OTHER, Setup { ttl: std::time::Duration::from_secs(10), ..toward(2) });
+    node.commands();
+    let stored = node.jobs.iter().rev().find_map(|job| match job {
+        Job::Store(StoreJob::Put(record)) => Some((**record).clone()),
+        _ => None,
+    });
+    let stored = stored.unwrap();
+    let mut after = Node::new();
+    after.now = node.now + std::time::Duration::from_secs(5);
+    after.controller.restore(after.now, vec![stored]);
+    after.carry_out(&super::script::manifest(&toward(1)));
+    assert_eq!(after.held_by(), [(ONE, 55), (OTHER, 5)]);
+    assert_eq!(after.filters(), ["udp dst 10.2.0.1/32", "udp dst 10.2.0.2/32"]);
+    after.sleep_ms(5000);
+    assert_eq!(after.filters(), ["udp dst 10.2.0.1/32"]);
+}
+
+#[test]
+fn sessions_per_module_max_sessions_hold_a_module() {
+    let mut node = held();
+    let session = |n: usize| SessionId(u128::try_from(n + 1000).unwrap().to_be_bytes());
+    for n in 1..SESSIONS_PER_MODULE_MAX {
+        let id = node.setup_of(session(n), toward(1));
+        node.commands();
+        assert_eq!(node.reports[&id].outcome, Outcome::Installed { lease_s: 60 });
+    }
+    let id = node.setup_of(session(0), toward(1));
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "sessions hold the module");
+    let id = node.setup_of(session(1), toward(1));
+    node.commands();
+    assert_eq!(node.reports[&id].outcome, Outcome::Refreshed { lease_s: 60 });
+}
+
+#[test]
+fn filters_of_sessions_max_filters_are_asked_for_together() {
+    let mut node = held();
+    let session = |n: u8| SessionId(u128::from(n).to_be_bytes());
+    for n in 2..=u8::try_from(FILTERS_OF_SESSIONS_MAX).unwrap() {
+        let id = node.setup_of(session(n), toward(n));
+        node.commands();
+        assert_eq!(node.reports[&id].outcome, Outcome::Installed { lease_s: 60 }, "{n}");
+    }
+    let id = node.setup_of(session(200), toward(200));
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "at most");
+    assert_eq!(node.filters().len(), FILTERS_OF_SESSIONS_MAX);
+}

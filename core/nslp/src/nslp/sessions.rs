@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The session of a request of the node's own client that names none.
+
+use std::net::IpAddr;
+
+use netserv_model::request::Body;
+use netserv_model::{ModuleName, SessionId, UserId};
+use netserv_wire::nslp::Message;
+use rand::Rng;
+use sha2::{Digest as _, Sha256};
+
+use super::Nslp;
+use crate::config::LocalPath;
+
+impl Nslp {
+    /// Returns the session of a request: what installs or removes a module has one of its user, module and path, so that it goes on
+    /// with what came before. Nobody can guess it (RFC 5971 §4.1.1) who does not know this node's secret.
+    pub(super) fn session_of(&mut self, message: &Message, path: Option<LocalPath>) -> SessionId {
+        let module = match message.body() {
+            Body::Setup(setup) => Some(&setup.module.name),
+            Body::Remove(remove) => Some(&remove.module),
+            Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
+        };
+        match message.user().zip(module) {
+            Some((user, module)) => derived(&self.session_secret, user, module, path),
+            None => SessionId(self.rng.random()),
+        }
+    }
+}
+
+fn derived(secret: &[u8; 32], user: &UserId, module: &ModuleName, path: Option<LocalPath>) -> SessionId {
+    let mut hash = Sha256::new();
+    hash.update(secret);
+    // Neither name has a line end in it.
+    hash.update(format!("{user}\n{module}\n"));
+    for address in path.iter().flat_map(|path| [path.source, path.destination]) {
+        match address {
+            IpAddr::V4(address) => hash.update(address.octets()),
+            IpAddr::V6(address) => hash.update(address.octets()),
+        }
+    }
+    let mut session = [0; 16];
+    session.copy_from_slice(&hash.finalize()[..16]);
+    SessionId(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_of_one_user_module_and_path() {
+        let (jane, john): (UserId, UserId) = ("jane".parse().unwrap(), "john".parse().unwrap());
+        let (one, other): (ModuleName, ModuleName) =
+            ("example.org/m".parse().unwrap(), "example.org/o".parse().unwrap());
+        let path = |source: &str, destination: &str| {
+            Some(LocalPath { source: source.parse().unwrap(), destination: destination.parse().unwrap() })
+        };
+        let of = |secret: u8, user: &UserId, module: &ModuleName, path| derived(&[secret; 32], user, module, path);
+        let there = path("10.0.0.1", "10.0.1.1");
+        let sessions = [
+            of(1, &jane, &one, there),
+            of(2, &jane, &one, there),
+            of(1, &john, &one, there),
+            of(1, &jane, &other, there),
+            of(1, &jane, &one, None),
+            of(1, &jane, &one, path("10.0.0.1", "10.0.1.2")),
+            of(1, &jane, &one, path("10.0.0.2", "10.0.1.1")),
+            of(1, &jane, &one, path("2001:db8::1", "2001:db8::2")),
+        ];
+        assert_eq!(sessions[0], of(1, &jane, &one, there));
+        let all: std::collections::BTreeSet<_> = sessions.iter().collect();
+        assert_eq!(all.len(), sessions.len());
+    }
+}
