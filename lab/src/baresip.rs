@@ -32,6 +32,11 @@ const CONFIG: &str = "poll_method epoll\nstatmode_default off\n\
     module_path /usr/lib/baresip/modules\nmodule aufile.so\nmodule aubridge.so\nmodule g711.so\nmodule sndfile.so\n\
     module_tmp account.so\nmodule_app menu.so\nmodule_app ctrl_tcp.so\n";
 
+/// Returns the password of a machine's phone.
+pub fn password(machine: &str) -> String {
+    format!("{machine}-secret")
+}
+
 impl Lab {
     /// Starts a phone on a machine, which registers under the machine's name at a server every few seconds, as phones behind a NAT do.
     /// Returns once it is registered.
@@ -49,7 +54,10 @@ impl Lab {
             tone.display(),
             dir.display()
         );
-        let account = format!("<sip:{machine}@{host}>;regint=3;answermode=auto;audio_codecs=PCMU/8000/1\n");
+        let account = format!(
+            "<sip:{machine}@{host}>;auth_user={machine};auth_pass={};regint=3;answermode=auto;audio_codecs=PCMU/8000/1\n",
+            password(machine)
+        );
         for (name, text) in [("config", config), ("accounts", account), ("contacts", String::new())] {
             std::fs::write(dir.join(name), text)?;
         }

@@ -11,6 +11,7 @@ use netserv_model::Flavour;
 use netserv_model::api::AgentStatus;
 
 use crate::agent;
+use crate::baresip::password;
 use crate::demo::FILES_ALLOWED;
 use crate::heard::Way;
 use crate::netns::{Lab, START_WAIT};
@@ -40,11 +41,17 @@ pub struct Heard {
 
 /// The phones, each with the pitch that it plays.
 pub const PHONES: [(&str, u32); 2] = [("alice", 440), ("bob", 1000)];
+/// Users whose phones are scripts, each with its machine and its port.
+pub const CALLER: (&str, &str, u16) = ("carol", "alice", 5061);
+/// Who is called by it.
+pub const CALLEE: (&str, &str, u16) = ("dave", "bob", 5062);
 /// The nodes before them, each with its rule and the last part of its relay's addresses.
 const NODES: [(&str, &str, &str); 2] = [("n1", "media-1", "9"), ("n2", "media-2", "10")];
 /// The packages of the rules: the sample module, and the name that it has there.
 const PACKAGES: [(&str, &str); 3] =
     [("media-relay", "media-relay"), ("media-relay", "media-relay-2"), ("net-monitor-live", "net-monitor")];
+/// The realm of the phones' passwords in the documentation.
+const REALM: &str = "voip.example.org";
 /// What `token` is in the documentation.
 pub const TOKEN: &str = "choose-one";
 /// How long tcpdump may take to write what it has, on a machine that is not busy.
@@ -161,14 +168,20 @@ impl Homes {
         };
         let text: String = text.lines().map(put).collect();
         let (before, after) = text.split_once("request_route {").context("the documentation has a route")?;
-        // The routes of the same names stand between the first one and that for replies.
+        // The routes of the same names stand between those that call them.
         let (first, rest) = after.split_once("\n# The region").context("the documentation has regions")?;
-        let (_, reply) = rest.split_once("\nonreply_route").context("the documentation has replies")?;
-        let text = format!("{before}request_route {{{first}\nroute[{routes}\nonreply_route{reply}");
+        let (_, rest) = rest.split_once("\nroute[OFFER]").context("the documentation has offers")?;
+        let text = format!("{before}request_route {{{first}\nroute[{routes}\nroute[OFFER]{rest}");
         self.start_kamailio(&text)
     }
 
     fn start_kamailio(&mut self, text: &str) -> Result<()> {
+        let users = self.path("users");
+        std::fs::create_dir_all(&users)?;
+        let names = PHONES.iter().map(|(phone, _)| *phone).chain([CALLER.0, CALLEE.0]);
+        let rows = names.map(|name| Ok(format!("{name}:{REALM}:{}\n", self.ha1(name)?)));
+        let rows = rows.collect::<Result<String>>()?;
+        std::fs::write(users.join("subscriber"), format!("username(string) domain(string) ha1(string)\n{rows}"))?;
         let config = self.path("kamailio.cfg");
         std::fs::write(&config, format!("#!KAMAILIO\n{text}"))?;
         let mut command = self.lab.command("sender", "/usr/sbin/kamailio");
@@ -177,6 +190,14 @@ impl Homes {
         self.lab.start("sender", "kamailio", &mut command)?;
         let listens = |lab: &Lab| lab.sockets_at("sender", "udp", 5060) >= 2;
         self.lab.wait_for_start(("sender", "kamailio"), "listen", listens)
+    }
+
+    /// Returns what the page's step says of a phone's password.
+    fn ha1(&self, phone: &str) -> Result<String> {
+        let text = format!("printf %s '{phone}:{REALM}:{}' | md5sum", password(phone));
+        let output = self.lab.command("sender", "sh").args(["-c", &text]).output()?;
+        let sum = String::from_utf8(output.stdout)?;
+        Ok(sum.split(' ').next().context("md5sum says nothing")?.to_owned())
     }
 
     /// Starts the agent with the rules `media-1`, `media-2` and `watch`.
@@ -249,6 +270,7 @@ impl Homes {
             ("2001:db8:113::", "fd99:9::".to_owned()),
             ("198.51.100.0/24", "10.6.0.0/24".to_owned()),
             ("2001:db8:2::/48", "fd00:6::/64".to_owned()),
+            ("/etc/kamailio/users", self.path("users").display().to_string()),
             ("/run/netserv/kamailio", self.path("kamailio").display().to_string()),
             ("/run/kamailio/rpc.sock", self.path("rpc.sock").display().to_string()),
         ];

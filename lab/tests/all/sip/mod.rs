@@ -5,6 +5,7 @@ mod edge;
 mod homes;
 mod media_relay;
 mod packaged;
+mod provider;
 mod relay_cases;
 mod restarted;
 mod sip_digest;
