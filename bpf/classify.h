@@ -518,6 +518,12 @@ INLINE int intercept(const struct frame *frame, const struct interface *interfac
 		return XDP_PASS;
 	if (map_lookup(&own, &flow->destination) || map_lookup(&own, &flow->source))
 		return XDP_PASS;
+	/* A node that hangs is on the path all the same: whoever asks for nodes must not hear that there is none. One that ended has no
+	 * program here. */
+	if (!is_alive(context->rx_queue_index)) {
+		count(COUNTER_SIGNALING_LOST);
+		return XDP_DROP;
+	}
 	return lead(interface, frame_bytes(context), context->rx_queue_index);
 }
 

@@ -190,6 +190,8 @@ enum counter {
 	COUNTER_FORWARDED,
 	/* Wanted packets that passed unseen: what is in them may not be finished. */
 	COUNTER_UNFINISHED,
+	/* Signaling for other nodes that was dropped, since nobody takes it at the moment: it would pass a node that is there. */
+	COUNTER_SIGNALING_LOST,
 	COUNTERS
 };
 

@@ -231,7 +231,7 @@ impl Controller {
     }
 
     /// A running module tells the requesters of the SETUPs that hold it something.
-    pub(crate) fn notified(&mut self, worker: &WorkerId, slot: ModuleSlot, message: ModuleMessage) {
+    pub(crate) fn notified(&mut self, worker: &WorkerId, slot: ModuleSlot, message: &ModuleMessage) {
         let now = self.now.instant;
         let module = self.module_at(worker, slot).cloned();
         let key = module.map(|module| (worker.user.clone(), module));

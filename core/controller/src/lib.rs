@@ -272,7 +272,7 @@ impl Controller {
             WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
             WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),
             WorkerNews::Drained(slot) => self.drained(&worker, slot),
-            WorkerNews::Notified { slot, message } => self.notified(&worker, slot, message),
+            WorkerNews::Notified { slot, message } => self.notified(&worker, slot, &message),
         }
     }
 

@@ -209,9 +209,9 @@ fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
     let mut node = held();
     node.setup_of(OTHER, Setup { ttl: std::time::Duration::from_secs(10), ..toward(2) });
     node.commands();
-    let stored = node.jobs.iter().rev().find_map(|job| match job {
-        Job::Store(StoreJob::Put(record)) => Some((**record).clone()),
-        _ => None,
+    let stored = node.jobs.iter().rev().find_map(|job| {
+        let Job::Store(StoreJob::Put(record)) = job else { return None };
+        Some((**record).clone())
     });
     let stored = stored.unwrap();
     let mut after = Node::new();

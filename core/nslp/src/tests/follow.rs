@@ -798,17 +798,15 @@ fn a_request_of_an_own_client_looks_for_its_path_afresh() {
             let request = LocalRequest { id, message: setup(n, "m"), path: path(), session: given, timeout };
             node.nslp.handle_local(node.now, request).unwrap();
             let calls: Vec<ApiCall> = std::iter::from_fn(|| node.nslp.poll_api_call()).collect();
-            let session = calls.iter().find_map(|call| match call {
-                ApiCall::SendMessage { session, data, .. } => {
-                    let (envelope, _) = Envelope::take(data).unwrap();
-                    assert_eq!(envelope.is_afresh, is_afresh);
-                    Some(*session)
-                }
-                _ => None,
-            });
-            let doubted = calls.iter().find_map(|call| match call {
-                ApiCall::InvalidateRoutingState { session, bad: true, .. } => *session,
-                _ => None,
+            let sent = |call: &ApiCall| {
+                let ApiCall::SendMessage { session, data, .. } = call else { return None };
+                assert_eq!(Envelope::take(data).unwrap().0.is_afresh, is_afresh);
+                Some(*session)
+            };
+            let session = calls.iter().find_map(sent);
+            let doubted = calls.iter().find_map(|call| {
+                let ApiCall::InvalidateRoutingState { session, bad: true, .. } = call else { return None };
+                *session
             });
             (session.unwrap(), doubted)
         };

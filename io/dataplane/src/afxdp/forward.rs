@@ -19,7 +19,8 @@ impl Lane {
     /// Sends a packet that came in on its way.
     pub(super) fn forward(&mut self, owed: Owed) {
         let bytes = self.ports.umem().bytes(&owed.frame, owed.range());
-        match forwarding_of(&mut self.forwarding, bytes, owed.interface, owed.why_not_plain) {
+        let why_not_plain = owed.why_not_plain.or_else(|| self.why_by_kernel());
+        match forwarding_of(&mut self.forwarding, bytes, owed.interface, why_not_plain) {
             Forwarding::Out(hop) => {
                 if !self.send(owed.frame, usize::from(owed.start)..usize::from(owed.end), owed.queue, &hop, true) {
                     self.counters.send_failed += 1;
@@ -35,6 +36,11 @@ impl Lane {
                 self.ports.release(owed.frame);
             }
         }
+    }
+
+    /// Returns why whatever goes on goes by the kernel, if so.
+    fn why_by_kernel(&self) -> Option<&'static str> {
+        self.plane.has_rules().then_some(HAS_RULES)
     }
 
     fn note_handed_over(&mut self, taken: bool) {
@@ -63,6 +69,9 @@ impl Lane {
     /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its next hop is known; false if
     /// it has to go by the kernel.
     pub(super) fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
+        if self.plane.has_rules() {
+            return false;
+        }
         let Forwarding::Out(hop) = forwarding_of_own(&mut self.forwarding, bytes) else { return false };
         let Some(mut frame) = self.ports.take() else { return false };
         let range = ROOM_BYTES..ROOM_BYTES + bytes.len();
@@ -117,13 +126,18 @@ impl Lane {
             return Egress::Refused { why: "no verdict is owed for it" };
         };
         let received = self.ports.umem().bytes(&owed.frame, owed.range());
+        let by_kernel = self.why_by_kernel();
         let forwarding = match verdict {
             Final::Drop => Forwarding::Refused("its verdict is to drop it"),
-            Final::Pass => forwarding_of(&mut self.forwarding, received, owed.interface, owed.why_not_plain),
+            Final::Pass => {
+                let why_not_plain = owed.why_not_plain.or(by_kernel);
+                forwarding_of(&mut self.forwarding, received, owed.interface, why_not_plain)
+            }
             Final::Replace(bytes) => match packet::whole(bytes) {
                 Err(_) => Forwarding::Refused(NOT_WHOLE),
                 Ok(view) if ip::addresses(received) == Some((view.source(), view.destination())) => {
-                    match forwarding_of(&mut self.forwarding, bytes, owed.interface, frame::why_not_plain(&view)) {
+                    let why_not_plain = frame::why_not_plain(&view).or(by_kernel);
+                    match forwarding_of(&mut self.forwarding, bytes, owed.interface, why_not_plain) {
                         Forwarding::Out(_) if usize::from(owed.start) + bytes.len() > FRAME_BYTES => {
                             Forwarding::Kernel(NO_ROOM)
                         }
@@ -131,6 +145,7 @@ impl Lane {
                     }
                 }
                 Ok(view) if view.ttl() <= 1 => Forwarding::Refused("its TTL runs out on its new way"),
+                Ok(_) if by_kernel.is_some() => Forwarding::Kernel(HAS_RULES),
                 Ok(view) => match forwarding_of_own(&mut self.forwarding, bytes) {
                     Forwarding::Kernel(_) if !self.injector.may_send_to(view.destination()) => {
                         Forwarding::Refused(NO_MACHINE)
@@ -154,6 +169,7 @@ impl Lane {
     }
 }
 
+const HAS_RULES: &str = "the kernel has rules for packets that go on";
 const TOO_LONG: &str = "it is longer than its way allows";
 const NO_ROOM: &str = "it has become too long for its place in memory";
 

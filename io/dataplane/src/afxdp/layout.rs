@@ -42,6 +42,8 @@ pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
 pub(super) const COUNTER_NO_SOCKET: u32 = 2;
 /// `COUNTER_FORWARDED`.
 pub(super) const COUNTER_FORWARDED: u32 = 3;
+/// `COUNTER_SIGNALING_LOST`.
+pub(super) const COUNTER_SIGNALING_LOST: u32 = 5;
 /// Where in `struct heart` the longest silence is, the number of lanes, and their beats, in words of 8 bytes.
 pub(super) const SILENCE_MAX_WORD: usize = 0;
 pub(super) const LANES_WORD: usize = 1;

@@ -28,7 +28,7 @@ pub(super) struct Leader {
     /// `None` where the kernel does not tell.
     features: Option<Features>,
     /// Looks for what is in the way of forwarding in XDP; `None` if that is not wished for or cannot be.
-    watcher: Option<Watcher>,
+    watcher: Watcher,
     obstacles: Arc<Obstacles>,
     /// What the program was told: the node's addresses, interfaces, and devices to forward to.
     own: BTreeSet<IpAddr>,
@@ -50,7 +50,7 @@ impl Leader {
         if forwards && features.is_none() {
             tracing::warn!("this kernel does not tell which devices can be forwarded to in XDP; it forwards itself");
         }
-        let watcher = forwards.then(|| Watcher::start(Arc::clone(&plane.program), plane.config.xdp_forward));
+        let watcher = Watcher::start(Arc::clone(&plane.program), plane.config.xdp_forward)?;
         if let Some(features) = &features {
             lanes[0].watch(features.notices())?;
         }
@@ -58,7 +58,7 @@ impl Leader {
             links: BTreeMap::new(),
             plane: Arc::clone(plane),
             features,
-            watcher: watcher.transpose()?,
+            watcher,
             obstacles: Arc::default(),
             own: BTreeSet::new(),
             keys: BTreeSet::new(),
@@ -106,7 +106,7 @@ impl Leader {
             self.follow_abilities();
             self.follow_interfaces_or_warn(lane);
         }
-        if let Some(found) = self.watcher.as_ref().and_then(Watcher::changed) {
+        if let Some(found) = self.watcher.changed() {
             self.follow_obstacles(lane, found);
         }
         if now.duration_since(self.tended_at) >= TEND_INTERVAL {
@@ -227,11 +227,10 @@ impl Leader {
     /// Tells the program what is in the way of forwarding, and lets it go on where nothing is.
     fn follow_obstacles(&mut self, lane: &Lane, found: Arc<Obstacles>) {
         self.obstacles = found;
+        self.plane.set_rules(self.obstacles.rules.is_some());
         self.follow_abilities();
-        if self.follow_interfaces_or_warn(lane)
-            && let Some(watcher) = &self.watcher
-        {
-            watcher.allow();
+        if self.follow_interfaces_or_warn(lane) {
+            self.watcher.allow();
         }
     }
 
@@ -258,7 +257,7 @@ impl Leader {
             (!self.has_way(device), "no other device sends what it has received"),
         ];
         let reason = reasons.iter().find(|(holds, _)| *holds).map(|(_, why)| (*why).to_owned());
-        in_the_way.map(|why| format!("{why} would be passed by")).filter(|_| self.watcher.is_some()).or(reason)
+        in_the_way.map(|why| format!("{why} would be passed by")).filter(|_| self.plane.program.forwards()).or(reason)
     }
 
     /// Tells the program which devices it may forward to.

@@ -266,7 +266,7 @@ impl Driver for Afxdp {
         let of_plane = |counter: u32| self.leader.as_ref().map_or(0, |_| lane.plane.program.counter(counter));
         Counters {
             unseen: lane.counters.unseen + layout::COUNTERS_UNSEEN.into_iter().map(of_plane).sum::<u64>(),
-            lost: lane.ports.lost(),
+            lost: lane.ports.lost() + of_plane(layout::COUNTER_SIGNALING_LOST),
             forwarded: of_plane(layout::COUNTER_FORWARDED),
             ..lane.counters
         }

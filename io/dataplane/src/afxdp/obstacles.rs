@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What forwarding in XDP would lead packets past, and therefore keeps it off.
+//! What forwarding in XDP would lead packets past, and therefore keeps it off, and what of it packets for modules have to meet.
 //!
 //! A thread of its own looks, since that takes programs and time. News of a change withhold forwarding at once, before
 //! anything is looked at; so do news of what turns out to be in nobody's way.
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use links::Links;
+use netserv_model::container_link::is_container_link;
 use netserv_wire::netlink::{self, Message};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -28,6 +29,8 @@ pub(super) struct Obstacles {
     pub everywhere: Option<String>,
     /// Of those that come in or leave by a device.
     pub devices: BTreeMap<u32, String>,
+    /// Rules of others that packets for modules are to meet, too, so that they go on by the kernel.
+    pub rules: Option<String>,
 }
 
 /// Looks for obstacles as long as it lives.
@@ -55,7 +58,7 @@ impl Watcher {
     pub fn start(program: Arc<Program>, wish: XdpForward) -> Result<Watcher, DriverError> {
         let failed = |error| DriverError::system("watching for what is in the way of forwarding in XDP", error);
         let everywhere = Some(NOT_LOOKED.to_owned());
-        let found = Arc::new(Obstacles { everywhere, devices: BTreeMap::new() });
+        let found = Arc::new(Obstacles { everywhere, ..Obstacles::default() });
         let state = Mutex::new(State { news: 1, answered: 0, found, is_new: true });
         let shared = Arc::new(Shared { program, state });
         shared.withhold();
@@ -64,7 +67,7 @@ impl Watcher {
         let kernel = Kernel::open_silent()?;
         let looker = Looker {
             news: News::open(wish)?,
-            links: (wish == XdpForward::Auto).then(|| Links::open(&kernel)).transpose()?,
+            links: (wish != XdpForward::On).then(|| Links::open(&kernel)).transpose()?,
             kernel,
             shared: Arc::clone(&shared),
             stop: Arc::clone(&stop),
@@ -113,6 +116,14 @@ impl Shared {
         let mut state = self.lock();
         if *state.found != found {
             tracing::info!(everywhere = found.everywhere, devices = ?found.devices, "what is in the way of forwarding in XDP");
+            if state.found.rules.is_some() != found.rules.is_some() {
+                match &found.rules {
+                    Some(rules) => {
+                        tracing::info!(rules, "packets for modules go on by the kernel, since it has rules for them");
+                    }
+                    None => tracing::info!("packets for modules go on by the driver: the kernel has no rules for them"),
+                }
+            }
         }
         state.answered = news;
         state.found = Arc::new(found);
@@ -128,7 +139,7 @@ struct News(Vec<OwnedFd>);
 
 impl News {
     fn open(wish: XdpForward) -> Result<News, DriverError> {
-        if wish != XdpForward::Auto {
+        if wish == XdpForward::On {
             return Ok(News(vec![routes::open(RULE_GROUPS)?]));
         }
         let packet_filter = routes::open_optional(rustix::net::netlink::NETFILTER, PACKET_FILTER_GROUPS)?;
@@ -204,13 +215,15 @@ impl Looker {
         let found = match self.wish {
             XdpForward::Auto => self.everything(),
             XdpForward::On => self.interception().map(|everywhere| Obstacles { everywhere, ..Obstacles::default() }),
-            XdpForward::Off => Ok(Obstacles::default()),
+            XdpForward::Off => self.everything().map(|found| Obstacles { rules: found.rules, ..Obstacles::default() }),
         };
         found.unwrap_or_else(|error| Obstacles { everywhere: Some(error.to_string()), ..Obstacles::default() })
     }
 
     fn everything(&self) -> Result<Obstacles, DriverError> {
         let foreign = rules::foreign::find()?;
+        let of_a_device = |(device, chain): (&String, &String)| (!is_container_link(device)).then(|| chain.clone());
+        let mut rules = foreign.everywhere.clone().or_else(|| foreign.devices.iter().find_map(of_a_device));
         let mut everywhere = match self.interception()? {
             Some(why) => Some(why),
             None if self.kernel.rules()?.by_choice => Some("rules of policy routing".to_owned()),
@@ -221,6 +234,8 @@ impl Looker {
         };
         let mut devices = self.kernel.queueing()?;
         let interfaces = self.kernel.interfaces()?;
+        let is_ours = |index: &u32| interfaces.get(index).is_some_and(|one| is_container_link(&one.name));
+        rules = rules.or_else(|| devices.iter().find(|(index, _)| !is_ours(index)).map(|(_, kind)| kind.clone()));
         if !foreign.devices.is_empty() {
             let index_of =
                 |name: &String| interfaces.iter().find(|(_, one)| one.name == *name).map(|(index, _)| *index);
@@ -234,7 +249,7 @@ impl Looker {
         }
         let of_ports = of_ports(&devices, &interfaces);
         devices.extend(of_ports);
-        Ok(Obstacles { everywhere, devices })
+        Ok(Obstacles { everywhere, devices, rules })
     }
 
     /// The kernel leads flows to containers that take them over.

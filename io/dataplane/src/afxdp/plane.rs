@@ -32,6 +32,8 @@ pub(super) struct Plane {
     pub signaling: OnceLock<Passage>,
     /// Whether the program may be on devices.
     is_attached: AtomicBool,
+    /// Whether what goes on goes by the kernel, which has rules for it.
+    has_rules: AtomicBool,
     roster: Mutex<Roster>,
     /// How often the roster changed.
     version: AtomicU64,
@@ -73,6 +75,7 @@ impl Plane {
             tun,
             signaling: OnceLock::new(),
             is_attached: AtomicBool::new(true),
+            has_rules: AtomicBool::new(false),
             roster: Mutex::default(),
             version: AtomicU64::new(0),
             bells: bells.map_err(|error| DriverError::system("making an event for a lane", error))?,
@@ -82,6 +85,16 @@ impl Plane {
     /// Returns how many lanes there are.
     pub fn lanes(&self) -> usize {
         self.bells.len()
+    }
+
+    /// Says whether the kernel has rules for packets that go on.
+    pub fn set_rules(&self, has_rules: bool) {
+        self.has_rules.store(has_rules, Ordering::Relaxed);
+    }
+
+    /// Returns whether the kernel has rules for packets that go on.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules.load(Ordering::Relaxed)
     }
 
     /// Takes places for a device that can have so many queues; `None` if there are none left.

@@ -69,8 +69,9 @@ fn parse_chain(body: &[u8]) -> Option<Chain> {
     let of_devices = family == FAMILY_NETDEV || (family == FAMILY_INET && number == HOOK_INET_INGRESS);
     let on_the_way = of_devices || matches!(number, HOOK_PREROUTING | HOOK_FORWARD | HOOK_POSTROUTING);
     let of_iptables = matches!(family, FAMILY_IPV4 | FAMILY_IPV6) && TABLES_OF_IPTABLES.contains(&table.as_str());
-    // Ours only marks flows that modules take over, which the node's filters are not about.
-    let own = family == FAMILY_INET && is_container_link(&format!("{table}n0"));
+    // Ours mark flows that modules take over, which the node's filters are not about, and count what comes out of containers.
+    let instance = table.strip_suffix('s').unwrap_or(&table);
+    let own = family == FAMILY_INET && is_container_link(&format!("{instance}n0"));
     (on_the_way && !of_iptables && !own).then(|| Chain {
         text: format!("chain `{chain}` of nftables' table `{name} {table}`"),
         devices: if of_devices { devices_of(hook).unwrap_or_default() } else { Vec::new() },

@@ -258,7 +258,7 @@ fn only_plain_frames_are_forwarded() {
 fn packets_flow_on_without_the_driver() {
     let Some(chain) = chain() else { return };
     let _entered = chain.enter(ROUTER);
-    let mut driver = open_with(&forwarding("gone"), &[]);
+    let mut driver = open_with(&DriverConfig { fail_open: true, ..forwarding("gone") }, &[]);
     let flow = Flow::new(&chain, false, 5060);
     warm_up(&mut driver, &flow);
     // One that hangs forwards no longer, since what devices can do may change meanwhile.

@@ -9,7 +9,7 @@ use netserv_dataplane::{Batch, Driver, DriverKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::Chain;
-use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, config, open, pass};
+use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, config, failing_open, open, open_with, pass};
 
 #[test]
 fn packets_flow_on_when_the_process_is_killed() {
@@ -79,7 +79,7 @@ fn a_process_to_be_killed() {
     if std::env::var_os("NETSERV_TEST_KILLED").is_none() {
         return;
     }
-    let mut driver = open("killed", &["udp port 5060"]);
+    let mut driver = open_with(&failing_open("killed"), &["udp port 5060"]);
     let mut batch = Batch::new();
     println!("taking packets");
     for _ in 0..60 {

@@ -57,8 +57,15 @@ impl Afxdp {
     }
 }
 
+/// Returns the configuration of a driver whose packets wait for it: on a busy machine one that tests hold up for a second would
+/// be taken for dead.
 pub(crate) fn config(instance: &str) -> DriverConfig {
-    DriverConfig::new(instance)
+    DriverConfig { fail_open: false, ..DriverConfig::new(instance) }
+}
+
+/// Returns that of one whose packets pass while it does not look for any.
+pub(crate) fn failing_open(instance: &str) -> DriverConfig {
+    DriverConfig { fail_open: true, ..config(instance) }
 }
 
 pub(crate) fn open(instance: &str, filters: &[&str]) -> Afxdp {

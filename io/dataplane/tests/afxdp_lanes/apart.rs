@@ -10,7 +10,10 @@ use netserv_dataplane::{Batch, Counters, Driver, Final, limits};
 
 use crate::common::load::{LaneThread, Load, flows};
 use crate::common::{Chain, receive};
-use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, config, open, passing};
+use crate::{
+    FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, config, failing_open, open,
+    open_with, passing,
+};
 
 /// Long enough to be taken for dead, with the grain of the kernel's coarse clock.
 const HUNG: Duration = limits::HEARTBEAT_MAX.saturating_add(Duration::from_millis(50));
@@ -19,7 +22,7 @@ const HUNG: Duration = limits::HEARTBEAT_MAX.saturating_add(Duration::from_milli
 fn a_lane_that_stands_still_lets_its_own_packets_pass_and_no_others() {
     let Some(chain) = Chain::new(3) else { return };
     let entered = chain.enter(ROUTER);
-    let mut lanes = open("still", &["udp port 5060"]).lanes;
+    let mut lanes = open_with(&failing_open("still"), &["udp port 5060"]).lanes;
     drop(entered);
     let receiver = chain.udp(RECEIVER, "10.0.1.2:5060");
     let by_lane = senders_by_lane(&chain, &mut lanes, &receiver);
@@ -58,7 +61,7 @@ fn a_lane_that_stands_still_lets_its_own_packets_pass_and_no_others() {
 fn a_device_comes_anew_while_a_lane_stands_still() {
     let Some(chain) = Chain::new(3) else { return };
     let entered = chain.enter(ROUTER);
-    let lanes = passing(open("anew", &["udp port 5060"]).lanes);
+    let lanes = passing(open_with(&failing_open("anew"), &["udp port 5060"]).lanes);
     lanes[1].stand(true);
     for round in 0..2 {
         std::thread::sleep(Duration::from_millis(50));

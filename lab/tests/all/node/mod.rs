@@ -20,6 +20,7 @@ mod queued;
 mod real_time;
 mod refusals;
 mod replay;
+mod rules;
 mod server_bundles;
 mod servers;
 mod services;
