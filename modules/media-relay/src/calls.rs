@@ -10,11 +10,12 @@ use std::net::IpAddr;
 
 use crate::limits::{BRANCHES_MAX, LIST_DEFAULT, LIST_MAX, NAME_BYTES_MAX, STREAMS_OF_ALL_MAX};
 use crate::ng;
+use crate::options::{self, Options};
 use crate::sdp::{Media, Ports, Sdp};
 use crate::settings::Settings;
 use crate::table::{Counts, Entry};
 use crate::value::{Dict, Value, has_word, int, text};
-use call::{Call, Manner, Party, Stream};
+use call::{Call, Party, Stream};
 
 /// What time it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,10 +76,12 @@ pub struct Totals {
 }
 
 /// Why a request is not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Failure {
     /// The client is told so.
     Error(&'static str),
+    /// The client asks for what the relay does not do.
+    Unsupported(String),
     /// There is no room for another call: the client is to ask another relay.
     Full(&'static str),
 }
@@ -146,7 +149,9 @@ impl Relay {
 
     /// Carries out a request.
     pub fn handle(&mut self, source: IpAddr, dict: &Dict, now: Now) -> Value {
-        let done = match text(dict, "command") {
+        let dict = &options::normal(dict);
+        let command = text(dict, "command");
+        let done = match command {
             Some(b"ping") => Ok(Value::dict([("result", Value::text("pong"))])),
             Some(b"offer") => self.offer(source, dict, now),
             Some(b"answer") => self.answer(dict, now),
@@ -157,10 +162,19 @@ impl Relay {
             Some(_) => Err("Unrecognized command".into()),
             None => Err("Dictionary contains no key \"command\"".into()),
         };
-        done.unwrap_or_else(|failure| match failure {
-            Failure::Error(reason) => ng::error(reason),
-            Failure::Full(why) => Value::dict([("result", Value::text("load limit")), ("message", Value::text(why))]),
-        })
+        match done {
+            Ok(value) if !matches!(command, Some(b"offer" | b"answer" | b"ping")) => {
+                warned(value, options::ignored(dict))
+            }
+            Ok(value) => value,
+            Err(Failure::Error(reason)) => ng::error(reason),
+            Err(Failure::Unsupported(reason)) => ng::error(&reason),
+            Err(Failure::Full(why)) if has_word(dict, "supports", "load-limit") => {
+                Value::dict([("result", Value::text("load limit")), ("message", Value::text(why))])
+            }
+            // Clients from before there was that result know these words.
+            Err(Failure::Full(why)) => ng::error(why),
+        }
     }
 
     /// Takes what the packet part counted at a port.
@@ -191,7 +205,7 @@ impl Relay {
     fn offer(&mut self, source: IpAddr, dict: &Dict, now: Now) -> Result<Value, Failure> {
         let id = name(dict, "call-id", "No call-id in message")?;
         let tag = name(dict, "from-tag", "No from-tag in message")?;
-        let sdp = description(dict)?;
+        let (sdp, own, options) = self.description(dict, id)?;
         let party = match self.calls.get(id) {
             Some(call) => call.party(tag).ok_or("The from-tag is of no party of this call")?,
             None => self.may_begin(source).map(|()| Party::Caller)?,
@@ -202,8 +216,7 @@ impl Relay {
         if new_branch.is_some_and(|branch| !fits(branch) || branches.len() >= BRANCHES_MAX) {
             return Err("The via-branch is too long, or one too many".into());
         }
-        let locals = self.locals(dict, &sdp, id, party)?;
-        let own = self.own(id, &sdp);
+        let locals = self.locals(dict, (&sdp, &own), id, party)?;
         let streams = self.calls.get(id).map_or(&[][..], |call| &call.streams);
         let of_all: usize = self.calls.values().map(|call| call.streams.len()).sum();
         if of_all + sdp.media.len().saturating_sub(streams.len()) > STREAMS_OF_ALL_MAX {
@@ -246,47 +259,46 @@ impl Relay {
                     (Some(locals[0]), Some(locals[1]));
             }
         }
-        take(call, party, (&sdp, &own), manner(dict), now);
+        take(call, party, (&sdp, &own), &options, now);
         self.changes.push_back(put(id, call));
-        Ok(described(call, party.other(), &sdp, locals[1], dict))
+        Ok(described(call, party.other(), &sdp, locals[1], &options))
     }
 
     fn answer(&mut self, dict: &Dict, now: Now) -> Result<Value, Failure> {
         let id = name(dict, "call-id", "No call-id in message")?;
         let offerer = name(dict, "from-tag", "No from-tag in message")?;
         let tag = name(dict, "to-tag", "No to-tag in message")?;
-        let sdp = description(dict)?;
+        let (sdp, own, options) = self.description(dict, id)?;
         let call = self.calls.get(id).ok_or("Unknown call-id")?;
         let party = call.party(offerer).ok_or("The from-tag is of no party of this call")?.other();
         if call.tags[party.other() as usize].as_deref() == Some(tag) {
             return Err("The tags are of one party".into());
         }
-        let locals = self.locals(dict, &sdp, id, party)?;
-        let own = self.own(id, &sdp);
+        let locals = self.locals(dict, (&sdp, &own), id, party)?;
         let call = self.calls.get_mut(id).expect("it was there");
         // Of a call that was forked the last one that answers counts.
         call.tags[party as usize] = Some(tag.to_vec());
         for stream in call.streams.iter_mut().filter(|stream| stream.is_relayed()) {
             stream.sides[party.other() as usize].local = Some(locals[1]);
         }
-        take(call, party, (&sdp, &own), manner(dict), now);
+        take(call, party, (&sdp, &own), &options, now);
         call.is_answered = true;
         self.changes.push_back(put(id, call));
-        Ok(described(call, party.other(), &sdp, locals[1], dict))
+        Ok(described(call, party.other(), &sdp, locals[1], &options))
     }
 
     fn delete(&mut self, dict: &Dict) -> Value {
-        let warned = |why: &str| Value::dict([("result", Value::text("ok")), ("warning", Value::text(why))]);
+        let warning = |why: &str| Value::dict([("result", Value::text("ok")), ("warning", Value::text(why))]);
         match self.meant(dict) {
             Some((id, None)) => report::call(&self.end(&id).expect("it is there")),
             Some((id, Some(branch))) => {
                 let call = self.calls.get_mut(&id).expect("it is there");
                 call.branches.retain(|known| *known != branch);
                 self.changes.push_back(put(&id, call));
-                warned("Other branches of the call go on")
+                warning("Other branches of the call go on")
             }
             None if has_word(dict, "flags", "fatal") => ng::error(NOTHING_TO_DELETE),
-            None => warned(NOTHING_TO_DELETE),
+            None => warning(NOTHING_TO_DELETE),
         }
     }
 
@@ -379,6 +391,19 @@ impl Relay {
         Some(call)
     }
 
+    /// Reads the description of a request, which of its streams come from the relay itself, and what else is asked.
+    fn description<'a>(&self, dict: &'a Dict, id: &[u8]) -> Result<(Sdp<'a>, Vec<bool>, Options), Failure> {
+        let body = text(dict, "sdp").ok_or("No SDP body in message")?;
+        let mut sdp = Sdp::parse(body).map_err(|error| Failure::Error(error.reason()))?;
+        let own = self.own(id, &sdp);
+        let options = Options::read(dict, &sdp, &self.addresses);
+        options.check().map_err(Failure::Unsupported)?;
+        if let Some(source) = options.source {
+            sdp.lead_to(source, &own);
+        }
+        Ok((sdp, own, options))
+    }
+
     /// Returns which streams lead to the relay's own ports of the call: a call that passes the relay once more, by one Call-ID.
     fn own(&self, id: &[u8], sdp: &Sdp<'_>) -> Vec<bool> {
         let is_own = |media: &Media<'_>| {
@@ -389,10 +414,16 @@ impl Relay {
     }
 
     /// Returns the addresses that face a party and the other one.
-    fn locals(&self, dict: &Dict, sdp: &Sdp<'_>, id: &[u8], party: Party) -> Result<[IpAddr; 2], Failure> {
-        let (call, own) = (self.calls.get(id), self.own(id, sdp));
+    fn locals(
+        &self,
+        dict: &Dict,
+        (sdp, own): (&Sdp<'_>, &[bool]),
+        id: &[u8],
+        party: Party,
+    ) -> Result<[IpAddr; 2], Failure> {
+        let call = self.calls.get(id);
         let mut streams =
-            sdp.media.iter().zip(own).filter(|(media, is_own)| media.is_relayed && media.port > 0 && !is_own);
+            sdp.media.iter().zip(own).filter(|(media, is_own)| media.is_relayed && media.port > 0 && !**is_own);
         let own_v6 = streams.next().map(|(media, _)| media.is_v6);
         let known = |party: Party| call?.streams.iter().find_map(|stream| stream.sides[party as usize].local);
         let own = match (known(party), own_v6) {
@@ -406,8 +437,9 @@ impl Relay {
             Some(_) => return Err("Unknown address family".into()),
             None => None,
         };
+        // It is one of the relay's own, else the request was refused.
         let named = text(dict, "media-address").and_then(|address| std::str::from_utf8(address).ok()?.parse().ok());
-        let other = match (named.filter(|named| self.addresses.contains(named)), known(party.other()), wanted) {
+        let other = match (named, known(party.other()), wanted) {
             (Some(named), ..) => named,
             (None, Some(known), wanted) if wanted.is_none_or(|is_v6| known.is_ipv6() == is_v6) => known,
             (None, _, wanted) => self.address(wanted.unwrap_or(own.is_ipv6()))?,
@@ -422,20 +454,16 @@ impl Relay {
 }
 
 /// Takes what a party's description says, but for streams that come from the relay itself: where the party is was said before.
-fn take(call: &mut Call, party: Party, (sdp, own): (&Sdp<'_>, &[bool]), manner: Manner, now: Now) {
+fn take(call: &mut Call, party: Party, (sdp, own): (&Sdp<'_>, &[bool]), options: &Options, now: Now) {
     let described = call.streams.iter_mut().zip(&sdp.media).zip(own);
     for ((stream, media), _) in described.filter(|((stream, _), is_own)| stream.is_relayed() && !**is_own) {
-        stream.sides[party as usize].take(media, manner);
+        stream.sides[party as usize].take(media, options);
     }
     (call.signalled_s, call.heard_ms) = (now.s, now.ms);
 }
 
-fn manner(dict: &Dict) -> Manner {
-    Manner { is_strict: has_word(dict, "flags", "strict-source"), is_fixed: has_word(dict, "flags", "asymmetric") }
-}
-
 /// Returns the answer with a description that leads to the ports which face a party.
-fn described(call: &Call, to: Party, sdp: &Sdp<'_>, local: IpAddr, dict: &Dict) -> Value {
+fn described(call: &Call, to: Party, sdp: &Sdp<'_>, local: IpAddr, options: &Options) -> Value {
     let ports: Vec<Option<Ports>> = sdp
         .media
         .iter()
@@ -447,13 +475,20 @@ fn described(call: &Call, to: Party, sdp: &Sdp<'_>, local: IpAddr, dict: &Dict) 
             Some(if is_one { Ports { rtcp: ports.rtp, ..ports } } else { ports })
         })
         .collect();
-    let written = sdp.rewrite(local, &ports, has_word(dict, "replace", "origin"));
-    Value::dict([("result", Value::text("ok")), ("sdp", Value::Text(written))])
+    let written = sdp.rewrite(local, &ports, options.replaces_origin);
+    warned(Value::dict([("result", Value::text("ok")), ("sdp", Value::Text(written))]), options.warning())
 }
 
-fn description(dict: &Dict) -> Result<Sdp<'_>, Failure> {
-    let body = text(dict, "sdp").ok_or("No SDP body in message")?;
-    Sdp::parse(body).map_err(|error| Failure::Error(error.reason()))
+/// Returns an answer with a warning, behind the one that it has.
+fn warned(value: Value, warning: Option<String>) -> Value {
+    match (value, warning) {
+        (Value::Dict(mut dict), Some(warning)) => {
+            let known = text(&dict, "warning").map(|known| [known, b"; "].concat()).unwrap_or_default();
+            dict.insert(b"warning".to_vec(), Value::Text([known, warning.into_bytes()].concat()));
+            Value::Dict(dict)
+        }
+        (value, _) => value,
+    }
 }
 
 fn name<'a>(dict: &'a Dict, key: &str, missing: &'static str) -> Result<&'a [u8], Failure> {

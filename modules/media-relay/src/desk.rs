@@ -43,6 +43,8 @@ pub struct Counted {
     pub requests: u64,
     /// Of them those that failed.
     pub failed: u64,
+    /// Of them those that were carried out with a warning.
+    pub warned: u64,
     /// Requests of those who may not ask.
     pub refused: u64,
     /// Datagrams that are none of the protocol.
@@ -111,8 +113,9 @@ impl Desk {
             Err(reason) => ng::error(reason),
         };
         self.counted.requests += 1;
-        let has_failed = value.as_dict().is_some_and(|dict| dict.contains_key(&b"error-reason"[..]));
-        self.counted.failed += u64::from(has_failed);
+        let has = |key: &str| value.as_dict().is_some_and(|dict| dict.contains_key(key.as_bytes()));
+        self.counted.failed += u64::from(has("error-reason"));
+        self.counted.warned += u64::from(has("warning"));
         let mut bytes = message.answer(&value);
         if bytes.len() > DATAGRAM_BYTES_MAX {
             bytes = message.answer(&ng::error("The answer is too long"));

@@ -16,6 +16,7 @@ pub mod desk;
 pub mod json;
 pub mod limits;
 pub mod ng;
+pub mod options;
 #[cfg(not(target_os = "wasi"))]
 pub mod packets;
 pub mod port;

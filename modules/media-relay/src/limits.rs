@@ -18,6 +18,9 @@ pub const APPLIED_MS: u64 = 50;
 /// Answers that wait for the packet part; with more, the oldest goes without.
 pub const WAITING_MAX: usize = 64;
 
+/// Parts of a request that a warning or a refusal names.
+pub const WARNED_MAX: usize = 16;
+
 /// Bytes of a session description.
 pub const SDP_BYTES_MAX: usize = 32_768;
 /// Streams of a call, those that are not relayed among them.

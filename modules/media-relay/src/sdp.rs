@@ -28,7 +28,7 @@ impl SdpError {
 }
 
 /// A session description.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sdp<'a> {
     /// Lines without their ends, each with the stream that it belongs to.
     lines: Vec<(Option<usize>, &'a [u8])>,
@@ -105,6 +105,22 @@ impl<'a> Sdp<'a> {
             media.is_still = own.is_still.unwrap_or(session.is_still) || is_nowhere;
         }
         Ok(sdp)
+    }
+
+    /// Returns whether an attribute begins so, of the session or of a stream.
+    pub fn has_attribute(&self, start: &str) -> bool {
+        let of =
+            |line: &[u8]| line.strip_prefix(b"a=").is_some_and(|attribute| attribute.starts_with(start.as_bytes()));
+        self.lines.iter().any(|(_, line)| of(line))
+    }
+
+    /// Has streams lead to an address, with the ports that they have, but for those on hold without one and those for which `keep` says so.
+    pub fn lead_to(&mut self, address: IpAddr, keep: &[bool]) {
+        let led = self.media.iter_mut().zip(keep).filter(|(media, keep)| !**keep && media.is_relayed);
+        for (media, _) in led.filter(|(media, _)| media.address.is_none_or(|known| !known.is_unspecified())) {
+            media.rtcp = media.rtcp.map(|(port, _)| (port, None));
+            (media.address, media.is_v6) = (Some(address), address.is_ipv6());
+        }
     }
 
     /// Writes the description with another address, and other ports for those streams that have some. The origin has the address,

@@ -162,6 +162,7 @@ impl Server {
             ("calls", counted.calls),
             ("requests", counted.requests),
             ("failed", counted.failed),
+            ("warned", counted.warned),
             ("refused", counted.refused),
             ("damaged", counted.damaged),
             ("expired", counted.expired),

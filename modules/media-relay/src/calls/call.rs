@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::bencode;
 use crate::limits::{BRANCHES_MAX, STREAMS_MAX};
+use crate::options::Options;
 use crate::sdp::{Media, Ports};
 use crate::table::{self, Carries, Counts, Entry};
 use crate::value::{Dict, Value, int, text};
@@ -75,15 +76,6 @@ pub struct Stream {
     pub sides: [Side; 2],
 }
 
-/// How a party sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
-    /// From one source, which stays.
-    pub is_strict: bool,
-    /// From elsewhere than it receives.
-    pub is_fixed: bool,
-}
-
 /// What of a stream faces a party.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
@@ -112,12 +104,12 @@ impl Side {
     }
 
     /// Takes what a description of the party says.
-    pub fn take(&mut self, media: &Media<'_>, manner: Manner) {
+    pub fn take(&mut self, media: &Media<'_>, options: &Options) {
         let (rtp, rtcp) = media.ends();
         // A party of the other version of IP cannot be reached from the port that it was told.
         let reachable = |end: &SocketAddr| self.local.is_none_or(|local| local.is_ipv4() == end.is_ipv4());
         self.peers = [rtp.filter(reachable), rtcp.filter(reachable)];
-        (self.is_strict, self.is_fixed) = (manner.is_strict, manner.is_fixed);
+        (self.is_strict, self.is_fixed) = (options.is_strict, options.is_fixed);
         self.generation = self.generation.wrapping_add(1);
         self.is_still = media.port == 0 || media.is_still;
     }

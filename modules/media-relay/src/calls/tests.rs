@@ -22,8 +22,13 @@ fn sdp(address: &str, ports: &[u16]) -> String {
 
 fn ask(relay: &mut Relay, entries: &[(&str, &str)]) -> Value {
     let flags = |value: &str| Value::List(value.split(',').map(Value::text).collect());
-    let value =
-        |name: &str, value: &str| if name == "flags" || name == "replace" { flags(value) } else { Value::text(value) };
+    let value = |name: &str, value: &str| {
+        if ["flags", "replace", "supports", "received-from"].contains(&name) {
+            flags(value)
+        } else {
+            Value::text(value)
+        }
+    };
     let dict = entries.iter().map(|(name, text)| (name.as_bytes().to_vec(), value(name, text))).collect();
     relay.handle(SERVER.into(), &dict, NOW)
 }
@@ -263,7 +268,10 @@ fn calls_and_ports_are_bounded() {
         ("result", Value::text("load limit")),
         ("message", Value::text("Parallel session limit reached")),
     ]);
-    assert_eq!(offer(&mut few, "3", &good, &[]), full);
+    let knows = [("supports", "load limit")];
+    assert_eq!(offer(&mut few, "3", &good, &knows), full);
+    // Older clients know that one by its words.
+    assert_eq!(reason(&offer(&mut few, "3", &good, &[])), "Parallel session limit reached");
     let dict = Value::dict([
         ("command", Value::text("offer")),
         ("call-id", Value::text("3")),
@@ -280,7 +288,7 @@ fn calls_and_ports_are_bounded() {
     for number in 0..STREAMS_OF_ALL_MAX / STREAMS_MAX {
         described(&offer(&mut rejected, &number.to_string(), &none, &[]));
     }
-    assert_eq!(offer(&mut rejected, "one more", &none, &[]), full);
+    assert_eq!(offer(&mut rejected, "one more", &none, &knows), full);
     described(&offer(&mut rejected, "0", &none, &[]));
 
     let mut many = relay(&[]);
@@ -288,13 +296,44 @@ fn calls_and_ports_are_bounded() {
     described(&offer(&mut many, "1", &wide, &[]));
     // The client asks another relay for a call that is new.
     let without = [("result", Value::text("load limit")), ("message", Value::text("Ran out of ports"))];
-    assert_eq!(offer(&mut many, "2", &wide, &[]), Value::dict(without));
+    assert_eq!(offer(&mut many, "2", &wide, &knows), Value::dict(without));
+    assert_eq!(reason(&offer(&mut many, "2", &wide, &[])), "Ran out of ports");
     let wider = sdp("10.0.0.9", &[4000, 4002, 4004, 4006, 4008]);
     assert_eq!(reason(&offer(&mut many, "1", &wider, &[])), "Ran out of ports for a further stream");
     assert_eq!((many.len(), many.free.len(), many.owners.len()), (1, 2, 6));
     described(&offer(&mut many, "2", &good, &[]));
     let list = ask(&mut many, &[("command", "list"), ("limit", "1")]);
     assert_eq!(list.as_dict().unwrap()[&b"calls"[..]].as_list().unwrap().len(), 1);
+}
+
+#[test]
+fn the_source_of_a_request_is_taken_for_the_partys_if_that_is_asked() {
+    let mut relay = relay(&[]);
+    let asked = [("flags", "SIP source address"), ("received-from", "IP4,203.0.113.9")];
+    let text = format!("{}a=rtcp:4001 IN IP4 10.0.0.9\r\n", sdp("10.0.0.9", &[4000]));
+    let offered = described(&offer(&mut relay, "1", &text, &asked));
+    let known = entries(&mut relay);
+    assert_eq!([known[0].peer, known[1].peer], ["203.0.113.9:4000", "203.0.113.9:4001"].map(|end| end.parse().ok()));
+    // One that holds is nowhere, and a call that passed the relay is where it was.
+    described(&offer(&mut relay, "1", &offered, &asked));
+    assert_eq!(entries(&mut relay)[0].peer, "203.0.113.9:4000".parse().ok());
+    described(&offer(&mut relay, "1", &sdp("0.0.0.0", &[4000]), &asked));
+    assert_eq!(entries(&mut relay)[0].peer, None);
+    let without = offer(&mut relay, "2", &text, &[("flags", "SIP-source-address")]);
+    assert_eq!(reason(&without), "Not supported: SIP-source-address without received-from");
+    assert_eq!(relay.len(), 1);
+}
+
+#[test]
+fn what_is_not_done_is_named_and_bounded() {
+    let mut relay = relay(&[]);
+    let many = (0..100).map(|number| format!("x{number}")).collect::<Vec<_>>().join(",");
+    let told = offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("flags", &many)]);
+    let warning = String::from_utf8(text(told.as_dict().unwrap(), "warning").unwrap().to_vec()).unwrap();
+    assert!(warning.starts_with("Ignored: flags=x0, flags=x1, ") && warning.ends_with(" and 84 more"), "{warning}");
+    // What ends a call is not refused for it.
+    let ended = ask(&mut relay, &[("command", "delete"), ("call-id", "1"), ("from-tag", "a"), ("ICE", "force")]);
+    assert_eq!((text(ended.as_dict().unwrap(), "warning"), relay.len()), (Some(&b"Ignored: ice=force"[..]), 0));
 }
 
 #[test]
