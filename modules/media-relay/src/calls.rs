@@ -260,6 +260,8 @@ impl Relay {
             }
         }
         take(call, party, (&sdp, &own), &options, now);
+        let is_again = call.is_answered;
+        call.streams.iter_mut().for_each(|stream| stream.sides[party as usize].is_offered = is_again);
         self.changes.push_back(put(id, call));
         Ok(described(call, party.other(), &sdp, locals[1], &options))
     }
@@ -282,6 +284,7 @@ impl Relay {
             stream.sides[party.other() as usize].local = Some(locals[1]);
         }
         take(call, party, (&sdp, &own), &options, now);
+        call.streams.iter_mut().flat_map(|stream| &mut stream.sides).for_each(|side| side.is_offered = false);
         call.is_answered = true;
         self.changes.push_back(put(id, call));
         Ok(described(call, party.other(), &sdp, locals[1], &options))

@@ -24,6 +24,8 @@ pub struct Port {
     kept_open: Option<(SocketAddr, u64)>,
     /// What the last description named that named anything.
     named: Option<SocketAddr>,
+    /// What was named before an offer that nobody has answered, and where the party was then: it still is if the offer is rejected.
+    offered: Option<(SocketAddr, Source)>,
     /// Where the party was by other descriptions: what these named, and where it was learned to be.
     left: Vec<(SocketAddr, SocketAddr)>,
     /// When the first packet came after the newest description.
@@ -121,35 +123,68 @@ impl Port {
             rival: None,
             kept_open: None,
             named: entry.peer,
+            offered: None,
             left: Vec::new(),
             since_ms: None,
             credit: (BURST_MS * 1000, 0),
         }
     }
 
-    /// Takes what descriptions say from here on. With each the party is learned anew; where it was, if it is elsewhere, is left for good.
+    /// Takes what descriptions say from here on. With each the party is learned anew; where it was, if it is elsewhere, is left for good
+    /// once that is agreed on.
     pub fn set(&mut self, entry: Entry) {
         let is_same = entry.generation == self.entry.generation && entry.local == self.entry.local;
+        let is_answered = self.entry.is_offered && !entry.is_offered;
         self.entry = entry;
         if is_same {
+            if is_answered {
+                self.leave_offered();
+            }
             return;
         }
         self.since_ms = None;
+        match self.offered.take() {
+            // The offer before this one came to nothing.
+            Some((named, source)) if self.source.is_none() => (self.named, self.source) = (Some(named), Some(source)),
+            Some((named, source)) => self.leave(named, Some(source)),
+            None => {}
+        }
         let source = self.source.take().or(self.rival.take());
         self.source = source.map(|source| Source { is_before: true, packets: 0, ..source });
+        let kept_open = |kept: &mut Option<(SocketAddr, u64)>| kept.take().map(|(end, at)| Source::new(end, at));
         // On hold a party may have no address: it is where it was when it has one again.
         let Some(named) = entry.peer else {
-            let kept_open = self.kept_open.take().map(|(end, at)| Source::new(end, at));
-            self.rival = self.source.take().or(kept_open);
+            self.rival = self.source.take().or(kept_open(&mut self.kept_open));
             return;
         };
         if let Some(before) = self.named.replace(named).filter(|before| *before != named) {
-            let learned = self.source.take().map(|source| source.end);
-            let kept_open = self.kept_open.take().map(|(end, _)| end);
-            let ends = [Some(before), learned, kept_open].into_iter().flatten();
-            self.left.splice(0..0, ends.map(|end| (before, end)));
+            let source = self.source.take().or(kept_open(&mut self.kept_open));
+            if entry.is_offered {
+                self.offered = Some((before, source.unwrap_or(Source::new(before, 0))));
+            } else {
+                self.leave(before, source);
+            }
         }
         self.left.retain(|(by, end)| *by != named && *end != named);
+    }
+
+    /// An offer is answered: where the party was before is left, also if it went on there until now.
+    fn leave_offered(&mut self) {
+        let is_back = self.named != self.entry.peer;
+        let before = match (self.offered.take(), self.entry.peer) {
+            (Some(before), _) => Some((before.0, Some(before.1))),
+            (None, Some(named)) if is_back => self.named.replace(named).map(|before| (before, self.source.take())),
+            (None, _) => None,
+        };
+        if let Some((named, source)) = before {
+            self.leave(named, source);
+        }
+        self.left.retain(|(by, end)| self.entry.peer.is_none_or(|named| *by != named && *end != named));
+    }
+
+    fn leave(&mut self, named: SocketAddr, source: Option<Source>) {
+        let ends = [Some(named), source.map(|source| source.end)].into_iter().flatten();
+        self.left.splice(0..0, ends.map(|end| (named, end)));
         self.left.truncate(LEFT_MAX);
     }
 
@@ -199,6 +234,18 @@ impl Port {
             return Err(Reason::Source);
         }
         let is_new = now_ms.saturating_sub(self.since_ms.unwrap_or(now_ms)) < LEARNING_MS;
+        if let Some((named, before)) =
+            self.offered.as_mut().filter(|(named, before)| [*named, before.end].contains(&end))
+        {
+            // Who offers may send as before until there is an answer (RFC 3264 §8.3.1), and does if it is rejected.
+            let is_back = before.end == end && self.source.is_none();
+            before.heard(payload, now_ms);
+            if is_back && before.goes_on() {
+                (self.named, self.source) = (Some(*named), Some(*before));
+                self.offered = None;
+            }
+            return Ok(());
+        }
         if self.left.iter().any(|(_, left)| *left == end) {
             // What was on its way when the party went elsewhere is heard, and leads nothing back.
             return if is_new || self.source.is_none() { Ok(()) } else { Err(Reason::Source) };

@@ -34,6 +34,8 @@ pub struct Entry {
     pub is_strict: bool,
     /// Packets go where the description says, wherever those of the peer come from.
     pub is_fixed: bool,
+    /// The newest description is an offer that nobody has answered: the peer may still be where it was before.
+    pub is_offered: bool,
     /// What it carries.
     pub carries: Carries,
 }
@@ -158,7 +160,8 @@ pub fn emit_entries(entries: &[Entry]) -> Vec<u8> {
             Carries::Rtcp => 1,
             Carries::Other => 2,
         };
-        bytes.push(carries | u8::from(entry.is_strict) << 7 | u8::from(entry.is_fixed) << 6);
+        let flags = [(entry.is_strict, STRICT), (entry.is_fixed, FIXED), (entry.is_offered, OFFERED)];
+        bytes.push(flags.iter().filter(|(is_so, _)| *is_so).fold(carries, |byte, (_, flag)| byte | flag));
     }
     bytes
 }
@@ -172,14 +175,14 @@ pub fn parse_entries(mut bytes: &[u8]) -> Option<Vec<Entry>> {
         let generation = u32::from_be_bytes(take(rest)?);
         let (local, peer) = (take_ip(rest)??, take_end(rest)?);
         let [flags] = take(rest)?;
-        let carries = match flags & 0x3f {
+        let carries = match flags & !(STRICT | FIXED | OFFERED) {
             0 => Carries::Rtp,
             1 => Carries::Rtcp,
             2 => Carries::Other,
             _ => return None,
         };
-        let (is_strict, is_fixed) = (flags & 0x80 != 0, flags & 0x40 != 0);
-        entries.push(Entry { port, out, generation, local, peer, is_strict, is_fixed, carries });
+        let [is_strict, is_fixed, is_offered] = [STRICT, FIXED, OFFERED].map(|flag| flags & flag != 0);
+        entries.push(Entry { port, out, generation, local, peer, is_strict, is_fixed, is_offered, carries });
     }
     Some(entries)
 }
@@ -247,6 +250,9 @@ fn take_ip(bytes: &mut &[u8]) -> Option<Option<IpAddr>> {
     }
 }
 
+const STRICT: u8 = 0x80;
+const FIXED: u8 = 0x40;
+const OFFERED: u8 = 0x20;
 const SET: u8 = 1;
 const FREE: u8 = 2;
 const CONFIRM: u8 = 3;
@@ -268,6 +274,7 @@ mod tests {
             peer,
             is_strict: port == 1,
             is_fixed: port == 2,
+            is_offered: port == 3,
             carries: Carries::Rtcp,
         }
     }

@@ -23,12 +23,13 @@ over_one_driver! {
 /// A case: its name in the table, and what is done. Each result is a number of packets that were heard, of those that were sent.
 type Case = (&'static str, fn(&Relay<'_>) -> Vec<String>);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 15] = [
     ("re-INVITE to another port, then one late packet of the old one: the new port hears, the old one", late_packet),
     ("the same, the new port silent for 3.2 s, then with another SSRC: the other party hears", late_packet_and_silence),
     ("re-INVITE with the same SDP, another port of the NAT and another SSRC: the other party hears, this one", rebound),
     ("the same, with three late packets of the old port in between", rebound_with_late_packets),
     ("re-INVITE with the same SDP, then two times 5 packets of a stranger: the party hears, the stranger", stranger),
+    ("re-INVITE to another port that is rejected, media as before: the party hears there", rejected),
     ("hold by `0.0.0.0` behind a NAT, and back: the party, which is silent, hears", held_and_back),
     (
         "fork, one branch deleted by `via-branch` after the answer of the other one: each party hears",
@@ -142,6 +143,13 @@ fn stranger(relay: &Relay<'_>) -> Vec<String> {
     relay.talk(&call.elsewhere, 5, 99, call.a_to, &[]);
     let heard = relay.talk(&call.b, 40, 2, call.b_to, &[&call.a, &call.elsewhere]);
     heard.into_iter().map(|heard| of(heard, 40)).collect()
+}
+
+fn rejected(relay: &Relay<'_>) -> Vec<String> {
+    let call = Call::begin(relay, None, "sender");
+    relay.offer("b", "a", call.elsewhere.local_addr().unwrap());
+    relay.talk(&call.b, 25, 2, call.b_to, &[]);
+    vec![of(relay.talk(&call.a, 40, 1, call.a_to, &[&call.b])[0], 40)]
 }
 
 fn held_and_back(relay: &Relay<'_>) -> Vec<String> {
@@ -320,7 +328,7 @@ impl<'a> Relay<'a> {
 
     /// Sends, and returns how many of these each of some phones got.
     fn talk(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr, phones: &[&UdpSocket]) -> Vec<usize> {
-        phones.iter().for_each(|phone| _ = hear(phone, Duration::from_millis(1)));
+        phones.iter().for_each(|phone| _ = hear(phone, grown(LAST_WAIT)));
         self.send(from, count, ssrc, to);
         phones.iter().map(|phone| hear(phone, grown(LAST_WAIT))).collect()
     }

@@ -91,6 +91,8 @@ pub struct Side {
     pub is_strict: bool,
     /// It is where its description says, wherever it sends from.
     pub is_fixed: bool,
+    /// Its newest description is an offer that nobody has answered, and there was another one before.
+    pub is_offered: bool,
     /// The party has the stream rejected, or on hold: in one direction at most.
     pub is_still: bool,
     /// What came from the party, of RTP and RTCP.
@@ -140,6 +142,7 @@ impl Stream {
                     peer: own.peers[usize::from(offset)],
                     is_strict: own.is_strict,
                     is_fixed: own.is_fixed,
+                    is_offered: own.is_offered,
                     carries,
                 }
             })
@@ -255,7 +258,8 @@ fn restore_stream(saved: &Value, entries: &mut impl Iterator<Item = Entry>) -> O
         side.port = rtp.port;
         side.local = Some(rtp.local);
         side.peers = [rtp.peer, rtcp.peer];
-        (side.generation, side.is_strict, side.is_fixed) = (rtp.generation, rtp.is_strict, rtp.is_fixed);
+        (side.generation, side.is_offered) = (rtp.generation, rtp.is_offered);
+        (side.is_strict, side.is_fixed) = (rtp.is_strict, rtp.is_fixed);
     }
     Some(stream)
 }

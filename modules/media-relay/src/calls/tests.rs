@@ -104,6 +104,20 @@ fn a_call_gets_ports_that_lead_to_each_other() {
 }
 
 #[test]
+fn an_offer_in_a_call_counts_for_good_once_it_is_answered() {
+    let mut relay = relay(&[]);
+    let flags = |relay: &mut Relay| entries(relay).iter().map(|entry| entry.is_offered).collect::<Vec<_>>();
+    let good = sdp("10.0.0.9", &[4000]);
+    offer(&mut relay, "1", &good, &[]);
+    assert_eq!(flags(&mut relay), [false; 4]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    offer(&mut relay, "1", &sdp("10.0.0.9", &[4002]), &[("to-tag", "b")]);
+    assert_eq!(flags(&mut relay), [true, true, false, false]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    assert_eq!(flags(&mut relay), [false; 4]);
+}
+
+#[test]
 fn versions_of_ip_meet() {
     let mut relay = relay(&[]);
     let offered = described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("address-family", "IP6")]));

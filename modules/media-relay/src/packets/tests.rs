@@ -26,6 +26,7 @@ fn entry(local: &str, out: &str, peer: &str) -> Entry {
         peer: Some(peer.parse().unwrap()),
         is_strict: false,
         is_fixed: false,
+        is_offered: false,
         carries: Carries::Rtp,
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 const NAMED: &str = "192.0.2.9:4000";
 const OTHER: &str = "203.0.113.9:1024";
 const THIRD: &str = "203.0.113.10:1024";
+const ELSEWHERE: &str = "192.0.2.77:6000";
 
 fn port(change: impl FnOnce(&mut Entry)) -> Port {
     let mut entry = Entry {
@@ -15,6 +16,7 @@ fn port(change: impl FnOnce(&mut Entry)) -> Port {
         peer: Some(end(NAMED)),
         is_strict: false,
         is_fixed: false,
+        is_offered: false,
         carries: Carries::Rtp,
     };
     change(&mut entry);
@@ -158,7 +160,6 @@ fn a_party_that_goes_on_after_a_description_is_not_led_away() {
 
 #[test]
 fn where_a_party_was_before_a_description_of_another_place_is_heard_and_never_learned() {
-    const ELSEWHERE: &str = "192.0.2.77:6000";
     check(described_again(Some(ELSEWHERE)), &[], ELSEWHERE);
     for before in [OTHER, NAMED] {
         let many = vec![(before, rtp(1), Ok(())); 200];
@@ -177,6 +178,50 @@ fn where_a_party_was_before_a_description_of_another_place_is_heard_and_never_le
     let mut port = described_again(Some(ELSEWHERE));
     describe(&mut port, Some(NAMED));
     check(port, &[(OTHER, rtp(1), Ok(()))], OTHER);
+}
+
+/// A party that was heard from [`OTHER`], with an offer of [`ELSEWHERE`] that nobody has answered.
+fn offered() -> Port {
+    let mut port = described_again(Some(NAMED));
+    port.judge(end(OTHER), &rtp(1), 0, 1000).unwrap();
+    port.set(Entry { generation: 9, peer: Some(end(ELSEWHERE)), is_offered: true, ..port.entry });
+    port
+}
+
+fn answered(mut port: Port) -> Port {
+    port.set(Entry { is_offered: false, ..port.entry });
+    port
+}
+
+#[test]
+fn a_party_whose_offer_is_rejected_is_where_it_was() {
+    let goes_on = vec![(OTHER, rtp(1), Ok(())); usize::from(GOES_ON_PACKETS)];
+    check(offered(), &[], ELSEWHERE);
+    check(offered(), &goes_on[1..], ELSEWHERE);
+    check(offered(), &goes_on, OTHER);
+    let back = || {
+        let mut port = offered();
+        goes_on.iter().for_each(|(source, bytes, _)| port.judge(end(source), bytes, 0, 1000).unwrap());
+        port
+    };
+    check(back(), &[(THIRD, rtp(2), Err(Reason::Ssrc))], OTHER);
+    // Its next description is the one of before, or of another place.
+    for mut port in [back(), offered()] {
+        describe(&mut port, Some(NAMED));
+        check(port, &[(OTHER, rtp(1), Ok(()))], OTHER);
+    }
+    for mut port in [back(), offered()] {
+        describe(&mut port, Some("192.0.2.78:6000"));
+        check(answered(port), &goes_on, "192.0.2.78:6000");
+    }
+    // Once there is an answer, what was before is left.
+    for port in [back(), offered()] {
+        check(answered(port), &goes_on, ELSEWHERE);
+    }
+    let mut arrived = offered();
+    arrived.judge(end(ELSEWHERE), &rtp(77), 0, 1000).unwrap();
+    check(arrived.clone(), &goes_on, ELSEWHERE);
+    check(answered(arrived), &goes_on, ELSEWHERE);
 }
 
 #[test]
