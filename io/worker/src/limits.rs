@@ -155,7 +155,7 @@ pub const BEAT_SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// Bytes of the head of an HTTP request or response.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Header lines of an HTTP request, and of a response of a module.
-pub const HEADERS_MAX: usize = 100;
+pub const HEADERS_MAX: usize = 256;
 /// Header lines of a server's response.
 pub const SERVER_HEADERS_MAX: usize = 512;
 /// Bytes of empty lines before a request of an intercepted connection.
@@ -291,6 +291,8 @@ pub const EGRESS_CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 pub const EGRESS_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 /// Interim responses (RFC 9110 §15.2) that a server may send before its answer.
 pub const EGRESS_INTERIM_MAX: usize = 16;
+/// How long a server may take to say that it wants a body whose client waits for that, until the body goes on.
+pub const EXPECT_TIME_MAX: Duration = Duration::from_secs(1);
 /// Addresses of a name that are tried.
 pub const EGRESS_ADDRESSES_MAX: usize = 4;
 /// Topics of one module's channel.

@@ -11,6 +11,7 @@ use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::wasi::random::random::get_random_u64;
 use netserv_server_sdk::{counters, kv};
 
+use crate::forwarded;
 use crate::found::Place;
 use crate::purge::VARIANTS_MAX;
 use crate::site::{Site, now};
@@ -80,6 +81,7 @@ fn ask_once(
 ) -> Result<Outcome, Purged> {
     let request = site.get();
     let mut headers = forward::fill(&request, &site.policy);
+    forwarded::tell(&mut headers);
     headers.extend(held.map(|held| held.conditions(&request)).unwrap_or_default());
     let (requested, purged) = (now(), purge::last());
     let answer = fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers);

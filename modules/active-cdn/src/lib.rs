@@ -7,6 +7,7 @@
 
 mod answer;
 mod fill;
+mod forwarded;
 mod found;
 mod process;
 mod purge;
@@ -112,13 +113,22 @@ fn missed(site: Site, request: Request, place: Place) -> Response {
     if request.method == "HEAD" || Route::is_no_store(&site.request()) {
         return passed(&site, request, reason);
     }
-    // Who wants the end of something long does not wait for its begin.
-    let later = |range: &[u8]| !range.trim_ascii().starts_with(b"bytes=0-");
-    if site.plan.is_none() && request.header("range").is_some_and(later) {
+    if site.plan.is_none() && request.header("range").is_some_and(is_part) {
         return passed(&site, request, Forwarded::Partial);
     }
     filled(site, request, Sought::Nothing(place), reason)
 }
+
+/// Returns whether a range is asked of the origin as it is, while nothing is stored: who wants the end of something long does not wait for
+/// its begin, and who wants a few bytes does not cost the origin all of it.
+fn is_part(range: &[u8]) -> bool {
+    let Some(last) = range.trim_ascii().strip_prefix(b"bytes=0-") else { return true };
+    let last = std::str::from_utf8(last).ok().and_then(|text| text.parse::<u64>().ok());
+    last.is_some_and(|last| last < FILLED_RANGE_BYTES_MIN)
+}
+
+/// Bytes of a range from the begin for which all is asked of the origin and stored.
+const FILLED_RANGE_BYTES_MIN: u64 = 1 << 20;
 
 /// What is there for a request that cannot be answered by it.
 enum Sought {
@@ -297,7 +307,9 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
     }
     request.authority.clone_from(&site.authority);
     site.request().path.clone_into(&mut request.path);
-    let answer = http::forward(&site.scheme, request, &forward::request(&site.request(), &site.policy));
+    let mut headers = forward::request(&site.request(), &site.policy);
+    forwarded::tell(&mut headers);
+    let answer = http::forward(&site.scheme, request, &headers);
     stall::asked(&site.label, &answer);
     answer
 }
@@ -357,7 +369,7 @@ fn repeats(site: &Site, stored: &Stored) -> bool {
         ["range", "if-none-match", "if-modified-since"].iter().any(|other| name.eq_ignore_ascii_case(other))
     });
     let is_whole = stored.status != 204 && is_plain && request.method == "GET";
-    site.plan.is_none() && is_whole && stored.age.as_secs() == 0 && lacks("vary") && lacks("set-cookie")
+    site.plan.is_none() && is_whole && stored.age.as_secs() == 0 && stored.vary().is_empty() && lacks("set-cookie")
 }
 
 fn unavailable() -> Response {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking responses out of the cache: by message, and since the origin changed them.
 
-use netserv_http_caching::Entry;
+use netserv_http_caching::{Entry, key};
 use netserv_server_sdk::cache::{self, Error, Scope};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::{control, counters};
@@ -17,9 +17,9 @@ pub fn last() -> Option<u64> {
 pub fn lines(text: &str) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
-            (Some(prefix), _) => all(&Scope::Prefix(prefix.to_owned())),
+            (Some(prefix), _) => all(&Scope::Prefix(key::of_text(prefix))),
             (None, Some(tag)) => all(&Scope::Tag(tag.to_owned())),
-            (None, None) => one(line),
+            (None, None) => one(&key::of_text(line)),
         };
         // A counter over its quota costs nothing but the count.
         let _ = counters::add("purged", gone);

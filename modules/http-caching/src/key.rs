@@ -10,13 +10,74 @@ use crate::limits::KEY_BYTES_MAX;
 /// before it.
 #[must_use]
 pub fn of(request: &Request<'_>) -> Option<String> {
-    let (port, prefix) = if request.scheme == "https" { (":443", "https://") } else { (":80", "") };
-    let authority = request.authority.to_ascii_lowercase();
-    let authority = authority.strip_suffix(port).unwrap_or(&authority);
-    let key = format!("{prefix}{authority}{}", request.path);
+    let (port, prefix) = if request.scheme == "https" { ("443", "https://") } else { ("80", "") };
+    let authority = authority(request.authority, port);
+    let key = format!("{prefix}{authority}{}", path(request.path));
     let is_clean = key.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     let is_target = !authority.is_empty() && !authority.contains(['/', '@', '#', '?']) && request.path.starts_with('/');
     (is_clean && is_target && key.len() <= KEY_BYTES_MAX).then_some(key)
+}
+
+/// Returns a key, or how keys begin, as it is written here, of what a provider writes: with `http://` or the scheme's own port, hosts in
+/// capitals, and percent signs where none are needed.
+#[must_use]
+pub fn of_text(text: &str) -> String {
+    let split = text.find("://").map(|end| (text[..end].to_ascii_lowercase(), &text[end + 3..]));
+    let (port, prefix, rest) = match &split {
+        Some((scheme, rest)) if scheme == "https" => ("443", "https://", *rest),
+        Some((scheme, rest)) if scheme == "http" => ("80", "", *rest),
+        Some(_) => return text.to_owned(),
+        None => ("80", "", text),
+    };
+    match rest.find(['/', '?']) {
+        Some(end) => format!("{prefix}{}{}", authority(&rest[..end], port), path(&rest[end..])),
+        // The beginning of a host may be that of several.
+        None => format!("{prefix}{}", rest.to_ascii_lowercase()),
+    }
+}
+
+/// Returns an authority as others are that mean the same (RFC 3986 §6.2.2.1, §6.2.3).
+fn authority(text: &str, own_port: &str) -> String {
+    let text = text.to_ascii_lowercase();
+    match text.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.is_empty() => {
+            match port.trim_start_matches('0') {
+                "" => host.to_owned(),
+                port if port == own_port => host.to_owned(),
+                port => format!("{host}:{port}"),
+            }
+        }
+        Some(_) | None => text,
+    }
+}
+
+/// Returns a path and query as others are that mean the same (RFC 3986 §6.2.2.1, §6.2.2.2).
+fn path(text: &str) -> String {
+    let mut rest = text;
+    let mut normal = String::with_capacity(text.len());
+    while let Some(at) = rest.find('%') {
+        normal.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let coded = rest.get(1..3).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let byte = coded.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (coded, byte) {
+            (Some(_), Some(byte)) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                normal.push(char::from(byte));
+                rest = &rest[3..];
+            }
+            (Some(digits), Some(_)) => {
+                normal.push('%');
+                normal.push_str(&digits.to_ascii_uppercase());
+                rest = &rest[3..];
+            }
+            (_, _) => {
+                normal.push('%');
+                rest = &rest[1..];
+            }
+        }
+    }
+    normal.push_str(rest);
+    normal
 }
 
 /// Returns the keys of what a response to an unsafe request makes wrong (RFC 9111 §4.4).
@@ -104,6 +165,34 @@ mod tests {
         assert_eq!(key("a", &format!("/{}", "b".repeat(KEY_BYTES_MAX - 1))), None);
         let https = Request { scheme: "https", ..request("a:443", "/") };
         assert_eq!(of(&https), Some("https://a/".to_owned()));
+    }
+
+    /// Goal: what is the same place has one key, however it is spelled, and what may be another one has its own.
+    #[test]
+    fn spellings_of_a_place_have_one_key() {
+        let key = |authority: &str, path: &str| of(&request(authority, path)).unwrap();
+        for (authority, path) in [
+            ("A.Example", "/~a/x%2Fy?b=c%20d"),
+            ("a.example:80", "/%7Ea/x%2fy?b=c%20d"),
+            ("a.example:", "/%7ea/%78%2Fy?b=%63%20%64"),
+            ("a.example:0080", "/~a/x%2Fy?b=c%20d"),
+        ] {
+            assert_eq!(key(authority, path), "a.example/~a/x%2Fy?b=c%20d", "{authority}{path}");
+        }
+        assert_eq!(key("[::1]:80", "/%zz%"), "[::1]/%zz%");
+        for other in [key("a.example:8080", "/x/y"), key("a.example", "/x%2Fy"), key("a.example", "/X/Y")] {
+            assert_ne!(other, key("a.example", "/x/y"));
+        }
+        for (text, expected) in [
+            ("http://A.example:80/%7ea/", "a.example/~a/"),
+            ("HTTPS://A.example:443/x", "https://a.example/x"),
+            ("A.example:8080/x?%61", "a.example:8080/x?a"),
+            ("A.exam", "a.exam"),
+            ("/x%2f", "/x%2F"),
+            ("ftp://A/", "ftp://A/"),
+        ] {
+            assert_eq!(of_text(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -87,7 +87,14 @@ impl Stored {
     /// Returns the names of the headers that select among its variants.
     #[must_use]
     pub fn vary(&self) -> Vec<String> {
-        vary::names(&self.headers).unwrap_or_default()
+        let mut names = vary::names(&self.headers).unwrap_or_default();
+        for name in vary::unsaid(&self.headers) {
+            if !names.iter().any(|said| said == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort();
+        names
     }
 
     /// Returns whether it will ever be used for requests such as this one.

@@ -18,6 +18,14 @@ pub fn names(response: &Fields) -> Option<Vec<String>> {
     (names.len() <= VARY_NAMES_MAX).then_some(names)
 }
 
+/// Returns the names of those headers that a response shows to have selected it, although it may not say so in `Vary`: it names one origin
+/// (Fetch, §3.3.5), or has a coding.
+pub fn unsaid(response: &Fields) -> impl Iterator<Item = &'static str> {
+    let is_for_one = values(response, "access-control-allow-origin").any(|value| !matches!(value, b"*" | b"null"));
+    let is_coded = members(response, "content-encoding").any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
+    [is_for_one.then_some("origin"), is_coded.then_some("accept-encoding")].into_iter().flatten()
+}
+
 /// Returns the key of the variant that a request selects; nothing if it would be too long.
 ///
 /// It is the key and, on lines of their own, what the request says: all variants of a key begin with it and a line's end.
@@ -76,6 +84,14 @@ const PREFERENCES: [&str; 4] = ["accept", "accept-charset", "accept-encoding", "
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_response_shows_to_vary_by_counts_although_it_does_not_say_so() {
+        let shown = |lines: &[(&str, &str)]| unsaid(&fields(lines)).collect::<Vec<_>>();
+        assert_eq!(shown(&[("Access-Control-Allow-Origin", "https://a.example")]), ["origin"]);
+        assert!(shown(&[("access-control-allow-origin", "*"), ("content-encoding", "identity")]).is_empty());
+        assert_eq!(shown(&[("content-encoding", "gzip")]), ["accept-encoding"]);
+    }
 
     fn fields(lines: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
         lines.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect()

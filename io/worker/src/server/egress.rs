@@ -15,14 +15,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use netserv_wire::container::frames::LogLevel;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, Interval, timeout};
@@ -35,10 +34,12 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::http::body::nothing;
 use super::http::forwarding::{Answer, Upload};
+use super::http::heads::{Answers, Heads, Taker};
 use super::http::hop_by_hop;
 use super::http::interim::{Bounded, Excess};
 use super::http::upstream::{self, Sender, Upstream};
 use super::module::{Module, Transport};
+use super::origin::Stream;
 use super::{tls, waiting};
 use crate::limits;
 
@@ -58,6 +59,8 @@ pub fn trust(authorities: PathBuf) {
 pub struct Egress {
     module: Arc<Module>,
     upstream: Option<(Authority, Arc<Upstream>)>,
+    /// Whether the client can have an answer as it comes.
+    passes: bool,
     /// Whether the instance is one of those that answer requests, of which a part may wait for long.
     answers: bool,
     /// Whether the instance ended in the middle of what it did, by which the body of a request ends that looks whole.
@@ -67,7 +70,7 @@ pub struct Egress {
 impl Egress {
     /// Returns what sends requests only to where the module may connect.
     pub fn new(module: &Arc<Module>) -> Egress {
-        Egress { module: Arc::clone(module), upstream: None, answers: false, broken: Arc::default() }
+        Egress { module: Arc::clone(module), upstream: None, passes: false, answers: false, broken: Arc::default() }
     }
 
     /// Sends the requests of an instance that answers one itself.
@@ -81,9 +84,10 @@ impl Egress {
         self.answers
     }
 
-    /// Sends requests to `authority` to where the intercepted flow went, too.
-    pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>) -> Egress {
-        self.upstream = Some((authority, upstream));
+    /// Sends requests to `authority` to where the intercepted flow went, too. If the client's connection can become one with the server's, it
+    /// `passes` what is not understood of the answer.
+    pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>, passes: bool) -> Egress {
+        (self.upstream, self.passes) = (Some((authority, upstream)), passes);
         self
     }
 
@@ -123,7 +127,8 @@ impl Egress {
         if upstream.is_none() && !self.module.has_block("http-client") {
             return Err(Error::HttpRequestDenied);
         }
-        Ok(Route { module: Arc::clone(&self.module), authority, tls, upstream })
+        let passes = self.passes && upstream.is_some();
+        Ok(Route { module: Arc::clone(&self.module), authority, tls, upstream, passes })
     }
 }
 
@@ -229,11 +234,9 @@ struct Route {
     authority: Authority,
     tls: bool,
     upstream: Option<Arc<Upstream>>,
+    /// Whether an answer that is not understood goes to the client as it comes.
+    passes: bool,
 }
-
-/// A connection to a server, whatever it goes by.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Route {
     /// Connects in `time`, which the caller sees to.
@@ -406,16 +409,16 @@ impl Body for Driven {
     }
 }
 
-type Connected = (Sender, http1::Connection<TokioIo<Bounded<Box<dyn Stream>>>, WasiBody>);
+type Connected = (Sender, http1::Connection<TokioIo<Bounded<Answers>>, WasiBody>);
 
 async fn handshake(route: &Route, patience: Patience) -> Result<Connected, Error> {
     let connecting = async {
         let stream = route.connect(patience.connect).await?;
-        let excess = Excess::default();
-        let stream = TokioIo::new(Bounded::new(stream, excess.clone()));
+        let (excess, heads) = (Excess::default(), Heads::default());
+        let stream = TokioIo::new(Bounded::new(Answers::new(stream, heads.clone()), excess.clone()));
         let (requests, connection) = upstream::builder().handshake(stream).await?;
         Ok::<Connected, Error>((
-            Sender { requests, authority: route.authority.clone(), excess, driver: None },
+            Sender { requests, authority: route.authority.clone(), excess, heads, driver: None },
             connection,
         ))
     };
@@ -434,11 +437,12 @@ async fn send_upstream(
     {
         let again = repeated(&request);
         sender.excess.watch(&mut request);
+        sender.heads.expect(false, None);
         let sent = timeout(patience.first_byte, sender.requests.try_send_request(request));
         match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
             Ok(response) => {
                 let driver = sender.driver.clone();
-                return Ok((kept(response, sender, upstream, patience), driver));
+                return Ok((kept(response, sender, upstream, patience)?, driver));
             }
             // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
             Err(mut error) => match error.take_message().or(again) {
@@ -452,9 +456,19 @@ async fn send_upstream(
     let driver = tokio::spawn(async move { connection.await.ok() }).abort_handle();
     sender.driver = Some(driver.clone());
     sender.excess.watch(&mut request);
+    let passes_to = route.passes.then(|| {
+        let upstream = Arc::clone(upstream);
+        Box::new(move |foreign| upstream.give(foreign)) as Taker
+    });
+    sender.heads.expect(true, passes_to);
     let sent = timeout(patience.first_byte, sender.requests.send_request(request));
-    let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
-    Ok((kept(response, sender, upstream, patience), Some(driver)))
+    let sent = sent.await.map_err(|_| Error::ConnectionReadTimeout)?;
+    if sent.is_err() && upstream.has_given() {
+        // The client's connection takes what came, and ends all that waits for it.
+        return std::future::pending().await;
+    }
+    let response = sent?;
+    Ok((kept(response, sender, upstream, patience)?, Some(driver)))
 }
 
 /// Returns a request once more, if it may be sent twice and is known whole.
@@ -469,13 +483,9 @@ fn repeated(request: &Request<WasiBody>) -> Option<Request<WasiBody>> {
     Some(copy)
 }
 
-fn kept(
-    response: Response<Incoming>,
-    sender: Sender,
-    upstream: &Arc<Upstream>,
-    patience: Patience,
-) -> Response<WasiBody> {
-    answered(response, patience, Some((sender, Arc::clone(upstream))))
+fn kept(response: Response<Incoming>, sender: Sender, upstream: &Arc<Upstream>, patience: Patience) -> Answer {
+    let heads = sender.heads.clone();
+    answered(response, patience, &heads, Some((sender, Arc::clone(upstream))))
 }
 
 async fn answer(
@@ -484,17 +494,26 @@ async fn answer(
     patience: Patience,
 ) -> Result<Response<WasiBody>, Error> {
     sender.excess.watch(&mut request);
+    sender.heads.expect(true, None);
     let response = timeout(patience.first_byte, sender.requests.send_request(request));
     let response = response.await.map_err(|_| Error::ConnectionReadTimeout)??;
-    Ok(answered(response, patience, None))
+    answered(response, patience, &sender.heads, None)
 }
 
 /// Returns what the component gets of a response.
 fn answered(
     mut response: Response<Incoming>,
     patience: Patience,
+    heads: &Heads,
     keep: Option<(Sender, Arc<Upstream>)>,
-) -> Response<WasiBody> {
+) -> Answer {
+    if let Some(coding) = other_coding(response.headers()) {
+        return Err(Error::HttpResponseTransferCoding(Some(coding)));
+    }
+    if heads.is_odd() {
+        // The lines that are left out may have said so.
+        response.headers_mut().append(CACHE_CONTROL, HeaderValue::from_static("private"));
+    }
     // RFC 9112 §6.3: with both, the chunks count.
     if response.headers().contains_key(TRANSFER_ENCODING) {
         response.headers_mut().remove(CONTENT_LENGTH);
@@ -502,7 +521,15 @@ fn answered(
     hop_by_hop::strip(response.headers_mut());
     let mut pause = tokio::time::interval(patience.between_bytes);
     pause.reset();
-    response.map(|body| ResponseBody { body, pause, is_awaited: false, is_whole: false, keep }.boxed_unsync())
+    Ok(response.map(|body| ResponseBody { body, pause, is_awaited: false, is_whole: false, keep }.boxed_unsync()))
+}
+
+/// Returns what a body is coded by besides its chunks: whoever gets it without that could not read it (RFC 9112 §6.1).
+pub fn other_coding(headers: &HeaderMap) -> Option<String> {
+    let lines = headers.get_all(TRANSFER_ENCODING).iter();
+    let mut members = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let other = members.find(|member| CODINGS.iter().any(|coding| member.eq_ignore_ascii_case(coding)))?;
+    Some(String::from_utf8_lossy(other).into_owned())
 }
 
 /// A response's body that must not pause for too long.
@@ -557,6 +584,9 @@ impl Drop for ResponseBody {
         }
     }
 }
+
+/// Codings of messages (RFC 9112 §7.2). What is none of them codes nothing.
+const CODINGS: [&[u8]; 5] = [b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress"];
 
 #[cfg(test)]
 mod tests {

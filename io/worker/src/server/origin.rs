@@ -4,7 +4,12 @@
 use std::io;
 use std::pin::Pin;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+
+/// A connection to a server, whatever it goes by.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Where an intercepted request came to be sent.
 pub trait Origin: Send + Sync {

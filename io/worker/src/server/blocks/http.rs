@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::uri::{Scheme, Uri};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -27,6 +27,7 @@ use crate::server::http::body::nothing;
 use crate::server::http::connection::Deadline;
 use crate::server::http::forwarding::{Full, SILENCE_MAX};
 use crate::server::http::held::{Bounds, HeldBody};
+use crate::server::http::interim::Wanted;
 use crate::server::state::ServerState;
 use crate::storage::cache::Entry;
 
@@ -147,12 +148,14 @@ impl forwards::wit::Host for ServerState {
             return taken("the body of what is sent");
         }
         let silent = Deadline::new(Instant::now() + SILENCE_MAX);
-        let (body, upload) = match forwarding.take_body(&silent, &self.module.upload_memory) {
+        let (mut body, upload) = match forwarding.take_body(&silent, &self.module.upload_memory) {
             Some(Ok(taken)) => taken,
             Some(Err(Full)) => return Ok(Err(ErrorCode::ConnectionLimitReached)),
             None => return taken("the request's body"),
         };
-        let request = match head(to).map(|head| head.body(body)) {
+        let waits = to.headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let wanted = (waits && !body.is_end_stream()).then(|| body.await_wanted());
+        let request = match head(to).map(|head| with(head, wanted).body(body)) {
             Ok(Ok(request)) => with_length(request).map(BodyExt::boxed_unsync),
             Ok(Err(_)) => return Ok(Err(ErrorCode::HttpRequestUriInvalid)),
             Err(error) => return Ok(Err(error)),
@@ -185,6 +188,13 @@ fn head(to: HostOutgoingRequest) -> Result<http::request::Builder, ErrorCode> {
         builder = builder.header(name, value);
     }
     Ok(builder)
+}
+
+fn with(head: http::request::Builder, wanted: Option<Wanted>) -> http::request::Builder {
+    match wanted {
+        Some(wanted) => head.extension(wanted),
+        None => head,
+    }
 }
 
 /// Has a request say how long its body is, or that it comes in chunks: of one that says nothing, chunks would be sent of none, or none of

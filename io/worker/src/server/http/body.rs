@@ -25,6 +25,8 @@ pub struct RequestBody {
     body: UnsyncBoxBody<Bytes, Error>,
     module: Arc<Module>,
     left: u64,
+    /// Whether it ended before its end, or is none.
+    is_broken: Arc<AtomicBool>,
 }
 
 impl RequestBody {
@@ -35,14 +37,20 @@ impl RequestBody {
         B::Error: Into<Error>,
     {
         let body = body.map_err(Into::into).boxed_unsync();
-        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes }
+        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes, is_broken: Arc::default() }
+    }
+
+    /// Returns what is raised once the client breaks the body off, or its rules.
+    pub fn is_broken(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_broken)
     }
 
     /// Returns what is left of the body, which is at its end then.
     #[must_use]
     pub fn take(&mut self) -> RequestBody {
         let body = std::mem::replace(&mut self.body, nothing());
-        RequestBody { body, module: Arc::clone(&self.module), left: self.left }
+        let is_broken = Arc::clone(&self.is_broken);
+        RequestBody { body, module: Arc::clone(&self.module), left: self.left, is_broken }
     }
 
     /// Returns the body as one that may have any length: the module does not hold it.
@@ -60,7 +68,10 @@ impl Body for RequestBody {
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else { return Poll::Ready(None) };
         let frame = match frame {
             Ok(frame) => frame,
-            Err(error) => return Poll::Ready(Some(Err(error))),
+            Err(error) => {
+                self.is_broken.store(true, Ordering::Release);
+                return Poll::Ready(Some(Err(error)));
+            }
         };
         let length = frame.data_ref().map_or(0, Bytes::len);
         self.module.counts.bytes_in(length);

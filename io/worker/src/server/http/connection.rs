@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use tokio::time::{Instant, sleep_until};
 
@@ -64,6 +64,8 @@ struct State {
     deadlines: BTreeMap<u64, Option<Deadline>>,
     /// Since when there is none.
     idle_since: Instant,
+    /// Who waits until there is none.
+    waker: Option<Waker>,
 }
 
 /// A request under way, until this is dropped.
@@ -85,7 +87,7 @@ pub enum Judgement {
 impl Default for Progress {
     /// Returns the state of a connection without a request.
     fn default() -> Progress {
-        let state = State { next: 0, deadlines: BTreeMap::new(), idle_since: Instant::now() };
+        let state = State { next: 0, deadlines: BTreeMap::new(), idle_since: Instant::now(), waker: None };
         Progress(Arc::new(Mutex::new(state)))
     }
 }
@@ -118,6 +120,16 @@ impl Progress {
         if until <= now { Judgement::End } else { Judgement::GoOn(until) }
     }
 
+    /// Waits until no request is under way.
+    pub fn poll_idle(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.deadlines.is_empty() {
+            return Poll::Ready(());
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     /// Returns whether there were requests, and all are over.
     pub fn is_done(&self) -> bool {
         let state = self.lock();
@@ -141,6 +153,11 @@ impl Drop for Underway {
         let mut state = self.progress.lock();
         state.deadlines.remove(&self.number);
         state.idle_since = Instant::now();
+        let waker = if state.deadlines.is_empty() { state.waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 

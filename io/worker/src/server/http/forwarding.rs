@@ -22,6 +22,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::body::RequestBody;
 use super::connection::{Deadline, Progress, Underway};
 use super::held::Bounds;
+use super::interim::Wanted;
 use super::presence::Presence;
 use crate::compute::{Budget, Reserved};
 use crate::limits;
@@ -100,6 +101,7 @@ impl Forwarding {
             is_hurried,
             is_asked_for: false,
             is_over: false,
+            wanted: None,
             memory: Some(memory),
             underway: self.0.progress.as_ref().map(|progress| progress.begin(None)),
             _over: over,
@@ -249,9 +251,20 @@ pub struct ForwardedBody {
     is_asked_for: bool,
     /// Whether nothing more of it is of use.
     is_over: bool,
+    /// Until the server says that it wants the body.
+    wanted: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     memory: Option<Reserved>,
     underway: Option<Underway>,
     _over: oneshot::Sender<()>,
+}
+
+impl ForwardedBody {
+    /// Has the body be read once the server wants it: what is read of a client that waits tells it to go on.
+    pub fn await_wanted(&mut self) -> Wanted {
+        let wanted = Wanted::default();
+        self.wanted = Some(Box::pin(wanted.clone().said()));
+        wanted
+    }
 }
 
 impl Body for ForwardedBody {
@@ -259,6 +272,10 @@ impl Body for ForwardedBody {
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(wanted) = &mut self.wanted {
+            std::task::ready!(wanted.as_mut().poll(context));
+            self.wanted = None;
+        }
         self.is_asked_for = true;
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
         let now = Instant::now();

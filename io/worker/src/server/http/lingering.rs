@@ -2,6 +2,7 @@
 //! The end of a connection that nobody uses any more, while its client may still take the last answer.
 
 use std::io::{self, IoSlice};
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::time::timeout;
 
+use super::heads::Foreign;
 use crate::limits;
 
 /// A stream that is read for a while longer when it is dropped, if its [`End`] says so: what a client sends to a socket that is closed, such
@@ -17,29 +19,51 @@ use crate::limits;
 pub struct Lingering<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
     stream: Option<S>,
     end: End,
+    /// Whether something was to be written that the stream did not take.
+    is_blocked: bool,
 }
 
 /// How a stream ends. Clones are of the same one.
 #[derive(Clone, Default)]
-pub struct End(Arc<Mutex<Option<Over>>>);
+pub struct End(Arc<Mutex<How>>);
+
+#[derive(Default)]
+enum How {
+    /// It is closed at once.
+    #[default]
+    Closed,
+    /// It is read for a while, until that is over at most.
+    Lingers(Over),
+    /// It is one with another connection from there on.
+    Joined(Foreign, Over),
+}
 
 type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl End {
     /// Has the stream be read for a while longer, until `over` at most.
     pub fn linger(&self, over: impl Future<Output = ()> + Send + 'static) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(over));
+        self.set(How::Lingers(Box::pin(over)));
     }
 
-    fn take(&self) -> Option<Over> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Has the stream be one with a server's, until `over` at most.
+    pub fn join(&self, server: Foreign, over: impl Future<Output = ()> + Send + 'static) {
+        self.set(How::Joined(server, Box::pin(over)));
+    }
+
+    fn set(&self, how: How) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    }
+
+    fn take(&self) -> How {
+        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lingering<S> {
     /// Returns a stream with its end.
     pub fn new(stream: S, end: End) -> Lingering<S> {
-        Lingering { stream: Some(stream), end }
+        Lingering { stream: Some(stream), end, is_blocked: false }
     }
 
     fn stream(self: Pin<&mut Self>) -> Pin<&mut S> {
@@ -49,8 +73,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lingering<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Drop for Lingering<S> {
     fn drop(&mut self) {
-        if let (Some(over), Some(stream)) = (self.end.take(), self.stream.take()) {
-            tokio::spawn(linger(stream, limits::LINGER_TIME_MAX, over));
+        match (self.end.take(), self.stream.take()) {
+            (How::Lingers(over), Some(stream)) => drop(tokio::spawn(linger(stream, limits::LINGER_TIME_MAX, over))),
+            // Between its bytes and the server's, others would be missing.
+            (How::Joined(..), Some(_)) if self.is_blocked => {}
+            (How::Joined(server, over), Some(stream)) => drop(tokio::spawn(join(stream, server, over))),
+            (How::Closed, _) | (_, None) => {}
         }
     }
 }
@@ -58,6 +86,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Drop for Lingering<S> {
 async fn linger(stream: impl AsyncRead + AsyncWrite + Unpin, most: Duration, over: Over) {
     tokio::select! {
         _ = timeout(most, read_out(stream)) => {}
+        () = over => {}
+    }
+}
+
+async fn join(mut client: impl AsyncRead + AsyncWrite + Unpin, server: Foreign, over: Over) {
+    let (mut server, begun) = server;
+    let joined = async {
+        client.write_all(&begun).await?;
+        // Either end may break it off.
+        tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+    };
+    tokio::select! {
+        _ = joined => {}
         () = over => {}
     }
 }
@@ -76,16 +117,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncRead for Lingering
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncWrite for Lingering<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream().poll_write(context, bytes)
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = self.as_mut().stream().poll_write(context, bytes);
+        self.is_blocked = written.is_pending();
+        written
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored(context, pieces)
+        let written = self.as_mut().stream().poll_write_vectored(context, pieces);
+        self.is_blocked = written.is_pending();
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an intercepted connection begins with: a request of HTTP/1, TLS, or something that is none of the node's business.
+//! What an intercepted connection begins with: a request of HTTP/1, TLS, or something that is none of the node's business. A request that
+//! the node cannot read is none of its business either: what is to be said of it is its server's to say.
+
+use http::Uri;
+use http::uri::Authority;
 
 use super::client_hello::{self, HANDSHAKE, Hello};
 use crate::limits;
@@ -26,6 +30,11 @@ pub fn look(bytes: &[u8]) -> Opening {
         Hello::Incomplete if !bytes.is_empty() => return Opening::Unknown,
         Hello::Incomplete | Hello::None => {}
     }
+    request(bytes)
+}
+
+/// Looks at what may be a request of HTTP/1, in the clear or within TLS.
+pub fn request(bytes: &[u8]) -> Opening {
     // RFC 9112 §2.2: an empty line before the request is nothing.
     let start =
         bytes.iter().take(limits::EMPTY_LINE_BYTES_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -92,7 +101,11 @@ fn head(bytes: &[u8]) -> Opening {
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
-            return if nominated && upgrade { Opening::Upgrade } else { Opening::Http };
+            return match (nominated && upgrade, is_readable(bytes) || has_odd_framing(bytes)) {
+                (true, _) => Opening::Upgrade,
+                (false, true) => Opening::Http,
+                (false, false) => Opening::Other,
+            };
         }
         let Some((name, value)) = field(line) else { continue };
         if name.eq_ignore_ascii_case(b"connection") {
@@ -101,8 +114,75 @@ fn head(bytes: &[u8]) -> Opening {
             upgrade |= names_protocol(value);
         }
     }
-    // One that is too long is for whoever answers so.
-    if bytes.len() < limits::HEAD_BYTES_MAX { Opening::Unknown } else { Opening::Http }
+    if bytes.len() < limits::HEAD_BYTES_MAX { Opening::Unknown } else { Opening::Other }
+}
+
+/// Returns whether hyper reads the head of a request, and a module could be asked it.
+fn is_readable(bytes: &[u8]) -> bool {
+    let mut lines = [httparse::EMPTY_HEADER; limits::HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut lines);
+    if !matches!(request.parse(bytes), Ok(httparse::Status::Complete(_))) {
+        return false;
+    }
+    let target = request.path.unwrap_or_default();
+    let is_known = target != "*" && Uri::try_from(target).is_ok();
+    let mut hosts = request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case("host"));
+    let (host, more) = (hosts.next(), hosts.next());
+    let is_named = match host {
+        Some(host) => Authority::try_from(host.value).is_ok(),
+        None => request.version == Some(0),
+    };
+    is_known && is_named && more.is_none()
+}
+
+/// Returns whether a head says in an odd way where its request ends: servers differ in what that is, so that nobody gets it (RFC 9112 §11.2).
+fn has_odd_framing(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').skip(1).take_while(|line| !matches!(line, [] | [b'\r']));
+    let mut names = lines.filter_map(|line| field(line).map(|(name, _)| name));
+    names.any(|name| {
+        let plain: Vec<u8> = name.iter().copied().filter(|byte| is_token(*byte)).collect();
+        let frames = [&b"transfer-encoding"[..], b"content-length"].iter().any(|one| plain.eq_ignore_ascii_case(one));
+        frames && plain.len() != name.len()
+    })
+}
+
+/// Returns a head with those bytes of its target percent-encoded that may not be in one (RFC 3986 §2.1); nothing if there are none.
+pub fn encoded(bytes: &[u8]) -> Option<Vec<u8>> {
+    let from = bytes.iter().position(|byte| *byte == b' ')? + 1;
+    let length = bytes[from..].iter().position(|byte| matches!(byte, b' ' | b'\n'))?;
+    let target = &bytes[from..from + length];
+    if !target.iter().any(|byte| NOT_IN_TARGETS.contains(byte)) {
+        return None;
+    }
+    let mut encoded = bytes[..from].to_vec();
+    for byte in target {
+        match NOT_IN_TARGETS.contains(byte) {
+            true => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            false => encoded.push(*byte),
+        }
+    }
+    encoded.extend_from_slice(&bytes[from + length..]);
+    Some(encoded)
+}
+
+/// What clients write into targets all the same.
+const NOT_IN_TARGETS: &[u8] = b"\"<>\\^`{|}";
+
+/// Returns how many bytes the first head takes, and the body behind it; no body of one in chunks.
+pub fn lengths(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
+    let mut lines = [httparse::EMPTY_HEADER; limits::HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut lines);
+    let Ok(httparse::Status::Complete(head)) = request.parse(bytes) else { return None };
+    let of = |name: &'static str| request.headers.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
+    if of("transfer-encoding").next().is_some() {
+        return Some((head, None));
+    }
+    let mut lengths = of("content-length").map(|line| str::from_utf8(line.value).ok()?.trim().parse().ok());
+    match (lengths.next(), lengths.next()) {
+        (None, _) => Some((head, Some(0))),
+        (Some(length), None) => Some((head, length)),
+        (Some(_), Some(_)) => Some((head, None)),
+    }
 }
 
 /// Returns whether the value of a `connection` line has `upgrade` in it.
@@ -143,17 +223,43 @@ mod tests {
     fn requests_are_known_by_their_first_line_and_upgrades_by_their_head() {
         check(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", &Opening::Http);
         check(b"\r\nGET / HTTP/1.0\n\n", &Opening::Http);
-        check(b"PROPFIND /a?b HTTP/1.1\r\n\r\nbody", &Opening::Http);
+        check(b"PROPFIND /a?b HTTP/1.1\r\nhost: a\r\n\r\nbody", &Opening::Http);
         check(
             b"GET /chat HTTP/1.1\r\nConnection: keep-alive, Upgrade\r\nUPGRADE: websocket\r\n\r\n",
             &Opening::Upgrade,
         );
-        check(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", &Opening::Http);
-        check(b"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n", &Opening::Http);
+        check(b"GET / HTTP/1.1\r\nhost: a\r\nUpgrade: websocket\r\n\r\n", &Opening::Http);
+        let h2c = b"GET / HTTP/1.1\r\nhost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n";
+        check(h2c, &Opening::Http);
         check(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c, websocket\r\n\r\n", &Opening::Upgrade);
         check(b"CONNECT a:443 HTTP/1.1\r\n", &Opening::Upgrade);
         // A second request of the same bytes is another matter.
-        check(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", &Opening::Http);
+        let second = b"GET / HTTP/1.0\r\n\r\nGET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+        check(second, &Opening::Http);
+    }
+
+    #[test]
+    fn a_request_that_hyper_would_refuse_is_for_its_server() {
+        for head in [
+            "GET /?ids=[\"a\"] HTTP/1.1\r\nhost: a",
+            "GET /<x> HTTP/1.1\r\nhost: a",
+            "OPTIONS * HTTP/1.1\r\nhost: a",
+            "GET / HTTP/1.1",
+            "GET / HTTP/1.1\r\nhost:",
+            "GET / HTTP/1.1\r\nhost: a b",
+            "GET / HTTP/1.1\r\nhost: a\r\nhost: b",
+            "GET / HTTP/1.1\r\nhost: a\r\nx : b",
+            "GET / HTTP/1.1\r\nhost: a\r\nno colon",
+            "POST /<x> HTTP/1.1\r\nhost: a\r\ncontent-length: 5",
+        ] {
+            check(format!("{head}\r\n\r\n").as_bytes(), &Opening::Other);
+        }
+        check(b"GET / HTTP/1.0\r\n\r\n", &Opening::Http);
+        check(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding : chunked\r\n\r\n", &Opening::Http);
+        check(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length\0: 5\r\n\r\n", &Opening::Http);
+        let many = |lines: usize| format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "a: b\r\n".repeat(lines));
+        check(many(limits::HEADERS_MAX - 1).as_bytes(), &Opening::Http);
+        check(many(limits::HEADERS_MAX).as_bytes(), &Opening::Other);
     }
 
     #[test]
@@ -163,7 +269,7 @@ mod tests {
             check(&whole[..length], &Opening::Unknown);
         }
         let long = [b"GET / HTTP/1.1\r\nx: ", &vec![b'x'; limits::HEAD_BYTES_MAX][..]].concat();
-        check(&long, &Opening::Http);
+        check(&long, &Opening::Other);
         let target = [b"GET /", &vec![b'x'; limits::HEAD_BYTES_MAX][..]].concat();
         check(&target, &Opening::Other);
         check(&target[..1000], &Opening::Unknown);

@@ -2,6 +2,7 @@
 //! HTTP modules: each request has a fresh instance, a deadline and a share of what the module may use.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -34,7 +35,7 @@ use crate::limits;
 use crate::server::accepted::Flow;
 use crate::server::carrier::{Carrier, CarrierPre};
 use crate::server::component::{CHAIN, CheckedComponent, failed, is_full, started};
-use crate::server::egress::Egress;
+use crate::server::egress::{self, Egress};
 use crate::server::engine::ServerEngine;
 use crate::server::module::Module;
 use crate::server::state::{ServerState, Sockets};
@@ -196,6 +197,11 @@ impl HttpService {
         let stream = streams::deadline().filter(|_| request.version() >= Version::HTTP_2);
         let ends = stream.clone().unwrap_or_else(|| Deadline::new(deadline));
         let underway = progress.begin(stream.is_none().then(|| ends.clone()));
+        if request.method() == Method::OPTIONS && request.uri().path() == "*" {
+            // RFC 9110 §9.3.7: it asks whether somebody is there, and is for no page of the module's.
+            return Ok(Response::new(ResponseBody::text("", &self.module)));
+        }
+        name_server(&mut request, &via.flow);
         let authority = match self.check(&request) {
             Ok(authority) => authority,
             Err(status) => return Ok(self.turn_away(status)),
@@ -208,15 +214,24 @@ impl HttpService {
         };
         let egress = Egress::new(&self.module).that_answers();
         let egress = match via.upstream {
-            Some(upstream) => egress.with_upstream(authority, upstream),
+            Some(upstream) => {
+                let passes = request.version() < Version::HTTP_2 && request.body().is_end_stream();
+                egress.with_upstream(authority, upstream, passes)
+            }
             None => egress,
         };
         hop_by_hop::strip(request.headers_mut());
         let scheme = if via.flow.is_secure { WasiScheme::Https } else { WasiScheme::Http };
         let request = request.map(|body| RequestBody::new(body, &self.module));
+        let is_broken = request.body().is_broken();
         let mut state = self.state(egress);
         (state.flow, state.client) = (Some(via.flow), via.client.as_ref().map(Watched::presence));
-        Ok(self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await)
+        let response = self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await;
+        if response.status().is_server_error() && is_broken.load(Ordering::Acquire) {
+            // Whoever failed for want of it, the client broke its own rules.
+            return Ok(self.turn_away(StatusCode::BAD_REQUEST));
+        }
+        Ok(response)
     }
 
     /// Has an instance of this state answer a request whose head was looked at. With it comes what the request is on its connection,
@@ -419,7 +434,7 @@ impl HttpService {
 
     /// Looks at a request's head. Returns whom it is for.
     fn check(&self, request: &Request<Incoming>) -> Result<Authority, StatusCode> {
-        if request.method() == Method::CONNECT {
+        if request.method() == Method::CONNECT || egress::other_coding(request.headers()).is_some() {
             return Err(StatusCode::NOT_IMPLEMENTED);
         }
         // In HTTP/2 nobody else has counted them.
@@ -473,6 +488,26 @@ fn begin(
     let mut http = store.data_mut().http();
     let request = http.new_incoming_request(scheme, request)?;
     Ok((request, http.new_response_outparam(sender)?))
+}
+
+/// Has a request of HTTP/1.0 that does not say whom it is for be for the address that it came to.
+fn name_server<B>(request: &mut Request<B>, flow: &Flow) {
+    if request.version() > Version::HTTP_10
+        || request.uri().authority().is_some()
+        || request.headers().contains_key(HOST)
+    {
+        return;
+    }
+    let (ip, port) = (flow.server.ip().to_canonical(), flow.server.port());
+    let is_usual = port == if flow.is_secure { 443 } else { 80 };
+    let name = match ip {
+        IpAddr::V4(ip) if is_usual => ip.to_string(),
+        IpAddr::V6(ip) if is_usual => format!("[{ip}]"),
+        IpAddr::V4(_) | IpAddr::V6(_) => SocketAddr::new(ip, port).to_string(),
+    };
+    if let Ok(name) = HeaderValue::try_from(name) {
+        request.headers_mut().insert(HOST, name);
+    }
 }
 
 /// Returns whom a request is for, if it says so in one way.

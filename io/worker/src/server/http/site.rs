@@ -2,17 +2,19 @@
 //! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -20,8 +22,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::body::ResponseBody;
 use super::connection::{Judgement, Progress};
+use super::heads::Foreign;
 use super::intercepted::Ours;
 use super::lingering::{End, Lingering};
+use super::requests::Requests;
 use super::service::{HttpService, Via};
 use super::streams::StreamExecutor;
 use super::upstream::Upstream;
@@ -246,6 +250,21 @@ impl HttpSite {
         response
     }
 
+    /// Waits until a client's connection is to be one with its server's, since the node cannot read what comes by one of them.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    async fn foreign(&self, upstream: Option<&Upstream>) -> Result<Foreign, ()> {
+        let Some(upstream) = upstream else { return std::future::pending().await };
+        let unread = tokio::select! {
+            foreign = upstream.given() => return Ok(foreign),
+            unread = upstream.passed() => unread,
+        };
+        let mut server = upgrade::connect(self.version().service.module(), upstream).await?;
+        server.write_all(&unread).await.map_err(drop)?;
+        Ok((server, Vec::new()))
+    }
+
     /// Serves a connection as [`HttpSite::drive`] does, over TLS.
     async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via)
     where
@@ -265,16 +284,27 @@ impl HttpSite {
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let (site, via, progress) = (Arc::clone(self), via.clone(), progress.clone());
             async move {
-                match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
-                    Some(upstream) => Ok(site.pass(request, upstream, &progress).await),
-                    None => site.version().service.handle(request, via, progress).await,
+                let is_old = request.version() == http::Version::HTTP_10;
+                let mut response = match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
+                    Some(upstream) => site.pass(request, upstream, &progress).await,
+                    None => site.version().service.handle(request, via, progress).await?,
+                };
+                let is_bounded =
+                    response.headers().contains_key(CONTENT_LENGTH) || response.body().size_hint().exact().is_some();
+                if is_old && !is_bounded {
+                    // RFC 9112 §9.3: it ends with its connection, whatever the client asked for.
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    *response.version_mut() = http::Version::HTTP_10;
                 }
+                Ok::<_, Infallible>(response)
             }
         });
         let end = End::default();
-        let stream = TokioIo::new(Lingering::new(stream, end.clone()));
+        let stream = Requests::new(Lingering::new(stream, end.clone()), via.upstream.clone(), progress.clone());
+        let stream = TokioIo::new(stream);
         let connection = self.builder.serve_connection_with_upgrades(stream, service);
         let mut connection = std::pin::pin!(connection);
+        let mut foreign = std::pin::pin!(self.foreign(via.upstream.as_deref()));
         let mut stage = self.stage.subscribe();
         let mut ending = false;
         let mut alarm = std::pin::pin!(sleep_until(Instant::now() + limits::HEAD_TIME_MAX));
@@ -293,6 +323,12 @@ impl HttpSite {
                         return;
                     }
                 },
+                server = foreign.as_mut() => {
+                    let Ok(server) = server else { return };
+                    let place = self.place();
+                    end.join(server, async move { place.0.ended().await });
+                    return;
+                }
                 changed = stage.wait_for(|stage| *stage > Stage::Open), if !ending => {
                     if changed.is_err() {
                         return;

@@ -19,8 +19,9 @@ use super::interim::{Bounded, Excess};
 use super::opening;
 use super::upstream::{self, Upstream};
 use crate::limits;
-use crate::server::egress::{self, Stream};
+use crate::server::egress;
 use crate::server::module::Module;
+use crate::server::origin::Stream;
 
 /// Returns whether a request makes its connection something else.
 pub fn is_wanted<B>(request: &Request<B>) -> bool {
@@ -87,7 +88,7 @@ async fn sent(module: &Module, mut request: Request<Incoming>, upstream: &Upstre
 }
 
 /// Connects to the server, by TLS if that is what the client speaks.
-async fn connect(module: &Module, upstream: &Upstream) -> Result<Box<dyn Stream>, ()> {
+pub async fn connect(module: &Module, upstream: &Upstream) -> Result<Box<dyn Stream>, ()> {
     let stream = upstream.connect().await.map_err(drop)?;
     // Small messages are not to wait for acknowledgements; without the option they do, and still arrive.
     let _ = stream.set_nodelay(true);

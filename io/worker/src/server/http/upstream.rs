@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::uri::Authority;
 use hyper::client::conn::http1::{self, SendRequest};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wasmtime_wasi_http::WasiBody;
 
+use super::heads::{Foreign, Heads};
 use super::interim::Excess;
 use crate::limits;
 use crate::server::origin::Origin;
@@ -25,12 +27,20 @@ pub struct Upstream {
     fresh: Mutex<Option<TcpStream>>,
     /// A connection on which an answer has come whole.
     idle: Mutex<Option<Sender>>,
+    /// A connection whose answer is not understood, with what came of it.
+    foreign: Mutex<Option<Foreign>>,
+    is_foreign: Notify,
+    /// What came of the client that is no request which the node can read.
+    unread: Mutex<Option<Vec<u8>>>,
+    is_unread: Notify,
 }
 
 impl Upstream {
     /// Returns what gets to the server by `origin`, first by a connection that may be there already.
     pub fn new(origin: Arc<dyn Origin>, name: Option<String>, fresh: Option<TcpStream>) -> Upstream {
-        Upstream { origin, name, fresh: Mutex::new(fresh), idle: Mutex::default() }
+        let (idle, foreign) = (Mutex::default(), Mutex::default());
+        let (is_foreign, unread, is_unread) = (Notify::new(), Mutex::default(), Notify::new());
+        Upstream { origin, name, fresh: Mutex::new(fresh), idle, foreign, is_foreign, unread, is_unread }
     }
 
     /// Returns whether the client speaks TLS.
@@ -56,6 +66,33 @@ impl Upstream {
         lock(&self.idle).take().filter(|sender| sender.authority == *authority && !sender.requests.is_closed())
     }
 
+    /// Gives the client's connection what comes by one of the server's, as it came.
+    pub fn give(&self, foreign: Foreign) {
+        *lock(&self.foreign) = Some(foreign);
+        self.is_foreign.notify_one();
+    }
+
+    /// Waits until there is a connection that was given.
+    pub async fn given(&self) -> Foreign {
+        taken(&self.foreign, &self.is_foreign).await
+    }
+
+    /// Has the client's connection go to the server, with what was read of it and answered by nobody.
+    pub fn pass(&self, unread: Vec<u8>) {
+        *lock(&self.unread) = Some(unread);
+        self.is_unread.notify_one();
+    }
+
+    /// Waits until the client's connection is to go to the server. Returns what was read of it.
+    pub async fn passed(&self) -> Vec<u8> {
+        taken(&self.unread, &self.is_unread).await
+    }
+
+    /// Returns whether a connection was given that nobody has taken.
+    pub fn has_given(&self) -> bool {
+        lock(&self.foreign).is_some()
+    }
+
     /// Keeps a connection for the next request, if there is none.
     pub fn keep(&self, sender: Sender) {
         if !sender.requests.is_closed() {
@@ -72,6 +109,8 @@ pub struct Sender {
     pub authority: Authority,
     /// Whether the server has sent too many interim responses there.
     pub excess: Excess,
+    /// What is known of its answers' heads.
+    pub heads: Heads,
     /// What drives the connection, once something does.
     pub driver: Option<AbortHandle>,
 }
@@ -85,6 +124,16 @@ pub fn builder() -> http1::Builder {
     builder.allow_spaces_after_header_name_in_responses(true).allow_obsolete_multiline_headers_in_responses(true);
     builder.ignore_invalid_headers_in_responses(true);
     builder
+}
+
+async fn taken<T>(place: &Mutex<Option<T>>, is_there: &Notify) -> T {
+    loop {
+        let taken = lock(place).take();
+        match taken {
+            Some(taken) => return taken,
+            None => is_there.notified().await,
+        }
+    }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

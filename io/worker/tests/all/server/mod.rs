@@ -21,6 +21,7 @@ mod intercepted;
 mod joined;
 mod pages;
 mod parts;
+mod passed_on;
 mod patience;
 mod peer;
 mod program;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
-use super::{Edge, Origin, body, is_hit, is_whole, kept, path_of, status, talk, text};
+use super::{Edge, Origin, body, header, is_hit, is_whole, kept, path_of, status, talk, text};
 
 /// Variants of one response that are kept, as `modules/active-cdn` bounds them.
 const VARIANTS_MAX: usize = 64;
@@ -92,7 +92,7 @@ fn absurd_ranges_get_what_there_is() {
             match status(&answer) {
                 200 => assert_eq!(body(&answer), whole, "{short}"),
                 206 => {
-                    let said = super::header(&answer, "content-range").unwrap();
+                    let said = header(&answer, "content-range").unwrap();
                     let (first, last) = said.trim_start_matches("bytes ").split_once('-').unwrap();
                     let (first, last): (usize, usize) =
                         (first.parse().unwrap(), last.split('/').next().unwrap().parse().unwrap());
@@ -113,7 +113,7 @@ fn absurd_ranges_get_what_there_is() {
 #[test]
 fn variants_that_a_client_makes_up_are_bounded() {
     let origin = Origin::start(|request, stream| {
-        let line = |name: &str| super::header(request, name).unwrap_or("none").to_owned();
+        let line = |name: &str| header(request, name).unwrap_or("none").to_owned();
         let names = path_of(request).split('?').nth(1).unwrap_or("x-kind").to_owned();
         let said: Vec<String> = names.split('&').take(12).map(line).collect();
         let vary = names.replace('&', ", ");
@@ -228,5 +228,82 @@ fn clients_do_not_purge() {
         let answer = talk(edge.port(), format!("{request}connection: close\r\n\r\n").as_bytes());
         assert_eq!(status(&answer), 405, "{request}: {answer}");
         assert!(is_hit(&edge.ask("/a", "")), "{request}");
+    }
+}
+
+/// Goal: a few bytes of what is not stored cost the origin a few bytes, whatever the query. Method: ranges as players probe with.
+#[test]
+fn a_few_bytes_with_a_query_of_their_own_cost_a_few_bytes() {
+    let origin = Origin::start(|request, stream| {
+        let _ = match header(request, "range") {
+            Some("bytes=0-0") => stream.write_all(
+                b"HTTP/1.1 206 Partial Content\r\ncache-control: max-age=600\r\ncontent-range: bytes 0-0/9000000\r\ncontent-length: 1\r\n\r\na",
+            ),
+            _ => stream.write_all(kept("", &text(9_000_000)).as_bytes()),
+        };
+    });
+    let edge = Edge::start(origin.port);
+    for number in 0..5 {
+        let answer = edge.ask(&format!("/film.mp4?{number}"), "range: bytes=0-0\r\n");
+        assert_eq!((status(&answer), &*body(&answer)), (206, "a"), "{answer}");
+        assert_eq!(header(&origin.last(), "range"), Some("bytes=0-0"));
+    }
+    // What is stored has its parts.
+    edge.ask("/film.mp4", "");
+    edge.ask_until_hit("/film.mp4");
+    let part = edge.ask("/film.mp4", "range: bytes=0-0\r\n");
+    assert!(status(&part) == 206 && is_hit(&part), "{part}");
+}
+
+/// Goal: what an answer shows to be for one kind of client only is for that kind, although its origin does not say `Vary`.
+#[test]
+fn what_is_made_of_a_request_is_for_requests_like_it() {
+    let origin = Origin::start(|request, stream| {
+        let by_origin = header(request, "origin").map(|origin| format!("access-control-allow-origin: {origin}\r\n"));
+        let by_coding = header(request, "accept-encoding").map(|_| "content-encoding: gzip\r\n".to_owned());
+        let lines = by_origin.or(by_coding).unwrap_or_default();
+        let _ = stream.write_all(kept(&lines, "hello").as_bytes());
+    });
+    let edge = Edge::start(origin.port);
+    for _ in 0..2 {
+        for site in ["https://a.example", "https://b.example"] {
+            let answer = edge.ask("/font", &format!("origin: {site}\r\n"));
+            assert_eq!(header(&answer, "access-control-allow-origin"), Some(site), "{answer}");
+        }
+        assert_eq!(status(&edge.ask("/page", "accept-encoding: gzip\r\n")), 200);
+        let plain = edge.ask("/page", "");
+        assert_eq!(header(&plain, "content-encoding"), None, "{plain}");
+    }
+}
+
+/// Goal: one place is stored once, however clients spell it.
+#[test]
+fn a_place_is_stored_once_however_it_is_spelled() {
+    let origin = Origin::saying(&kept("", "hello"));
+    let edge = Edge::start(origin.port);
+    edge.ask("/~a/x%2Fy", "");
+    edge.ask_until_hit("/~a/x%2Fy");
+    let before = origin.count();
+    for path in ["/%7Ea/x%2fy", "/%7e%61/%78%2Fy"] {
+        assert!(is_hit(&edge.ask(path, "")), "{path}");
+    }
+    assert_eq!(origin.count(), before);
+}
+
+/// Goal: the origin is told who asks, and not what a viewer forged, of what is stored as of what is not; and what the provider adds.
+#[test]
+fn the_origin_is_told_who_asks() {
+    let origin = Origin::saying(&kept("", "hello"));
+    let edge = Edge::start_with(origin.port, super::CACHE_BYTES, |spec| {
+        spec.properties.insert("origin-headers".to_owned(), "x-key: secret".to_owned());
+    });
+    let forged = "x-forwarded-for: 6.6.6.6\r\nforwarded: for=6.6.6.6\r\nx-real-ip: 6.6.6.6\r\nx-key: 6.6.6.6\r\n";
+    for (path, lines) in [("/stored", ""), ("/not", "cache-control: no-store\r\n"), ("/part", "range: bytes=5-\r\n")] {
+        edge.ask(path, &format!("{forged}{lines}"));
+        let seen = origin.last();
+        assert_eq!(path_of(&seen), path);
+        assert_eq!(header(&seen, "x-forwarded-for"), Some("127.0.0.1"), "{seen}");
+        assert_eq!(header(&seen, "forwarded"), Some("for=127.0.0.1;proto=http"), "{seen}");
+        assert!(header(&seen, "x-key") == Some("secret") && !seen.contains("6.6.6.6"), "{seen}");
     }
 }

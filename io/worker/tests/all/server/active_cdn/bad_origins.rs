@@ -346,3 +346,58 @@ fn a_part_of_what_is_not_stored_costs_that_part() {
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent < 50_000_000, "{sent} bytes left the origin");
 }
+
+/// Goal: lines that are not understood may say that an answer is for one client alone, so that it is not stored.
+#[test]
+fn an_answer_with_lines_that_are_not_understood_is_not_stored() {
+    for (line, is_stored) in [
+        ("x-plain: a\r\n", true),
+        ("x-blank : a\r\n", true),
+        ("x-long: a\r\n b\r\n", true),
+        ("cache-control private\r\n", false),
+        ("cache-control\x01: private\r\n", false),
+        ("vary: cookie\x02\r\n", false),
+        (": private\r\n", false),
+    ] {
+        let origin = Origin::saying(&kept(line, "hello"));
+        let edge = Edge::start(origin.port);
+        for _ in 0..2 {
+            let answer = edge.ask("/", "");
+            assert_eq!((status(&answer), &*body(&answer)), (200, "hello"), "{line}: {answer}");
+        }
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(is_hit(&edge.ask("/", "")), is_stored, "{line}");
+    }
+}
+
+/// Goal: an origin that does not speak HTTP/1 as it is today is shown all the same, as nginx does, and nothing of it is stored.
+#[test]
+fn an_origin_of_old_is_shown() {
+    for (answer, shown) in [
+        ("ICY 200 OK\r\ncache-control: max-age=600\r\ncontent-length: 5\r\n\r\nmusic", "music"),
+        ("<html>no head</html>", "<html>no head</html>"),
+    ] {
+        let origin = Origin::saying(answer);
+        let edge = Edge::start(origin.port);
+        for _ in 0..2 {
+            let got = edge.ask("/", "");
+            assert_eq!((status(&got), &*body(&got), is_hit(&got)), (200, shown, false), "{got}");
+        }
+    }
+}
+
+/// Goal: requests as clients write them are answered on a port of the node's own, too.
+#[test]
+fn requests_as_clients_write_them_are_answered() {
+    let origin = Origin::start(|request, stream| {
+        let _ = stream.write_all(kept("", path_of(request)).as_bytes());
+    });
+    let edge = Edge::start(origin.port);
+    let ask = |request: &str| super::talk(edge.port(), format!("{request}\r\n").as_bytes());
+    let quoted = ask("GET /?ids=[\"a\",\"b\"]&c=<d> HTTP/1.1\r\nhost: edge.test\r\nconnection: close\r\n");
+    assert_eq!((status(&quoted), &*body(&quoted)), (200, "/?ids=[%22a%22,%22b%22]&c=%3Cd%3E"), "{quoted}");
+    let old = ask("GET /old HTTP/1.0\r\n").replacen("HTTP/1.0", "HTTP/1.1", 1);
+    assert_eq!((status(&old), &*body(&old)), (200, "/old"), "{old}");
+    assert_eq!(status(&ask("OPTIONS * HTTP/1.1\r\nhost: edge.test\r\nconnection: close\r\n")), 200);
+    assert_eq!(status(&ask("GET / HTTP/1.1\r\nconnection: close\r\n")), 400);
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Heads of servers' answers, looked at before hyper has them: what is none, and lines that are none.
+//!
+//! An answer that cannot be understood goes to the client as it came, if the client's connection can become one with the server's. Otherwise it is one as of HTTP/0.9: all that comes is the body.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::opening;
+use crate::limits;
+use crate::server::origin::Stream;
+
+/// What is known of the heads of the answers on a connection. Clones are of the same one.
+#[derive(Clone, Default)]
+pub struct Heads(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    expected: Mutex<Option<Expected>>,
+    is_odd: AtomicBool,
+}
+
+/// An answer whose head has not come.
+struct Expected {
+    /// Whether the connection had no answer before: what comes cannot be the end of another one.
+    is_first: bool,
+    /// Who has the connection if what comes is no answer that is understood.
+    passes_to: Option<Taker>,
+}
+
+/// A connection to a server that is to be one with the client's, and what was read of it.
+pub type Foreign = (Box<dyn Stream>, Vec<u8>);
+/// What takes such a connection.
+pub type Taker = Box<dyn FnOnce(Foreign) + Send>;
+
+impl Heads {
+    /// Has what comes next on the connection be the head of an answer, the first one there or a later one. With `passes_to`, what is not
+    /// understood is given there, with the connection.
+    pub fn expect(&self, is_first: bool, passes_to: Option<Taker>) {
+        *self.expected() = Some(Expected { is_first, passes_to });
+    }
+
+    /// Returns whether there was more in the head of the last answer than is understood, which is left out.
+    pub fn is_odd(&self) -> bool {
+        self.0.is_odd.load(Ordering::Relaxed)
+    }
+
+    fn expected(&self) -> MutexGuard<'_, Option<Expected>> {
+        self.0.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_come(&self, is_odd: bool) {
+        self.0.is_odd.store(is_odd, Ordering::Relaxed);
+        *self.expected() = None;
+    }
+}
+
+/// A connection to a server whose answers' heads are looked at.
+pub struct Answers {
+    /// Nothing once it was given to somebody else.
+    stream: Option<Box<dyn Stream>>,
+    heads: Heads,
+    /// What has come of a head,
+    head: Vec<u8>,
+    /// and how much of that was looked at.
+    looked: usize,
+    /// What is to be read before anything else.
+    begun: Bytes,
+}
+
+impl Answers {
+    /// Has the heads be looked at that come by a connection.
+    pub fn new(stream: Box<dyn Stream>, heads: Heads) -> Answers {
+        Answers { stream: Some(stream), heads, head: Vec::new(), looked: 0, begun: Bytes::new() }
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut Box<dyn Stream>>> {
+        self.stream.as_mut().map(Pin::new).ok_or_else(no_answer)
+    }
+
+    /// Reads a piece of a head. Returns whether no more comes.
+    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut space = [0; limits::OPENING_BYTES];
+        let mut piece = ReadBuf::new(&mut space);
+        ready!(self.stream()?.poll_read(context, &mut piece))?;
+        self.head.extend_from_slice(piece.filled());
+        Poll::Ready(Ok(piece.filled().is_empty()))
+    }
+
+    /// Looks at what has come of a head. Once it is known what it is, that is to be read, or somebody else has the connection.
+    fn look(&mut self, is_ended: bool) -> io::Result<()> {
+        let is_full = self.head.len() >= limits::HEAD_BYTES_MAX;
+        if !is_ended && !is_full && !opening::may_tell_more(&self.head, self.looked) {
+            return Ok(());
+        }
+        self.looked = self.head.len();
+        match look(&self.head) {
+            Look::Unknown if is_ended && self.head.is_empty() => self.is_known(false, &[]),
+            Look::Unknown if !is_ended && !is_full => {}
+            Look::Interim(bytes) => {
+                let rest = self.head.split_off(bytes);
+                self.begun = [&self.begun, &self.head[..]].concat().into();
+                (self.head, self.looked) = (rest, 0);
+                if !self.head.is_empty() {
+                    self.look(false)?;
+                }
+            }
+            Look::Answer { is_odd } => self.is_known(is_odd, &[]),
+            Look::Unknown => return self.pass_on(true),
+            Look::Other { is_odd } => return self.pass_on(is_odd),
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, is_odd: bool) -> io::Result<()> {
+        let expected = self.heads.expected().take();
+        let Some(Expected { is_first: true, passes_to }) = expected else {
+            self.is_known(true, &[]);
+            return Ok(());
+        };
+        let Some(taker) = passes_to else {
+            // RFC 1945 §3.1: what begins with no status line is a body. Radios of old have a head that begins with `ICY`.
+            let (line, from, is_odd): (&[u8], usize, bool) = match &self.head[..] {
+                [b'I', b'C', b'Y', b' ', ..] => (b"HTTP/1.0", 3, true),
+                [b'H', b'T', b'T', b'P', b'/', ..] => (b"", 0, is_odd),
+                _ => (b"HTTP/1.0 200 OK\r\n\r\n", 0, true),
+            };
+            self.head.drain(..from);
+            self.is_known(is_odd, line);
+            return Ok(());
+        };
+        let begun = [&self.begun, &self.head[..]].concat();
+        if let Some(stream) = self.stream.take() {
+            taker((stream, begun));
+        }
+        Err(no_answer())
+    }
+
+    /// Has what came be read, behind `before`.
+    fn is_known(&mut self, is_odd: bool, before: &[u8]) {
+        self.begun = [&self.begun, before, &self.head].concat().into();
+        (self.head, self.looked) = (Vec::new(), 0);
+        self.heads.has_come(is_odd);
+    }
+}
+
+fn no_answer() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the server's answer is not understood")
+}
+
+/// What the beginning of an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It can be several things.
+    Unknown,
+    /// The head of an interim response (RFC 9110 §15.2), of so many bytes.
+    Interim(usize),
+    /// A head that is understood, but for lines that may be left out.
+    Answer { is_odd: bool },
+    /// Something else, or a head of which it is not said in one way where its answer ends.
+    Other { is_odd: bool },
+}
+
+/// Looks at a beginning as hyper does.
+fn look(bytes: &[u8]) -> Look {
+    let mut lines = [httparse::EMPTY_HEADER; limits::SERVER_HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut lines);
+    let mut config = httparse::ParserConfig::default();
+    config
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    let length = match config.parse_response(&mut response, bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Look::Unknown,
+        Err(_) => return Look::Other { is_odd: true },
+    };
+    let status = response.code.unwrap_or_default();
+    if (100..200).contains(&status) && status != 101 {
+        return Look::Interim(length);
+    }
+    let is_line = |line: &&[u8]| !matches!(line, [] | [b'\r'] | [b' ' | b'\t', ..]);
+    let lines = bytes[..length].split(|byte| *byte == b'\n').filter(is_line).count();
+    let is_odd = lines != response.headers.len() + 1;
+    match is_framed(response.version == Some(0), response.headers) {
+        true => Look::Answer { is_odd },
+        false => Look::Other { is_odd },
+    }
+}
+
+/// Returns whether it is said in one way where an answer ends (RFC 9112 §6.3).
+fn is_framed(is_http_10: bool, lines: &[httparse::Header<'_>]) -> bool {
+    let of = |name: &'static str| lines.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
+    let mut codings = of("transfer-encoding").map(|line| line.value.trim_ascii());
+    if let Some(coding) = codings.next() {
+        // Without a TE line in the request there is no other (RFC 9112 §7.4).
+        return !is_http_10 && coding.eq_ignore_ascii_case(b"chunked") && codings.next().is_none();
+    }
+    let mut lengths = of("content-length").flat_map(|line| line.value.split(|byte| *byte == b','));
+    let length = |text: &[u8]| -> Option<u64> {
+        let text = text.trim_ascii();
+        if !text.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        str::from_utf8(text).ok()?.parse().ok()
+    };
+    let Some(first) = lengths.next().map(length) else { return true };
+    first.is_some() && lengths.all(|text| length(text) == first)
+}
+
+impl AsyncRead for Answers {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if !self.begun.is_empty() {
+                let length = self.begun.len().min(into.remaining());
+                into.put_slice(&self.begun[..length]);
+                self.begun.advance(length);
+                return Poll::Ready(Ok(()));
+            }
+            if self.heads.expected().is_none() {
+                return self.stream()?.poll_read(context, into);
+            }
+            let is_ended = ready!(self.poll_head(context))?;
+            self.look(is_ended)?;
+        }
+    }
+}
+
+impl AsyncWrite for Answers {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream()?.poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream()?.poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_known_as_early_as_can_be() {
+        let check = |bytes: &[u8], expected: Look| {
+            assert_eq!(look(bytes), expected, "{:?}", String::from_utf8_lossy(bytes));
+        };
+        let plain = Look::Answer { is_odd: false };
+        let odd = Look::Answer { is_odd: true };
+        check(b"", Look::Unknown);
+        check(b"HTTP/1.", Look::Unknown);
+        check(b"HTTP/1.1 200 OK\r\na: b\r\n", Look::Unknown);
+        check(b"HTTP/1.1 200 OK\r\na: b\r\n\r\nbody", plain);
+        check(b"HTTP/1.0 200\na: b\n\nbody\nmore", plain);
+        check(b"\r\nHTTP/1.1 204 No Content\r\n\r\n", plain);
+        check(b"HTTP/1.1 200 OK\r\na : b\r\nc: d\r\n e\r\n\r\n", plain);
+        check(b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", odd);
+        check(b"HTTP/1.1 200 OK\r\na: b\r\n: c\r\n\r\n", odd);
+        check(b"HTTP/1.1 200 OK\r\na: \x01\r\n\r\n", odd);
+        check(b"HTTP/1.1 103 Early Hints\r\na: b\r\n\r\nHTTP", Look::Interim(34));
+        check(b"HTTP/1.1 101 Any\r\n\r\n", plain);
+        check(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\n", plain);
+        for bytes in [
+            &b"ICY 200 OK\r\n\r\n"[..],
+            b"<html>",
+            b"HTTP/1.1 2000 OK\r\n\r\n",
+            b"HTTP/2 200\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
+            b"HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+        ] {
+            assert!(matches!(look(bytes), Look::Other { .. }), "{:?}", String::from_utf8_lossy(bytes));
+        }
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(limits::SERVER_HEADERS_MAX + 1));
+        check(many.as_bytes(), Look::Other { is_odd: true });
+    }
+}
