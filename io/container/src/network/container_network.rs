@@ -171,6 +171,23 @@ impl ContainerNetwork {
         Ok(Traffic { packets_in: packets_out, bytes_in: bytes_out, packets_out: packets_in, bytes_out: bytes_in })
     }
 
+    /// Puts back what somebody took away of what counts and bounds what the container sends. Returns whether that was so.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel does not tell, or refuses.
+    pub fn restore(&self) -> Result<bool, NetworkError> {
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        // What goes on holds the same.
+        let permits = self.permits();
+        let is_there = sent::is_there(&rules, &self.name);
+        if is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
+            return Ok(false);
+        }
+        sent::see(&rules, &self.name, self.indices.0)?;
+        sent::bound(&rules, &self.name, permits.rate)?;
+        Ok(true)
+    }
+
     /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.
     ///
     /// # Errors

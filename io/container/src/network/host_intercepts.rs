@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
@@ -43,7 +44,10 @@ struct State {
 struct Link {
     index: u32,
     mark: u32,
-    addresses: Vec<std::net::IpAddr>,
+    /// Where a table of routes leads, and of which versions of IP there is one.
+    hops: [IpAddr; 2],
+    versions: Vec<IpVersion>,
+    addresses: Vec<IpAddr>,
     filters: Vec<Filter>,
 }
 
@@ -105,6 +109,49 @@ impl HostIntercepts {
         if self.state().links.contains_key(network.name()) { self.set(network, &[]) } else { Ok(()) }
     }
 
+    /// Puts back what somebody took away of what leads packets to containers: rules of policy routing, routes, and the table of
+    /// marks. Returns what that was, for people.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel does not tell, or refuses.
+    pub fn restore(&self) -> Result<Vec<&'static str>, NetworkError> {
+        let state = self.state();
+        let mut missing = Vec::new();
+        if state.links.is_empty() {
+            return Ok(missing);
+        }
+        for version in VERSIONS {
+            let marks =
+                routing::marks(&state.routes, version).map_err(NetworkError::kernel("ask for policy routing"))?;
+            for link in state.links.values().filter(|link| link.versions.contains(&version)) {
+                let mut requests = Requests::default();
+                if !marks.contains(&link.mark) {
+                    routing::add_rule(&mut requests, version, link.mark, link.mark);
+                    missing.push("rules of policy routing");
+                }
+                let leads = routing::leads(&state.routes, version, link.mark, link.index);
+                // Without the rule, the question says nothing of the route.
+                if !marks.contains(&link.mark) || !leads.map_err(NetworkError::kernel("ask for a route"))? {
+                    routing::lead_to(
+                        &mut requests,
+                        link.mark,
+                        link.index,
+                        link.hops[usize::from(version == IpVersion::V6)],
+                    );
+                    missing.push("routes");
+                }
+                state.routes.carry_out(&requests)?;
+            }
+        }
+        let has_table = nftables::has_table(&state.rules, &table_name(&self.instance));
+        if !has_table.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
+            state.rules.carry_out(&table(&self.instance, &state.links))?;
+            missing.push("the table of nf_tables");
+        }
+        missing.dedup();
+        Ok(missing)
+    }
+
     /// Returns how many packets of intercepting containers were dropped here since neither their own address nor an end of
     /// their flows was the source; nothing if there is no such container.
     ///
@@ -142,6 +189,7 @@ impl State {
         let name = network.name();
         let mark = mark_of(name).ok_or_else(|| NetworkError::Spec(format!("`{name}` is no container's link")))?;
         let (index, hops) = link::open_host_end(&self.routes, name)?;
+        let mut versions = Vec::new();
         for (version, hop) in VERSIONS.into_iter().zip(hops) {
             let mut requests = Requests::default();
             routing::lead_to(&mut requests, mark, index, hop);
@@ -152,11 +200,11 @@ impl State {
                     self.let_go(name, mark);
                     return Err(error);
                 }
-                Ok(()) => {}
+                Ok(()) => versions.push(version),
             }
         }
         let addresses = network.permits().all_addresses().collect();
-        Ok(Link { index, mark, addresses, filters: filters.to_vec() })
+        Ok(Link { index, mark, hops, versions, addresses, filters: filters.to_vec() })
     }
 
     /// Takes the way to a container away; routes go with its link, and lead nowhere without the rule.

@@ -48,6 +48,29 @@ pub(super) fn lead_to(requests: &mut Requests, table: u32, index: u32, next_hop:
     requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead intercepted packets to the container");
 }
 
+/// Returns whether packets with a mark go out by a link.
+pub(super) fn leads(socket: &Socket, version: IpVersion, mark: u32, index: u32) -> io::Result<bool> {
+    // Of networks for documentation (RFC 5737, RFC 3849), where nobody is.
+    let anywhere: IpAddr = match version {
+        IpVersion::V4 => [192, 0, 2, 1].into(),
+        IpVersion::V6 => [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into(),
+    };
+    let destination = octets(anywhere);
+    let bits = u8::try_from(8 * destination.len()).expect("an address is short");
+    let header = [family(anywhere), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let list: [(u16, &[u8]); 2] = [(ROUTE_DESTINATION, &destination), (ROUTE_MARK, &mark.to_ne_bytes())];
+    let mut out = None;
+    let asked = socket.ask(GET_ROUTE, 0, &header, &list, |message| {
+        let list = message.body.get(header.len()..).unwrap_or_default();
+        let device = attributes(list).find(|(kind, _)| *kind == ROUTE_DEVICE);
+        out = device.and_then(|(_, bytes)| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes)).or(out);
+    });
+    match asked {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENETUNREACH | libc::EHOSTUNREACH)) => Ok(false),
+        asked => asked.map(|()| out == Some(index)),
+    }
+}
+
 /// Has a whole table's packets delivered here, whatever their destination.
 pub(super) fn deliver_here(requests: &mut Requests, version: IpVersion, table: u32) {
     let header = table_header(version == IpVersion::V4, SCOPE_HOST, LOCAL, 0);
@@ -68,6 +91,7 @@ pub(super) fn is_missing_here(error: &NetworkError) -> bool {
 
 /// `RTM_NEWROUTE`, `RTM_NEWRULE` and others.
 const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
 const NEW_RULE: u16 = 32;
 const DELETE_RULE: u16 = 33;
 const GET_RULE: u16 = 34;
@@ -80,9 +104,11 @@ const RULE_PROTOCOL: u16 = 21;
 /// `FR_ACT_TO_TBL`.
 const TO_TABLE: u8 = 1;
 const RULE_HEADER_BYTES: usize = 12;
+const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_DEVICE: u16 = 4;
 const ROUTE_GATEWAY: u16 = 5;
 const ROUTE_TABLE: u16 = 15;
+const ROUTE_MARK: u16 = 16;
 /// `RTN_UNICAST` and `RTN_LOCAL`.
 const UNICAST: u8 = 1;
 const LOCAL: u8 = 2;

@@ -45,6 +45,14 @@ pub(super) fn dropped(rules: &Socket, link: &str) -> io::Result<u64> {
     found.map(|(_, packets)| packets).ok_or_else(|| io::Error::other("the kernel has no counter of this link"))
 }
 
+/// Returns whether the table is there, with what it needs of a link.
+pub(super) fn is_there(rules: &Socket, link: &str) -> io::Result<bool> {
+    if !nftables::has_table(rules, &table_of(link))? {
+        return Ok(false);
+    }
+    Ok(nftables::counters(rules, &table_of(link))?.iter().any(|(name, _)| name == link))
+}
+
 /// Forgets a link, if it is known.
 pub(super) fn forget(rules: &Socket, link: &str, index: u32) -> Result<(), NetworkError> {
     let mut batch = Transaction::of(&table_of(link));

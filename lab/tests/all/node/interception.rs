@@ -18,6 +18,7 @@ over_each_driver!(
     a_cache_answers_in_the_place_of_the_server,
     words_are_taken_out_of_streams_and_both_ends_see_each_other,
     connections_pass_untouched_when_the_module_is_gone,
+    what_others_take_away_of_the_rules_comes_back,
     connections_go_on_with_a_renewed_lease_and_new_properties,
     connections_go_on_without_a_module_that_drains,
     modules_that_take_the_same_connections_are_a_chain,
@@ -91,6 +92,41 @@ fn words_are_taken_out_of_streams_and_both_ends_see_each_other(driver: Driver) {
         assert_eq!(talk.line(), "");
     }
     assert!(net.status(&net.alice, "redact").unwrap().counters["words"] >= 2);
+}
+
+/// Goal (case 18): rules of policy routing, routes and tables of the packet filter that another program takes away are there again, and
+/// new connections are taken over again, over IPv4 and IPv6. systemd-networkd removes rules that it did not make.
+fn what_others_take_away_of_the_rules_comes_back(driver: Driver) {
+    let Some(mut net) = Serving::start("what_others_take_away_of_the_rules_comes_back", driver, PERMITS) else {
+        return;
+    };
+    start_line_server(&mut net, 7000);
+    intercept(&net, "redact", 7000);
+    let is_taken_over = |server: IpAddr| {
+        let mut talk = Talk::open(&net, server, 7000);
+        talk.line();
+        talk.say("my secret is out");
+        talk.line() == "echo my ****** is out"
+    };
+    let servers = [IpAddr::from(net.lab.v4("sender")), net.lab.v6("sender").into()];
+    for server in servers {
+        eventually("it is taken over", || is_taken_over(server));
+    }
+    // Each as a shell says it, in both versions of IP.
+    let takings = [
+        "ip -4 rule del priority 7800 && ip -6 rule del priority 7800",
+        "for v in -4 -6; do ip $v route flush table $(ip $v rule show priority 7800 | sed 's/.*lookup //;s/ .*//'); done",
+        "nft flush ruleset",
+    ];
+    for taking in takings {
+        net.lab.run("node", "sh", &["-ec", taking]).unwrap();
+        for server in servers {
+            eventually(taking, || is_taken_over(server));
+        }
+        let said = |text: &str| net.lab.log("node", "netservd").contains(text);
+        assert!(said("somebody took away what leads packets to modules"), "{taking}");
+    }
+    assert!(net.lab.log("node", "netservd").contains("somebody took away what bounds a container's packets"));
 }
 
 fn connections_pass_untouched_when_the_module_is_gone(driver: Driver) {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
@@ -47,7 +47,12 @@ pub struct Networks {
     interceptions: Interceptions,
     /// The floating addresses that lead to each user's container.
     floating: BTreeMap<UserId, BTreeSet<IpAddr>>,
+    /// When it was last looked whether all rules are there.
+    looked_at: Instant,
 }
+
+/// How often it is looked whether all rules are there.
+const RULES_LOOK_TIME: Duration = Duration::from_secs(1);
 
 struct Made {
     number: u32,
@@ -93,6 +98,7 @@ impl Networks {
             host,
             interceptions: Interceptions::default(),
             floating: BTreeMap::new(),
+            looked_at: Instant::now(),
         })
     }
 
@@ -280,9 +286,35 @@ impl Networks {
 
     /// Forgets rules of interception whose connections had their time.
     pub fn sweep(&mut self, now: Instant) {
+        if now >= self.looked_at + RULES_LOOK_TIME {
+            self.looked_at = now;
+            self.restore_rules();
+        }
         for user in self.interceptions.sweep(now) {
             if let Err(refusal) = self.lead(&user) {
                 tracing::warn!(%user, %refusal, "connections go on to be led to a container");
+            }
+        }
+    }
+
+    /// Puts back what somebody took away: other programs remove rules of policy routing that they did not make, and whole tables of the
+    /// packet filter.
+    fn restore_rules(&self) {
+        match self.host.restore() {
+            Ok(missing) if missing.is_empty() => {}
+            Ok(missing) => {
+                let missing = missing.join(", ");
+                tracing::warn!(missing, "somebody took away what leads packets to modules; it is there again");
+            }
+            Err(error) => tracing::warn!(%error, "what leads packets to modules is not there"),
+        }
+        for (user, made) in &self.made {
+            match made.network.restore() {
+                Ok(false) => {}
+                Ok(true) => {
+                    tracing::warn!(%user, "somebody took away what bounds a container's packets; it is there again")
+                }
+                Err(error) => tracing::warn!(%user, %error, "what bounds a container's packets is not there"),
             }
         }
     }
