@@ -96,8 +96,48 @@ fn cases_of_other_relays_end_as_the_page_says(driver: Driver) {
             }
         }
     });
+    if let Some((_, end)) = relays.get(1) {
+        send_keys(&Relay::of(net, *end, CASES.len()));
+        let log = net.lab.log("node", "rtpengine");
+        let unknown: Vec<&str> =
+            log.lines().filter(|line| line.contains("Unknown") && line.contains("encountered")).collect();
+        assert!(unknown.is_empty(), "docs/apps/ng.md has what rtpengine does not know: {unknown:#?}");
+    }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(rows.len(), CASES.len(), "the page has other cases");
+}
+
+/// Sends each row of docs/apps/ng.md that is of an offer of that version.
+fn send_keys(relay: &Relay<'_>) {
+    let page = std::fs::read_to_string(workspace().join("docs/apps/ng.md")).unwrap();
+    let mut sent = 0;
+    for row in page.lines().filter(|row| ["| key ", "| flag ", "| replace "].iter().any(|start| row.starts_with(start)))
+    {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let [kind, names, value, _, why] = cells[..] else { panic!("{row}") };
+        if ["of later versions", "of `delete", "in no row"].iter().any(|other| why.contains(other)) {
+            continue;
+        }
+        for name in names.split(", ").map(|name| name.trim_matches('`')) {
+            let (key, value) = match kind {
+                "key" if name.eq_ignore_ascii_case("sdp") => continue,
+                "key" => (name, serde_json::from_str(value).ok().filter(|value: &Value| !value.is_number())),
+                "flag" => ("flags", Some(json!([name]))),
+                _ => ("replace", Some(json!([name]))),
+            };
+            let value = value.unwrap_or_else(|| json!(cells[2]));
+            let mut request = relay.request("offer", Some("10.0.0.9:4000".parse().unwrap()));
+            request.extend([
+                ("from-tag".to_owned(), json!("a")),
+                ("received-from".to_owned(), json!(["IP4", "10.0.0.9"])),
+            ]);
+            request.insert("call-id".to_owned(), json!(format!("key-{sent}")));
+            request.insert(key.to_owned(), value);
+            relay.send_request(&Value::Object(request));
+            sent += 1;
+        }
+    }
+    assert!(sent > 100, "{sent} keys and flags");
 }
 
 fn late_packet(relay: &Relay<'_>) -> Vec<String> {
@@ -294,27 +334,35 @@ impl<'a> Relay<'a> {
     }
 
     fn ask(&self, command: &str, names: &[(&str, &str)], end: Option<SocketAddr>) -> Value {
-        let mut request =
-            Map::from_iter([("command".to_owned(), json!(command)), ("call-id".to_owned(), json!(self.call_id))]);
+        let mut request = self.request(command, end);
         let given = names.iter().filter(|(_, value)| !value.is_empty());
         request.extend(given.map(|(name, value)| ((*name).to_owned(), json!(value))));
-        request.extend(end.map(|end| ("sdp".to_owned(), json!(sdp(end)))));
         if command == "delete" {
             // Else rtpengine does it half a minute later.
             request.insert("delete-delay".to_owned(), json!(0));
         }
+        self.send_request(&Value::Object(request))
+    }
+
+    fn request(&self, command: &str, end: Option<SocketAddr>) -> Map<String, Value> {
+        let names = [("command", json!(command)), ("call-id", json!(self.call_id))];
+        let sdp = end.map(|end| ("sdp", json!(sdp(end))));
+        names.into_iter().chain(sdp).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn send_request(&self, request: &Value) -> Value {
         static COOKIE: AtomicU64 = AtomicU64::new(0);
         let cookie = format!("{}_{} ", self.call_id, COOKIE.fetch_add(1, Ordering::Relaxed));
         let mut bytes = vec![0; 65_536];
         for _ in 0..5 {
-            self.ng.send(format!("{cookie}{}", Value::Object(request.clone())).as_bytes()).unwrap();
+            self.ng.send(format!("{cookie}{request}").as_bytes()).unwrap();
             while let Ok(length) = self.ng.recv(&mut bytes) {
                 if let Some(told) = bytes[..length].strip_prefix(cookie.as_bytes()) {
                     return serde_json::from_slice(told).unwrap();
                 }
             }
         }
-        panic!("no answer to {command}")
+        panic!("no answer to {request}")
     }
 
     fn send(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr) {
