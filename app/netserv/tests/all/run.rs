@@ -65,6 +65,57 @@ fn a_changed_module_replaces_the_one_that_runs_and_nothing_is_left() {
     eventually(|| (!Path::new(&socket).parent().unwrap().exists()).then_some(()));
 }
 
+/// Goal (case 23): modules that take connections over, and those that look at what a server answers, are installed for the server's side
+/// of the network, as they come.
+#[test]
+fn modules_of_others_connections_and_answers_are_narrowed_to_the_server() {
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skipped("module run", "it needs root");
+    }
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
+    let built = modules.join("target/wasm32-wasip2/release");
+    let cases: [(&str, &[&str], &[&str]); 2] = [
+        ("http-compressor", &[], &["tcp dst 10.2.0.0/24 port 80", "tcp dst fd00:2::/64 port 80"]),
+        (
+            "sip-edge",
+            &["--property", "server=10.2.0.2"],
+            &["udp dst 10.2.0.0/24 port 5060", "udp src 10.2.0.0/24 sport 5060", "tcp dst 10.2.0.0/24 port 5060"],
+        ),
+    ];
+    for (module, args, expected) in cases {
+        let component = built.join(format!("{}.wasm", module.replace('-', "_")));
+        if !component.exists() {
+            return skipped("module run", &format!("{} is not built", component.display()));
+        }
+        let home = Home::with_key();
+        let folder = home.path().join("m");
+        std::fs::create_dir(&folder).unwrap();
+        let manifest = std::fs::read_to_string(modules.join(module).join("netserv.toml")).unwrap();
+        let (manifest, _) = manifest.split_once("[build]").unwrap();
+        // What it is built from is there already, of whichever parts it has.
+        let packet = modules.join("target/wasm32-unknown-unknown/release").join(component.file_name().unwrap());
+        let part = |name: &str, path: &Path| {
+            if path.exists() { format!("{name} = {path:?}\n") } else { String::new() }
+        };
+        let is_packet = manifest.contains("[packet]");
+        let wasm = if is_packet { part("wasm", &packet) } else { String::new() };
+        let build = format!("[build]\ncommand = \"true\"\n{wasm}{}", part("component", &component));
+        std::fs::write(folder.join("netserv.toml"), format!("{manifest}{build}")).unwrap();
+        let mut running = Running::with(&home, args);
+        let socket = running.event("ready")["socket"].as_str().unwrap().to_owned();
+        let list = home.netserv(&["-j", "--socket", &socket, "node", "list"]);
+        let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+        let status = &list["modules"][0];
+        let of = |key: &str| status[key].as_array().cloned().unwrap_or_default();
+        let filters: Vec<String> = of("filters")
+            .iter()
+            .chain(&of("intercept"))
+            .filter_map(|filter| filter.as_str().map(str::to_owned))
+            .collect();
+        assert!(expected.iter().all(|filter| filters.iter().any(|own| own == filter)), "{module}: {filters:?}");
+    }
+}
+
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -74,8 +125,12 @@ struct Running {
 
 impl Running {
     fn start(home: &Home) -> Running {
+        Running::with(home, &[])
+    }
+
+    fn with(home: &Home, args: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv"));
-        command.args(["-j", "module", "run", "m"]);
+        command.args(["-j", "module", "run", "m"]).args(args);
         home.like_a_user(&mut command, &[]);
         let errors = home.path().join("stderr");
         let log = std::fs::File::create(&errors).unwrap();

@@ -181,6 +181,9 @@ impl Workbench {
         let mut command = Command::new(own);
         command.arg("--socket").arg(self.lab.socket()).args(["-j", "setup", "--local", "--user", USER, "--ttl", "24h"]);
         command.arg("--key").arg(&self.key_path).arg(path);
+        for filter in lab::intercepts(&source.project.manifest) {
+            command.args(["--intercept", &filter.to_string()]);
+        }
         for filter in lab::filters(&source.project.manifest) {
             command.args(["--filter", &filter]);
         }

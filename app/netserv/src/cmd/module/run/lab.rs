@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use netserv_model::api::NodeInfo;
 use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_model::{PublicKey, WantedFilter};
+use netserv_model::{Filter, PublicKey, WantedFilter};
 use netserv_project::Project;
 
 use crate::client::Client;
@@ -203,15 +203,24 @@ impl Drop for Lab {
 
 /// Returns the filters for a SETUP: the manifest's, narrowed to the server's side of the lab where they name no address.
 pub(super) fn filters(manifest: &Manifest) -> Vec<String> {
-    manifest.filters().iter().flat_map(in_lab).collect()
+    manifest.filters().iter().flat_map(in_lab).map(|filter| filter.to_string()).collect()
 }
 
-fn in_lab(filter: &WantedFilter) -> Vec<String> {
+/// Returns the connections for a SETUP that the module takes over, likewise.
+pub(super) fn intercepts(manifest: &Manifest) -> Vec<Filter> {
+    let narrowed = manifest.intercept().iter().cloned().map(WantedFilter::from).flat_map(|filter| in_lab(&filter));
+    narrowed.filter_map(|filter| filter.everywhere().cloned()).collect()
+}
+
+fn in_lab(filter: &WantedFilter) -> Vec<WantedFilter> {
     if filter.has_ends() {
-        return vec![filter.to_string()];
+        return vec![filter.clone()];
     }
-    let ends = ["dst 10.2.0.0/24", "dst fd00:2::/64"].into_iter().filter_map(|ends| ends.parse().ok());
-    ends.map(|ends| filter.with_ends_of(&ends).to_string()).collect()
+    // What names the port that packets come from looks at a server's answers.
+    let is_of_answers = filter.open().source_ports().is_some() && filter.open().destination_ports().is_none();
+    let end = if is_of_answers { "src" } else { "dst" };
+    let ends = ["10.2.0.0/24", "fd00:2::/64"].into_iter().filter_map(|net| format!("{end} {net}").parse().ok());
+    ends.map(|ends| filter.with_ends_of(&ends)).collect()
 }
 
 /// Returns command lines that show the module at work; `@CLIENT@` is for the way into the client.
@@ -303,12 +312,12 @@ mod tests {
             ("udp", vec!["udp dst 10.2.0.0/24", "udp dst fd00:2::/64"]),
             ("tcp port 80", vec!["tcp dst 10.2.0.0/24 port 80", "tcp dst fd00:2::/64 port 80"]),
             ("icmp", vec!["icmp dst 10.2.0.0/24", "icmp dst fd00:2::/64"]),
+            ("udp sport 5060", vec!["udp src 10.2.0.0/24 sport 5060", "udp src fd00:2::/64 sport 5060"]),
             ("udp src 10.1.0.0/24", vec!["udp src 10.1.0.0/24"]),
         ] {
             let filter: WantedFilter = filter.parse().unwrap();
             let narrowed = in_lab(&filter);
-            assert_eq!(narrowed, expected);
-            assert!(narrowed.iter().all(|text| text.parse::<WantedFilter>().is_ok()), "{narrowed:?}");
+            assert_eq!(narrowed.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         }
     }
 
