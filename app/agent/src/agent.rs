@@ -224,7 +224,11 @@ impl Agent {
         self.table.switch(&rule.name, on)?;
         self.gates.switch(rule.id, on);
         match on {
-            true => self.placement.gate(rule.id, self.gates.is_open(rule.id)),
+            true => {
+                // Its floating addresses may have had another owner meanwhile, by hand.
+                self.placement.begin_epochs(unix_ms());
+                self.placement.gate(rule.id, self.gates.is_open(rule.id));
+            }
             false => self.placement.stop(rule.id),
         }
         // Whoever asks may have gone.

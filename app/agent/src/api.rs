@@ -5,14 +5,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::api::{AgentCheck, AgentNearest, ApiError};
+use netserv_model::api::{AgentCheck, AgentFinding, AgentNearest, ApiError};
 use netserv_placement::Node;
 use serde::Deserialize;
 use tokio::net::UnixListener;
@@ -21,7 +22,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::checks;
 use crate::config::{Config, Deploy};
 use crate::event::{Event, Observation, Observations};
-use crate::limits::{BATCH_MAX, CALL_BYTES_MAX};
+use crate::limits::{BATCH_MAX, CALL_BYTES_MAX, GONE_LOOK_EVERY, GONE_WAIT_MAX};
+use crate::metrics;
 use crate::socket::make_way;
 
 /// What calls need.
@@ -33,6 +35,10 @@ pub struct Api {
     pub events: mpsc::Sender<Event>,
     /// The way to the loop for observations.
     pub observations: Observations,
+    /// What was found when it was looked last at what the agent reaches.
+    pub reached: watch::Receiver<Vec<AgentFinding>>,
+    /// When the agent began.
+    pub begun: Instant,
 }
 
 /// `POST /v1/observations`.
@@ -66,6 +72,7 @@ pub fn router(api: Api) -> Router {
     let observations = post(observe).layer(body);
     nearest_only(api.clone())
         .route("/v1/status", get(status).with_state(api.clone()))
+        .route("/metrics", get(metrics).with_state(api.clone()))
         .route("/v1/check", get(check).with_state(api.clone()))
         .route("/v1/reload", post(reload).with_state(api.clone()))
         .route("/v1/rules/{rule}/{switch}", post(switch).with_state(api.clone()))
@@ -83,8 +90,13 @@ pub fn nearest_only(api: Api) -> Router {
 /// Another process serves it, or it cannot be made.
 pub fn bind(path: &FilePath) -> Result<UnixListener> {
     make_way(path, || {
-        let served = std::os::unix::net::UnixStream::connect(path).is_ok();
-        ensure!(!served, "another agent serves {}; stop it, or set `socket` to another path", path.display());
+        // One that was killed may take a moment to be gone.
+        let until = Instant::now() + GONE_WAIT_MAX;
+        let is_served = || std::os::unix::net::UnixStream::connect(path).is_ok();
+        while is_served() && Instant::now() < until {
+            std::thread::sleep(GONE_LOOK_EVERY);
+        }
+        ensure!(!is_served(), "another agent serves {}; stop it, or set `socket` to another path", path.display());
         Ok(())
     })?;
     let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
@@ -151,6 +163,17 @@ async fn status(State(api): State<Api>) -> Response {
     }
 }
 
+/// `GET /metrics` answers in the text form of Prometheus.
+pub async fn metrics(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    let asked = api.events.send(Event::Status(reply)).await;
+    let (Ok(()), Ok(status)) = (asked, answer.await) else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the agent ends");
+    };
+    let text = metrics::text(&status, &api.reached.borrow(), api.begun.elapsed());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
 /// `GET /v1/check` looks at everything that the configuration names.
 async fn check(State(api): State<Api>) -> Response {
     let (reply, answer) = oneshot::channel();
@@ -203,6 +226,23 @@ fn one() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: who starts while an agent that was killed is not gone yet waits for it, and who starts beside one that runs is told so.
+    #[tokio::test]
+    async fn the_socket_of_one_that_is_going_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent.sock");
+        let first = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            drop(first);
+        });
+        let begun = Instant::now();
+        let _second = bind(&path).unwrap();
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(200));
+        ends.join().unwrap();
+        assert!(bind(&path).unwrap_err().to_string().contains("another agent serves"));
+    }
 
     #[test]
     fn a_client_gets_an_address_of_its_own_version_of_ip() {

@@ -69,8 +69,12 @@ pub async fn findings(config: &Config, status: &AgentStatus) -> Vec<AgentFinding
     all
 }
 
-/// Says in the log what is not reached, once each, and when it is again.
-pub async fn watch(config: watch::Receiver<Arc<Config>>, events: mpsc::Sender<Event>) {
+/// Says in the log what is not reached, once each, and when it is again. `last` has what was found last.
+pub async fn watch(
+    config: watch::Receiver<Arc<Config>>,
+    events: mpsc::Sender<Event>,
+    last: watch::Sender<Vec<AgentFinding>>,
+) {
     let mut told = BTreeMap::new();
     tokio::time::sleep(CHECK_FIRST).await;
     loop {
@@ -78,12 +82,14 @@ pub async fn watch(config: watch::Receiver<Arc<Config>>, events: mpsc::Sender<Ev
         let asked = events.send(Event::Status(reply)).await;
         let (Ok(()), Ok(status)) = (asked, answer.await) else { return };
         let current = Arc::clone(&config.borrow());
-        for AgentFinding { what, at, ok, found, fix } in news(&mut told, &findings(&current, &status).await) {
+        let found = findings(&current, &status).await;
+        for AgentFinding { what, at, ok, found, fix } in news(&mut told, &found) {
             match ok {
                 true => tracing::info!(what, at, "is reached again"),
                 false => tracing::warn!(what, at, fix, "{found}"),
             }
         }
+        last.send_replace(found);
         tokio::time::sleep(CHECK_EVERY).await;
     }
 }

@@ -76,3 +76,7 @@ pub const CHECK_FIRST: Duration = Duration::from_secs(3);
 pub const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// Lines of a log, none of which has its pattern, that show that the pattern is wrong.
 pub const UNMATCHED_LINES_MIN: u64 = 100;
+/// How long an agent that starts waits for one to be gone that was killed,
+pub const GONE_WAIT_MAX: Duration = Duration::from_secs(3);
+/// and how often it looks.
+pub const GONE_LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -18,6 +18,7 @@ mod looks;
 #[cfg(test)]
 mod man;
 mod metric;
+mod metrics;
 mod names;
 mod news;
 mod node;
@@ -35,6 +36,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -100,8 +102,9 @@ async fn serve(path: &Path, config: Arc<Config>, node: NodeClient) -> Result<()>
     let (configs, current) = watch::channel(Arc::clone(&config));
     let sensors = Sensors::open(&config, events.clone(), observations.clone())?;
     tokio::spawn(reload_at_hangups(hangups, events.clone()));
-    tokio::spawn(checks::watch(current.clone(), events.clone()));
-    let api = Api { config: current, events, observations: observations.clone() };
+    let (last, reached) = watch::channel(Vec::new());
+    tokio::spawn(checks::watch(current.clone(), events.clone(), last));
+    let api = Api { config: current, events, observations: observations.clone(), reached, begun: Instant::now() };
     let served = axum::serve(listener, api::router(api.clone()));
     tokio::spawn(async move { served.await });
     if let Some(address) = config.nearest {

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tokio::sync::oneshot;
 
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::event::Event;
 
 const PAGE: &str = include_str!("page/page.html");
@@ -31,6 +31,7 @@ pub fn router(api: Api) -> Router {
         .route("/page.js", file("text/javascript; charset=utf-8", SCRIPT))
         .route("/page.css", file("text/css; charset=utf-8", OWN_STYLE))
         .route("/live.css", file("text/css; charset=utf-8", STYLE))
+        .route("/metrics", get(api::metrics).with_state(api.clone()))
         .route("/v1/sites", get(sites).with_state(api))
         .layer(middleware::from_fn(secured))
 }

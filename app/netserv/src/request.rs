@@ -262,7 +262,8 @@ fn build(builder: RequestBuilder) -> Result<Unsigned, Failure> {
     builder.build(now(), Nonce(nonce)).or_fail("cannot build the request", BAD_REQUEST_FIX)
 }
 
-fn now() -> UnixTime {
+/// Returns the time.
+pub fn now() -> UnixTime {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }

@@ -282,7 +282,9 @@ impl RefusalKind {
             RefusalKind::InboxFull => "have the module take its messages, then send this one again",
             RefusalKind::OldSequence => "number it above the last one, or leave `--seq` to `netserv tell`",
             RefusalKind::RateLimited => "send fewer in a second, or put several into one",
-            RefusalKind::OldEpoch => "find out which node has the module, and count on from its epoch",
+            RefusalKind::OldEpoch => {
+                "find out which node has the module, and count on from its epoch, or take `--epoch now`"
+            }
             RefusalKind::StateRefused => "look at the state with `netserv state show`, and at the module's log",
             RefusalKind::NodeFailed => "ask the node's operator to look at its log",
             RefusalKind::NotANode => "send the request to a path with a NetServ node on it",

@@ -12,6 +12,7 @@ pub mod dependency;
 pub mod domain;
 pub mod effect;
 pub mod error;
+pub mod exposition;
 pub mod filter;
 pub mod filter_index;
 pub mod flavour;

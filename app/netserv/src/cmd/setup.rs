@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
-use crate::request::{Identity, Route, widen};
+use crate::request::{Identity, Route, now, widen};
 use crate::units::parse_duration;
 
 /// Install, refresh or replace a module on every node toward a destination
@@ -26,8 +26,9 @@ pub struct Setup {
     #[command(flatten)]
     route: Route,
     /// Which of the module's owners in turn the nodes are, counted by you from 1 on: nodes refuse an
-    /// earlier epoch than one that they know
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// earlier epoch than one that they know. `now` is the time in milliseconds since 1970, which is later
+    /// than all that netserv-agent gave out [default: now, with --floating]
+    #[arg(long, value_name = "N|now", value_parser = epoch)]
     epoch: Option<u64>,
     /// Where nodes fetch the state that the module begins with, which `netserv state export` wrote; once in
     /// each epoch
@@ -40,7 +41,7 @@ pub struct Setup {
     /// the module's container, with a route that its routing daemon can tell others of
     ///
     /// A node that sees a SETUP with a later epoch go to another one gives them up.
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires_all = ["nodes", "epoch"])]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires = "nodes")]
     floating: Vec<IpAddr>,
     #[command(flatten)]
     identity: Identity,
@@ -129,11 +130,12 @@ impl Setup {
         let target = self.wanted.target(output)?;
         let account = self.identity.account()?;
         let path = self.route.path()?;
+        let epoch = self.epoch.or((!self.floating.is_empty()).then(|| now().0));
         output.note(format!("setup {} {}", target.module, self.route.shown()));
         let begun = Instant::now();
         let mut travel = self.route.travel.clone();
         loop {
-            let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
+            let message = account.sign(widen(self.builder(&target, epoch), self.route.off_path))?;
             let result = travel.send(client, output, message, path).await?;
             let slow = result.nodes.iter().find(|report| report.outcome.is_refused_for(RefusalKind::InProgress));
             let Some(slow) = slow.filter(|_| begun.elapsed() < INSTALL_TIME_MAX) else {
@@ -147,9 +149,9 @@ impl Setup {
         }
     }
 
-    fn builder(&self, target: &Target) -> RequestBuilder {
+    fn builder(&self, target: &Target, epoch: Option<u64>) -> RequestBuilder {
         let mut builder = self.wanted.builder(target);
-        if let Some(epoch) = self.epoch {
+        if let Some(epoch) = epoch {
             builder = builder.epoch(epoch);
         }
         if let (Some(url), Some(digest)) = (&self.state, self.state_digest) {
@@ -158,6 +160,16 @@ impl Setup {
         builder = builder.floating(&self.floating);
         let builder = self.route.travel.shape(builder.target(&self.route.target()));
         if self.dry_run { builder.dry_run() } else { builder }
+    }
+}
+
+/// Reads an epoch, or takes the time for one.
+fn epoch(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number @ 1..) => Ok(number),
+        Ok(0) => Err("epochs begin at 1".to_owned()),
+        Err(_) if text == "now" => Ok(now().0),
+        Err(_) => Err("neither a number nor `now`".to_owned()),
     }
 }
 

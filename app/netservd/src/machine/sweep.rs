@@ -2,8 +2,10 @@
 //! What a node that was killed left behind on the machine, and the file that keeps two nodes apart.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::io::Errno;
 
 use crate::config::{Config, Role};
 
@@ -35,7 +37,14 @@ pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
 pub fn lock(state_dir: &Path) -> Result<std::fs::File> {
     let path = state_dir.join("netservd.lock");
     let file = std::fs::File::options().create(true).truncate(false).write(true).open(&path)?;
-    let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    // A node that was killed holds it until the last of its processes is gone.
+    let until = Instant::now() + LOCK_WAIT_MAX;
+    let locked = loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_LOOK_EVERY),
+            locked => break locked,
+        }
+    };
     locked.with_context(|| format!("another netservd has {}; stop it, or set `state-dir`", path.display()))?;
     Ok(file)
 }
@@ -60,4 +69,32 @@ pub fn sweep(config: &Config) -> Result<()> {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// How long a node that starts waits for one to be gone that was killed,
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
+/// and how often it looks.
+const LOCK_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: who starts while one that was killed is not gone yet waits for it, and who starts beside one that runs is told so.
+    #[test]
+    fn the_lock_of_one_that_is_going_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = lock(dir.path()).unwrap();
+        let begun = Instant::now();
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            drop(first);
+        });
+        let second = lock(dir.path()).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(200));
+        ends.join().unwrap();
+        let error = format!("{:#}", lock(dir.path()).unwrap_err());
+        assert!(error.contains("another netservd has"), "{error}");
+        drop(second);
+    }
 }

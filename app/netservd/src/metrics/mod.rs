@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which metrics a node has, and where each comes from.
 
-pub mod exposition;
 pub mod gauges;
 
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::time::Duration;
 
 use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
 use netserv_model::application::ApplicationInfo;
+use netserv_model::exposition::{Exposition, Kind};
 use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
@@ -20,7 +20,6 @@ use netserv_node::{ApplicationCounters, NodeCounters};
 use netserv_packet_loop::counters::PacketTotals;
 use netserv_wire::container::frames::StorageFailures;
 
-use exposition::{Exposition, Kind};
 use gauges::{ApplicationCounts, Histogram, MediaCounts, WorkerGauges};
 
 use crate::tls::HandshakeEnd;

@@ -220,6 +220,32 @@ fn a_floating_address_leads_to_the_deployment() {
         assert!(!routes("n2").contains("10.99.9.9"));
     }
     assert!(epochs[0] < epochs[1], "{epochs:?}");
+
+    // Switched off, the address is its user's to give by hand, and the agent's again once the rule is on.
+    provider.visits(3);
+    assert!(wait_until(LONG, || provider.installed() == [0, 1]), "{}", provider.log());
+    let epoch = || provider.lab.modules("n2").unwrap().modules[0].epoch;
+    let of_agent = epoch();
+    assert_eq!(provider.agent(&["off", "edge"]).1, Some(0));
+    assert!(wait_until(LONG, || provider.installed() == [0, 0]), "{}", provider.log());
+    let package = provider.lab.package("net-monitor", &provider.user).unwrap();
+    let url = provider.lab.publish("sender", &package).unwrap();
+    let (file, to) = (package.path.display().to_string(), provider.lab.v4("receiver").to_string());
+    let (key, filter) =
+        (provider.user.key.display().to_string(), format!("tcp dst {}/32 port 80", provider.lab.v4("sender")));
+    let own = ["--url", &url, "--user", "janedoe", "--key", &key, "--filter", &filter, "--floating", "10.99.9.9"];
+    let by_hand = [&["setup", &file, "--to", &to, "--node", "n2"][..], &own].concat();
+    let result = provider.lab.request("sender", &by_hand).unwrap();
+    assert!(provider.installed() == [0, 1] && epoch() > of_agent, "{result:?}");
+    let of_hand = epoch();
+    assert_eq!(provider.agent(&["on", "edge"]).1, Some(0));
+    let is_back = || {
+        provider.visits(1);
+        provider.installed() == [0, 1] && epoch() > of_hand
+    };
+    assert!(wait_until(LONG, is_back), "{}", provider.log());
+    let metrics = provider.ask("/metrics");
+    assert!(metrics.contains("netserv_agent_rule{rule=\"edge\",state=\"on\"} 1"), "{metrics}");
 }
 
 /// Goal: the configuration is read again while the agent runs: what is wrong changes nothing and is told, a rule that asks nodes for

@@ -3,6 +3,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use crate::text::one_line;
+
 /// Collects metrics, one family after the other.
 #[derive(Default)]
 pub struct Exposition {
@@ -65,8 +67,9 @@ impl Family<'_> {
     }
 }
 
+/// Escapes what ends a label, and what steers a terminal or cannot be seen: names come from others.
 fn escape(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    one_line(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -79,12 +82,14 @@ mod tests {
         let mut family = exposition.family("dropped_packets_total", Kind::Counter, "Packets dropped, by reason");
         family.sample(&[("reason", "ring-full"), ("user", "a\"b\\")], 3);
         family.sample(&[], 1);
+        family.sample(&[("user", "a\u{202e}b\nc")], 2);
         assert_eq!(
             exposition.finish(),
             "# HELP netserv_dropped_packets_total Packets dropped, by reason\n\
              # TYPE netserv_dropped_packets_total counter\n\
              netserv_dropped_packets_total{reason=\"ring-full\",user=\"a\\\"b\\\\\"} 3\n\
-             netserv_dropped_packets_total 1\n"
+             netserv_dropped_packets_total 1\n\
+             netserv_dropped_packets_total{user=\"a\\\\u{202e}b c\"} 2\n"
         );
     }
 }
