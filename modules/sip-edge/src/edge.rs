@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use hmac::{Hmac, Mac as _};
 use netserv_sdk::text::Writer;
-use netserv_sip::message::{self, CALL_ID, CSEQ, Head, TO, address, parameter, tag, top_parameters};
-use netserv_sip::{Answer, Request, Transport};
+use netserv_sip::message::{self, CALL_ID, CSEQ, Head, TO, VIA, address, number, parameter, tag, top_parameters};
+use netserv_sip::{Answer, Forced, Request, Rport, Transport};
 use sha2::Sha256;
 
 use crate::bindings::{Aor, Bindings};
@@ -14,6 +14,7 @@ use crate::control::{Control, Fate, Feedback};
 use crate::emergency::Emergency;
 use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, ENDED_MAX, HEAD_BYTES_MAX};
 use crate::oc::{Asked, Said, asking};
+use crate::soundness::is_sound;
 
 /// The topics of what the module's user says: of the server's load,
 pub const OVERLOAD: &str = "overload";
@@ -37,8 +38,8 @@ pub struct Settings {
     pub overload: bool,
     /// Whether the server is asked for its load in Vias (RFC 7339), in the place of clients that do not ask by themselves.
     pub oc: bool,
-    /// Whether answers go to where requests came from, also without `rport`.
-    pub force_rport: bool,
+    /// Which datagrams without `rport` are answered at the port that they came from.
+    pub force_rport: Forced,
     /// Seconds in the Retry-After of rejections; 0 leaves it out.
     pub retry_after_s: u16,
     /// Answers to one address in a second; what is beyond is dropped.
@@ -58,7 +59,7 @@ impl Default for Settings {
             register: true,
             overload: true,
             oc: false,
-            force_rport: false,
+            force_rport: Forced::default(),
             retry_after_s: 0,
             answers_per_second: 10_000,
             server_silence_s: 45,
@@ -198,13 +199,13 @@ impl Edge {
             b"ACK" | b"CANCEL" | b"PRACK" => Decision::Pass,
             _ if request.is_in_dialog() && !request.is_keep_alive_notify() => Decision::Pass,
             b"NOTIFY" if self.settings.notify && request.is_keep_alive_notify() => {
-                if !answers {
+                if !answers || !is_sound(message) {
                     return Decision::Pass;
                 }
                 self.answer(Kind::Notify, &request, (message, from), (b"200 OK", b""), response)
             }
             b"OPTIONS" if self.settings.options && request.is_ping() => {
-                if !answers {
+                if !answers || !is_sound(message) {
                     return Decision::Pass;
                 }
                 self.answer(Kind::Options, &request, (message, from), (b"200 OK", b""), response)
@@ -212,7 +213,9 @@ impl Edge {
             b"REGISTER" if self.settings.register && !request.requires() => {
                 let Some(head) = Head::parse(message) else { return Decision::Pass };
                 if let Some(refresh) = self.bindings.refresh(&head, source, now_ms) {
-                    if !answers {
+                    // By the port that it reads a phone knows whether it is where it was; the server's answer says so.
+                    let is_unknown = transport == Transport::Tcp(Rport::Unknown) && asks_for_its_port(&request);
+                    if !answers || is_unknown {
                         self.bindings.refresh_goes_on(&head, &refresh, now_ms);
                         return Decision::Pass;
                     }
@@ -246,7 +249,7 @@ impl Edge {
         }
         let most = match transport {
             Transport::Udp => ASKING_BYTES_MAX,
-            Transport::Tcp => HEAD_BYTES_MAX,
+            Transport::Tcp(_) => HEAD_BYTES_MAX,
         };
         asking(message, most, |head| self.asked.mark(&question(head, source.ip()), now_ms))
     }
@@ -358,7 +361,9 @@ impl Edge {
         let answer = Answer { status, more };
         let port = request.respond(&answer, from, self.settings.force_rport, || self.to_tag(request), response);
         match port {
-            Some(port) if from.1 == Transport::Tcp || response.len() <= message.len() => Decision::Answer(kind, port),
+            Some(port) if matches!(from.1, Transport::Tcp(_)) || response.len() <= message.len() => {
+                Decision::Answer(kind, port)
+            }
             _ => Decision::Pass,
         }
     }
@@ -380,6 +385,19 @@ impl Edge {
     fn is_ours(&self, ack: &Request<'_>) -> bool {
         tag(ack.to()).is_some_and(|tag| tag == self.to_tag(ack).as_bytes())
     }
+}
+
+/// Returns whether the topmost Via asks for the port that the request comes from (RFC 3581).
+fn asks_for_its_port(request: &Request<'_>) -> bool {
+    top_parameters(request.via()).is_some_and(|parameters| parameter(parameters, "rport").is_some())
+}
+
+/// Returns what a server says to `rport` in an answer over a connection; nothing if it was not asked.
+pub fn rport_said(message: &[u8]) -> Option<Rport> {
+    let head = message.starts_with(b"SIP/2.0 ").then(|| Head::parse(message))??;
+    let via = head.all(VIA).next()?;
+    let said = parameter(top_parameters(via)?, "rport")?;
+    Some(number(said).and_then(|port| u16::try_from(port).ok()).map_or(Rport::Bare, Rport::Port))
 }
 
 /// Returns what a question and the answers to it have in common.

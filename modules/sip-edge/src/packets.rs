@@ -10,7 +10,7 @@ use netserv_sdk::{
     Counter, PACKET_BYTES_MAX, Packet, PacketModule, StartError, Verdict, clock, control, log, messages,
     netserv_module, property, random, timer,
 };
-use netserv_sip::Transport;
+use netserv_sip::{Forced, Transport};
 
 use crate::edge::{Decision, Edge, Kind, Settings};
 use crate::emergency::{Emergency, NAMESPACES, USERS};
@@ -163,11 +163,20 @@ fn settings() -> Result<Settings, StartError> {
         register: property::switch_or("register", default.register)?,
         overload: property::switch_or("overload", default.overload)?,
         oc: property::switch_or("oc", default.oc)?,
-        force_rport: property::switch_or("force-rport", default.force_rport)?,
+        force_rport: forced()?,
         retry_after_s: property::parse_or("retry-after-s", default.retry_after_s)?,
         answers_per_second: property::parse_or("answers-per-second", default.answers_per_second)?,
         server_silence_s: property::parse_or("server-silence-s", default.server_silence_s)?,
     })
+}
+
+fn forced() -> Result<Forced, StartError> {
+    match &property::text("force-rport").unwrap_or_default()[..] {
+        "" | "nat" => Ok(Forced::BehindNat),
+        "on" => Ok(Forced::Always),
+        "off" => Ok(Forced::Never),
+        other => Err(format!("property `force-rport` is `{other}`, not `nat`, `on` or `off`").into()),
+    }
 }
 
 fn emergency() -> Result<Emergency, StartError> {

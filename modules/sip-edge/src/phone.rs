@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 
+use netserv_sip::Rport;
+
 use crate::framing::Framing;
 
 /// A phone's connection.
@@ -16,6 +18,8 @@ pub struct Phone {
     pub to_client: Framing,
     /// Answers of ours that wait until the server's message is over.
     pub answers: Vec<u8>,
+    /// What the server says to `rport` on it.
+    pub rport: Rport,
     /// When something went on to the server last; below 0 if the version before sent it.
     heard_ms: i64,
 }
@@ -24,7 +28,8 @@ impl Phone {
     /// Builds one that has just come.
     pub fn new(at: SocketAddr, now_ms: u64) -> Phone {
         let (to_server, to_client) = (Framing::default(), Framing::default());
-        Phone { at, to_server, to_client, answers: Vec::new(), heard_ms: now_ms.cast_signed() }
+        let rport = Rport::Unknown;
+        Phone { at, to_server, to_client, answers: Vec::new(), rport, heard_ms: now_ms.cast_signed() }
     }
 
     /// Takes note that something goes on to the server.
@@ -63,6 +68,8 @@ impl Phone {
             to_server: Framing::from_bytes(to_server)?,
             to_client: Framing::from_bytes(to_client)?,
             answers: answers.to_vec(),
+            // It says so again with its next answer.
+            rport: Rport::Unknown,
             heard_ms: now_ms.cast_signed().saturating_sub_unsigned(u64::from_be_bytes(*silence_ms)),
         })
     }

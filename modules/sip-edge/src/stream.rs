@@ -9,9 +9,9 @@ use netserv_sdk::text::Writer;
 use netserv_server_sdk::tcp::{self, Action, Connection, Decision as Taken, Flow, Side, TcpModule};
 use netserv_server_sdk::wasi::random::random::get_random_bytes;
 use netserv_server_sdk::{control, counters, messages, properties, tcp_module};
-use netserv_sip::Transport;
+use netserv_sip::{Rport, Transport};
 
-use crate::edge::{Decision, Edge, Kind, OVERLOAD, SERVER, Settings};
+use crate::edge::{Decision, Edge, Kind, OVERLOAD, SERVER, Settings, rport_said};
 use crate::emergency::{Emergency, NAMESPACES, USERS};
 use crate::framing::Piece;
 use crate::limits::{ANSWERS_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HELD_BYTES_MAX};
@@ -69,6 +69,7 @@ impl TcpModule for Stream {
                 let mut client = Client {
                     edge: &mut self.edge,
                     at: phone.at,
+                    rport: phone.rport,
                     now_ms,
                     is_silent,
                     on: &mut on,
@@ -90,9 +91,10 @@ impl TcpModule for Stream {
                 if on == bytes { Action::Pass } else { Action::Replace(on) }
             }
             Side::Server => {
-                let (edge, at) = (&mut self.edge, phone.at);
+                let (edge, at, rport) = (&mut self.edge, phone.at, &mut phone.rport);
                 phone.to_client.push(bytes, |piece| {
                     if let Piece::Head(head) = piece {
+                        *rport = rport_said(head).unwrap_or(*rport);
                         edge.response(head, at, now_ms);
                     }
                     true
@@ -189,6 +191,7 @@ impl Stream {
 struct Client<'a> {
     edge: &'a mut Edge,
     at: SocketAddr,
+    rport: Rport,
     now_ms: u64,
     /// Whether the server had heard nothing for long before this.
     is_silent: bool,
@@ -218,7 +221,7 @@ impl Client<'_> {
     fn message(&mut self, head: &[u8], may_answer: bool) -> bool {
         let mut room = [0; HEAD_BYTES_MAX];
         let mut response = Writer::new(&mut room);
-        let from = (self.at, Transport::Tcp);
+        let from = (self.at, Transport::Tcp(self.rport));
         let decision = match (self.may(may_answer), self.is_to_hear()) {
             (true, false) => self.edge.request(head, from, self.now_ms, &mut response),
             (true, true) => self.edge.request_to_be_heard(head, from, self.now_ms, &mut response),

@@ -10,4 +10,4 @@ mod request;
 mod via;
 
 pub use request::{Answer, Request};
-pub use via::Transport;
+pub use via::{Forced, Rport, Transport};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use netserv_sdk::text::{ByteSet, Writer, little_endian};
 
-use crate::via::{self, Transport};
+use crate::via::{self, Forced, Transport};
 
 /// A request whose headers could be told apart, with those that matter here.
 #[derive(Debug)]
@@ -126,7 +126,8 @@ impl<'a> Request<'a> {
         response: &mut Writer<'_>,
     ) -> Option<u16> {
         let answer = Answer { status: b"200 OK", more: b"" };
-        self.respond(&answer, (source, Transport::Udp), force_rport, || self.to_tag(secret), response)
+        let forced = if force_rport { Forced::Always } else { Forced::Never };
+        self.respond(&answer, (source, Transport::Udp), forced, || self.to_tag(secret), response)
     }
 
     /// Writes a response to the request, and returns the port that it goes to. The request came from that address by that transport;
@@ -138,7 +139,7 @@ impl<'a> Request<'a> {
         &self,
         answer: &Answer<'_>,
         (source, transport): (SocketAddr, Transport),
-        force_rport: bool,
+        forced: Forced,
         to_tag: impl FnOnce() -> T,
         response: &mut Writer<'_>,
     ) -> Option<u16> {
@@ -146,7 +147,12 @@ impl<'a> Request<'a> {
         response.put(answer.status);
         response.put(b"\r\nVia: ");
         let top = via::answer_first(self.headers.via?, source, transport, response)?;
-        let port = if top.has_rport || force_rport { source.port() } else { top.port };
+        let is_forced = match forced {
+            Forced::Never => false,
+            Forced::BehindNat => top.is_behind_nat,
+            Forced::Always => true,
+        };
+        let port = if top.has_rport || is_forced { source.port() } else { top.port };
         for via in Some(top.others).filter(|others| !others.is_empty()).iter().chain(&self.headers.other_vias) {
             response.put(b"\r\nVia: ");
             response.put(via);

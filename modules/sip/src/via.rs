@@ -12,8 +12,31 @@ use crate::request::{is_text, quote_end};
 pub enum Transport {
     /// Datagrams.
     Udp,
-    /// A connection.
-    Tcp,
+    /// A connection, on which the server may see another port of the client's than the one that is seen here.
+    Tcp(Rport),
+}
+
+/// What the server says to `rport` on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rport {
+    /// It has said nothing yet.
+    Unknown,
+    /// It does not speak RFC 3581.
+    Bare,
+    /// This port.
+    Port(u16),
+}
+
+/// Which datagrams without `rport` are answered as if they had it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forced {
+    /// None: answers go to the port of the Via (RFC 3261 §18.2.2).
+    Never,
+    /// Those whose Via names another address than the one that they come from: behind a NAT, that port may be somebody else's.
+    #[default]
+    BehindNat,
+    /// All.
+    Always,
 }
 
 /// What the topmost Via of a request says.
@@ -23,6 +46,8 @@ pub(crate) struct Top<'a> {
     pub(crate) port: u16,
     /// Whether the answer goes to the port that the request came from.
     pub(crate) has_rport: bool,
+    /// Whether the Via names another address than the one that the request came from, and does not ask for its port.
+    pub(crate) is_behind_nat: bool,
     /// The other Vias in the same header.
     pub(crate) others: &'a [u8],
 }
@@ -41,7 +66,7 @@ pub(crate) fn answer_first<'a>(
     let sent = value[..end].trim_ascii();
     let expected = match transport {
         Transport::Udp => OVER_UDP,
-        Transport::Tcp => OVER_TCP,
+        Transport::Tcp(_) => OVER_TCP,
     };
     let (protocol, sent_by) = sent.split_at_checked(expected.len())?;
     if !is_text(protocol, expected) || !sent_by.first()?.is_ascii_whitespace() {
@@ -63,15 +88,25 @@ pub(crate) fn answer_first<'a>(
             }
         }
     }
-    if has_rport || !is_address(host, source.ip()) {
+    let named = if has_rport { None } else { address_of(host) };
+    if has_rport || named != Some(source.ip()) {
         text.put(b";received=");
         put_address(text, source.ip());
     }
     if has_rport {
-        text.put(b";rport=");
-        text.put_number(source.port());
+        text.put(b";rport");
+        let said = match transport {
+            Transport::Udp => Some(source.port()),
+            Transport::Tcp(Rport::Port(port)) => Some(port),
+            Transport::Tcp(Rport::Bare | Rport::Unknown) => None,
+        };
+        if let Some(port) = said {
+            text.put(b"=");
+            text.put_number(port);
+        }
     }
-    Some(Top { port, has_rport, others: value.get(end + 1..).unwrap_or_default().trim_ascii() })
+    let is_behind_nat = named.is_some_and(|named| named != source.ip());
+    Some(Top { port, has_rport, is_behind_nat, others: value.get(end + 1..).unwrap_or_default().trim_ascii() })
 }
 
 enum Parameter<'a> {
@@ -125,9 +160,9 @@ fn put_address(text: &mut Writer<'_>, address: IpAddr) {
     }
 }
 
-fn is_address(host: &[u8], address: IpAddr) -> bool {
+fn address_of(host: &[u8]) -> Option<IpAddr> {
     let bare = host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")).unwrap_or(host);
-    std::str::from_utf8(bare).ok().and_then(|host| host.parse::<IpAddr>().ok()) == Some(address)
+    std::str::from_utf8(bare).ok()?.parse().ok()
 }
 
 /// Splits `host`, `host:port` or `[address]:port`.

@@ -8,6 +8,7 @@ mod packaged;
 mod provider;
 mod relay_cases;
 mod restarted;
+mod rport;
 mod sip_digest;
 mod sip_oc;
 mod sip_torture;

@@ -70,6 +70,82 @@ fn keep_alives_are_answered() {
 }
 
 #[test]
+fn damaged_pings_are_the_servers() {
+    let mut edge = edge();
+    let ping = request("OPTIONS", "sip:example.com", 1, "");
+    let notify = request("NOTIFY", "sip:example.com", 1, "Event: keep-alive\r\n");
+    for (from, to) in [("CSeq: 1 ", "CSeq: 3000000000 "), ("Max-Forwards: 70", "Max-Forwards: x"), (";tag=42", "")] {
+        for message in [&ping, &notify] {
+            assert_eq!(decided(&mut edge, &message.replace(from, to), 0).0, Decision::Pass, "{to}");
+        }
+    }
+}
+
+/// Goal: of two phones behind one NAT without `rport` each gets its own answer, as by RFC 3581; who is behind none has it at its Via's port, which
+/// RFC 3261 §18.2.2 says.
+#[test]
+fn an_answer_goes_where_its_phone_is() {
+    let port = |force_rport, via: &str| {
+        let mut edge = Edge::new(Settings { force_rport, ..Settings::default() }, [7; 32]);
+        let ping = request("OPTIONS", "sip:example.com", 1, "").replace("10.0.0.5:5060;branch=z9hG4bK1;rport", via);
+        let (decision, text) = decided(&mut edge, &ping, 0);
+        assert!(via.contains("rport") || !text.contains("rport"), "{text}");
+        match decision {
+            Decision::Answer(_, port) => port,
+            other @ (Decision::Pass | Decision::Drop(_)) => panic!("{other:?}"),
+        }
+    };
+    let (behind, open, named) =
+        ("10.0.0.5:5060;branch=1", "192.0.2.9:5060;branch=1", "phone.example.com:5060;branch=1");
+    assert_eq!([behind, open, named].map(|via| port(Forced::BehindNat, via)), [40_000, 5060, 5060]);
+    assert_eq!([behind, open, named].map(|via| port(Forced::Always, via)), [40_000; 3]);
+    assert_eq!([behind, open, named].map(|via| port(Forced::Never, via)), [5060; 3]);
+    assert_eq!(port(Forced::Never, "10.0.0.5:5060;rport;branch=1"), 40_000);
+}
+
+/// Goal: a phone on a connection reads the same port from the edge as from the server, which sees another one than the edge.
+#[test]
+fn the_port_on_a_connection_is_the_one_that_the_server_says() {
+    let mut edge = edge();
+    let ping = request("OPTIONS", "sip:example.com", 1, "").replace("/UDP", "/TCP");
+    let bare = ping.replace(";rport", "");
+    let mut decided = |message: &str, rport| {
+        let mut room = [0; 2000];
+        let mut response = Writer::new(&mut room);
+        let decision = edge.request(message.as_bytes(), (phone(), Transport::Tcp(rport)), 0, &mut response);
+        (decision != Decision::Pass).then(|| String::from_utf8(response.finish().unwrap().to_vec()).unwrap())
+    };
+    assert!(decided(&ping, Rport::Unknown).unwrap().contains(";received=192.0.2.9;rport\r\n"));
+    assert!(!decided(&bare, Rport::Unknown).unwrap().contains("rport"));
+    let said =
+        rport_said(b"SIP/2.0 200 OK\r\nVia: SIP/2.0/TCP 10.0.0.5;rport=51234;branch=1, SIP/2.0/TCP x;rport=1\r\n\r\n");
+    assert_eq!(said, Some(Rport::Port(51_234)));
+    assert!(decided(&ping, said.unwrap()).unwrap().contains(";received=192.0.2.9;rport=51234\r\n"));
+    let said = rport_said(b"SIP/2.0 200 OK\r\nVia: SIP/2.0/TCP 10.0.0.5;rport;branch=1\r\n\r\n");
+    assert_eq!(said, Some(Rport::Bare));
+    assert!(decided(&ping, Rport::Bare).unwrap().contains(";received=192.0.2.9;rport\r\n"));
+    // A phone takes where it is from the answer to its REGISTER.
+    let mut edge = self::edge();
+    let register = |cseq| {
+        request("REGISTER", "sip:example.com", cseq, "Expires: 60\r\nUser-Agent: phone\r\n").replace("/UDP", "/TCP")
+    };
+    let decided = |edge: &mut Edge, cseq, rport| {
+        let mut room = [0; 2000];
+        let mut response = Writer::new(&mut room);
+        edge.request(register(cseq).as_bytes(), (phone(), Transport::Tcp(rport)), 0, &mut response)
+    };
+    assert_eq!(decided(&mut edge, 1, Rport::Unknown), Decision::Pass);
+    edge.response(register(1).replace("REGISTER sip:example.com SIP/2.0", SERVER_ANSWERS).as_bytes(), phone(), 0);
+    assert!(matches!(decided(&mut edge, 2, Rport::Port(51_234)), Decision::Answer(Kind::Register, _)));
+    assert_eq!(decided(&mut edge, 3, Rport::Unknown), Decision::Pass, "the server says it first");
+    for none in
+        [&b"SIP/2.0 200 OK\r\nVia: SIP/2.0/TCP 10.0.0.5;branch=1\r\n\r\n"[..], ping.as_bytes(), b"", b"SIP/2.0 "]
+    {
+        assert_eq!(rport_said(none), None);
+    }
+}
+
+#[test]
 fn what_the_server_is_to_hear_goes_on_however_much_it_has_to_do() {
     let mut edge = edge();
     let heard = |edge: &mut Edge, message: &str, now_ms: u64| {
@@ -230,7 +306,8 @@ fn the_server_says_it_in_its_vias_if_the_edge_asked() {
     assert_eq!(plain.asking(invite(6).as_bytes(), udp, 0), None);
     // Connections have room, datagrams have none.
     let long = invite(7).replace("Max-Forwards", &format!("Subject: {}\r\nMax-Forwards", "x".repeat(1200)));
-    let asks = [Transport::Udp, Transport::Tcp].map(|one| edge.asking(long.as_bytes(), (phone(), one), 0).is_some());
+    let asks = [Transport::Udp, Transport::Tcp(Rport::Unknown)]
+        .map(|one| edge.asking(long.as_bytes(), (phone(), one), 0).is_some());
     assert_eq!(asks, [false, true]);
 }
 
