@@ -145,6 +145,7 @@ need_test() {
   note_java
   need_lab
   need_voip
+  need rtpengine rtpengine-daemon "is the relay that media-relay is compared with"
   need_radio
   need prometheus prometheus "is asked by the agent"
   need skopeo skopeo "reads our packages as any OCI tool does"
