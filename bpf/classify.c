@@ -11,7 +11,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 
 	if (!parse_frame(&frame, context))
 		goto out;
-	wanted = is_wanted(&frame.flow);
+	wanted = is_wanted(&frame.flow, WANTED);
 	count_destination(&frame, context);
 	if (!wanted && !is_signaling(&frame.flow))
 		goto out;

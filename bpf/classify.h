@@ -249,9 +249,11 @@ INLINE u32 summary_bit(const struct filter_key *key)
 	return (u32)((sum * 0x9e3779b97f4a7c15ULL) >> (64 - SUMMARY_BITS_LOG));
 }
 
-INLINE int is_wanted(const struct flow *flow)
+/* Returns whether a filter wants a packet; of at least such a kind. */
+INLINE int is_wanted(const struct flow *flow, u8 least)
 {
 	struct tuple_table *table;
+	u8 *wanted;
 	u64 head = head_of(flow);
 	u32 zero = 0, i, lacks = (flow->version == 4 ? NEEDS_V6 : NEEDS_V4) | (flow->has_ports ? 0 : NEEDS_PORTS);
 
@@ -273,7 +275,10 @@ INLINE int is_wanted(const struct flow *flow)
 		key.destination.halves[0] = flow->destination.halves[0] & tuple->mask.destination.halves[0];
 		key.destination.halves[1] = flow->destination.halves[1] & tuple->mask.destination.halves[1];
 		bit = summary_bit(&key);
-		if (table->summary[bit >> 6] >> (bit & 63) & 1 && map_lookup(&filters, &key))
+		if (!(table->summary[bit >> 6] >> (bit & 63) & 1))
+			continue;
+		wanted = map_lookup(&filters, &key);
+		if (wanted && *wanted >= least)
 			return 1;
 	}
 	return 0;
@@ -496,11 +501,15 @@ INLINE int take(const struct frame *frame, const struct interface *interface, u3
 {
 	if (map_lookup(&own, &frame->flow.destination) || is_for_kernel(&frame->flow))
 		return XDP_PASS;
-	if (may_be_unfinished(interface, &frame->flow)) {
+	if (may_be_unfinished(interface, &frame->flow))
 		count(COUNTER_UNFINISHED);
+	else if (lead(interface, frame_bytes, queue) != XDP_PASS)
+		return XDP_REDIRECT;
+	/* Nobody sees it. */
+	if (!is_wanted(&frame->flow, WANTED_CLOSED))
 		return XDP_PASS;
-	}
-	return lead(interface, frame_bytes, queue);
+	count(COUNTER_CLOSED_LOST);
+	return XDP_DROP;
 }
 
 /* Leads a signaling message for another node to a socket; returns the verdict. What is not whole passes. */

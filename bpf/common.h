@@ -179,6 +179,13 @@ struct heart {
 	u64 beats[LANES_MAX];
 };
 
+/* What `filters` says of a key. */
+enum wanted {
+	WANTED = 1,
+	/* A module that fails closed is among those that want it. */
+	WANTED_CLOSED = 2
+};
+
 enum counter {
 	/* Wanted packets that passed unseen: they are too long for the driver's memory, */
 	COUNTER_TOO_LONG,
@@ -192,6 +199,8 @@ enum counter {
 	COUNTER_UNFINISHED,
 	/* Signaling for other nodes that was dropped, since nobody takes it at the moment: it would pass a node that is there. */
 	COUNTER_SIGNALING_LOST,
+	/* Of the wanted packets that the driver could not take, those that were dropped: a module that fails closed wants them. */
+	COUNTER_CLOSED_LOST,
 	COUNTERS
 };
 

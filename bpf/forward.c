@@ -192,7 +192,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 
 	if (!parse_frame(&frame, context))
 		goto out;
-	wanted = is_wanted(&frame.flow);
+	wanted = is_wanted(&frame.flow, WANTED);
 	count_destination(&frame, context);
 	interface = find_interface(&frame, context);
 	if (!interface)

@@ -42,6 +42,14 @@ impl fuzzing::Maps for FilterMaps {
         Ok(())
     }
 
+    fn set_closed(&self, key: &[u8; KEY_BYTES], _is_closed: bool) -> Result<(), DriverError> {
+        assert!(
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).keys.contains(key),
+            "a key that is not there is changed"
+        );
+        Ok(())
+    }
+
     fn remove_key(&self, key: &[u8; KEY_BYTES]) -> Result<(), DriverError> {
         let there = self.state.lock().unwrap_or_else(PoisonError::into_inner).keys.remove(key);
         assert!(there, "a key that is not there is removed");

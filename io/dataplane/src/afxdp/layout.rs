@@ -35,6 +35,9 @@ pub(super) const NEEDS_V6: u8 = 2;
 pub(super) const NEEDS_PORTS: u8 = 4;
 /// What no packet has.
 pub(super) const NEEDS_IMPOSSIBLE: u8 = NEEDS_V4 | NEEDS_V6;
+/// `enum wanted`.
+pub(super) const WANTED: u8 = 1;
+pub(super) const WANTED_CLOSED: u8 = 2;
 /// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT`, `COUNTER_NO_SOCKET` and
 /// `COUNTER_UNFINISHED`.
 pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
@@ -44,6 +47,8 @@ pub(super) const COUNTER_NO_SOCKET: u32 = 2;
 pub(super) const COUNTER_FORWARDED: u32 = 3;
 /// `COUNTER_SIGNALING_LOST`.
 pub(super) const COUNTER_SIGNALING_LOST: u32 = 5;
+/// `COUNTER_CLOSED_LOST`.
+pub(super) const COUNTER_CLOSED_LOST: u32 = 6;
 /// Where in `struct heart` the longest silence is, the number of lanes, and their beats, in words of 8 bytes.
 pub(super) const SILENCE_MAX_WORD: usize = 0;
 pub(super) const LANES_WORD: usize = 1;

@@ -264,9 +264,12 @@ impl Driver for Afxdp {
     fn counters(&self) -> Counters {
         let lane = &self.lane;
         let of_plane = |counter: u32| self.leader.as_ref().map_or(0, |_| lane.plane.program.counter(counter));
+        let closed_lost = of_plane(layout::COUNTER_CLOSED_LOST);
+        // Those that were dropped for a module that fails closed were counted by their reason, too.
+        let unseen = layout::COUNTERS_UNSEEN.into_iter().map(of_plane).sum::<u64>().saturating_sub(closed_lost);
         Counters {
-            unseen: lane.counters.unseen + layout::COUNTERS_UNSEEN.into_iter().map(of_plane).sum::<u64>(),
-            lost: lane.ports.lost() + of_plane(layout::COUNTER_SIGNALING_LOST),
+            unseen: lane.counters.unseen + unseen,
+            lost: lane.ports.lost() + of_plane(layout::COUNTER_SIGNALING_LOST) + closed_lost,
             forwarded: of_plane(layout::COUNTER_FORWARDED),
             ..lane.counters
         }

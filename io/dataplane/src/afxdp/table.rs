@@ -25,6 +25,11 @@ pub trait Maps: Send + Sync {
     /// # Errors
     /// If there is no room for it.
     fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError>;
+    /// Says of a key of `filters` whether a module that fails closed wants its packets.
+    ///
+    /// # Errors
+    /// If that cannot be said.
+    fn set_closed(&self, key: &[u8; layout::KEY_BYTES], is_closed: bool) -> Result<(), DriverError>;
     /// Removes a key of `filters`.
     ///
     /// # Errors
@@ -41,7 +46,11 @@ pub trait Maps: Send + Sync {
 
 impl Maps for Program {
     fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
-        self.update("filters", key, &[1])
+        self.update("filters", key, &[layout::WANTED])
+    }
+
+    fn set_closed(&self, key: &[u8; layout::KEY_BYTES], is_closed: bool) -> Result<(), DriverError> {
+        self.update("filters", key, &[if is_closed { layout::WANTED_CLOSED } else { layout::WANTED }])
     }
 
     fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
@@ -167,7 +176,12 @@ impl Shared {
         for (mask, slot) in &plan.slots {
             self.place(*slot, mask);
         }
-        state.commit(plan, &added);
+        for (pattern, is_closed) in state.commit(plan, &added) {
+            let Some(slot) = state.slot_in_maps(&pattern) else { continue };
+            if let Err(error) = self.maps.set_closed(&pattern.emit(slot), is_closed) {
+                tracing::warn!(%error, is_closed, "packets that the driver cannot take go on as if it were otherwise");
+            }
+        }
         self.maps.store(layout::COUNT_WORD, state.places());
         Ok(true)
     }
@@ -175,7 +189,7 @@ impl Shared {
     /// Adds the keys that the plan needs and that are not there, and returns them; adds none if one cannot be.
     fn add_keys(&self, state: &State, plan: &Plan) -> Result<BTreeSet<Pattern>, DriverError> {
         let mut added = BTreeSet::new();
-        for pattern in plan.added.values().flatten() {
+        for pattern in plan.added.values().flat_map(|fitted| &fitted.patterns) {
             if state.is_there(pattern) || !added.insert(*pattern) {
                 continue;
             }

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
-use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, Egress, Final, InterfaceId, PacketId, XdpForward};
+use netserv_dataplane::{
+    Batch, Change, Driver, DriverConfig, DriverError, Egress, Final, InterfaceId, PacketId, XdpForward,
+};
+use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
 
@@ -330,6 +333,39 @@ fn long_links_get_the_generic_program() {
     flow.send(&[1; 8000]);
     assert_eq!(flow.received().unwrap(), [1; 8000], "too long for us, so it passes unseen");
     assert_eq!((driver.counters().received, driver.counters().unseen), (20, 1));
+}
+
+/// Goal (case 22): what is too long for the driver is dropped, and counted as lost, if a module that fails closed wants it, also beside one
+/// that fails open; else it passes unseen.
+#[test]
+fn what_is_too_long_is_dropped_for_a_module_that_fails_closed() {
+    let Some(chain) = Chain::new(3) else { return };
+    for (node, device) in [(SENDER, "right"), (ROUTER, "left"), (ROUTER, "right"), (RECEIVER, "left")] {
+        chain.run(node, &["ip", "link", "set", device, "mtu", "9000"]);
+    }
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("closed", &["udp port 5060", "udp port 5061"]);
+    let closed = "udp port 5060".parse().unwrap();
+    driver.filters().change(&[Change::InstallClosed(FilterId(7), &closed)]).unwrap();
+    for v6 in [false, true] {
+        let (flow, open) = (Flow::new(&chain, v6, 5060), Flow::new(&chain, v6, 5061));
+        flow.send(b"short");
+        assert_eq!(pass(&mut driver, 1), 1);
+        assert_eq!(flow.received().unwrap(), b"short");
+        let before = driver.counters();
+        flow.send(&[1; 2205]);
+        flow.send(&[1; 7581]);
+        open.send(&[2; 2205]);
+        assert_eq!(open.received().unwrap(), [2; 2205]);
+        let counters = driver.counters();
+        assert_eq!((counters.lost - before.lost, counters.unseen - before.unseen), (2, 1), "v6: {v6}");
+        flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert!(flow.received().is_none());
+    }
+    driver.filters().change(&[Change::Remove(FilterId(7))]).unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    flow.send(&[3; 2205]);
+    assert_eq!(flow.received().unwrap(), [3; 2205]);
 }
 
 #[test]

@@ -312,7 +312,7 @@ impl Networks {
             match made.network.restore() {
                 Ok(false) => {}
                 Ok(true) => {
-                    tracing::warn!(%user, "somebody took away what bounds a container's packets; it is there again")
+                    tracing::warn!(%user, "somebody took away what bounds a container's packets; it is there again");
                 }
                 Err(error) => tracing::warn!(%user, %error, "what bounds a container's packets is not there"),
             }

@@ -12,15 +12,24 @@ use crate::{Change, DriverError, limits};
 #[derive(Default)]
 pub(super) struct State {
     pub closed: bool,
-    filters: BTreeMap<FilterId, Vec<Pattern>>,
+    filters: BTreeMap<FilterId, Fitted>,
     /// How many filters have each pattern.
     uses: HashMap<Pattern, usize>,
+    /// How many of them are of modules that fail closed.
+    closed_uses: HashMap<Pattern, usize>,
     /// The tuples in the maps: their place, and how many patterns they have there.
     pub tuples: BTreeMap<Mask, Tuple>,
     /// Patterns in the maps that no filter has any more.
     pub leaving: BTreeSet<Pattern>,
     /// Those among them that are waited for, or were before.
     pub awaited: BTreeSet<Pattern>,
+}
+
+/// A filter as it stands in the maps.
+pub(super) struct Fitted {
+    pub patterns: Vec<Pattern>,
+    /// Its module fails closed.
+    pub is_closed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +41,7 @@ pub(super) struct Tuple {
 /// What a change comes down to.
 pub(super) struct Plan {
     removed: BTreeSet<FilterId>,
-    pub added: BTreeMap<FilterId, Vec<Pattern>>,
+    pub added: BTreeMap<FilterId, Fitted>,
     /// Places for masks that are new.
     pub slots: BTreeMap<Mask, u8>,
     /// Some filter is coarser than it would be with more places.
@@ -46,6 +55,7 @@ impl State {
         for change in changes {
             match *change {
                 Change::Install(id, filter) | Change::InstallClosed(id, filter) => {
+                    let is_closed = matches!(change, Change::InstallClosed(..));
                     let there = self.filters.contains_key(&id) && !removed.contains(&id);
                     if there || wanted.contains_key(&id) {
                         return Err(DriverError::FilterExists(id));
@@ -53,7 +63,7 @@ impl State {
                     if self.filters.len() - removed.len() + wanted.len() >= limits::FILTERS_MAX {
                         return Err(DriverError::FiltersFull);
                     }
-                    wanted.insert(id, filter);
+                    wanted.insert(id, (filter, is_closed));
                 }
                 Change::Remove(id) => {
                     if wanted.remove(&id).is_none() && !(self.filters.contains_key(&id) && removed.insert(id)) {
@@ -63,9 +73,9 @@ impl State {
             }
         }
         let mut plan = Plan { removed, added: BTreeMap::new(), slots: BTreeMap::new(), cramped: false };
-        for (id, filter) in wanted {
+        for (id, (filter, is_closed)) in wanted {
             let patterns = self.fit(filter, &mut plan);
-            plan.added.insert(id, patterns);
+            plan.added.insert(id, Fitted { patterns, is_closed });
         }
         Ok(plan)
     }
@@ -115,18 +125,36 @@ impl State {
         self.tuples.values().map(|tuple| u64::from(tuple.slot) + 1).max().unwrap_or(0)
     }
 
-    /// Takes note of a change whose keys and tuples are in the maps.
-    pub fn commit(&mut self, plan: Plan, added: &BTreeSet<Pattern>) {
+    /// Takes note of a change whose keys and tuples are in the maps. Returns of which patterns it is another than before whether a
+    /// module that fails closed wants them.
+    pub fn commit(&mut self, plan: Plan, added: &BTreeSet<Pattern>) -> BTreeMap<Pattern, bool> {
+        let mut before: BTreeMap<Pattern, bool> = BTreeMap::new();
         for pattern in added {
             let tuple = self.tuples.entry(pattern.mask);
             tuple.or_insert_with(|| Tuple { slot: plan.slots[&pattern.mask], patterns: 0 }).patterns += 1;
         }
-        for pattern in plan.added.values().flatten() {
+        for fitted in plan.added.values().filter(|fitted| fitted.is_closed) {
+            for pattern in &fitted.patterns {
+                let uses = self.closed_uses.entry(*pattern).or_default();
+                before.entry(*pattern).or_insert(*uses > 0);
+                *uses += 1;
+            }
+        }
+        for pattern in plan.added.values().flat_map(|fitted| &fitted.patterns) {
             *self.uses.entry(*pattern).or_default() += 1;
             self.leaving.remove(pattern);
             self.awaited.remove(pattern);
         }
-        for pattern in plan.removed.iter().filter_map(|id| self.filters.remove(id)).flatten() {
+        let removed: Vec<Fitted> = plan.removed.iter().filter_map(|id| self.filters.remove(id)).collect();
+        for pattern in removed.iter().filter(|fitted| fitted.is_closed).flat_map(|fitted| &fitted.patterns) {
+            let uses = self.closed_uses.get_mut(pattern).expect("a pattern of a filter is in use");
+            before.entry(*pattern).or_insert(true);
+            *uses -= 1;
+            if *uses == 0 {
+                self.closed_uses.remove(pattern);
+            }
+        }
+        for pattern in removed.into_iter().flat_map(|fitted| fitted.patterns) {
             let uses = self.uses.get_mut(&pattern).expect("a pattern of a filter is in use");
             *uses -= 1;
             if *uses == 0 {
@@ -135,6 +163,17 @@ impl State {
             }
         }
         self.filters.extend(plan.added);
+        let is_closed = |pattern: &Pattern| self.closed_uses.contains_key(pattern);
+        before
+            .into_iter()
+            .filter(|(pattern, was)| is_closed(pattern) != *was)
+            .map(|(pattern, was)| (pattern, !was))
+            .collect()
+    }
+
+    /// Returns the place of a tuple in the maps.
+    pub fn slot_in_maps(&self, pattern: &Pattern) -> Option<u8> {
+        self.tuples.get(&pattern.mask).map(|tuple| tuple.slot)
     }
 
     /// Returns the place of a pattern's tuple, now or after a change.

@@ -13,6 +13,8 @@ use crate::afxdp::tuples::COARSE_MASKS;
 
 struct Memory {
     keys: Mutex<BTreeSet<[u8; layout::KEY_BYTES]>>,
+    /// Those of modules that fail closed.
+    closed: Mutex<BTreeSet<[u8; layout::KEY_BYTES]>>,
     words: Mutex<Vec<u64>>,
     fails: Mutex<bool>,
     /// How many keys there may be.
@@ -22,7 +24,13 @@ struct Memory {
 impl Memory {
     fn new() -> Arc<Memory> {
         let words = Mutex::new(vec![0; layout::TABLE_WORDS]);
-        Arc::new(Memory { keys: Mutex::default(), words, fails: Mutex::default(), room: Mutex::new(usize::MAX) })
+        Arc::new(Memory {
+            keys: Mutex::default(),
+            closed: Mutex::default(),
+            words,
+            fails: Mutex::default(),
+            room: Mutex::new(usize::MAX),
+        })
     }
 
     /// What `is_wanted` of `bpf/classify.h` says.
@@ -65,8 +73,16 @@ impl Maps for Memory {
         Ok(())
     }
 
+    fn set_closed(&self, key: &[u8; layout::KEY_BYTES], is_closed: bool) -> Result<(), DriverError> {
+        assert!(self.keys.lock().unwrap().contains(key));
+        let mut closed = self.closed.lock().unwrap();
+        assert!(if is_closed { closed.insert(*key) } else { closed.remove(key) }, "it is so already");
+        Ok(())
+    }
+
     fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
         assert!(self.keys.lock().unwrap().remove(key));
+        assert!(!self.closed.lock().unwrap().contains(key), "no module is left that fails closed");
         Ok(())
     }
 
@@ -77,6 +93,30 @@ impl Maps for Memory {
     fn wait(&self) -> Result<(), DriverError> {
         if *self.fails.lock().unwrap() { Err(DriverError::Closed) } else { Ok(()) }
     }
+}
+
+/// Filters of modules that fail open and closed may share their keys, in whatever order they come and go.
+#[test]
+fn a_key_is_closed_as_long_as_any_of_its_filters_is() {
+    let maps = Memory::new();
+    let table = Table::without_thread(Arc::clone(&maps));
+    let filter: Filter = "udp dst 10.2.0.0/24 port 5060".parse().unwrap();
+    let closed = || maps.closed.lock().unwrap().len();
+    let change = |changes: &[Change<'_>]| table.change(changes).unwrap();
+    change(&[Change::Install(FilterId(1), &filter)]);
+    assert_eq!(closed(), 0);
+    change(&[Change::InstallClosed(FilterId(2), &filter), Change::InstallClosed(FilterId(3), &filter)]);
+    assert_eq!(closed(), 1);
+    change(&[Change::Remove(FilterId(2))]);
+    assert_eq!(closed(), 1);
+    // A successor takes its place in the same change.
+    change(&[Change::InstallClosed(FilterId(4), &filter), Change::Remove(FilterId(3))]);
+    assert_eq!(closed(), 1);
+    change(&[Change::Install(FilterId(5), &filter), Change::Remove(FilterId(4))]);
+    assert_eq!(closed(), 0);
+    change(&[Change::InstallClosed(FilterId(6), &filter)]);
+    change(&[1, 5, 6].map(|id| Change::Remove(FilterId(id))));
+    assert_eq!((closed(), maps.keys.lock().unwrap().len()), (0, 0));
 }
 
 /// A UDP packet.
