@@ -406,7 +406,7 @@ impl Controller {
             if let Err(refusal) = self.check_held(key, session) {
                 return self.refuse(ticket, refusal);
             }
-            if self.leave(key, |held| held.is_of(session)) {
+            if self.leave(key, |held| held.is_of_family(session)) {
                 self.note_removed(key, origin);
                 return self.answer_when_done(&key.0, ticket, Outcome::Removed);
             }

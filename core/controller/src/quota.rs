@@ -218,9 +218,9 @@ impl Newest {
     }
 }
 
-/// Names what a request is about: a module of a session, whichever way it goes, or of all sessions.
+/// Names what a request is about: a module of a family of sessions, or of all sessions.
 fn subject(module: &ModuleName, session: Option<SessionId>) -> (ModuleName, Option<SessionId>) {
-    (module.clone(), session.map(SessionId::either_way))
+    (module.clone(), session.map(SessionId::family))
 }
 
 /// Which code failed too often or took too long to compile, and until when it is kept out.

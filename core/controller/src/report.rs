@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netserv_model::effect::Command;
+use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
 };
@@ -109,7 +110,14 @@ impl Controller {
 
     fn modules_of(&self, user: &UserId) -> Vec<ModuleStatus> {
         let tenant = self.tenants.get(user);
-        tenant.map(|tenant| modules_of(user, tenant, self.now.instant)).unwrap_or_default()
+        let mut modules = tenant.map(|tenant| modules_of(user, tenant, self.now.instant)).unwrap_or_default();
+        // A response has room for those of all modules together.
+        let mut room = SESSIONS_SHOWN_MAX;
+        for status in &mut modules {
+            status.sessions.truncate(room);
+            room -= status.sessions.len();
+        }
+        modules
     }
 
     fn policy_of(&self, user: &UserId) -> Option<PolicyReport> {

@@ -28,6 +28,11 @@ impl Session {
         self.record.session.either_way() == session.either_way()
     }
 
+    /// Returns whether a REMOVE of a session is about this one: it is of the same client, module and path.
+    pub(crate) fn is_of_family(&self, session: SessionId) -> bool {
+        self.record.session.family() == session.family()
+    }
+
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce }
     }
@@ -314,7 +319,7 @@ impl Controller {
     /// Returns why a REMOVE of a session takes nothing away, if it does not.
     pub(crate) fn check_held(&self, key: &Key, session: SessionId) -> Result<(), Refusal> {
         let Some(active) = self.active_of(key) else { return Err(not_installed(key)) };
-        if active.session_of(session).is_some() {
+        if active.sessions.iter().any(|held| held.is_of_family(session)) {
             return Ok(());
         }
         let (held_by, first) = (active.sessions.len(), active.record.session);

@@ -219,6 +219,15 @@ impl SessionId {
     pub fn either_way(self) -> SessionId {
         self.min(self.twin())
     }
+
+    /// Returns what sessions have in common that one client has for one module and path, whichever nodes each is for: the first half
+    /// of their names, whichever way.
+    #[must_use]
+    pub fn family(self) -> SessionId {
+        let SessionId(mut bytes) = self.either_way();
+        bytes[8..].fill(0);
+        SessionId(bytes)
+    }
 }
 
 fn is_user_name(text: &str) -> bool {

@@ -38,7 +38,7 @@ pub const TLS_NAMES_MAX: usize = 64;
 pub const CHAIN_PARTS_MIN: usize = 2;
 /// Filters of one module.
 pub const FILTERS_PER_MODULE_MAX: usize = 16;
-/// Sessions that a module's state says of; others are counted.
+/// Sessions that a module's state says of, and those of all modules of a user in a response; others are counted.
 pub const SESSIONS_SHOWN_MAX: usize = 16;
 /// Combinations of masks that a [`FilterIndex`](crate::FilterIndex) looks up for each packet; filters that need more are
 /// filed under coarser masks.

@@ -105,6 +105,23 @@ fn a_remove_of_a_session_that_holds_nothing_takes_nothing_and_one_for_all_takes_
     node.assert_empty();
 }
 
+/// Goal: what a client installs on one node of a path and then on another stays on both, and its REMOVE takes it from wherever it goes.
+#[test]
+fn sessions_of_one_client_for_other_nodes_are_removed_together() {
+    let of_node = |n: u8| {
+        let mut bytes = [1; 16];
+        bytes[8..].fill(n);
+        SessionId(bytes)
+    };
+    let mut node = held();
+    node.setup_of(of_node(7), toward(2));
+    node.commands();
+    assert_eq!(node.held_by().len(), 2);
+    node.remove_of(of_node(9), false);
+    node.commands();
+    node.assert_empty();
+}
+
 /// The last node of a round trip sends requests back by the twin of their session.
 #[test]
 fn both_ways_of_a_round_trip_are_one_session() {
@@ -227,7 +244,7 @@ fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
 #[test]
 fn sessions_per_module_max_sessions_hold_a_module() {
     let mut node = held();
-    let session = |n: usize| SessionId(u128::try_from(n + 1000).unwrap().to_be_bytes());
+    let session = |n: usize| SessionId((u128::try_from(n + 1000).unwrap() << 64).to_be_bytes());
     for n in 1..SESSIONS_PER_MODULE_MAX {
         let id = node.setup_of(session(n), toward(1));
         node.commands();
@@ -244,7 +261,7 @@ fn sessions_per_module_max_sessions_hold_a_module() {
 #[test]
 fn filters_of_sessions_max_filters_are_asked_for_together() {
     let mut node = held();
-    let session = |n: u8| SessionId(u128::from(n).to_be_bytes());
+    let session = |n: u8| SessionId((u128::from(n) << 64).to_be_bytes());
     for n in 2..=u8::try_from(FILTERS_OF_SESSIONS_MAX).unwrap() {
         let id = node.setup_of(session(n), toward(n));
         node.commands();

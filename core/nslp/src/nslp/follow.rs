@@ -53,7 +53,7 @@ impl Nslp {
         }
     }
 
-    /// Ends the leases of a module that a REMOVE's session has along its flow. If it is for all sessions and removed the module
+    /// Ends the leases of a module that the family of a REMOVE's session has along its flow. If it is for all sessions and removed the module
     /// here, those of others end, too.
     fn remove_leases(
         &mut self,
@@ -64,9 +64,14 @@ impl Nslp {
         ends_all: bool,
     ) {
         for id in self.leases.all_of_module(user, module) {
-            if self.leases.get(id).is_some_and(|lease| lease.session == session && mri == Some(&*lease.mri)) {
+            if self
+                .leases
+                .get(id)
+                .is_some_and(|lease| lease.session.family() == session.family() && mri == Some(&*lease.mri))
+            {
                 self.leave(id);
                 if let Some(lease) = self.end_lease(id) {
+                    self.forget_answer(&lease);
                     self.withdrawn.remember(now, &lease);
                 }
             } else if ends_all && self.leases.get(id).is_some_and(|lease| lease.is_here) {
@@ -184,16 +189,20 @@ impl Nslp {
             self.tell_tear(id, next, nonce);
         }
         let Some(lease) = self.end_lease(id) else { return };
-        let key = (lease.session, lease.nonce);
-        if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
-            // What it answered is not so any more, and the path may come back.
-            self.forget(key);
-        }
+        self.forget_answer(&lease);
         if lease.is_here {
             self.let_go(&lease.installed, lease.nonce);
         }
         self.withdrawn.remember(now, &lease);
         self.leave_way_back(now, lease.session, lease.nonce, &lease.installed);
+    }
+
+    /// Forgets what a SETUP was answered: it is not so any more, and the path may come back.
+    fn forget_answer(&mut self, lease: &Lease) {
+        let key = (lease.session, lease.nonce);
+        if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
+            self.forget(key);
+        }
     }
 
     /// Ends what a SETUP brought that this node sent back, since it is not the last node of the way there any more.

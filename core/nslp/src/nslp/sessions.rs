@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use netserv_model::request::Body;
+use netserv_model::target::Target;
 use netserv_model::{ModuleName, SessionId, UserId};
 use netserv_wire::nslp::Message;
 use rand::Rng;
@@ -13,8 +14,8 @@ use super::Nslp;
 use crate::config::LocalPath;
 
 impl Nslp {
-    /// Returns the session of a request: what installs or removes a module has one of its user, module and path, so that it goes on
-    /// with what came before. Nobody can guess it (RFC 5971 §4.1.1) who does not know this node's secret.
+    /// Returns the session of a request: what installs or removes a module has one of its user, module, path and target, so that it goes
+    /// on with what came before. Those for other nodes of the path are of one family, which a REMOVE ends. Nobody can guess it (RFC 5971 §4.1.1) who does not know this node's secret.
     pub(super) fn session_of(&mut self, message: &Message, path: Option<LocalPath>) -> SessionId {
         let module = match message.body() {
             Body::Setup(setup) => Some(&setup.module.name),
@@ -22,13 +23,18 @@ impl Nslp {
             Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
         };
         match message.user().zip(module) {
-            Some((user, module)) => derived(&self.session_secret, user, module, path),
+            Some((user, module)) => derived(&self.session_secret, (user, module), path, message.target()),
             None => SessionId(self.rng.random()),
         }
     }
 }
 
-fn derived(secret: &[u8; 32], user: &UserId, module: &ModuleName, path: Option<LocalPath>) -> SessionId {
+fn derived(
+    secret: &[u8; 32],
+    (user, module): (&UserId, &ModuleName),
+    path: Option<LocalPath>,
+    target: &Target,
+) -> SessionId {
     let mut hash = Sha256::new();
     hash.update(secret);
     // Neither name has a line end in it.
@@ -39,8 +45,11 @@ fn derived(secret: &[u8; 32], user: &UserId, module: &ModuleName, path: Option<L
             IpAddr::V6(address) => hash.update(address.octets()),
         }
     }
+    let family = hash.clone().finalize();
+    hash.update(format!("{target:?}"));
     let mut session = [0; 16];
-    session.copy_from_slice(&hash.finalize()[..16]);
+    session[..8].copy_from_slice(&family[..8]);
+    session[8..].copy_from_slice(&hash.finalize()[..8]);
     SessionId(session)
 }
 
@@ -56,7 +65,9 @@ mod tests {
         let path = |source: &str, destination: &str| {
             Some(LocalPath { source: source.parse().unwrap(), destination: destination.parse().unwrap() })
         };
-        let of = |secret: u8, user: &UserId, module: &ModuleName, path| derived(&[secret; 32], user, module, path);
+        let of = |secret: u8, user: &UserId, module: &ModuleName, path| {
+            derived(&[secret; 32], (user, module), path, &Target::default())
+        };
         let there = path("10.0.0.1", "10.0.1.1");
         let sessions = [
             of(1, &jane, &one, there),
@@ -71,5 +82,11 @@ mod tests {
         assert_eq!(sessions[0], of(1, &jane, &one, there));
         let all: std::collections::BTreeSet<_> = sessions.iter().collect();
         assert_eq!(all.len(), sessions.len());
+        // Those for other nodes are others, of the same family.
+        let target = Target { nodes: vec!["n1".parse().unwrap()], ..Target::default() };
+        let of_node = derived(&[1; 32], (&jane, &one), there, &target);
+        assert_ne!(of_node, sessions[0]);
+        assert_eq!([of_node.family(), of_node.twin().family()], [sessions[0].family(); 2]);
+        assert_ne!(of_node.family(), sessions[5].family());
     }
 }

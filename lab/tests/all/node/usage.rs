@@ -27,8 +27,9 @@ fn sums_go_on_over_all_that_ends(driver: Driver) {
     let filter = format!("udp dst {}/32 port 44444", net.lab.v4("sender"));
     assert_nodes(&net.setup(&package, &url, &filter), |outcome| matches!(outcome, Outcome::Installed { .. }));
     let mut sent = send(&net, 8);
+    eventually("memory is used for a while", || check(&net, sent).usage.memory_byte_seconds > 0);
     let first = check(&net, sent);
-    assert!(first.usage.cpu_ns > 0 && first.usage.memory_byte_seconds > 0, "{first:?}");
+    assert!(first.usage.cpu_ns > 0, "{first:?}");
     assert_eq!(check(&net, sent).usage.packets, first.usage.packets, "asking is not using");
 
     kill_worker(&net, &package);
