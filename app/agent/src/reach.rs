@@ -250,7 +250,7 @@ mod tests {
         ] {
             assert_eq!(hidden_by(path), expected, "{path}");
         }
-        let fault = fault(Path::new("/root/no-such-folder/x"), Want::Read, &Who::Agent).unwrap();
+        let fault = fault(Path::new("/home/no-such-user/x"), Want::Read, &Who::Agent).unwrap();
         assert!(fault.found.contains("ProtectHome=yes"), "{fault:?}");
     }
 

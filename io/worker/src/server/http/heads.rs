@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::opening;
+use super::rewound::read_begun;
 use crate::limits;
 use crate::server::origin::Stream;
 
@@ -218,9 +219,7 @@ impl AsyncRead for Answers {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             if !self.begun.is_empty() {
-                let length = self.begun.len().min(into.remaining());
-                into.put_slice(&self.begun[..length]);
-                self.begun.advance(length);
+                read_begun(&mut self.begun, into);
                 return Poll::Ready(Ok(()));
             }
             if self.heads.expected().is_none() {

@@ -7,11 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Progress;
 use super::opening::{self, Opening};
+use super::rewound::read_begun;
 use super::upstream::Upstream;
 use crate::limits;
 
@@ -134,9 +135,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Requests<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             if !self.begun.is_empty() {
-                let length = self.begun.len().min(into.remaining());
-                into.put_slice(&self.begun[..length]);
-                self.begun.advance(length);
+                read_begun(&mut self.begun, into);
                 return Poll::Ready(Ok(()));
             }
             match self.next {

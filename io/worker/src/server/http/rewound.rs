@@ -26,6 +26,13 @@ impl<S> Rewound<S> {
     }
 }
 
+/// Takes as much as there is room for of what was read before.
+pub(super) fn read_begun(begun: &mut Bytes, buffer: &mut ReadBuf<'_>) {
+    let length = begun.len().min(buffer.remaining());
+    buffer.put_slice(&begun[..length]);
+    begun.advance(length);
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -35,9 +42,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
         if self.begun.is_empty() {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
-        let length = self.begun.len().min(buffer.remaining());
-        buffer.put_slice(&self.begun[..length]);
-        self.begun.advance(length);
+        read_begun(&mut self.begun, buffer);
         if self.begun.is_empty() {
             // What was read once has no use any more.
             self.begun = Bytes::new();
