@@ -19,8 +19,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{TELL_ANSWER_TIME_MAX, TELLS_PER_SECOND_MAX, TOLD_REMEMBERED_MAX};
 use crate::report::not_installed;
-use crate::sessions::Session;
-use crate::state::{Active, Key, Origin, PendingAnswer, Run};
+use crate::state::{Active, Key, Origin, PendingAnswer, Run, Session};
 
 /// What is known of the messages to and from one module, whatever version of it runs.
 #[derive(Debug, Default)]

@@ -17,10 +17,9 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
-use crate::sessions::Change;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, Leave, ModuleRule, Operation, Origin, PendingAnswer, Removal, Role, Run,
-    SlotHolder, Stage, Task, Waiter, entry_in,
+    Active, Backoff, Candidate, Change, Entry, Key, Leave, ModuleRule, Operation, Origin, PendingAnswer, Removal, Role,
+    Run, SlotHolder, Stage, Task, Waiter, entry_in,
 };
 
 impl Controller {

@@ -17,8 +17,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::sessions::Session;
-use crate::state::{Key, Leave, ModuleRule, Origin, Task, Tenant, Worker};
+use crate::state::{Key, Leave, ModuleRule, Origin, Session, Task, Tenant, Worker};
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
 pub(crate) type Changes = BTreeMap<PolicyChange, Change>;

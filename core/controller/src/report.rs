@@ -12,8 +12,9 @@ use netserv_model::request::{
 use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, SessionId, UserId};
 
 use crate::Controller;
-use crate::sessions::Change;
-use crate::state::{Active, Draining, Entry, Key, Leave, Operation, PendingAnswer, Removal, Stage, Task, Tenant};
+use crate::state::{
+    Active, Change, Draining, Entry, Key, Leave, Operation, PendingAnswer, Removal, Stage, Task, Tenant,
+};
 
 impl Controller {
     /// Answers a request.

@@ -216,7 +216,8 @@ impl Controller {
     }
 
     fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
-        let holds = sessions_of(&record, self.now, self.policy.ttl_max);
+        let sessions = sessions_of(&record, self.now, self.policy.ttl_max);
+        let have_some_ended = sessions.len() < record.sessions.len();
         let job = self.fetch(key, record.url.clone(), record.digest, None);
         self.leave_to_owners(key, &mut record);
         let (floating, epoch) = (record.floating.clone(), record.epoch);
@@ -239,8 +240,11 @@ impl Controller {
             control,
             last_failure: None,
         };
-        active.restore_sessions(holds);
+        active.restore_sessions(sessions);
         self.entry_or_new(key).active = Some(active);
+        if have_some_ended {
+            self.store_active(key);
+        }
         self.arm_lease(key);
         self.take_floating(key, &floating, epoch);
         self.counters.restored += 1;

@@ -3,6 +3,7 @@
 //! the longest of their leases, and goes with the last of them.
 
 use netserv_model::effect::{EffectId, InstalledRecord, SessionRecord};
+use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{HeldBy, Outcome, Setup};
@@ -14,45 +15,14 @@ use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::SESSIONS_PER_MODULE_MAX;
 use crate::report::not_installed;
-use crate::state::{Active, Joining, Key, ModuleRule, Operation, Origin, PendingAnswer, RuleKind, Run, Stage};
-
-/// A session that holds an installed module.
-#[derive(Clone, Debug)]
-pub(crate) struct Session {
-    pub(crate) record: SessionRecord,
-    pub(crate) lease_end: Instant,
-}
+use crate::state::{
+    Active, Change, Joining, Key, ModuleRule, Operation, Origin, PendingAnswer, RuleKind, Run, Session, Stage,
+};
 
 impl Session {
-    pub(crate) fn is_of(&self, session: SessionId) -> bool {
-        self.record.session.either_way() == session.either_way()
+    fn asked(&self) -> Asked<'_> {
+        Asked::of_record(&self.record)
     }
-
-    /// Returns whether a REMOVE of a session is about this one: it is of the same client, module and path.
-    pub(crate) fn is_of_family(&self, session: SessionId) -> bool {
-        self.record.session.family() == session.family()
-    }
-
-    pub(crate) fn origin(&self) -> Origin {
-        Origin { session: self.record.session, nonce: self.record.nonce }
-    }
-
-    pub(crate) fn asked(&self) -> Asked<'_> {
-        Asked { filters: &self.record.filters, intercept: &self.record.intercept }
-    }
-}
-
-/// What a SETUP for an installed module changes there, if it is for the same package and properties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// The lease of its session only.
-    Lease,
-    /// The filters that its session asks for.
-    Filters,
-    /// Nothing of what there is: its session is another one.
-    Joins,
-    /// The module has to be loaded anew.
-    Reload,
 }
 
 impl Active {
@@ -159,46 +129,28 @@ impl Active {
             return Change::Lease;
         }
         // The worker knows from its load which connections the module takes over. What does not run is loaded for what is new.
-        let takes_over = |filter: &Filter| self.intercepts().any(|own| own == filter);
+        let takes_over = |filter: &Filter| self.manifest.iter().any(|manifest| manifest.intercept().contains(filter));
         let shown =
             |filter: &WantedFilter| self.rules.iter().any(|rule| rule.kind == RuleKind::Show && rule.filter == *filter);
         let runs = self.run == Run::Running && !self.is_frozen;
-        match (connections.iter().all(takes_over) && (runs || packets.iter().all(shown)), known) {
-            (false, _) => Change::Reload,
-            (true, Some(_)) => Change::Filters,
-            (true, None) => Change::Joins,
+        match (connections.iter().all(takes_over), known) {
+            (true, Some(_)) if runs => Change::Filters,
+            (true, None) if runs || packets.iter().all(shown) => Change::Joins,
+            (true | false, _) => Change::Reload,
         }
-    }
-
-    /// Returns the connections that it takes over.
-    pub(crate) fn intercepts(&self) -> impl Iterator<Item = &Filter> {
-        self.manifest.iter().flat_map(Manifest::intercept)
     }
 
     /// Returns the sessions for people, those with the longest leases first.
     pub(crate) fn held_by(&self, now: Instant) -> Vec<HeldBy> {
         let mut sessions: Vec<&Session> = self.sessions.iter().collect();
         sessions.sort_by_key(|session| std::cmp::Reverse(session.lease_end));
-        let shown = sessions.into_iter().take(netserv_model::limits::SESSIONS_SHOWN_MAX);
+        let shown = sessions.into_iter().take(SESSIONS_SHOWN_MAX);
         let said = |session: &Session| HeldBy {
             session: session.record.session,
             lease_s: session.lease_end.since(now).as_secs(),
             filters: session.record.filters.clone(),
         };
         shown.map(said).collect()
-    }
-}
-
-impl Session {
-    pub(crate) fn new(now: Now, origin: Origin, setup: &Setup) -> Session {
-        let record = SessionRecord {
-            session: origin.session,
-            nonce: origin.nonce,
-            filters: setup.filters.clone(),
-            intercept: setup.intercept.clone(),
-            lease_until: now.wall + setup.ttl,
-        };
-        Session { record, lease_end: now.instant + setup.ttl }
     }
 }
 
@@ -274,7 +226,7 @@ impl Controller {
         setup.ttl = self.granted_ttl(key, setup.ttl);
         let Some(active) = self.active(key) else { return };
         let Joining { change, mut rules, effect: _ } = joining;
-        // It may stand still since; what it sees comes when it goes on.
+        // If it was frozen meanwhile, its rules come when it thaws.
         let unseen = match active.is_frozen {
             true => rules.iter_mut().flat_map(|rule| std::mem::take(&mut rule.ids)).collect(),
             false => Vec::new(),
@@ -288,7 +240,9 @@ impl Controller {
         }
         active.record.moved_in = None;
         self.change_filters(key, Vec::new(), unseen);
-        self.fit_rules(key);
+        if change != Change::Lease {
+            self.fit_rules(key);
+        }
         self.arm_lease(key);
         self.store_active(key);
         self.thaw(key);
@@ -378,10 +332,9 @@ impl Controller {
     /// Returns the rules that an installed module has if a session asks for what a SETUP says.
     fn rules_with(&self, key: &Key, session: SessionId, setup: &Setup) -> Result<Vec<ModuleRule>, Refusal> {
         let active = self.active_of(key).ok_or_else(|| not_installed(key))?;
-        check_room(active, session)?;
         let Some(manifest) = active.whole_manifest() else { return Ok(Vec::new()) };
-        let others: Vec<Asked<'_>> =
-            active.sessions.iter().filter(|held| !held.is_of(session)).map(Session::asked).collect();
+        let others = self.others_than(key, session);
+        let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
         let user = self.user_policy(&key.0)?;
         let (manifest, filters) = check_together(&self.policy, user, manifest, Asked::of(setup), &others)?;
         Ok(ModuleRule::all_of(&filters, Some(&manifest)))
@@ -389,7 +342,13 @@ impl Controller {
 
     /// Checks that an installed module may be held by one session more.
     pub(crate) fn check_room_for(&self, key: &Key, session: SessionId) -> Result<(), Refusal> {
-        self.active_of(key).map_or(Ok(()), |active| check_room(active, session))
+        let is_full = |active: &&Active| active.sessions.len() >= SESSIONS_PER_MODULE_MAX;
+        let full = self.active_of(key).filter(is_full);
+        if full.is_none_or(|active| active.session_of(session).is_some()) {
+            return Ok(());
+        }
+        let detail = format!("{SESSIONS_PER_MODULE_MAX} sessions hold the module");
+        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 
     /// Returns what the other sessions than one ask for.
@@ -406,14 +365,6 @@ impl Controller {
             }
         }
     }
-}
-
-fn check_room(active: &Active, session: SessionId) -> Result<(), Refusal> {
-    if active.sessions.len() < SESSIONS_PER_MODULE_MAX || active.session_of(session).is_some() {
-        return Ok(());
-    }
-    let detail = format!("{SESSIONS_PER_MODULE_MAX} sessions hold the module");
-    Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
 }
 
 impl ModuleRule {

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId};
+use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId, SessionRecord};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
 use netserv_model::{
-    Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId, WantedFilter,
+    Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Now, Refusal, SessionId, UserId, WantedFilter,
 };
 
 use crate::control::Control;
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
-use crate::sessions::{Change, Session};
 
 /// Names a module on the node.
 pub(crate) type Key = (UserId, ModuleName);
@@ -178,6 +177,53 @@ impl Active {
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce }
     }
+}
+
+/// A session that holds an installed module.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) record: SessionRecord,
+    pub(crate) lease_end: Instant,
+}
+
+impl Session {
+    pub(crate) fn new(now: Now, origin: Origin, setup: &Setup) -> Session {
+        let record = SessionRecord {
+            session: origin.session,
+            nonce: origin.nonce,
+            filters: setup.filters.clone(),
+            intercept: setup.intercept.clone(),
+            lease_until: now.wall + setup.ttl,
+        };
+        Session { record, lease_end: now.instant + setup.ttl }
+    }
+
+    /// Returns whether a request of a session is about this one, whichever way it came.
+    pub(crate) fn is_of(&self, session: SessionId) -> bool {
+        self.record.session.either_way() == session.either_way()
+    }
+
+    /// Returns whether a REMOVE of a session is about this one: it is of the same client, module and path.
+    pub(crate) fn is_of_family(&self, session: SessionId) -> bool {
+        self.record.session.family() == session.family()
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { session: self.record.session, nonce: self.record.nonce }
+    }
+}
+
+/// What a SETUP for an installed module changes there, if it is for the same package and properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The lease of its session only.
+    Lease,
+    /// The filters that its session asks for.
+    Filters,
+    /// Nothing of what there is: its session is another one.
+    Joins,
+    /// The module has to be loaded anew.
+    Reload,
 }
 
 /// One filter, with its rules' names once they are installed: one, or one for each address of the container.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several sessions that hold one module.
 
-use netserv_model::effect::{Job, StoreJob};
+use netserv_model::effect::{InstalledRecord, Job, StoreJob};
 use netserv_model::request::{Body, Outcome, Remove, Setup};
 use netserv_model::{Nonce, RefusalKind, SessionId};
 
@@ -162,6 +162,26 @@ fn a_session_changes_its_filters_without_a_reload() {
     assert_eq!(node.filters(), ["udp dst 10.2.0.3/32"]);
 }
 
+/// Goal: who asks for other filters of a module that is down is not told that they are in force, though another session has them already.
+#[test]
+fn other_filters_of_a_module_that_is_down_have_it_loaded() {
+    let mut node = held();
+    node.setup_of(OTHER, toward(2));
+    node.commands();
+    node.trapped(0);
+    node.commands();
+    let id = node.setup_of(ONE, toward(2));
+    node.commands();
+    assert!(!node.reports.contains_key(&id), "{:?}", node.reports.get(&id));
+    node.loaded(1);
+    node.commands();
+    assert_eq!(node.reports[&id].outcome, Outcome::Replaced { lease_s: 60 });
+    assert_eq!(
+        (node.filters(), node.states()),
+        (vec!["udp dst 10.2.0.2/32".to_owned()], vec!["m@1.0.0 Running".to_owned()])
+    );
+}
+
 #[test]
 fn filters_that_cannot_be_had_leave_all_as_it_was() {
     let mut node = held();
@@ -226,11 +246,7 @@ fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
     let mut node = held();
     node.setup_of(OTHER, Setup { ttl: std::time::Duration::from_secs(10), ..toward(2) });
     node.commands();
-    let stored = node.jobs.iter().rev().find_map(|job| {
-        let Job::Store(StoreJob::Put(record)) = job else { return None };
-        Some((**record).clone())
-    });
-    let stored = stored.unwrap();
+    let stored = last_stored(&node);
     let mut after = Node::new();
     after.now = node.now + std::time::Duration::from_secs(5);
     after.controller.restore(after.now, vec![stored]);
@@ -239,6 +255,23 @@ fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
     assert_eq!(after.filters(), ["udp dst 10.2.0.1/32", "udp dst 10.2.0.2/32"]);
     after.sleep_ms(5000);
     assert_eq!(after.filters(), ["udp dst 10.2.0.1/32"]);
+
+    // One that ended meanwhile is forgotten.
+    let mut later = Node::new();
+    later.now = node.now + std::time::Duration::from_secs(20);
+    let stored = last_stored(&node);
+    later.controller.restore(later.now, vec![stored]);
+    later.commands();
+    assert_eq!(last_stored(&later).sessions.len(), 1);
+}
+
+/// Returns the record that was stored last.
+fn last_stored(node: &Node) -> InstalledRecord {
+    let put = |job: &Job| {
+        let Job::Store(StoreJob::Put(record)) = job else { return None };
+        Some((**record).clone())
+    };
+    node.jobs.iter().rev().find_map(put).unwrap()
 }
 
 #[test]
