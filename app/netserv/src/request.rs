@@ -33,7 +33,7 @@ pub struct Route {
     pub travel: Travel,
     /// Have nodes beside the path asked, too: SHAPE:HOPS, as hose:1. Near the first node of the path (bubble), the last one
     /// (balloon), or every one (hose); 1 to 4 hops
-    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["local", "round_trip"])]
+    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["local", "round_trip", "return_only"])]
     pub off_path: Option<OffPath>,
     /// Ask only the node of this machine
     #[arg(long, conflicts_with_all = ["to", "from"])]
@@ -79,6 +79,9 @@ pub struct Travel {
     /// Have the last node send the request back, and show the nodes on that way, too
     #[arg(long)]
     pub round_trip: bool,
+    /// Have the last node send the request back, for the nodes on that way alone
+    #[arg(long, conflicts_with = "round_trip")]
+    pub return_only: bool,
 }
 
 /// Who signs.
@@ -190,7 +193,7 @@ impl Travel {
         let time_max = self.timeout.saturating_add(ANSWER_SLACK);
         let posted = client.post("/v1/requests", &request, time_max);
         let mut result: RequestResult = output.waiting("waiting for the response stack", posted).await?;
-        if self.round_trip && result.returned.is_none() {
+        if (self.round_trip || self.return_only) && result.returned.is_none() {
             let refusal = Refusal::new(RefusalKind::NoNode, "no node sent the request back");
             result.returned = Some(ReturnStack { incomplete: Some(refusal), ..ReturnStack::default() });
         }
@@ -199,7 +202,11 @@ impl Travel {
 
     /// Adds to a request how it travels.
     pub fn shape(&self, builder: RequestBuilder) -> RequestBuilder {
-        if self.round_trip { builder.and_return() } else { builder }
+        match (self.round_trip, self.return_only) {
+            (_, true) => builder.return_only(),
+            (true, false) => builder.and_return(),
+            (false, false) => builder,
+        }
     }
 }
 
@@ -302,6 +309,7 @@ mod tests {
             timeout: Duration::ZERO,
             session: None,
             round_trip: false,
+            return_only: false,
         };
         let path = travel(Some("2001:db8::2")).path_to("2001:db8::1").unwrap();
         assert_eq!(path.destination.to_string(), "2001:db8::1");

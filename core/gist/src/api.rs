@@ -431,8 +431,8 @@ pub struct Config {
     pub send_errors: bool,
     /// Rows in the routing table.
     pub routes_max: usize,
-    /// Rows in the routing table that one peer's Confirms can make.
-    pub routes_per_peer_max: usize,
+    /// Rows in the routing table that the Confirms of one site's peers can make: 24 bits of IPv4, 56 of IPv6.
+    pub routes_per_site_max: usize,
     /// Messaging associations.
     pub associations_max: usize,
     /// Messaging associations that one peer can open.
@@ -468,7 +468,7 @@ impl Config {
             error_rate: RateLimit { per_second: 100, burst: 100 },
             send_errors: true,
             routes_max: limits::ROUTES_MAX,
-            routes_per_peer_max: limits::ROUTES_MAX / 2,
+            routes_per_site_max: limits::ROUTES_MAX / 2,
             associations_max: limits::ASSOCIATIONS_MAX,
             associations_per_peer_max: limits::ASSOCIATIONS_PER_PEER_MAX,
         }

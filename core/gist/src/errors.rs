@@ -192,13 +192,21 @@ impl Engine {
         Some((self.routes.find_meant(&key)?, header.kind))
     }
 
-    /// Returns whether who says that it has no state for a row may be its peer: where the two speak TLS, only over TLS
-    /// (RFC 5971 §4.4.6).
+    /// Returns whether who says that it has no state for a row may be its peer: it has the peer's address or connection. Where the
+    /// two speak TLS, only over TLS (RFC 5971 §4.4.6).
     fn is_believed(&self, id: RouteId, arrival: &Arrival) -> bool {
+        let Some(route) = self.routes.get(id) else { return false };
+        let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
         let secure = |association| self.associations.has_stack(association, Stack::Tls);
-        let speaks_tls = self.routes.get(id).and_then(|route| route.association).is_some_and(secure);
-        let needs_tls = speaks_tls || self.config.tls == TlsPolicy::Required;
-        !needs_tls || arrival.via.association().is_some_and(secure)
+        let needs_tls = route.association.is_some_and(secure) || self.config.tls == TlsPolicy::Required;
+        match arrival.via {
+            Via::Datagram { source, .. } => !needs_tls && source.ip() == peer.address,
+            Via::Association(id) => {
+                let name = self.associations.get(id).and_then(|association| association.name.as_ref());
+                let is_peer = name.is_some_and(|(identity, _)| *identity == peer.identity);
+                is_peer && (!needs_tls || secure(id))
+            }
+        }
     }
 
     /// Returns whether a datagram comes from where the row's Queries go.

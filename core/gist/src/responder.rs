@@ -278,7 +278,7 @@ impl Engine {
     fn give_way(&mut self, id: RouteId, peer: IpAddr) -> bool {
         let Some(route) = self.routes.get(id).filter(|route| route.querier().is_some()) else { return false };
         let upstream = route.key.mri.direction() == Some(Direction::Upstream);
-        if !upstream || self.routes.responding_to(peer) >= self.config.routes_per_peer_max {
+        if !upstream || self.routes.responding_to(peer) >= self.config.routes_per_site_max {
             return false;
         }
         let led = route.peer.is_some();
@@ -298,7 +298,7 @@ impl Engine {
 
     fn new_responder(&mut self, key: RouteKey, local: IpAddr, peer: IpAddr) -> Option<RouteId> {
         let full = self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id);
-        if full || self.routes.responding_to(peer) >= self.config.routes_per_peer_max {
+        if full || self.routes.responding_to(peer) >= self.config.routes_per_site_max {
             self.out.count(Counter::RoutesRefused);
             return None;
         }

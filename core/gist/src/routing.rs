@@ -11,6 +11,7 @@ use netserv_wire::gist::{Mri, Nli};
 use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::engine::Engine;
 use crate::event::{Event, Notification, SendStatus};
+use crate::networks::site;
 use crate::querier::{Phase, Querier, query_target};
 use crate::stack::Stack;
 use crate::timer::{Deadline, Owner, earlier};
@@ -184,7 +185,8 @@ pub(crate) struct RouteTable {
     by_alias: BTreeMap<RouteKey, RouteId>,
     /// Rows of this node's Queries, by where those go.
     by_target: BTreeSet<(IpAddr, RouteId)>,
-    responding_per_peer: BTreeMap<IpAddr, usize>,
+    /// Rows of peers' Queries, by the site that each peer is in.
+    responding_per_site: BTreeMap<IpAddr, usize>,
     /// Rows of the NSLPs that came while the engine ran, which are never looked for among all.
     pub(crate) guests: BTreeMap<u16, BTreeSet<RouteId>>,
     responding: usize,
@@ -201,9 +203,9 @@ impl RouteTable {
         self.responding
     }
 
-    /// Returns how many rows a peer's Confirms have made.
+    /// Returns how many rows the Confirms of a peer, and of others of its site, have made.
     pub(crate) fn responding_to(&self, peer: IpAddr) -> usize {
-        self.responding_per_peer.get(&peer).copied().unwrap_or(0)
+        self.responding_per_site.get(&site(peer)).copied().unwrap_or(0)
     }
 
     pub(crate) fn find(&self, key: &RouteKey) -> Option<RouteId> {
@@ -317,10 +319,10 @@ impl RouteTable {
     }
 
     fn count_responding(&mut self, peer: IpAddr, more: bool) {
-        let count = self.responding_per_peer.entry(peer).or_default();
+        let count = self.responding_per_site.entry(site(peer)).or_default();
         *count = if more { *count + 1 } else { *count - 1 };
         if *count == 0 {
-            self.responding_per_peer.remove(&peer);
+            self.responding_per_site.remove(&site(peer));
         }
         self.responding = if more { self.responding + 1 } else { self.responding - 1 };
     }

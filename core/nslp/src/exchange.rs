@@ -48,6 +48,8 @@ pub(crate) struct Arrival {
     pub is_outside: bool,
     /// Its path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
     pub is_afresh: bool,
+    /// The last node of its path sent it back.
+    pub is_back: bool,
     /// It came to this node beside its path, and may go so far.
     pub copy: Option<Spread>,
 }
@@ -67,6 +69,7 @@ impl Arrival {
             may_return: false,
             is_outside: false,
             is_afresh: false,
+            is_back: false,
             copy: None,
         }
     }
@@ -121,6 +124,8 @@ pub(crate) struct Exchange {
     pub is_outside: bool,
     /// Its path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
     pub is_afresh: bool,
+    /// The last node of its path sent it back.
+    pub is_back: bool,
     /// It came to this node beside its path, and may go so far.
     pub copy: Option<Spread>,
     /// Whether it went to nodes beside the path.
@@ -258,9 +263,11 @@ impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
         let Arrival { message, requester, mri, address, time, hops, passed, may_return, .. } = arrival;
-        let (is_outside, is_afresh, copy) = (arrival.is_outside, arrival.is_afresh, arrival.copy);
-        // Who sends a request back said on the way there what it has to say.
-        let own = if matches!(requester, Requester::Return(_)) { Own::LeftOut } else { Own::Unasked };
+        let (is_outside, is_afresh, is_back, copy) =
+            (arrival.is_outside, arrival.is_afresh, arrival.is_back, arrival.copy);
+        // Who sends a request back said on the way there what it has to say, unless it is for the way back alone.
+        let has_said = matches!(requester, Requester::Return(_)) && !message.is_for_way_back();
+        let own = if has_said { Own::LeftOut } else { Own::Unasked };
         Exchange {
             request,
             requester,
@@ -285,6 +292,7 @@ impl Exchange {
             torn: false,
             is_outside,
             is_afresh,
+            is_back,
             copy,
             spreading: Spreading::NotYet,
             copies: BTreeMap::new(),

@@ -96,5 +96,9 @@ pub const COPIES_INTERVAL: Duration = Duration::from_secs(1);
 pub const RETRANSMISSION_FIRST: Duration = Duration::from_millis(500);
 /// The longest gap between two copies.
 pub const RETRANSMISSION_GAP_MAX: Duration = Duration::from_secs(4);
+/// Modules of which a node remembers the neighbours beside the path; if there are more, the one that ends first is dropped.
+pub const BROUGHT_MAX: usize = 4096;
+/// Neighbours that one module's SETUP went to; if there are more, the one whose lease ends first is dropped.
+pub const BROUGHT_TO_MAX: usize = 16;
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

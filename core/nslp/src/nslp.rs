@@ -33,6 +33,7 @@ use crate::neighbourhood::Neighbourhood;
 use crate::targeting::{Place, not_last};
 
 mod beside;
+pub(crate) mod brought;
 mod checks;
 mod datagrams;
 mod domain;
@@ -63,6 +64,7 @@ pub struct Nslp {
     paths: BTreeMap<(SessionId, Arc<Mri>), usize>,
     leases: Leases,
     neighbourhood: Neighbourhood,
+    brought: brought::Brought,
     check: Option<checks::Check>,
     farewell: Option<news::Farewell>,
     withdrawn: questions::Withdrawn,
@@ -141,6 +143,7 @@ impl Nslp {
             session_secret: config.session_secret.unwrap_or_else(|| rng.random()),
             leases: Leases::new(config.leases_max),
             neighbourhood: Neighbourhood::default(),
+            brought: brought::Brought::default(),
             config,
             domain: DomainPolicy::default(),
             rng,
@@ -461,7 +464,12 @@ impl Nslp {
             }
             return;
         }
-        let place = if host_only { Place::Meant } else { Place::of(target, node, is_first) };
+        let is_on_way_there = exchange.message.is_for_way_back() && !exchange.is_back && exchange.mri.is_some();
+        let place = match is_on_way_there {
+            _ if host_only || self.follows(key.0, exchange) => Place::Meant,
+            true => Place::Passed("the request is for the nodes on the way back"),
+            false => Place::of(target, node, is_first),
+        };
         let passed_by = match place {
             Place::Meant => None,
             Place::Passed(reason) => Some(reason),
@@ -499,6 +507,7 @@ impl Nslp {
             may_return: exchange.may_return,
             is_outside: exchange.is_outside,
             is_afresh: exchange.is_afresh,
+            is_back: exchange.is_back,
             ..Envelope::default()
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);

@@ -51,7 +51,7 @@ impl Station {
         seed[16..20].copy_from_slice(&run.to_be_bytes());
         let mut config = Config::new(identity);
         config.hosted.insert(NSLP, RAO);
-        (config.routes_max, config.routes_per_peer_max) = (MANY, MANY);
+        (config.routes_max, config.routes_per_site_max) = (MANY, MANY);
         config.associations_max = MANY;
         change(&mut config);
         let mut signaling = nslp::Config::new(name.clone(), NSLP);

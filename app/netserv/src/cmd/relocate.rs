@@ -89,7 +89,8 @@ impl Relocate {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let target = self.wanted.target(output)?;
         let account = self.identity.account()?;
-        let travel = Travel { from: self.from, timeout: self.timeout, session: None, round_trip: false };
+        let travel =
+            Travel { from: self.from, timeout: self.timeout, session: None, round_trip: false, return_only: false };
         let path = travel.path_to(&self.to)?;
         let module = target.module.name.clone();
         let mut relocation = Relocation::new(Plan {

@@ -28,7 +28,7 @@ fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
     gist.tls_port = tls.port;
     gist.query_budget = Duration::from_millis(config.signaling.last_node_timeout_ms);
     gist.routes_max = config.signaling.routes_max;
-    gist.routes_per_peer_max = config.signaling.routes_max / 2;
+    gist.routes_per_site_max = config.signaling.routes_max / 2;
     gist.associations_max = config.signaling.associations_max;
     gist.associations_per_peer_max = config.signaling.associations_per_peer_max;
     gist.refreshes_per_second = config.signaling.refreshes_per_second;
@@ -61,7 +61,7 @@ mod tests {
         let text = "[signaling]\nroutes-max = 2000000\nleases-max = 1000000\nassociations-max = 4096\n\
                     associations-per-peer-max = 64\nrefreshes-per-second = 20000";
         let large = node(&Config::parse(text).unwrap(), &[1; 16], Vec::new());
-        assert_eq!((large.gist.routes_max, large.gist.routes_per_peer_max), (2_000_000, 1_000_000));
+        assert_eq!((large.gist.routes_max, large.gist.routes_per_site_max), (2_000_000, 1_000_000));
         assert_eq!((large.gist.associations_max, large.gist.associations_per_peer_max), (4096, 64));
         assert_eq!((large.gist.refreshes_per_second, large.nslp.leases_max), (20_000, 1_000_000));
         let default = node(&Config::default(), &[1; 16], Vec::new());

@@ -82,16 +82,20 @@ fn the_routing_table_is_full_at_some_point() {
 
 #[test]
 fn one_peer_does_not_take_the_whole_table() {
-    let mut s = Script::with(Config { routes_max: 10, routes_per_peer_max: 2, ..config(0xaa) });
+    let mut s = Script::with(Config { routes_max: 10, routes_per_site_max: 2, ..config(0xaa) });
     for number in 0..3 {
         s.send(0, &query(number));
         let response = s.recv(0);
         s.send(0, &confirm_to(&response));
     }
     assert_eq!(s.engine.state_counts().responding, 2);
-    let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
-    peer_confirms(&mut s, 0, 3, other);
-    assert_eq!(s.engine.state_counts().responding, 3);
+    let (IpAddr::V4(there), elsewhere) = (THERE, IpAddr::V4(Ipv4Addr::new(10, 77, 0, 7))) else { panic!() };
+    let [a, b, c, d] = there.octets();
+    let next_door = IpAddr::from([a, b, c, d ^ 0x40]);
+    for (number, peer, rows) in [(3, next_door, 2), (4, elsewhere, 3)] {
+        peer_confirms(&mut s, 0, number, peer);
+        assert_eq!(s.engine.state_counts().responding, rows, "{peer}");
+    }
     // Its place is free again when a route ends.
     s.at(30_000);
     assert_eq!(s.engine.state_counts().responding, 0);
@@ -589,7 +593,8 @@ fn a_full_table_of_the_default_size_empties_itself() {
     let mut s = Script::with(Config { send_rate: FAST, query_rate: FAST, ..config(0xaa) });
     let per_peer = u64::try_from(ROUTES_MAX / 2).unwrap();
     for number in 0..2 * per_peer + 10 {
-        let peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, if number < per_peer { 2 } else { 3 }));
+        let site = if number < per_peer { 2 } else { 3 };
+        let peer = IpAddr::V4(Ipv4Addr::new(10, 0, site, 2));
         peer_confirms(&mut s, 0, number, peer);
     }
     assert_eq!(s.engine.state_counts().responding, ROUTES_MAX);

@@ -174,6 +174,28 @@ fn a_responder_drops_its_route_when_the_peer_has_none() {
     assert!(matches!(&s.events()[..], [Event::NetworkNotification { kind: Notification::RouteDeletion, .. }]));
 }
 
+/// Goal: who has seen a message and says that its receiver has no state ends nothing; only the receiver does.
+#[test]
+fn lost_state_is_believed_of_the_peer_alone() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"down"));
+    s.establish(0);
+    let down = s.recv_kind(0, MessageType::Data);
+    s.be_queried(0, 6);
+    s.call(1, send(2, 6, flow(THERE, HERE).inverted(), UNRELIABLE, b"up"));
+    let up = s.recv_kind(1, MessageType::Data);
+    let stranger = SocketAddr::new(FAR, UDP_PORT);
+    for (count, data) in (1..).zip([&down, &up]) {
+        for code in [ErrorCode::NoRoutingState, ErrorCode::IncorrectlyDelivered] {
+            s.send_from(2, stranger, InterfaceId(1), &error_about(data, code));
+        }
+        s.recv_nothing(2);
+        assert_eq!((s.engine.state_counts().responding, s.count(Counter::ErrorsDoubted)), (1, 2 * count));
+    }
+    s.send(3, &error_about(&down, ErrorCode::NoRoutingState));
+    s.recv_kind(3, MessageType::Query);
+}
+
 #[test]
 fn errors_lead_to_another_try_where_one_can_help() {
     let mut s = Script::new();

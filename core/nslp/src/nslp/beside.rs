@@ -17,8 +17,8 @@ use crate::exchange::{Beyond, Exchange, ExchangeKey, Own, Requester, Spreading, 
 use crate::limits::{COPIES_MAX, FANOUT_MAX};
 
 impl Nslp {
-    /// Sends a request to the nodes beside this one, if it is for them and was not yet; returns whether their answers are
-    /// waited for.
+    /// Sends a request to nodes beside the path once: to those within its shape, and a REMOVE to those that got its SETUP. Returns
+    /// whether this node waits for their answers.
     ///
     /// By then the path's own nodes have the request, so that none of them gets it from beside first.
     pub(super) fn spread_if_due(&mut self, now: Instant, key: ExchangeKey) -> bool {
@@ -29,37 +29,43 @@ impl Nslp {
         exchange.spreading = Spreading::Done;
         // Who asked spreads it, too, after this node has answered.
         let time = exchange.timer.since(now) / 2;
-        let Some(spread) = exchange.spreads(self.config.host_only).filter(|_| budget_of(time).is_some()) else {
+        if budget_of(time).is_none() {
             return false;
-        };
-        let except = exchange.next_on_path();
-        let (named, own) = (&self.config.beside, &self.config.own_addresses);
-        let others = self.neighbourhood.others(now, named, own, &except);
-        let wanted = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
-        let count = self.copies.take_up_to(now, wanted);
-        self.counters.copies_over_limit += u64::try_from(wanted - count).unwrap_or(u64::MAX);
-        exchange.beside.missing = u32::try_from(others.len() - count).unwrap_or(u32::MAX);
-        let share = share_of(spread.copies, count);
-        exchange.share = Some(Spread { radius: spread.radius - 1, copies: share });
-        let mut sends = Vec::new();
-        for neighbour in others.into_iter().take(count) {
-            let flow = PathCoupled::new(neighbour.local, neighbour.address).map(Mri::PathCoupled);
-            match flow {
-                Some(mri) => {
-                    exchange.copies.insert(neighbour.address, mri);
-                    sends.push(neighbour.address);
-                }
-                None => exchange.beside.missing += 1,
-            }
         }
-        if sends.is_empty() {
+        let mut ways = self.brought.followed(now, key.0, exchange);
+        let spread = exchange.spreads(self.config.host_only);
+        if let Some(spread) = spread {
+            let except = exchange.next_on_path();
+            let (named, own) = (&self.config.beside, &self.config.own_addresses);
+            let mut others = self.neighbourhood.others(now, named, own, &except);
+            others.retain(|neighbour| !ways.iter().any(|(followed, _)| *followed == neighbour.address));
+            let most = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
+            exchange.beside.missing = u32::try_from(others.len() - most).unwrap_or(u32::MAX);
+            ways.extend(others.into_iter().take(most).map(|neighbour| (neighbour.address, neighbour.local)));
+        }
+        let wanted = ways.len();
+        ways.truncate(self.copies.take_up_to(now, wanted));
+        let over = wanted - ways.len();
+        self.counters.copies_over_limit += u64::try_from(over).unwrap_or(u64::MAX);
+        exchange.beside.missing += u32::try_from(over).unwrap_or(u32::MAX);
+        exchange.share = Some(spread.map_or(Spread { radius: 0, copies: 0 }, |spread| Spread {
+            radius: spread.radius - 1,
+            copies: share_of(spread.copies, ways.len()),
+        }));
+        ways.retain(|(neighbour, own)| {
+            let flow = PathCoupled::new(*own, *neighbour).map(Mri::PathCoupled);
+            exchange.beside.missing += u32::from(flow.is_none());
+            flow.map(|mri| exchange.copies.insert(*neighbour, mri)).is_some()
+        });
+        self.brought.note_to(now, key.0, &exchange.message, &ways);
+        if ways.is_empty() {
             return false;
         }
         exchange.spreading = Spreading::Waiting;
         self.timers.remove(&(exchange.timer, key));
         exchange.timer = now + time;
         self.timers.insert((exchange.timer, key));
-        for address in sends {
+        for (address, _) in ways {
             self.counters.copies_sent += 1;
             self.send_copy(now, key, address, true);
         }
@@ -78,6 +84,14 @@ impl Nslp {
         let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
         let route = Route { session: key.0, mri: &mri, sii: None, reliable, inside };
         self.send(Sent::Copy(key, to), route, pieces, time, None);
+    }
+
+    /// Returns whether a request is a REMOVE from the neighbour that sent the module's SETUP here. This node is meant by it then,
+    /// whichever nodes of the path it names.
+    pub(super) fn follows(&self, session: SessionId, exchange: &Exchange) -> bool {
+        let Requester::Upstream(peers) = &exchange.requester else { return false };
+        let by = |address| self.brought.is_by(session, &exchange.message, address);
+        exchange.copy.is_some() && peers.iter().any(|asker| by(asker.address))
     }
 
     /// Takes the answer of a neighbour, if this is one; otherwise gives it back.

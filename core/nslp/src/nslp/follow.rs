@@ -22,11 +22,10 @@ use crate::limits::{
 impl Nslp {
     /// Takes note of what a request that is answered changed along its path.
     pub(super) fn note_lease(&mut self, now: Instant, key: ExchangeKey, answer: &Response) {
-        let Some(exchange) =
-            self.exchanges.get(&key).filter(|exchange| !exchange.message.is_dry_run() && exchange.copy.is_none())
-        else {
-            return;
-        };
+        let Some(exchange) = self.exchanges.get(&key).filter(|exchange| !exchange.message.is_dry_run()) else { return };
+        if exchange.copy.is_some() {
+            return self.brought.note_by(now, key.0, exchange);
+        }
         let (Some(user), mri) = (exchange.message.user().cloned(), exchange.mri.clone()) else { return };
         match (exchange.message.body(), mri) {
             (Body::Setup(setup), Some(mri)) => {

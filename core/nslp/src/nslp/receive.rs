@@ -66,8 +66,9 @@ impl Nslp {
         let time = self.time_for(envelope);
         let is_outside = from.asker.side == Side::Outside || envelope.is_outside;
         let refusal = is_outside.then(|| self.domain.why_not_taken(message.body(), message.user())).flatten();
-        // Who signed the request has to want it.
-        let copy = envelope.copy.filter(|_| message.off_path().is_some());
+        // Who signed the request has to want it, or what it removes came that way.
+        let follows = self.brought.is_by(key.0, &message, from.asker.address);
+        let copy = envelope.copy.filter(|_| message.off_path().is_some() || follows);
         self.counters.copies_received += u64::from(copy.is_some());
         if let Some(refusal) = refusal.clone().filter(|_| self.domain.refused == Refused::Stop) {
             self.counters.requests_not_taken += 1;
@@ -99,13 +100,14 @@ impl Nslp {
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
         let may_return = envelope.may_return && self.may_return(&from, passed);
-        let (requester, is_afresh) = (Requester::Upstream(vec![from.asker]), envelope.is_afresh);
+        let (requester, is_afresh, is_back) =
+            (Requester::Upstream(vec![from.asker]), envelope.is_afresh, envelope.is_back);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
         let arrival = Arrival::own(message, requester, mri, address);
         self.start(
             now,
             key,
-            Arrival { time, hops, passed, may_return, refusal, is_outside, is_afresh, copy, ..arrival },
+            Arrival { time, hops, passed, may_return, refusal, is_outside, is_afresh, is_back, copy, ..arrival },
         );
     }
 

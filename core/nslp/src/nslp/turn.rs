@@ -74,7 +74,8 @@ impl Nslp {
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             exchange.returning = Returning::Waiting;
         }
-        let arrival = Arrival { time, is_outside, is_afresh, ..Arrival::own(message, requester, mri, address) };
+        let arrival =
+            Arrival { time, is_outside, is_afresh, is_back: true, ..Arrival::own(message, requester, mri, address) };
         self.start(now, back, arrival);
         // It may be answered at once.
         Ok(Returning::Waiting)

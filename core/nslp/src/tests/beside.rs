@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netserv_model::off_path::{OffPath, Shape};
+use netserv_model::request::Body;
 use netserv_model::target::Target;
 use netserv_wire::nslp::Envelope;
 use rand::rngs::StdRng;
@@ -17,7 +18,7 @@ use super::*;
 use crate::limits::{COPIES_BURST_MAX, COPIES_INTERVAL, COPIES_MAX, FANOUT_MAX, NEIGHBOUR_TIME, NEIGHBOURS_MAX};
 
 /// Nodes with a path through some of them.
-struct Mesh {
+pub(super) struct Mesh {
     nodes: Vec<Nslp>,
     /// Which nodes are next to each.
     links: Vec<BTreeSet<usize>>,
@@ -34,10 +35,12 @@ struct Mesh {
     asked: BTreeMap<usize, usize>,
     /// Nodes that refuse.
     refusing: BTreeSet<usize>,
+    /// Nodes that have the module of SETUPs.
+    pub(super) has: BTreeSet<usize>,
 }
 
 impl Mesh {
-    fn new(links: Vec<BTreeSet<usize>>, path: Vec<usize>, seed: u64) -> Mesh {
+    pub(super) fn new(links: Vec<BTreeSet<usize>>, path: Vec<usize>, seed: u64) -> Mesh {
         let node = |at: usize| {
             let mut config = Config::new(format!("n{at}").parse().unwrap(), NSLP_ID);
             config.own_addresses = vec![address(at)];
@@ -55,6 +58,7 @@ impl Mesh {
             copies: 0,
             asked: BTreeMap::new(),
             refusing: BTreeSet::new(),
+            has: BTreeSet::new(),
         }
     }
 
@@ -82,7 +86,7 @@ impl Mesh {
         Mesh::new(links, (0..length).collect(), seed)
     }
 
-    fn send(&mut self, message: &str) -> RequestResult {
+    pub(super) fn send(&mut self, message: &str) -> RequestResult {
         let (first, last) = (self.path[0], self.path[self.path.len() - 1]);
         let path = Some(LocalPath { source: address(first), destination: address(last) });
         let (session, timeout) = (Some(SESSION), Duration::from_secs(40));
@@ -105,10 +109,22 @@ impl Mesh {
         loop {
             let mut moved = false;
             for at in 0..self.nodes.len() {
-                while let Some((request, _)) = self.nodes[at].poll_request() {
+                while let Some((request, asked)) = self.nodes[at].poll_request() {
                     moved = true;
                     *self.asked.entry(at).or_default() += 1;
                     let mut report = report(&format!("n{at}"), "0.0.0.0");
+                    report.outcome = match (asked.passed_by, asked.body) {
+                        (Some(reason), _) => Outcome::NotTargeted { reason },
+                        (None, Body::Setup(_)) => {
+                            self.has.insert(at);
+                            Outcome::Installed { lease_s: 60 }
+                        }
+                        (None, Body::Remove(_)) if self.has.remove(&at) => Outcome::Removed,
+                        (None, Body::Remove(_)) => {
+                            Outcome::Refused(Refusal::new(RefusalKind::NotInstalled, "it has none"))
+                        }
+                        (None, Body::Tell(_) | Body::Export(_) | Body::Probe(_)) => report.outcome,
+                    };
                     if self.refusing.contains(&at) {
                         let refusal = Refusal::new(RefusalKind::QuotaExceeded, "it is full");
                         report.outcome = Outcome::Refused(refusal);

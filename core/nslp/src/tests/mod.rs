@@ -2,6 +2,7 @@
 //! Timed scripts: one node, with GIST, the controller and the clients played by the test.
 
 mod beside;
+mod brought;
 mod checks;
 mod datagrams;
 mod domain;

@@ -108,6 +108,42 @@ fn the_last_node_sends_a_request_back_and_answers_with_both_stacks() {
     assert_eq!(node.nslp.counters().returns_sent, 1);
 }
 
+/// Goal: what is for the way back alone passes the nodes of the way there, and the last of them takes it on the way back.
+#[test]
+fn a_request_for_the_way_back_is_for_the_last_node_and_those_behind_it() {
+    let builder = RequestBuilder::probe(&[]).return_only();
+    let text = builder.build(UnixTime(0), Nonce([1; 16])).unwrap().into_message().as_str().to_owned();
+    let mut node = Node::new(|_| {});
+    node.asked_of(&out(), "may-return: true\n", &text);
+    let (request, asked) = node.nslp.poll_request().unwrap();
+    let reason = asked.passed_by.expect("it is on the way there");
+    let [(handle, ..)] = node.sent_all()[..] else { panic!() };
+    node.no_peer(handle);
+    let (on_way_back, asked) = node.nslp.poll_request().unwrap();
+    assert_eq!((asked.session, asked.passed_by), (back_session(), None));
+    let sent = node.sent_all();
+    let [(handle, _, _, Payload::Request(envelope, _))] = &sent[..] else { panic!("{sent:?}") };
+    assert!(envelope.is_back);
+    node.report(request, NodeReport { outcome: Outcome::NotTargeted { reason }, ..report("me", "0.0.0.0") });
+    node.report(on_way_back, report("me", "0.0.0.0"));
+    node.status(*handle, SendStatus::Sent);
+    let answer = Response { session: back_session(), end: Some(PathEnd::Destination), ..response(1, &["b1"]) };
+    node.receive_on(back_session(), &back().inverted(), answer.emit().as_bytes());
+    let answer = node.only_answer();
+    assert!(answer.entries[0].outcome.is_not_targeted());
+    assert_eq!(names(&answer.returned.unwrap().nodes), ["me", "b1"]);
+    // A node on the way back is told that it is.
+    for (header, is_meant) in [("way: back\n", true), ("", false)] {
+        let mut node = Node::new(|_| {});
+        node.asked_of(&out(), header, &text);
+        let (_, asked) = node.nslp.poll_request().unwrap();
+        assert_eq!(asked.passed_by.is_none(), is_meant);
+        let sent = node.sent_all();
+        let [(_, _, _, Payload::Request(envelope, _))] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(envelope.is_back, is_meant);
+    }
+}
+
 #[test]
 fn nodes_in_front_of_the_last_one_pass_both_stacks_on() {
     let mut node = Node::new(|_| {});

@@ -167,6 +167,12 @@ impl RequestBuilder {
         self.header("trigger", "return")
     }
 
+    /// Has the last node send it back, and the nodes on that way alone do what it asks.
+    #[must_use]
+    pub fn return_only(self) -> RequestBuilder {
+        self.header("trigger", "return-only")
+    }
+
     /// Has nodes beside the path asked, too.
     #[must_use]
     pub fn off_path(self, off_path: OffPath) -> RequestBuilder {

@@ -36,6 +36,8 @@ const ORIGIN: &str = "origin";
 const OUTSIDE: &str = "outside";
 const COPY: &str = "beside";
 const AFRESH: &str = "find-path";
+const WAY: &str = "way";
+const BACK: &str = "back";
 
 const _: () = assert!(
     MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
@@ -55,6 +57,8 @@ pub struct Envelope {
     pub is_outside: bool,
     /// The path is looked for from the beginning, whatever GIST knows of it from the session's earlier messages.
     pub is_afresh: bool,
+    /// The last node of its path sent the request back: this is the way there.
+    pub is_back: bool,
     /// The receiver is beside the request's path; how much further it may go.
     pub copy: Option<Spread>,
     /// Headers that this version does not know, in order. They are for this node, and go no further.
@@ -101,6 +105,7 @@ impl Envelope {
                 ORIGIN if value == OUTSIDE => std::mem::replace(&mut envelope.is_outside, true),
                 AFRESH if value == "true" => std::mem::replace(&mut envelope.is_afresh, true),
                 AFRESH => return Err(bad(line, format!("`{AFRESH}` is `true`"))),
+                WAY if value == BACK => std::mem::replace(&mut envelope.is_back, true),
                 COPY => envelope.copy.replace(parse_spread(line, value)?).is_some(),
                 _ => {
                     envelope.unknown.push((name.clone(), value.to_owned()));
@@ -136,6 +141,10 @@ impl Envelope {
         }
         if self.is_afresh {
             writeln!(text, "{AFRESH}: true").expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        if self.is_back {
+            writeln!(text, "{WAY}: {BACK}").expect("writing to a String cannot fail");
             headers += 1;
         }
         if let Some(Spread { radius, copies }) = self.copy {

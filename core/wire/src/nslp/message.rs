@@ -30,7 +30,7 @@ pub struct Message {
     signature: Option<Signature>,
     dry_run: bool,
     target: Target,
-    wants_return: bool,
+    trigger: Trigger,
     off_path: Option<OffPath>,
     body: Body,
     unknown: Vec<(String, String)>,
@@ -61,7 +61,7 @@ impl Message {
             dry_run: fields.flag("dry-run")?,
             target: fields.target()?,
             off_path: fields.off_path()?,
-            wants_return: fields.trigger()?,
+            trigger: fields.trigger()?,
             body: fields.body(subject)?,
             unknown: fields.unknown,
         };
@@ -129,7 +129,12 @@ impl Message {
 
     /// Returns whether the last node is to send it back to the requester.
     pub fn wants_return(&self) -> bool {
-        self.wants_return
+        self.trigger != Trigger::None
+    }
+
+    /// Returns whether it is for the nodes on the way back alone.
+    pub fn is_for_way_back(&self) -> bool {
+        self.trigger == Trigger::ReturnOnly
     }
 
     /// Returns which nodes beside its path it is for, if it is for some.
@@ -224,6 +229,16 @@ const METHODS: [Method; 5] = [Method::Setup, Method::Remove, Method::Tell, Metho
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 7] = ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require"];
 
+/// Whether the last node sends a request back to its requester (NetServ 2011, §8, "Reverse data path").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trigger {
+    None,
+    /// It is for the nodes of both ways.
+    Return,
+    /// It is for those of the way back.
+    ReturnOnly,
+}
+
 /// Headers by name, taken out one by one.
 struct Fields {
     method: Method,
@@ -279,11 +294,12 @@ impl Fields {
         }
     }
 
-    fn trigger(&mut self) -> Result<bool, Refusal> {
+    fn trigger(&mut self) -> Result<Trigger, Refusal> {
         match self.take("trigger").pop() {
-            None => Ok(false),
-            Some((_, value)) if value == "return" => Ok(true),
-            Some((line, _)) => Err(bad(line, "`trigger` is `return`")),
+            None => Ok(Trigger::None),
+            Some((_, value)) if value == "return" => Ok(Trigger::Return),
+            Some((_, value)) if value == "return-only" => Ok(Trigger::ReturnOnly),
+            Some((line, _)) => Err(bad(line, "`trigger` is `return` or `return-only`")),
         }
     }
 

@@ -50,9 +50,7 @@ fn sums_go_on_over_all_that_ends(driver: Driver) {
     net.lab.restart_netservd("n2").unwrap();
     let fourth = check(&net, sent);
     assert_eq!(fourth.since, first.since);
-    eventually("the module runs again", || {
-        net.status("n2", &package).is_some_and(|status| status.state == ModuleState::Running)
-    });
+    eventually("the module sees packets again", || sees_packets(&net, &package));
     sent += send(&net, 5);
     check(&net, sent);
 
@@ -76,9 +74,7 @@ fn a_killed_node_keeps_what_it_stored(driver: Driver) {
     eventually("it is stored", || net.lab.metrics("n2").unwrap().contains(stored));
     net.lab.kill("n2", "netservd").unwrap();
     net.lab.restart_netservd("n2").unwrap();
-    eventually("the module runs again", || {
-        net.status("n2", &package).is_some_and(|status| status.state == ModuleState::Running)
-    });
+    eventually("the module sees packets again", || sees_packets(&net, &package));
     assert_eq!(check(&net, sent).usage.packets, before);
     let sent = sent + send(&net, 5);
     check(&net, sent);
@@ -112,6 +108,13 @@ fn usage(net: &Net) -> Option<UserUsage> {
     report.users.into_iter().next()
 }
 
+/// Returns whether the module runs on n2 and its filters are installed: nothing is under way.
+fn sees_packets(net: &Net, package: &LabPackage) -> bool {
+    let idle = "netserv_effects{state=\"open\"} 0\n";
+    net.status("n2", package).is_some_and(|status| status.state == ModuleState::Running)
+        && net.lab.metrics("n2").unwrap().contains(idle)
+}
+
 /// Kills the worker of n2, and waits until the module runs in another.
 fn kill_worker(net: &Net, package: &LabPackage) {
     let restarts = || net.status("n2", package).filter(|status| status.state == ModuleState::Running);
@@ -125,4 +128,5 @@ fn kill_worker(net: &Net, package: &LabPackage) {
         assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
     }
     eventually("the module runs again", || restarts().is_some_and(|status| status.restarts > before));
+    eventually("the module sees packets again", || sees_packets(net, package));
 }

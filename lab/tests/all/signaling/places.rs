@@ -13,7 +13,7 @@ use netserv_model::request::{NodeReport, Outcome, PathEnd};
 use netserv_skips::skipped;
 
 /// Goal: `--round-trip` installs on each node of the way there and of the way back, which leads over another node, and REMOVE
-/// with it removes there; over IPv4 and IPv6. Method: `sender – n1 – na – r – n2 – receiver` there, `r – nb – n1` back; `r` is
+/// with it removes there; over IPv4 and IPv6; `--return-only` does so on the way back alone. Method: `sender – n1 – na – r – n2 – receiver` there, `r – nb – n1` back; `r` is
 /// a plain router that sends no ICMP.
 #[test]
 fn a_round_trip_installs_on_both_ways_where_they_differ() {
@@ -52,6 +52,20 @@ fn a_round_trip_installs_on_both_ways_where_they_differ() {
         request_as(&lab, &user, &["remove", name, "--to", &to, "--round-trip"]);
         for node in ["n1", "na", "n2", "nb"] {
             eventually("the module is gone on both ways", || lab.modules(node).unwrap().modules.is_empty());
+        }
+        let setup = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--return-only"];
+        let result = request_as(&lab, &user, &setup);
+        assert_eq!(names(&result.nodes), ["n1", "na", "n2"], "{result:?}");
+        assert!(result.nodes.iter().all(|node| node.outcome.is_not_targeted()), "{result:?}");
+        let back = result.returned.clone().unwrap();
+        assert_eq!((names(&back.nodes), &back.incomplete), (vec!["n2", "nb", "n1"], &None), "{result:?}");
+        assert!(back.nodes.iter().all(|node| node.outcome.lease_s().is_some()), "{result:?}");
+        for (node, count) in [("n1", 1), ("na", 0), ("n2", 1), ("nb", 1)] {
+            assert_eq!(lab.modules(node).unwrap().modules.len(), count, "{node}");
+        }
+        request_as(&lab, &user, &["remove", name, "--to", &to, "--return-only"]);
+        for node in ["n1", "n2", "nb"] {
+            eventually("the module is gone on the way back", || lab.modules(node).unwrap().modules.is_empty());
         }
         let result = lab.request("sender", &["path", &to, "--round-trip"]).unwrap();
         let back = result.returned.unwrap();

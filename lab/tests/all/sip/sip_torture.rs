@@ -165,8 +165,9 @@ fn bytes(datagrams: &[Vec<u8>], server: SocketAddr) -> usize {
 /// Sends datagrams from the stranger's SIP port, and returns which of them did not reach Kamailio, and what the edge said.
 fn send(provider: &mut SipProvider, v6: bool, datagrams: &[Vec<u8>]) -> Fate {
     let (server, stranger) = (provider.server(v6), stranger(provider, v6));
-    provider.lab.capture("sender", &[stranger]).unwrap();
+    // The stranger's capture begins first and ends last: Kamailio says 408 half a minute after a request, at any time.
     provider.lab.capture("caller", &[server.ip()]).unwrap();
+    provider.lab.capture("sender", &[stranger]).unwrap();
     let sending = || {
         let socket = UdpSocket::bind((stranger, 5060)).unwrap();
         for burst in datagrams.chunks(BURST) {
