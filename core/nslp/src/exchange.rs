@@ -452,7 +452,7 @@ pub(crate) fn budget_of(time: Duration) -> Option<Duration> {
 }
 
 /// Returns the seconds of the lease that ends last, of those that an answer tells of.
-fn longest_lease(answer: &Response) -> Option<u64> {
+pub(crate) fn longest_lease(answer: &Response) -> Option<u64> {
     let shown = answer.entries.iter().filter_map(|entry| entry.outcome.lease_s());
     shown.chain(Some(answer.withheld.lease_s)).max()
 }

@@ -42,6 +42,7 @@ mod hop;
 mod news;
 mod questions;
 mod receive;
+mod removal;
 mod sessions;
 mod turn;
 

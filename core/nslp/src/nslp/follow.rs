@@ -12,8 +12,9 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, parts};
 use rand::Rng;
 
+use super::removal::Done;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
-use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
+use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester, longest_lease};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
 use crate::limits::{
     ANSWER_SEND_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
@@ -29,7 +30,12 @@ impl Nslp {
         let (Some(user), mri) = (exchange.message.user().cloned(), exchange.mri.clone()) else { return };
         match (exchange.message.body(), mri) {
             (Body::Setup(setup), Some(mri)) => {
+                // A REMOVE for this node alone leaves the lease to the nodes further on.
+                let of_others = || self.lease_of(key, &mri).filter(|(_, lease)| !lease.is_here).map(|_| answer);
                 let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
+                let time = time.or_else(|| {
+                    of_others().and_then(longest_lease).map(Duration::from_secs).map(|time| time.min(setup.ttl))
+                });
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
                 let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
                 let installed = Arc::new(Installed { user: wanted.user.clone(), module: wanted.module.clone() });
@@ -45,38 +51,11 @@ impl Nslp {
                 let installed = Installed { user, module: remove.module.clone() };
                 let ends_all = (remove.all || remove.epoch.is_some()) && exchange.own.removed();
                 if answer.entries.iter().any(|entry| entry.outcome == Outcome::Removed) {
-                    self.remove_leases(now, key.0, &installed, mri.as_ref(), ends_all);
+                    let done = Done::of(exchange);
+                    self.remove_leases(now, key.0, &installed, mri.as_ref(), (ends_all, &done));
                 }
             }
             (Body::Setup(_), None) | (Body::Tell(_) | Body::Export(_) | Body::Probe(_), _) => {}
-        }
-    }
-
-    /// Ends the leases of a module that the family of a REMOVE's session has along its flow. If it is for all sessions and removed the module
-    /// here, those of others end, too.
-    fn remove_leases(
-        &mut self,
-        now: Instant,
-        session: SessionId,
-        Installed { user, module }: &Installed,
-        mri: Option<&Mri>,
-        ends_all: bool,
-    ) {
-        for id in self.leases.all_of_module(user, module) {
-            if self
-                .leases
-                .get(id)
-                .is_some_and(|lease| lease.session.family() == session.family() && mri == Some(&*lease.mri))
-            {
-                self.leave(id);
-                if let Some(lease) = self.end_lease(id) {
-                    self.forget_answer(&lease);
-                    self.withdrawn.remember(now, &lease);
-                }
-            } else if ends_all && self.leases.get(id).is_some_and(|lease| lease.is_here) {
-                self.tell(now, id, NotifyEvent::LeaseEnded, Vec::new(), "its user removed it");
-                self.lose_lease(id);
-            }
         }
     }
 
@@ -197,8 +176,11 @@ impl Nslp {
     }
 
     /// Forgets what a SETUP was answered: it is not so any more, and the path may come back.
-    fn forget_answer(&mut self, lease: &Lease) {
-        let key = (lease.session, lease.nonce);
+    pub(super) fn forget_answer(&mut self, lease: &Lease) {
+        self.forget_answered((lease.session, lease.nonce));
+    }
+
+    pub(super) fn forget_answered(&mut self, key: ExchangeKey) {
         if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
             self.forget(key);
         }

@@ -15,6 +15,7 @@ mod loss;
 mod news;
 mod origin;
 mod questions;
+mod removal;
 mod targeting;
 mod turn;
 
