@@ -103,11 +103,10 @@ fn a_path_is_followed_for_the_nodes_that_still_have_the_module() {
     let answer = Response { entries: vec![installed("new")], ..response(1, &[]) };
     node.receive_from(NEW, &flow().inverted(), answer.emit().as_bytes());
     assert_eq!(node.nslp.state_counts().leases, 1);
-    let told = std::iter::from_fn(|| node.nslp.poll_api_call()).any(|call| match call {
-        ApiCall::SendMessage { sii: Some(sii), data, .. } => {
-            sii == OLD && matches!(Payload::parse(&data), Ok(Payload::Tear(_)))
-        }
-        _ => false,
-    });
+    let tear = |call: &ApiCall| {
+        let ApiCall::SendMessage { sii, data, .. } = call else { return false };
+        *sii == Some(OLD) && matches!(Payload::parse(data), Ok(Payload::Tear(_)))
+    };
+    let told = std::iter::from_fn(|| node.nslp.poll_api_call()).any(|call| tear(&call));
     assert!(told, "who had it next before is told");
 }
