@@ -59,6 +59,10 @@ pub const MEDIA_WAITING_MAX: usize = 64;
 pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
 /// How long a media job waits for its turn before it is refused.
 pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a media job may take less than so small a part of a processor, before it may have to give way to another user's that waits.
+pub const MEDIA_SLOW_TIME: Duration = Duration::from_secs(5);
+/// The part is one of so many.
+pub const MEDIA_WORK_SHARE: u32 = 10;
 /// Frames to one worker that wait for it to read others; one that has more of them is killed.
 pub const FRAMES_UNSENT_MAX: usize = 64;
 /// States of modules that are about to be loaded; a module whose state gave way before it is loaded is

@@ -2,6 +2,7 @@
 //! Media jobs of workers: they are started, watched and told of; what goes through their pipes is between
 //! ffmpeg and the worker.
 
+mod pace;
 pub mod turns;
 
 use std::collections::BTreeMap;
@@ -21,9 +22,10 @@ use super::launches::{Job, MediaLaunch};
 use crate::config::blocks::Blocks;
 use crate::config::media::MediaBlock;
 use crate::event::{JobKey, MediaEvent, WorkerEvent};
-use crate::limits::MEDIA_WAITING_TIME_MAX;
+use crate::limits::{MEDIA_SLOW_TIME, MEDIA_WAITING_TIME_MAX};
 use crate::metrics::gauges::MediaCounts;
 use crate::readable::readable;
+use pace::Pace;
 use turns::{Turns, Wanted};
 
 /// The media jobs of a node.
@@ -49,6 +51,7 @@ struct Started {
     idle: Option<Duration>,
     /// Its processor time when that was last seen to grow, and when it was.
     worked: (Duration, Instant),
+    pace: Pace,
     /// Why it is to end, unless it ends by itself before, and what its module is told.
     fate: Option<(MediaOutcome, String)>,
 }
@@ -159,7 +162,8 @@ impl Workers {
             let time = Duration::from_secs(self.media.block.seconds(task.live().is_some()));
             let idle = task.live().map(|_| Duration::from_secs(self.media.block.live_idle_s));
             let since = Instant::now();
-            let started = Started { process: None, since, time, idle, worked: (Duration::ZERO, since), fate: None };
+            let (worked, pace) = ((Duration::ZERO, since), Pace::begin(since));
+            let started = Started { process: None, since, time, idle, worked, pace, fate: None };
             self.media.started.insert(key.clone(), started);
             let launch = Job::Media(Box::new(MediaLaunch { key: key.clone(), task, limits }));
             if self.parts.launches.send(launch).is_err() {
@@ -193,6 +197,7 @@ impl Workers {
         started.process = Some(job.process);
         started.since = Instant::now();
         started.worked.1 = started.since;
+        started.pace = Pace::begin(started.since);
         tokio::spawn(watch(watched, key, self.parts.events.clone()));
     }
 
@@ -246,6 +251,16 @@ impl Workers {
             if let Some(words) = started.overstayed(now) {
                 started.end(MediaOutcome::Time, words);
             }
+            if let Some(process) = &mut started.process {
+                started.pace.look(now, || process.cpu_time());
+            }
+        }
+        let Media { turns, started, block, .. } = &mut self.media;
+        let is_ending = started.values().any(|job| job.fate.is_some());
+        let slowest = turns.gives_way(block, |key| started.get(key)?.pace.slowness()).filter(|_| !is_ending);
+        if let Some(started) = slowest.and_then(|key| started.get_mut(&key)) {
+            let words = format!("it did little for {} s, and others wait", MEDIA_SLOW_TIME.as_secs());
+            started.end(MediaOutcome::Time, words);
         }
     }
 

@@ -32,8 +32,9 @@ impl Wanted {
     }
 }
 
-/// Jobs in the order of their turns: who came first, but no user has more at a time than its share. Live jobs and others
-/// have turns of their own.
+/// Jobs in the order of their turns: users with fewer that run come first, of these who came first, and no user has more at a time than its
+/// share. The node's last place is for a user that has none, unless the operator lets one user have all. Live jobs and others have turns of
+/// their own.
 #[derive(Debug, Default)]
 pub struct Turns {
     waiting: VecDeque<Wanted>,
@@ -67,18 +68,45 @@ impl Turns {
 
     /// Returns the next job that has its turn.
     pub fn next(&mut self, block: &MediaBlock) -> Option<Wanted> {
-        let below = |count: usize, most: u32| u32::try_from(count).is_ok_and(|count| count < most);
-        let has_turn = |wanted: &Wanted| {
-            let MediaShares { jobs, per_user } = block.shares(wanted.is_live());
-            let same = self.running.iter().filter(|(_, running)| running.is_live == wanted.is_live());
-            let theirs = same.clone().filter(|(key, _)| key.worker.user == wanted.key.worker.user);
-            below(same.count(), jobs) && below(theirs.count(), per_user)
+        let place = |wanted: &Wanted| {
+            let shares = block.shares(wanted.is_live());
+            let (jobs, per_user) = (at_most(shares.jobs), at_most(shares.per_user));
+            let (all, theirs) = self.running_beside(wanted);
+            let last = usize::from(theirs > 0 && per_user < jobs);
+            (all + last < jobs && theirs < per_user).then_some(theirs)
         };
-        let place = self.waiting.iter().position(has_turn)?;
+        let places = self.waiting.iter().enumerate().filter_map(|(at, wanted)| Some((place(wanted)?, at)));
+        let (_, place) = places.min()?;
         let wanted = self.waiting.remove(place)?;
         let running = Running { slot: wanted.slot, is_live: wanted.is_live() };
         self.running.insert(wanted.key.clone(), running);
         Some(wanted)
+    }
+
+    /// Returns the job that gives way to another user's that waits: the slowest of those users that have more running than that one has.
+    /// `slowness` says how slow a job is, and nothing of one that is at work. Nobody waits for a live job to give way.
+    pub fn gives_way<S: Ord>(&self, block: &MediaBlock, slowness: impl Fn(&JobKey) -> Option<S>) -> Option<JobKey> {
+        let is_kept_out = |wanted: &&Wanted| {
+            let (all, theirs) = self.running_beside(wanted);
+            let shares = block.shares(false);
+            !wanted.is_live() && all >= at_most(shares.jobs) && theirs < at_most(shares.per_user)
+        };
+        let least = self.waiting.iter().filter(is_kept_out).map(|wanted| self.running_beside(wanted).1).min()?;
+        let of_user = |key: &JobKey| {
+            let theirs =
+                |(other, running): &(&JobKey, &Running)| !running.is_live && other.worker.user == key.worker.user;
+            self.running.iter().filter(theirs).count()
+        };
+        let ours = self.running.iter().filter(|(key, running)| !running.is_live && of_user(key) > least);
+        let slow = ours.filter_map(|(key, _)| Some((slowness(key)?, key)));
+        slow.max().map(|(_, key)| key.clone())
+    }
+
+    /// Returns how many jobs of its kind run, and how many of these are its user's.
+    fn running_beside(&self, wanted: &Wanted) -> (usize, usize) {
+        let same = self.running.iter().filter(|(_, running)| running.is_live == wanted.is_live());
+        let theirs = same.clone().filter(|(key, _)| key.worker.user == wanted.key.worker.user);
+        (same.count(), theirs.count())
     }
 
     /// Takes a job away that has not had its turn; returns whether there was one.
@@ -113,6 +141,10 @@ impl Turns {
     }
 }
 
+fn at_most(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use netserv_model::Flavour;
@@ -122,24 +154,63 @@ mod tests {
 
     #[test]
     fn turns_are_taken_in_order_and_in_shares() {
-        let block = MediaBlock { jobs: 3, jobs_per_user: 2, ..MediaBlock::default() };
+        let block = MediaBlock { jobs: 4, jobs_per_user: 2, ..MediaBlock::default() };
         let mut turns = Turns::default();
-        for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)] {
+        for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("c", 1)] {
             assert!(turns.add(wanted(user, job), &block));
         }
         assert!(!turns.add(wanted("b", 2), &block), "it is there already");
         let mut next = || turns.next(&block).map(|wanted| (wanted.key.worker.user.to_string(), wanted.key.job));
         assert_eq!(next(), Some(("a".to_owned(), 1)));
-        assert_eq!(next(), Some(("a".to_owned(), 2)));
-        assert_eq!(next(), Some(("b".to_owned(), 1)), "user a has its share");
-        assert_eq!(next(), None, "the node has its jobs");
-        assert!(turns.end(&wanted("b", 1).key) && !turns.end(&wanted("b", 1).key));
-        assert_eq!(turns.next(&block).unwrap().key, wanted("b", 2).key);
-        assert!(turns.end(&wanted("a", 1).key));
-        assert_eq!(turns.next(&block).unwrap().key, wanted("a", 3).key);
-        assert_eq!(turns.of(&wanted("a", 0).key.worker, None).len(), 2);
+        assert_eq!(next(), Some(("b".to_owned(), 1)), "it has none");
+        assert_eq!(next(), Some(("c".to_owned(), 1)), "it has none, either");
+        assert_eq!(next(), None, "the last place is for a user without one");
+        assert!(turns.add(wanted("d", 1), &block));
+        assert_eq!(turns.next(&block).unwrap().key, wanted("d", 1).key);
+        assert!(turns.end(&wanted("d", 1).key) && !turns.end(&wanted("d", 1).key));
+        assert!(turns.end(&wanted("c", 1).key));
+        assert_eq!(turns.next(&block).unwrap().key, wanted("a", 2).key);
+        assert!(turns.end(&wanted("b", 1).key));
+        assert_eq!(turns.next(&block).unwrap().key, wanted("b", 2).key, "user a has its share");
+        assert_eq!(turns.of(&wanted("a", 0).key.worker, None).len(), 3);
         assert_eq!(turns.of(&wanted("a", 0).key.worker, Some(ModuleSlot(9))).len(), 0);
-        assert_eq!(turns.counts(), (3, 0));
+        assert_eq!(turns.counts(), (3, 1));
+    }
+
+    #[test]
+    fn one_user_has_all_places_where_the_operator_lets_it() {
+        let block = MediaBlock { jobs: 2, jobs_per_user: 2, ..MediaBlock::default() };
+        let mut turns = Turns::default();
+        assert!((1..=3).all(|job| turns.add(wanted("a", job), &block)));
+        let mut next = || turns.next(&block).map(|wanted| wanted.key.job);
+        assert_eq!([next(), next(), next()], [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn the_slowest_job_of_who_has_more_gives_way() {
+        let block = MediaBlock { jobs: 3, jobs_per_user: 2, ..MediaBlock::default() };
+        let mut turns = turns_of(&[("a", 1), ("a", 2), ("b", 1)]);
+        let slowness = |key: &JobKey| (key.job == 1).then_some(if *key.worker.user.as_str() == *"a" { 1 } else { 2 });
+        assert_eq!(turns.gives_way(&block, slowness), None, "nobody waits");
+        assert!(turns.add(live("c", 8), &block));
+        assert!(turns.add(wanted("a", 3), &block));
+        assert_eq!(turns.gives_way(&block, slowness), None, "nobody waits who has less");
+        assert!(turns.add(wanted("b", 2), &block));
+        assert_eq!(turns.gives_way(&block, slowness), Some(wanted("a", 1).key), "user b has one itself");
+        assert!(turns.add(wanted("c", 1), &block));
+        assert_eq!(turns.gives_way(&block, slowness), Some(wanted("b", 1).key), "the slowest");
+        assert_eq!(turns.gives_way(&block, |_| None::<u8>), None, "all are at work");
+        assert!(turns.end(&wanted("b", 1).key));
+        assert_eq!(turns.gives_way(&block, slowness), None, "there is a place");
+    }
+
+    /// Returns turns with jobs that run.
+    fn turns_of(running: &[(&str, u64)]) -> Turns {
+        let running = running.iter().map(|(user, job)| {
+            let Wanted { key, slot, .. } = wanted(user, *job);
+            (key, Running { slot, is_live: false })
+        });
+        Turns { running: running.collect(), ..Turns::default() }
     }
 
     #[test]
