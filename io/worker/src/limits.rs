@@ -295,6 +295,12 @@ pub const EGRESS_INTERIM_MAX: usize = 16;
 pub const EXPECT_TIME_MAX: Duration = Duration::from_secs(1);
 /// Addresses of a name that are tried.
 pub const EGRESS_ADDRESSES_MAX: usize = 4;
+/// How long a connection to a server is kept that no request of its module uses,
+pub const KEPT_TIME_MAX: Duration = Duration::from_secs(15);
+/// how many to one server,
+pub const KEPT_PER_SERVER_MAX: usize = 32;
+/// and how many of a module in all.
+pub const KEPT_MAX: usize = 64;
 /// Topics of one module's channel.
 pub const CHANNEL_TOPICS_MAX: usize = 64;
 /// Bytes of the messages that one topic keeps, with [`CHANNEL_MESSAGE_COST`] for each.

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use netserv_worker::limits;
 use netserv_worker::packet::engine::Interruption;
 use netserv_worker::serve::Delivery;
-use netserv_worker::server::egress;
+use netserv_worker::server::route;
 use netserv_worker::tools::test::jobs::{self, Jobs};
 use netserv_worker::tools::test::wasm::{self, Code};
 use netserv_worker::tools::test::{http, tcp};
@@ -34,7 +34,7 @@ enum Command {
         #[arg(long, hide = true, default_value = netserv_worker::storage::STORE)]
         store: PathBuf,
         /// The file of the operator's own certificate authorities, for tests.
-        #[arg(long, hide = true, default_value = egress::AUTHORITIES)]
+        #[arg(long, hide = true, default_value = route::AUTHORITIES)]
         authorities: PathBuf,
         /// The container's memory, in bytes.
         #[arg(long, hide = true, default_value_t = limits::CONTAINER_BYTES)]
@@ -61,7 +61,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve { copy, store, authorities, memory_bytes } => {
-            egress::trust(authorities);
+            route::trust(authorities);
             let delivery = if copy { Delivery::Copied } else { Delivery::Mapped };
             match netserv_worker::serve::serve(delivery, &store, memory_bytes) {
                 Ok(()) => ExitCode::SUCCESS,

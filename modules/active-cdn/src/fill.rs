@@ -9,7 +9,7 @@ use netserv_server_sdk::http::{ErrorCode, Fetched, Method, fetch, write_all};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::wasi::random::random::get_random_u64;
-use netserv_server_sdk::{counters, kv};
+use netserv_server_sdk::{counters, kv, unread};
 
 use crate::forwarded;
 use crate::found::Place;
@@ -39,6 +39,9 @@ pub struct Fill {
     key: String,
     /// The counter of what comes.
     counter: String,
+    /// Bytes that came, and those that the origin promised.
+    came: u64,
+    length: Option<u64>,
 }
 
 /// What came of writing a piece.
@@ -171,6 +174,21 @@ impl Fill {
         }
     }
 
+    /// Writes what comes from the origin for as long as somebody reads it, or little of it is left.
+    pub fn run_for_readers(mut self) {
+        loop {
+            match self.turn() {
+                Turn::Piece(_) if !is_little(self.came, self.length) && unread::give_up(&self.writer) => return,
+                Turn::Piece(_) => {}
+                Turn::End => {
+                    self.finish();
+                    return;
+                }
+                Turn::Broken => return,
+            }
+        }
+    }
+
     /// Writes no more than about so many bytes of what comes from the origin. Returns what is left to do.
     pub fn run_for(mut self, bytes: u64) -> Option<Fill> {
         let mut left = bytes;
@@ -199,6 +217,7 @@ impl Fill {
         let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         // A counter over its quota costs nothing but the count.
         let _ = counters::add(&self.counter, length);
+        self.came += length;
         if write_all(&self.stream, &chunk).is_err() { Turn::End } else { Turn::Piece(length) }
     }
 
@@ -222,6 +241,11 @@ impl Fill {
         }
         false
     }
+}
+
+/// Returns whether so little of a body is left that it is fetched for nobody: no more than came already, or [`REST_BYTES_MAX`].
+fn is_little(came: u64, length: Option<u64>) -> bool {
+    length.is_some_and(|length| length.saturating_sub(came) <= came.max(REST_BYTES_MAX))
 }
 
 /// Returns whether the cache's disk took nothing a moment ago.
@@ -256,7 +280,8 @@ fn begin(
         return passed(fetched);
     };
     let opened = cache::open_or_join(&key);
-    let fill = Fill { fetched, stream, writer, key: key.clone(), counter: Counted::OriginBytes.of(&site.label) };
+    let counter = Counted::OriginBytes.of(&site.label);
+    let fill = Fill { fetched, stream, writer, key: key.clone(), counter, came: 0, length };
     // Somebody else's request for the same may have brought another one in its place.
     let is_own = |reader: &Reader| match Entry::decode(&reader.entry().details.meta) {
         Some(Entry::Stored(found)) => found.number == stored.number,
@@ -375,6 +400,8 @@ pub fn count(name: &str) {
     let _ = counters::add(name, 1);
 }
 
+/// Bytes of a body that are fetched although nobody reads it.
+const REST_BYTES_MAX: u64 = 1 << 20;
 /// Seconds for which the names that select variants are known without a response that says so.
 const VARIANTS_SECONDS: u64 = 7 * 24 * 60 * 60;
 /// Seconds for which requests for what is not stored do not wait for each other.
@@ -394,3 +421,22 @@ const PAUSE_NS: u64 = 20_000_000;
 const TAGS_MAX: usize = 8;
 const TAG_BYTES_MAX: usize = 64;
 const DETAIL_BYTES_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_little_beside_what_came() {
+        for (came, length, expected) in [
+            (0, Some(REST_BYTES_MAX), true),
+            (0, Some(REST_BYTES_MAX + 1), false),
+            (5 << 20, Some(10 << 20), true),
+            ((5 << 20) - 1, Some(10 << 20), false),
+            (9 << 20, None, false),
+            (2, Some(1), true),
+        ] {
+            assert_eq!(is_little(came, length), expected, "{came} {length:?}");
+        }
+    }
+}

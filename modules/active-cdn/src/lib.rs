@@ -39,6 +39,10 @@ impl HttpModule for ActiveCdn {
         if forward::is_loop(&site.request(), &site.policy) {
             return Response::text(508, "the origin leads back to this place\n");
         }
+        if request.header("upgrade").is_some() {
+            // What comes of it is no response: the node joins both connections if the origin agrees.
+            return passed(&site, request, Forwarded::Bypass);
+        }
         match Route::of(&site.request()) {
             Route::Cache => cached(site, request),
             Route::Pass => passed(&site, request, Forwarded::Bypass),
@@ -228,7 +232,8 @@ fn given(site: Site, request: Request, outcome: Outcome, held: Option<(Held, boo
             // This one does not come from the cache: its age is what the origin says (RFC 9111 §5.1).
             response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("age"));
             response.headers.extend(fill.age());
-            response.then(move || _ = fill.run(|_| true))
+            let is_read = site.plan.is_none() && matches!(response.status, 200 | 206);
+            response.then(move || if is_read { fill.run_for_readers() } else { _ = fill.run(|_| true) })
         }
         (Outcome::Fetched(fetched, _), Some((held, true))) if fetched.status >= 500 => {
             let status = CacheStatus { forwarded_status: Some(fetched.status), ..status };
@@ -309,6 +314,7 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
     site.request().path.clone_into(&mut request.path);
     let mut headers = forward::request(&site.request(), &site.policy);
     forwarded::tell(&mut headers);
+    headers.extend(request.header("upgrade").map(|protocol| ("upgrade".to_owned(), protocol.to_vec())));
     let answer = http::forward(&site.scheme, request, &headers);
     stall::asked(&site.label, &answer);
     answer
@@ -316,12 +322,6 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
 
 /// Answers with what the origin says.
 fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) -> Response {
-    // What comes without a length is counted by nobody.
-    if let Some(length) =
-        fetched.header("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
-    {
-        usage::add(&site.label, Counted::OriginBytes, length);
-    }
     if let Some(part) = process::stream_of(site)
         && fetched.status == 200
     {
@@ -334,7 +334,8 @@ fn on(site: &Site, fetched: http::Fetched, times: Times, status: CacheStatus) ->
     if site.plan.is_some() {
         headers.push(process::Reason::NotStored.field());
     }
-    let mut response = Response::fetched(fetched.status, fetched, BOUNDS);
+    let counter = Counted::OriginBytes.of(&site.label);
+    let mut response = Response::fetched_and_counted(fetched.status, fetched, BOUNDS, &counter);
     response.headers = headers;
     response
 }

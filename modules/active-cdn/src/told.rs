@@ -6,29 +6,40 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use netserv_server_sdk::control::{Message, inbox};
 use netserv_server_sdk::kv;
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
+use netserv_server_sdk::wasi::random::random::get_random_u64;
 
 use crate::purge;
 
 /// Does what was said, and waits for other instances that do. Afterwards, what was to be purged is gone.
 pub fn obey() {
     if inbox::subscribe().ready() {
-        let turn = Turn::begin();
+        // Whoever looks from here on sees that something is to be done, before the message is gone.
+        let taken = Pending::note(b"");
         while let Some(message) = inbox::receive() {
-            handle(&message);
+            take(&message);
         }
-        drop(turn);
+        taken.done();
     }
-    // Whoever has a message that came before has begun by this time.
-    let (before, until) = (since_1970(), monotonic_clock::now() + TURN_NS_MAX);
-    while Turn::is_anyones(before) && monotonic_clock::now() < until {
-        monotonic_clock::subscribe_duration(PAUSE_NS).block();
+    // Whoever has a message that came before has noted it by this time.
+    let before = since_1970();
+    while let Some(pending) = Pending::oldest(before) {
+        match pending.claim() {
+            Some(lines) => {
+                purge::lines(&lines);
+                pending.done();
+            }
+            None => monotonic_clock::subscribe_duration(PAUSE_NS).block(),
+        }
     }
 }
 
-fn handle(message: &Message) {
-    let text = String::from_utf8_lossy(&message.body);
+fn take(message: &Message) {
     match &*message.topic {
-        "purge" => purge::lines(&text),
+        "purge" => {
+            let pending = Pending::note(&message.body);
+            purge::lines(&String::from_utf8_lossy(&message.body));
+            pending.done();
+        }
         "warm" => queue(message),
         // Whoever lays it over something reads it there.
         "text" => {}
@@ -36,37 +47,53 @@ fn handle(message: &Message) {
     }
 }
 
-/// An instance that has taken messages and not done what they say. Others wait for it: it is known before a message is gone.
-struct Turn(Vec<u8>);
+/// What an instance does of what was told. Others wait for it, and do it themselves if that takes long: the instance may have ended, with its
+/// client.
+struct Pending {
+    key: Vec<u8>,
+    /// Until when others wait, and the lines of a purge.
+    value: Vec<u8>,
+}
 
-impl Turn {
-    fn begin() -> Turn {
-        let now = since_1970();
-        let key = format!("{TURN}{now:020}").into_bytes();
+impl Pending {
+    /// Begins something, a purge or nothing yet.
+    fn note(lines: &[u8]) -> Pending {
+        let key = format!("{PENDING}{:020}-{:08x}", since_1970(), get_random_u64() >> 32).into_bytes();
+        let pending = Pending { key, value: [&until(), lines].concat() };
         // Without room, others may answer a moment too soon.
-        let _ = kv::set(&key, &(now + TURN_NS_MAX).to_le_bytes());
-        Turn(key)
+        let _ = kv::set(&pending.key, &pending.value);
+        pending
     }
 
-    /// Returns whether there is one that began by a time. What an instance left that ended in the middle goes.
-    fn is_anyones(before: u64) -> bool {
-        let latest = format!("{TURN}{before:020}").into_bytes();
-        let Some(key) = first(TURN).filter(|key| *key <= latest) else { return false };
-        let until = kv::get(&key).ok().flatten().and_then(|value| Some(u64::from_le_bytes(value.try_into().ok()?)));
-        // The clock may have been set.
+    /// Returns what was begun first, by a time at the latest.
+    fn oldest(before: u64) -> Option<Pending> {
+        let latest = format!("{PENDING}{before:020}~").into_bytes();
+        let key = first(PENDING).filter(|key| *key <= latest)?;
+        // Another one may have done it meanwhile; then there is nothing to wait for, either.
+        let value = kv::get(&key).ok().flatten().unwrap_or_default();
+        Some(Pending { key, value })
+    }
+
+    /// Returns what is to be done by this instance, nothing while another one does it.
+    fn claim(&self) -> Option<String> {
+        let (said, lines) = self.value.split_at_checked(size_of::<u64>()).unwrap_or_default();
+        let said = said.try_into().map_or(0, u64::from_le_bytes);
         let now = since_1970();
-        let is_over = until.is_none_or(|until| until < now || until > now + TURN_NS_MAX);
-        if is_over {
-            let _ = kv::delete(&key);
+        // The clock may have been set.
+        if (now..=now + TURN_NS_MAX).contains(&said) {
+            return None;
         }
-        !is_over
+        let _ = kv::set(&self.key, &[&until(), lines].concat());
+        Some(String::from_utf8_lossy(lines).into_owned())
+    }
+
+    fn done(self) {
+        let _ = kv::delete(&self.key);
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let _ = kv::delete(&self.0);
-    }
+fn until() -> [u8; size_of::<u64>()] {
+    (since_1970() + TURN_NS_MAX).to_le_bytes()
 }
 
 /// Returns the nanoseconds since 1970: what is monotonic begins anew with each instance.
@@ -99,13 +126,13 @@ fn first(prefix: &str) -> Option<Vec<u8>> {
     keys.into_iter().next().filter(|key| key.starts_with(prefix.as_bytes()))
 }
 
-/// What keys of turns begin with.
-const TURN: &str = "turn/";
+/// What keys begin with of what is being done.
+const PENDING: &str = "turn/";
 /// What keys of messages begin with that say what is to be fetched.
 const WARM: &str = "warm/";
 /// Such messages that may wait.
 const WARM_MAX: u32 = 64;
-/// Nanoseconds after which nobody waits for an instance that has taken a message.
+/// Nanoseconds after which another instance does what one has begun.
 const TURN_NS_MAX: u64 = 2_000_000_000;
 /// Nanoseconds between two looks at whether it is done.
 const PAUSE_NS: u64 = 1_000_000;

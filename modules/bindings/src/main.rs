@@ -38,6 +38,7 @@ const WORLDS: &[World] = &[
                 import netserv:http/hits@1.1.0;
                 import netserv:http/counted-hits@1.2.0;
                 import netserv:http/forwarding@1.3.0;
+                import netserv:http/counted-hand-over@1.4.0;
                 import netserv:tcp/control@1.1.0;
                 import netserv:udp/sockets@1.0.0;
             }",

@@ -15,8 +15,9 @@
 //! has to name those whose answers are kept (`www.example.org img.example.org:8080`): otherwise one of these people can
 //! put a page of another's into the cache.
 
+use netserv_http_caching::{self as caching, forward, key};
 use netserv_server_sdk::cache::{self, Details, Error, Opened, Reader, Scope, Writer};
-use netserv_server_sdk::http::{Bounds, Fetched, HttpModule, Repeat, Request, Response, Scheme, forward, write_all};
+use netserv_server_sdk::http::{self, Bounds, Fetched, HttpModule, Repeat, Request, Response, Scheme, write_all};
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::{control, counters, http_module, properties};
 
@@ -27,15 +28,14 @@ impl HttpModule for EdgeCache {
         while let Some(message) = control::inbox::receive() {
             purge(&message);
         }
-        let key = format!("{}{}", request.authority, request.path);
         let cacheable = request.method == "GET"
             && request.header("authorization").is_none()
             && request.header("cookie").is_none()
             && request.header("range").is_none()
             && is_kept(&request.authority, properties::get("hosts").as_deref());
-        if !cacheable {
+        let Some(key) = key_of(&request).filter(|_| cacheable) else {
             return from_server(request, None);
-        }
+        };
         match open(&key) {
             Ok(Opened::Reader(reader)) => match from_cache(&reader) {
                 Some(response) => {
@@ -51,6 +51,12 @@ impl HttpModule for EdgeCache {
             Err(_) => from_server(request, None),
         }
     }
+}
+
+/// Returns the key of what a request asks for, which is one for all spellings that mean the same.
+fn key_of(request: &Request) -> Option<String> {
+    let (method, authority, path) = (&*request.method, &*request.authority, &*request.path);
+    key::of(&caching::Request { method, scheme: "http", authority, path, headers: &[] })
 }
 
 /// Opens an entry. When whoever was to write it gave up, another one does.
@@ -70,9 +76,9 @@ fn purge(message: &control::Message) {
     let text = String::from_utf8_lossy(&message.body);
     for line in text.lines().map(str::trim).filter(|_| message.topic == "purge") {
         let gone = match (line.strip_suffix('*'), line.strip_prefix('#')) {
-            (Some(prefix), _) => cache::purge(&Scope::Prefix(prefix.to_owned())),
+            (Some(prefix), _) => cache::purge(&Scope::Prefix(key::of_text(prefix))),
             (None, Some(tag)) => cache::purge(&Scope::Tag(tag.to_owned())),
-            (None, None) => Ok(u64::from(cache::remove(line))),
+            (None, None) => Ok(u64::from(cache::remove(&key::of_text(line)))),
         };
         count("purged", gone.unwrap_or(0));
     }
@@ -92,8 +98,10 @@ fn from_cache(reader: &Reader) -> Option<Response> {
 }
 
 fn from_server(request: Request, writer: Option<(String, Writer)>) -> Response {
-    let headers: Vec<_> = request.headers().iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
-    let fetched = match forward(&Scheme::Http, request, &headers) {
+    let is_for_all = writer.is_some();
+    let goes_on = |name: &str| !is_of_connection(name) && !(is_for_all && forward::is_of_one_client(name));
+    let headers: Vec<_> = request.headers().iter().filter(|(name, _)| goes_on(name)).cloned().collect();
+    let fetched = match http::forward(&Scheme::Http, request, &headers) {
         Ok(fetched) => fetched,
         Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
     };
@@ -127,7 +135,10 @@ impl Fill {
         let text =
             |name| fetched.header(name).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
         let max_age = max_age(&fetched.headers)?;
-        if fetched.header("vary").is_some() || fetched.header("set-cookie").is_some() {
+        // What it depends on besides the target is not in the key; a coding and an origin are so also if it does not say that.
+        if ["vary", "set-cookie", "content-encoding"].iter().any(|name| fetched.header(name).is_some())
+            || fetched.header("access-control-allow-origin").is_some_and(|origin| origin != b"*")
+        {
             return None;
         }
         let tags = text("cache-tag").split([',', ' ']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();

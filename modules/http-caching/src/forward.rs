@@ -44,8 +44,14 @@ pub fn is_loop(request: &Request<'_>, policy: &Policy) -> bool {
 #[must_use]
 pub fn fill(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
     let mut headers = self::request(request, policy);
-    headers.retain(|(name, _)| !is_one_of(name, &OF_ONE_CLIENT));
+    headers.retain(|(name, _)| !is_of_one_client(name));
     headers
+}
+
+/// Returns whether a field of a request is left out if its response is to be stored for others.
+#[must_use]
+pub fn is_of_one_client(name: &str) -> bool {
+    is_one_of(name, &OF_ONE_CLIENT)
 }
 
 /// Returns the headers of a response that is passed on.

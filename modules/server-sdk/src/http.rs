@@ -51,6 +51,7 @@ use crate::bindings::imports::netserv::http1_0_0::hand_over::hand_over;
 pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitError};
 use crate::bindings::imports::netserv::http1_2_0::counted_hits;
 use crate::bindings::imports::netserv::http1_3_0::forwarding;
+use crate::bindings::imports::netserv::http1_4_0::counted_hand_over;
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
@@ -191,6 +192,18 @@ impl Response {
         let begin = move |out, head| {
             let Fetched { stream, _body, .. } = fetched;
             if let Err(error) = hand_over(out, head, stream, bounds) {
+                eprintln!("an answer was not handed over: {error:?}");
+            }
+        };
+        Response { status, headers: Vec::new(), body: Body::HandedOver(Box::new(begin)) }
+    }
+
+    /// Does what [`Response::fetched`] does, and has the bytes be added to a counter of this name as they come from the other server.
+    pub fn fetched_and_counted(status: u16, fetched: Fetched, bounds: Bounds, counter: &str) -> Response {
+        let counter = counter.to_owned();
+        let begin = move |out, head| {
+            let Fetched { stream, _body, .. } = fetched;
+            if let Err(error) = counted_hand_over::hand_over(out, head, stream, bounds, &counter) {
                 eprintln!("an answer was not handed over: {error:?}");
             }
         };
@@ -452,10 +465,8 @@ fn send_head(
     }
     let request = head(scheme, authority, method, path, fields)?;
     let invalid = |()| ErrorCode::HttpRequestUriInvalid;
-    let mut body = Some(request.body().map_err(invalid)?);
-    if !has_body && let Some(empty) = body.take() {
-        OutgoingBody::finish(empty, None)?;
-    }
+    // Of a request that is known to have none, the node knows that it may be sent twice.
+    let body = if has_body { Some(request.body().map_err(invalid)?) } else { None };
     let options = RequestOptions::new();
     // What is handed over may be silent for as long as its bounds say; until then the request's own time counts.
     options.set_between_bytes_timeout(Some(SILENCE_NS_MAX)).map_err(invalid)?;

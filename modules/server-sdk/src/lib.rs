@@ -109,6 +109,10 @@ pub use bindings::imports::wasi;
 #[doc(inline)]
 pub use bindings::imports::netserv::cache1_1_0::entries as cache;
 
+/// Entries of the cache that are written although all who wanted them have gone.
+#[doc(inline)]
+pub use bindings::imports::netserv::cache1_2_0::unread;
+
 /// Between whom the request came that an instance answers.
 ///
 /// ```no_run

@@ -19,7 +19,9 @@ use crate::clock;
 use crate::compute::{Budget, Reserved};
 use crate::error::HostError;
 use crate::limits;
+use crate::server::connect_to::ConnectTo;
 use crate::server::hits::Hits;
+use crate::server::http::kept::Kept;
 use crate::server::http::patience::Patience;
 use crate::server::waiting;
 use crate::shared::channel::Channel;
@@ -88,6 +90,10 @@ pub struct Module {
     pub patience: Arc<Patience>,
     /// How many of its instances may wait for others for long.
     pub long_waits: Budget,
+    /// Where its connections to servers go instead of where their names are.
+    pub connect_to: ConnectTo,
+    /// Connections to servers for its next requests.
+    pub kept: Arc<Kept>,
     /// What the node answers again without an instance.
     pub hits: Hits,
     /// What its server part did.
@@ -102,6 +108,7 @@ impl Module {
     pub fn new(profile: Profile, shared: Shared, wake: Arc<Wakeup>) -> Module {
         let Profile { slot, name, properties, limits, blocks, network } = profile;
         let patience = Arc::new(Patience::new(&properties));
+        let connect_to = ConnectTo::new(&properties);
         Module {
             slot,
             name,
@@ -125,6 +132,8 @@ impl Module {
             held_wide: Budget::new(limits::HELD_WIDE_MAX),
             patience,
             long_waits: Budget::new(waiting::most(&limits)),
+            connect_to,
+            kept: Arc::default(),
             hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
@@ -187,6 +196,8 @@ impl Module {
         let mut network = self.network.write().unwrap_or_else(PoisonError::into_inner);
         network.load.connect = connect.to_vec();
         network.listen_permitted = Some(listen.to_vec());
+        drop(network);
+        self.kept.clear();
     }
 
     /// Returns whether the module may open a connection, or send datagrams, to `remote`.

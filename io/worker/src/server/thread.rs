@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::command::{Program, Role};
 use super::component::{self, CheckedComponent, ComponentKind};
+use super::connect_to::ConnectTo;
 use super::engine::ServerEngine;
 use super::http::service::HttpService;
 use super::http::site::{HttpSite, Version};
@@ -246,6 +247,7 @@ impl Servers {
     ) -> Result<Work, Refusal> {
         let (slot, reports) = (module.slot, self.reports.clone());
         let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
+        ConnectTo::check(&module.properties)?;
         match component.kind {
             ComponentKind::Http => {
                 let tls = tls.map(|pem| tls::certificate(pem, &module.properties)).transpose()?;

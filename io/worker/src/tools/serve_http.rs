@@ -19,7 +19,7 @@ use crate::server::http::service::HttpService;
 use crate::server::http::site::{HttpSite, Version};
 use crate::server::listeners::{Handler, Listeners};
 use crate::server::module::{Module, Profile, Shared};
-use crate::server::{blocks, egress, thread, tls};
+use crate::server::{blocks, route, thread, tls};
 use crate::wakeup::Wakeup;
 
 /// What to serve, and where.
@@ -70,7 +70,7 @@ pub fn serve(args: &Args) -> Result<(), Refusal> {
     let tls = args.tls.as_ref().map(|path| tls::acceptor(open(path)?)).transpose()?;
     if let Some(path) = &args.authorities {
         open(path)?;
-        egress::trust(path.clone());
+        route::trust(path.clone());
     }
     let module = Arc::new(module(args)?);
     let runtime = thread::runtime().map_err(|error| failed(&error))?;

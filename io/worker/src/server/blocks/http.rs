@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:http/hand-over`, `netserv:http/hits`, `netserv:http/counted-hits` and `netserv:http/forwarding`.
+//! `netserv:http/hand-over`, `counted-hand-over`, `hits`, `counted-hits` and `forwarding`.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,7 +34,10 @@ use crate::storage::cache::Entry;
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
-        inline: "package netserv:host-http; world host { import netserv:http/hand-over@1.0.0; }",
+        inline: "package netserv:host-http; world host {
+            import netserv:http/hand-over@1.0.0;
+            import netserv:http/counted-hand-over@1.4.0;
+        }",
         imports: { default: trappable },
         require_store_data_send: true,
         with: {
@@ -79,6 +82,7 @@ mod forwards {
 }
 
 use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};
+use bindings::netserv::http1_4_0::counted_hand_over;
 
 /// Adds the interfaces to a linker, and what says that a component is a chain.
 ///
@@ -86,6 +90,7 @@ use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};
 /// One is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    counted_hand_over::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     hits::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     hits::counted::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     forwards::wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
@@ -103,6 +108,33 @@ impl wit::Host for ServerState {
         source: Resource<DynInputStream>,
         bounds: wit::Bounds,
     ) -> wasmtime::Result<Result<(), Error>> {
+        self.hand_over_counted(out, head, source, bounds, None)
+    }
+}
+
+impl counted_hand_over::Host for ServerState {
+    fn hand_over(
+        &mut self,
+        out: Resource<HostResponseOutparam>,
+        head: Resource<HostOutgoingResponse>,
+        source: Resource<DynInputStream>,
+        bounds: wit::Bounds,
+        counter: String,
+    ) -> wasmtime::Result<Result<(), Error>> {
+        let counter = self.module.lock_counters().open(counter.as_bytes(), self.module.limits.counters).ok();
+        self.hand_over_counted(out, head, source, bounds, counter)
+    }
+}
+
+impl ServerState {
+    fn hand_over_counted(
+        &mut self,
+        out: Resource<HostResponseOutparam>,
+        head: Resource<HostOutgoingResponse>,
+        source: Resource<DynInputStream>,
+        bounds: wit::Bounds,
+        counter: Option<usize>,
+    ) -> wasmtime::Result<Result<(), Error>> {
         let is_private = self.blocks.lending.find(source.rep());
         self.blocks.lending.forget(source.rep());
         self.blocks.coding.forget(source.rep());
@@ -117,6 +149,7 @@ impl wit::Host for ServerState {
             Ok(_) if head.body.is_some() => (StatusCode::INTERNAL_SERVER_ERROR, Error::HasBody),
             Ok(place) => {
                 let (body, held) = HeldBody::new(source, is_private, &head.headers, bounds.into(), &self.module, place);
+                let body = body.counted_by(counter);
                 head.body = Some(body.boxed_unsync());
                 let mut response = Response::<HyperOutgoingBody>::try_from(head)?;
                 response.extensions_mut().insert(held);

@@ -3,10 +3,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body, Frame, SizeHint};
@@ -25,9 +26,11 @@ pub struct RequestBody {
     body: UnsyncBoxBody<Bytes, Error>,
     module: Arc<Module>,
     left: u64,
-    /// Whether it ended before its end, or is none.
-    is_broken: Arc<AtomicBool>,
+    blame: Blame,
 }
+
+/// The status of who is to blame for a request's body: the client, if it breaks the body off, or its rules. 0 if nobody is.
+pub type Blame = Arc<AtomicU16>;
 
 impl RequestBody {
     /// Returns a body that fails once it is longer than the module allows.
@@ -37,20 +40,19 @@ impl RequestBody {
         B::Error: Into<Error>,
     {
         let body = body.map_err(Into::into).boxed_unsync();
-        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes, is_broken: Arc::default() }
+        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes, blame: Arc::default() }
     }
 
-    /// Returns what is raised once the client breaks the body off, or its rules.
-    pub fn is_broken(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.is_broken)
+    /// Returns who is to blame for it, which is known when it has come.
+    pub fn blame(&self) -> Blame {
+        Arc::clone(&self.blame)
     }
 
     /// Returns what is left of the body, which is at its end then.
     #[must_use]
     pub fn take(&mut self) -> RequestBody {
         let body = std::mem::replace(&mut self.body, nothing());
-        let is_broken = Arc::clone(&self.is_broken);
-        RequestBody { body, module: Arc::clone(&self.module), left: self.left, is_broken }
+        RequestBody { body, module: Arc::clone(&self.module), left: self.left, blame: self.blame() }
     }
 
     /// Returns the body as one that may have any length: the module does not hold it.
@@ -69,7 +71,7 @@ impl Body for RequestBody {
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => {
-                self.is_broken.store(true, Ordering::Release);
+                self.blame.store(StatusCode::BAD_REQUEST.as_u16(), Ordering::Release);
                 return Poll::Ready(Some(Err(error)));
             }
         };
@@ -82,6 +84,7 @@ impl Body for RequestBody {
             }
             None => {
                 self.left = 0;
+                self.blame.store(StatusCode::PAYLOAD_TOO_LARGE.as_u16(), Ordering::Release);
                 self.module.counts.refused();
                 Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(self.module.limits.body_bytes)))))
             }

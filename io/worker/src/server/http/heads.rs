@@ -4,6 +4,7 @@
 //! An answer that cannot be understood goes to the client as it came, if the client's connection can become one with the server's. Otherwise it is one as of HTTP/0.9: all that comes is the body.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::interim::Excess;
 use super::opening;
 use super::rewound::read_begun;
 use crate::limits;
@@ -62,11 +64,12 @@ impl Heads {
     }
 }
 
-/// A connection to a server whose answers' heads are looked at.
+/// A connection to a server whose answers' heads are looked at, and whose interim ones are bounded.
 pub struct Answers {
     /// Nothing once it was given to somebody else.
     stream: Option<Box<dyn Stream>>,
     heads: Heads,
+    excess: Excess,
     /// What has come of a head,
     head: Vec<u8>,
     /// and how much of that was looked at.
@@ -76,9 +79,9 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Has the heads be looked at that come by a connection.
-    pub fn new(stream: Box<dyn Stream>, heads: Heads) -> Answers {
-        Answers { stream: Some(stream), heads, head: Vec::new(), looked: 0, begun: Bytes::new() }
+    /// Has the heads be looked at that come by a connection, as far as they are expected.
+    pub fn new(stream: Box<dyn Stream>, heads: Heads, excess: Excess) -> Answers {
+        Answers { stream: Some(stream), heads, excess, head: Vec::new(), looked: 0, begun: Bytes::new() }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut Box<dyn Stream>>> {
@@ -170,14 +173,14 @@ enum Look {
 
 /// Looks at a beginning as hyper does.
 fn look(bytes: &[u8]) -> Look {
-    let mut lines = [httparse::EMPTY_HEADER; limits::SERVER_HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut lines);
+    let mut lines = [const { MaybeUninit::uninit() }; limits::SERVER_HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut []);
     let mut config = httparse::ParserConfig::default();
     config
         .allow_spaces_after_header_name_in_responses(true)
         .allow_obsolete_multiline_headers_in_responses(true)
         .ignore_invalid_headers_in_responses(true);
-    let length = match config.parse_response(&mut response, bytes) {
+    let length = match config.parse_response_with_uninit_headers(&mut response, bytes, &mut lines) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Look::Unknown,
         Err(_) => return Look::Other { is_odd: true },
@@ -217,6 +220,7 @@ fn is_framed(is_http_10: bool, lines: &[httparse::Header<'_>]) -> bool {
 
 impl AsyncRead for Answers {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.excess.check()?;
         loop {
             if !self.begun.is_empty() {
                 read_begun(&mut self.begun, into);

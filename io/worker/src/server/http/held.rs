@@ -79,6 +79,8 @@ pub struct HeldBody {
     flight: Arc<Flight>,
     deadline: Arc<OnceLock<Deadline>>,
     module: Arc<Module>,
+    /// The module's counter of what comes from the source.
+    counter: Option<usize>,
     /// Among those that may have to give way.
     _known: Known,
     /// One of those that the module may have.
@@ -139,10 +141,18 @@ impl HeldBody {
             flight: Arc::clone(&flight),
             deadline: Arc::clone(&deadline),
             module: Arc::clone(module),
+            counter: None,
             _known: known,
             _place: place,
         };
         (body, Held { deadline, flight })
+    }
+
+    /// Has what comes from its source be counted by a counter of the module's.
+    #[must_use]
+    pub fn counted_by(mut self, counter: Option<usize>) -> HeldBody {
+        self.counter = counter;
+        self
     }
 
     /// Has the response end at `at` if nothing happens before.
@@ -182,6 +192,10 @@ impl HeldBody {
         memory: Option<Reserved>,
     ) -> Result<Bytes, StreamError> {
         let mut bytes = source.read(most)?;
+        if let Some(counter) = self.counter {
+            // It was opened when the body was handed over.
+            let _ = self.module.lock_counters().add(counter, bytes.len() as u64);
+        }
         if let Some(promised) = &mut self.promised {
             let fits = usize::try_from(*promised).unwrap_or(usize::MAX).min(bytes.len());
             *promised -= fits as u64;

@@ -47,7 +47,7 @@ pub async fn begin(
     let Begun { read, server } = begun;
     let own = |name: &Option<String>| name.as_ref().zip(tls_names).is_some_and(|(name, names)| names.contains(name));
     let name = match opening {
-        Opening::Http => None,
+        Opening::Http(_) => None,
         Opening::Tls(name) if own(&name) => name,
         Opening::Tls(_) | Opening::Upgrade | Opening::Other | Opening::Unknown => {
             match Upstream::new(origin, None, server).connect().await {
@@ -101,12 +101,14 @@ impl Begun {
                 match opening::look(&self.read) {
                     Opening::Unknown if !ended => {}
                     Opening::Unknown => return Ok(Opening::Other),
-                    known @ (Opening::Http | Opening::Upgrade | Opening::Tls(_) | Opening::Other) => return Ok(known),
+                    known @ (Opening::Http(_) | Opening::Upgrade | Opening::Tls(_) | Opening::Other) => {
+                        return Ok(known);
+                    }
                 }
             }
             ended = match timeout_at(until, more(client, &mut self.read)).await {
                 Ok(ended) => ended?,
-                Err(_) if opening::is_request(&self.read) => return Ok(Opening::Http),
+                Err(_) if opening::is_request(&self.read) => return Ok(Opening::Http(None)),
                 Err(_) => return Ok(Opening::Other),
             };
         }

@@ -2,13 +2,10 @@
 //! Interim responses of servers (RFC 9110 §15.2), which are read over, but not without an end.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 
 use http::{Request, StatusCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -46,56 +43,12 @@ impl Excess {
         });
     }
 
-    fn error(&self) -> Option<io::Error> {
+    /// Returns that the connection cannot be read any more, once there was an excess.
+    ///
+    /// # Errors
+    /// There was.
+    pub fn check(&self) -> io::Result<()> {
         let why = "the server sends interim responses without an end";
-        self.0.load(Ordering::Relaxed).then(|| io::Error::new(io::ErrorKind::InvalidData, why))
-    }
-}
-
-/// A connection that cannot be read any more once there was an excess of interim responses.
-pub struct Bounded<S> {
-    stream: S,
-    excess: Excess,
-}
-
-impl<S> Bounded<S> {
-    /// Bounds what comes by a connection.
-    pub fn new(stream: S, excess: Excess) -> Bounded<S> {
-        Bounded { stream, excess }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.excess.error() {
-            Some(error) => Poll::Ready(Err(error)),
-            None => Pin::new(&mut self.stream).poll_read(context, into),
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if self.0.load(Ordering::Relaxed) { Err(io::Error::new(io::ErrorKind::InvalidData, why)) } else { Ok(()) }
     }
 }

@@ -2,6 +2,8 @@
 //! What an intercepted connection begins with: a request of HTTP/1, TLS, or something that is none of the node's business. A request that
 //! the node cannot read is none of its business either: what is to be said of it is its server's to say.
 
+use std::mem::MaybeUninit;
+
 use http::Uri;
 use http::uri::Authority;
 
@@ -13,14 +15,23 @@ use crate::limits;
 pub enum Opening {
     /// They can be several things.
     Unknown,
-    /// A request of HTTP/1.0 or 1.1 that is for the module.
-    Http,
+    /// A request of HTTP/1.0 or 1.1 that is for the module, and where it ends if its head says that in one way.
+    Http(Option<Framing>),
     /// A request by which the connection becomes something else: CONNECT, or an upgrade (RFC 9110 §7.8).
     Upgrade,
     /// A TLS ClientHello, with the name in it.
     Tls(Option<String>),
     /// Something else.
     Other,
+}
+
+/// Where a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes of its head, with the empty lines before it.
+    pub head: usize,
+    /// Bytes of its body; nothing of one in chunks.
+    pub body: Option<u64>,
 }
 
 /// Looks at the first bytes of a connection.
@@ -41,7 +52,7 @@ pub fn request(bytes: &[u8]) -> Opening {
     let rest = &bytes[start..];
     let line = rest.iter().position(|byte| *byte == b'\n').map(|end| &rest[..end]);
     match request_line(line.unwrap_or(rest), line.is_some()) {
-        Some(true) => head(rest),
+        Some(true) => head(rest, start),
         Some(false) => Opening::Unknown,
         None => Opening::Other,
     }
@@ -90,20 +101,63 @@ fn request_line(line: &[u8], is_whole: bool) -> Option<bool> {
 /// HTTP/2 is not among them: its requests could not be sent on as they are.
 const VERSIONS: [&[u8]; 2] = [b"HTTP/1.1", b"HTTP/1.0"];
 
-/// Looks at a head whose first line is that of a request.
-fn head(bytes: &[u8]) -> Opening {
+/// Looks at a head whose first line is that of a request, behind so many bytes of empty lines.
+fn head(bytes: &[u8], before: usize) -> Opening {
     if bytes.starts_with(b"CONNECT ") {
         return Opening::Upgrade;
     }
+    // To empty as many lines as there may be would take longer than to read those that there are.
+    let mut lines = [const { MaybeUninit::uninit() }; limits::HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(bytes, &mut lines) {
+        Ok(httparse::Status::Complete(length)) => readable(&request, before + length),
+        Ok(httparse::Status::Partial) if bytes.len() < limits::HEAD_BYTES_MAX => Opening::Unknown,
+        Ok(httparse::Status::Partial) => Opening::Other,
+        Err(_) => unreadable(bytes),
+    }
+}
+
+/// Says what a head of so many bytes is that hyper reads, too: the module's only if it could be asked it.
+fn readable(request: &httparse::Request<'_, '_>, length: usize) -> Opening {
+    let of = |name: &'static str| request.headers.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
+    if of("connection").any(|line| nominates_upgrade(line.value))
+        && of("upgrade").any(|line| names_protocol(line.value))
+    {
+        return Opening::Upgrade;
+    }
+    let target = request.path.unwrap_or_default();
+    let is_known = target != "*" && Uri::try_from(target).is_ok();
+    let mut hosts = of("host");
+    let (host, more) = (hosts.next(), hosts.next());
+    let is_named = match host {
+        Some(host) => Authority::try_from(host.value).is_ok(),
+        None => request.version == Some(0),
+    };
+    if !is_known || !is_named || more.is_some() {
+        return Opening::Other;
+    }
+    let is_in_chunks = of("transfer-encoding").next().is_some();
+    let mut lengths = of("content-length").map(|line| str::from_utf8(line.value).ok()?.trim().parse().ok());
+    let body = match (lengths.next(), lengths.next()) {
+        (_, _) if is_in_chunks => None,
+        (None, _) => Some(0),
+        (Some(length), None) => length,
+        (Some(_), Some(_)) => None,
+    };
+    Opening::Http(Some(Framing { head: length, body }))
+}
+
+/// Says what a head is that hyper does not read, once its end is there.
+fn unreadable(bytes: &[u8]) -> Opening {
     let (mut nominated, mut upgrade) = (false, false);
     for line in bytes.split_inclusive(|byte| *byte == b'\n').skip(1) {
         // The last one may not have come whole.
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
-            return match (nominated && upgrade, is_readable(bytes) || has_odd_framing(bytes)) {
+            return match (nominated && upgrade, has_odd_framing(bytes)) {
                 (true, _) => Opening::Upgrade,
-                (false, true) => Opening::Http,
+                (false, true) => Opening::Http(None),
                 (false, false) => Opening::Other,
             };
         }
@@ -115,24 +169,6 @@ fn head(bytes: &[u8]) -> Opening {
         }
     }
     if bytes.len() < limits::HEAD_BYTES_MAX { Opening::Unknown } else { Opening::Other }
-}
-
-/// Returns whether hyper reads the head of a request, and a module could be asked it.
-fn is_readable(bytes: &[u8]) -> bool {
-    let mut lines = [httparse::EMPTY_HEADER; limits::HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut lines);
-    if !matches!(request.parse(bytes), Ok(httparse::Status::Complete(_))) {
-        return false;
-    }
-    let target = request.path.unwrap_or_default();
-    let is_known = target != "*" && Uri::try_from(target).is_ok();
-    let mut hosts = request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case("host"));
-    let (host, more) = (hosts.next(), hosts.next());
-    let is_named = match host {
-        Some(host) => Authority::try_from(host.value).is_ok(),
-        None => request.version == Some(0),
-    };
-    is_known && is_named && more.is_none()
 }
 
 /// Returns whether a head says in an odd way where its request ends: servers differ in what that is, so that nobody gets it (RFC 9112 §11.2).
@@ -168,23 +204,6 @@ pub fn encoded(bytes: &[u8]) -> Option<Vec<u8>> {
 /// What clients write into targets all the same.
 const NOT_IN_TARGETS: &[u8] = b"\"<>\\^`{|}";
 
-/// Returns how many bytes the first head takes, and the body behind it; no body of one in chunks.
-pub fn lengths(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
-    let mut lines = [httparse::EMPTY_HEADER; limits::HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut lines);
-    let Ok(httparse::Status::Complete(head)) = request.parse(bytes) else { return None };
-    let of = |name: &'static str| request.headers.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
-    if of("transfer-encoding").next().is_some() {
-        return Some((head, None));
-    }
-    let mut lengths = of("content-length").map(|line| str::from_utf8(line.value).ok()?.trim().parse().ok());
-    match (lengths.next(), lengths.next()) {
-        (None, _) => Some((head, Some(0))),
-        (Some(length), None) => Some((head, length)),
-        (Some(_), Some(_)) => Some((head, None)),
-    }
-}
-
 /// Returns whether the value of a `connection` line has `upgrade` in it.
 pub fn nominates_upgrade(value: &[u8]) -> bool {
     members(value).any(|member| member.eq_ignore_ascii_case(b"upgrade"))
@@ -215,27 +234,49 @@ mod tests {
     use super::super::client_hello::tests::hello;
     use super::*;
 
+    const HTTP: Opening = Opening::Http(None);
+
+    /// Looks at what bytes are, wherever a request ends.
     fn check(bytes: &[u8], expected: &Opening) {
-        assert_eq!(look(bytes), *expected, "{:?}", String::from_utf8_lossy(bytes));
+        let found = match look(bytes) {
+            Opening::Http(_) => HTTP,
+            other => other,
+        };
+        assert_eq!(found, *expected, "{:?}", String::from_utf8_lossy(bytes));
+    }
+
+    #[test]
+    fn a_request_ends_where_its_head_says() {
+        for (lines, body) in [
+            ("", Some(0)),
+            ("content-length: 12\r\n", Some(12)),
+            ("content-length: 12\r\ncontent-length: 12\r\n", None),
+            ("content-length: -1\r\n", None),
+            ("transfer-encoding: chunked\r\ncontent-length: 12\r\n", None),
+        ] {
+            let head = format!("\r\nPOST / HTTP/1.1\r\nhost: a\r\n{lines}\r\n");
+            let expected = Opening::Http(Some(Framing { head: head.len(), body }));
+            assert_eq!(look(format!("{head}GET").as_bytes()), expected, "{lines}");
+        }
     }
 
     #[test]
     fn requests_are_known_by_their_first_line_and_upgrades_by_their_head() {
-        check(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", &Opening::Http);
-        check(b"\r\nGET / HTTP/1.0\n\n", &Opening::Http);
-        check(b"PROPFIND /a?b HTTP/1.1\r\nhost: a\r\n\r\nbody", &Opening::Http);
+        check(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", &HTTP);
+        check(b"\r\nGET / HTTP/1.0\n\n", &HTTP);
+        check(b"PROPFIND /a?b HTTP/1.1\r\nhost: a\r\n\r\nbody", &HTTP);
         check(
             b"GET /chat HTTP/1.1\r\nConnection: keep-alive, Upgrade\r\nUPGRADE: websocket\r\n\r\n",
             &Opening::Upgrade,
         );
-        check(b"GET / HTTP/1.1\r\nhost: a\r\nUpgrade: websocket\r\n\r\n", &Opening::Http);
+        check(b"GET / HTTP/1.1\r\nhost: a\r\nUpgrade: websocket\r\n\r\n", &HTTP);
         let h2c = b"GET / HTTP/1.1\r\nhost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n";
-        check(h2c, &Opening::Http);
+        check(h2c, &HTTP);
         check(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c, websocket\r\n\r\n", &Opening::Upgrade);
         check(b"CONNECT a:443 HTTP/1.1\r\n", &Opening::Upgrade);
         // A second request of the same bytes is another matter.
         let second = b"GET / HTTP/1.0\r\n\r\nGET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
-        check(second, &Opening::Http);
+        check(second, &HTTP);
     }
 
     #[test]
@@ -254,11 +295,11 @@ mod tests {
         ] {
             check(format!("{head}\r\n\r\n").as_bytes(), &Opening::Other);
         }
-        check(b"GET / HTTP/1.0\r\n\r\n", &Opening::Http);
-        check(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding : chunked\r\n\r\n", &Opening::Http);
-        check(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length\0: 5\r\n\r\n", &Opening::Http);
+        check(b"GET / HTTP/1.0\r\n\r\n", &HTTP);
+        check(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding : chunked\r\n\r\n", &HTTP);
+        check(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length\0: 5\r\n\r\n", &HTTP);
         let many = |lines: usize| format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "a: b\r\n".repeat(lines));
-        check(many(limits::HEADERS_MAX - 1).as_bytes(), &Opening::Http);
+        check(many(limits::HEADERS_MAX - 1).as_bytes(), &HTTP);
         check(many(limits::HEADERS_MAX).as_bytes(), &Opening::Other);
     }
 

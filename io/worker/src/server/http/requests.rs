@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Progress;
-use super::opening::{self, Opening};
+use super::opening::{self, Framing, Opening};
 use super::rewound::read_begun;
 use super::upstream::Upstream;
 use crate::limits;
@@ -78,11 +78,9 @@ impl<S> Requests<S> {
                 None => self.is_known(self.head.len(), Next::Any),
             },
             Opening::Upgrade | Opening::Tls(_) => self.is_known(self.head.len(), Next::Any),
-            Opening::Http => match opening::lengths(&self.head) {
-                Some((head, Some(0))) => self.is_known(head, Next::Head),
-                Some((head, Some(body))) => self.is_known(head, Next::Body(body)),
-                Some((_, None)) | None => self.is_known(self.head.len(), Next::Any),
-            },
+            Opening::Http(Some(Framing { head, body: Some(0) })) => self.is_known(head, Next::Head),
+            Opening::Http(Some(Framing { head, body: Some(body) })) => self.is_known(head, Next::Body(body)),
+            Opening::Http(Some(Framing { body: None, .. }) | None) => self.is_known(self.head.len(), Next::Any),
         }
         false
     }

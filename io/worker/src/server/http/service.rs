@@ -28,6 +28,7 @@ use super::connection::{Deadline, Progress, Underway};
 use super::forwarding::{self, Forwarding};
 use super::held::{Held, HeldBody};
 use super::presence::Watched;
+use super::upgrade::{Agreed, Switch};
 use super::upstream::Upstream;
 use super::{again, hop_by_hop, streams};
 use crate::failure::{no_state, one_line};
@@ -35,8 +36,9 @@ use crate::limits;
 use crate::server::accepted::Flow;
 use crate::server::carrier::{Carrier, CarrierPre};
 use crate::server::component::{CHAIN, CheckedComponent, failed, is_full, started};
-use crate::server::egress::{self, Egress};
+use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
+use crate::server::exchange;
 use crate::server::module::Module;
 use crate::server::state::{ServerState, Sockets};
 
@@ -75,6 +77,8 @@ enum Ended {
     Late,
     /// It only waits, and others wait for an instance.
     Crowded,
+    /// The server that it asked makes the client's connection something else.
+    Switched(Response<Agreed>),
     Stopped,
 }
 
@@ -220,16 +224,19 @@ impl HttpService {
             }
             None => egress,
         };
-        hop_by_hop::strip(request.headers_mut());
+        let egress = egress.with_switch(Switch::of(&mut request));
         let scheme = if via.flow.is_secure { WasiScheme::Https } else { WasiScheme::Http };
         let request = request.map(|body| RequestBody::new(body, &self.module));
-        let is_broken = request.body().is_broken();
+        let blame = request.body().blame();
         let mut state = self.state(egress);
         (state.flow, state.client) = (Some(via.flow), via.client.as_ref().map(Watched::presence));
         let response = self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await;
-        if response.status().is_server_error() && is_broken.load(Ordering::Acquire) {
-            // Whoever failed for want of it, the client broke its own rules.
-            return Ok(self.turn_away(StatusCode::BAD_REQUEST));
+        if response.status().is_server_error()
+            && let Ok(status) = StatusCode::from_u16(blame.load(Ordering::Acquire))
+        {
+            // Whoever failed for want of it, the client broke its own rules. One that is too long was counted when it was found to be.
+            let is_counted = status == StatusCode::PAYLOAD_TOO_LARGE;
+            return Ok(if is_counted { self.own_answer(status) } else { self.turn_away(status) });
         }
         Ok(response)
     }
@@ -259,6 +266,7 @@ impl HttpService {
             false => (None, body.boxed_unsync()),
         };
         state.forwarding.clone_from(&forwarding);
+        let switch = state.egress.switch();
         let mut store = self.engine.store(state);
         let (sender, receiver) = oneshot::channel();
         let begun = begin(&mut store, scheme, Request::from_parts(head, body), sender);
@@ -272,7 +280,7 @@ impl HttpService {
         let (service, broken) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
         let (breaks, forwards) = (Arc::clone(&broken), forwarding.clone());
         let call = async move {
-            let handled = service.run(store, request, out, deadline, forwards, &breaks).await;
+            let handled = service.run(store, request, out, deadline, forwards, switch, &breaks).await;
             drop(turn);
             handled
         };
@@ -305,6 +313,11 @@ impl HttpService {
                 self.fail(StatusCode::INTERNAL_SERVER_ERROR)
             }
             Err(_) => match (call.join().await, forwarding) {
+                (Err(Ended::Switched(answer)), _) => {
+                    let (mut head, agreed) = answer.into_parts();
+                    head.extensions.insert(agreed);
+                    Response::from_parts(head, ResponseBody::held(nothing(), &self.module, underway))
+                }
                 (Err(Ended::Late | Ended::Crowded | Ended::Stopped), Some(forwarding)) if forwarding.is_under_way() => {
                     self.pass(&forwarding, asked, underway, ends).await
                 }
@@ -376,6 +389,7 @@ impl HttpService {
         out: ResponseOutparam,
         deadline: Instant,
         forwarding: Option<Forwarding>,
+        switch: Option<Arc<Switch>>,
         broken: &AtomicBool,
     ) -> Handled {
         let mut ended = self.ended.subscribe();
@@ -386,6 +400,12 @@ impl HttpService {
         let given_over = async {
             match &forwarding {
                 Some(forwarding) => forwarding.given_over().await,
+                None => std::future::pending().await,
+            }
+        };
+        let switched = async {
+            match &switch {
+                Some(switch) => switch.agreed().await,
                 None => std::future::pending().await,
             }
         };
@@ -401,6 +421,7 @@ impl HttpService {
                 Err(_) => Ended::Late,
             },
             _ = ended.wait_for(|ended| *ended) => Ended::Stopped,
+            answer = switched => Ended::Switched(answer),
             () = given_over => Ended::Crowded,
         };
         let goes_on = forwarding.is_some_and(|forwarding| forwarding.is_under_way());
@@ -413,7 +434,7 @@ impl HttpService {
             Ended::Full if store.data().cap.is_crowded() => {
                 self.tell("a request ended for want of memory that other instances have");
             }
-            Ended::Full | Ended::Crowded | Ended::Stopped => {}
+            Ended::Full | Ended::Crowded | Ended::Switched(_) | Ended::Stopped => {}
         }
         Err(handled)
     }
@@ -428,13 +449,13 @@ impl HttpService {
             Err(Ended::Failed(_)) => self.fail(StatusCode::INTERNAL_SERVER_ERROR),
             Err(Ended::Full | Ended::Crowded) => self.turn_away(StatusCode::SERVICE_UNAVAILABLE),
             Err(Ended::Late) => self.fail(StatusCode::GATEWAY_TIMEOUT),
-            Err(Ended::Stopped) => self.fail(StatusCode::SERVICE_UNAVAILABLE),
+            Err(Ended::Switched(_) | Ended::Stopped) => self.fail(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 
     /// Looks at a request's head. Returns whom it is for.
     fn check(&self, request: &Request<Incoming>) -> Result<Authority, StatusCode> {
-        if request.method() == Method::CONNECT || egress::other_coding(request.headers()).is_some() {
+        if request.method() == Method::CONNECT || exchange::other_coding(request.headers()).is_some() {
             return Err(StatusCode::NOT_IMPLEMENTED);
         }
         // In HTTP/2 nobody else has counted them.

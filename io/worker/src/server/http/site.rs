@@ -20,7 +20,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::body::ResponseBody;
 use super::connection::{Judgement, Progress};
 use super::heads::Foreign;
 use super::intercepted::Ours;
@@ -28,6 +27,7 @@ use super::lingering::{End, Lingering};
 use super::requests::Requests;
 use super::service::{HttpService, Via};
 use super::streams::StreamExecutor;
+use super::upgrade::Agreed;
 use super::upstream::Upstream;
 use super::{intercepted, upgrade};
 use crate::limits;
@@ -229,25 +229,16 @@ impl HttpSite {
         }
     }
 
-    /// Has the server answer a request that asks for another protocol, and joins both connections if it agrees.
-    async fn pass(
-        self: &Arc<Self>,
-        request: hyper::Request<Incoming>,
-        upstream: &Arc<Upstream>,
-        progress: &Progress,
-    ) -> hyper::Response<ResponseBody> {
-        let (response, agreed) = upgrade::pass(self.version().service.module(), request, upstream, progress).await;
-        if let Some(agreed) = agreed {
-            let (site, place) = (Arc::clone(self), self.place());
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = agreed.join() => {}
-                    () = site.ended() => {}
-                }
-                drop(place);
-            });
-        }
-        response
+    /// Joins two connections that become one.
+    fn join(self: &Arc<Self>, agreed: Agreed) {
+        let (site, place) = (Arc::clone(self), self.place());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = agreed.join() => {}
+                () = site.ended() => {}
+            }
+            drop(place);
+        });
     }
 
     /// Waits until a client's connection is to be one with its server's, since the node cannot read what comes by one of them.
@@ -286,9 +277,14 @@ impl HttpSite {
             async move {
                 let is_old = request.version() == http::Version::HTTP_10;
                 let mut response = match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
-                    Some(upstream) => site.pass(request, upstream, &progress).await,
+                    Some(upstream) => {
+                        upgrade::pass(site.version().service.module(), request, upstream, &progress).await
+                    }
                     None => site.version().service.handle(request, via, progress).await?,
                 };
+                if let Some(agreed) = response.extensions_mut().remove() {
+                    site.join(agreed);
+                }
                 let is_bounded =
                     response.headers().contains_key(CONTENT_LENGTH) || response.body().size_hint().exact().is_some();
                 if is_old && !is_bounded {

@@ -107,12 +107,21 @@ pub struct Sender {
     pub requests: SendRequest<WasiBody>,
     /// Whose they are.
     pub authority: Authority,
+    /// Whether they go by TLS.
+    pub is_secure: bool,
     /// Whether the server has sent too many interim responses there.
     pub excess: Excess,
     /// What is known of its answers' heads.
     pub heads: Heads,
     /// What drives the connection, once something does.
     pub driver: Option<AbortHandle>,
+}
+
+impl Sender {
+    /// Returns whether it is a server's of that name, by TLS or not.
+    pub fn is_to(&self, authority: &Authority, is_secure: bool) -> bool {
+        self.authority == *authority && self.is_secure == is_secure
+    }
 }
 
 /// Returns what speaks HTTP/1 with servers, within the bounds that heads have.
@@ -126,7 +135,8 @@ pub fn builder() -> http1::Builder {
     builder
 }
 
-async fn taken<T>(place: &Mutex<Option<T>>, is_there: &Notify) -> T {
+/// Waits until something is in a place, and takes it.
+pub(super) async fn taken<T>(place: &Mutex<Option<T>>, is_there: &Notify) -> T {
     loop {
         let taken = lock(place).take();
         match taken {

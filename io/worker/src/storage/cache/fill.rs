@@ -121,6 +121,16 @@ impl Fill {
         self.lock().readers -= 1;
     }
 
+    /// Ends it if nobody reads it: who joins from then on finds that it was given up. Returns whether it did.
+    pub(super) fn give_up(&self) -> bool {
+        let mut state = self.lock();
+        let is_unread = state.readers == 0 && state.end.is_none();
+        if is_unread {
+            state.end(Err(Failure::Abandoned));
+        }
+        is_unread
+    }
+
     /// Returns what the writer said of the entry.
     pub(super) fn about(&self) -> Option<Arc<About>> {
         self.lock().about.clone()
@@ -240,9 +250,7 @@ impl Fill {
     pub(super) fn end(&self, end: Result<Arc<Entry>, Failure>) {
         let mut state = self.lock();
         if state.end.is_none() {
-            state.end = Some(end);
-            (state.inline, state.tail, state.recent) = (vec![], vec![], VecDeque::new());
-            state.shared = [None, None];
+            state.end(end);
         }
         drop(state);
         self.changed.notify_waiters();
@@ -280,6 +288,14 @@ impl Fill {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn end(&mut self, end: Result<Arc<Entry>, Failure>) {
+        self.end = Some(end);
+        (self.inline, self.tail, self.recent) = (vec![], vec![], VecDeque::new());
+        self.shared = [None, None];
     }
 }
 

@@ -139,6 +139,11 @@ impl Writer {
         length < self.fill.room()
     }
 
+    /// Gives the entry up unless somebody reads it or has joined. Returns whether it did.
+    pub fn give_up(&self) -> bool {
+        self.fill.give_up()
+    }
+
     /// Returns whether nothing more can be done with the entry.
     pub fn has_failed(&self) -> bool {
         self.fill.failure().is_some()

@@ -18,7 +18,7 @@ use netserv_worker::server::engine::ServerEngine;
 use netserv_worker::server::http::service::HttpService;
 use netserv_worker::server::http::site::{HttpSite, Version};
 use netserv_worker::server::module::{Module, Profile, Shared};
-use netserv_worker::server::{blocks, component, egress, tls};
+use netserv_worker::server::{blocks, component, route, tls};
 use netserv_worker::wakeup::Wakeup;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
@@ -251,30 +251,10 @@ fn an_upgrade_that_is_refused_is_answered_to_the_end() {
 /// A real client and a real server of WebSocket: `curl` and Python's own modules.
 #[test]
 fn a_websocket_of_curl_and_python_works() {
-    let script = "import socket, hashlib, base64\n\
-        s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n\
-        while True:\n\
-        \x20   c, _ = s.accept(); f = c.makefile('rwb'); key = b''\n\
-        \x20   for line in f:\n\
-        \x20       if line.lower().startswith(b'sec-websocket-key:'): key = line.split(b':')[1].strip()\n\
-        \x20       if line == b'\\r\\n': break\n\
-        \x20   good = base64.b64encode(hashlib.sha1(key + b'258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest())\n\
-        \x20   f.write(b'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'\n\
-        \x20     b'Sec-WebSocket-Accept: ' + good + b'\\r\\n\\r\\n\\x81\\x05hello\\x88\\x00'); f.flush(); f.close(); c.close()\n";
-    let mut python = Command::new("python3");
-    let mut python = Peer(python.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap());
-    let mut port = String::new();
-    io::BufRead::read_line(&mut io::BufReader::new(python.0.stdout.take().unwrap()), &mut port).unwrap();
+    let python = WebSockets::start();
     let site = Site::start(&[]);
-    let at = site.before(SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap())));
-    let curl = Command::new("curl")
-        .args(["-sSi", "--no-buffer", "--max-time", "20", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"])
-        .args(["-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "-H", "Sec-WebSocket-Version: 13"])
-        .arg(format!("http://{at}/chat"))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&curl.stdout);
-    assert!(text.contains("101 Switching") && text.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{curl:?}");
+    let text = WebSockets::ask(site.before(python.address));
+    assert!(text.contains("101 Switching") && text.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{text}");
     assert!(text.contains("hello"), "{text}");
 }
 
@@ -459,7 +439,7 @@ impl Site {
     }
 
     fn of(component: PathBuf, limits: ModuleLimits, certificate: &str, tls_names: &[&str]) -> Site {
-        egress::trust(pem("certificates/authority.pem"));
+        route::trust(pem("certificates/authority.pem"));
         let engine = Arc::new(ServerEngine::new().unwrap());
         let wasm = std::fs::read(component).unwrap();
         let component = component::compile(&engine, &wasm, &blocks::all()).unwrap();
@@ -533,6 +513,45 @@ impl Drop for Peer {
     }
 }
 
+/// A server of WebSocket, of Python's own modules, that says hello and ends.
+pub struct WebSockets {
+    pub address: SocketAddr,
+    _process: Peer,
+}
+
+impl WebSockets {
+    pub fn start() -> WebSockets {
+        let script = "import socket, hashlib, base64\n\
+            s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n\
+            while True:\n\
+            \x20   c, _ = s.accept(); f = c.makefile('rwb'); key = b''\n\
+            \x20   for line in f:\n\
+            \x20       if line.lower().startswith(b'sec-websocket-key:'): key = line.split(b':')[1].strip()\n\
+            \x20       if line == b'\\r\\n': break\n\
+            \x20   good = base64.b64encode(hashlib.sha1(key + b'258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest())\n\
+            \x20   f.write(b'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'\n\
+            \x20     b'Sec-WebSocket-Accept: ' + good + b'\\r\\n\\r\\n\\x81\\x05hello\\x88\\x00'); f.flush(); f.close(); c.close()\n";
+        let mut python = Command::new("python3");
+        let mut python = Peer(python.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap());
+        let mut port = String::new();
+        io::BufRead::read_line(&mut io::BufReader::new(python.0.stdout.take().unwrap()), &mut port).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+        WebSockets { address, _process: python }
+    }
+
+    /// Has curl ask for it at an address. Returns all that comes.
+    pub fn ask(at: SocketAddr) -> String {
+        let curl = Command::new("curl")
+            .args(["-sSi", "--no-buffer", "--max-time", "20", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"])
+            .args(["-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "-H", "Sec-WebSocket-Version: 13"])
+            .arg(format!("http://{at}/chat"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&curl.stdout);
+        text.into_owned()
+    }
+}
+
 pub struct Nginx {
     pub address: SocketAddr,
     _process: Peer,
@@ -548,6 +567,7 @@ impl Nginx {
              events {{ }}\n\
              http {{ access_log off; server {{ listen 127.0.0.1:{port};\n\
              location /connection {{ return 200 '$connection'; }}\n\
+             location /kept {{ add_header cache-control max-age=600; return 200 '$connection'; }}\n\
              location /chunks {{ gzip off; ssi on; root {at}; default_type text/html; }}\n\
              location /last {{ keepalive_timeout 0; return 200 '$connection'; }} }} }}\n"
         );

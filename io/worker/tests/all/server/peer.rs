@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with its cache and Varnish, as what caches of ours are measured beside, and `wrk`, which asks all.
+//! nginx with its cache, Varnish and Apache Traffic Server, as what caches of ours are measured beside, and `wrk`, which asks all.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -143,8 +143,68 @@ impl Drop for Varnish {
     }
 }
 
+/// An Apache Traffic Server that keeps on its disk what comes from an origin.
+pub struct Ats {
+    pub port: u16,
+    process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Ats {
+    /// Starts one before the origin at a port; nothing if there is none here.
+    pub fn start(origin: u16) -> Option<Ats> {
+        let program = Path::new("/usr/bin/traffic_server");
+        if !program.exists() {
+            netserv_skips::not_run("the part with Apache Traffic Server", "needs trafficserver");
+            return None;
+        }
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let at = folder.path().display();
+        for name in ["etc", "run", "log", "cache", "share"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let records = format!(
+            "CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1\n\
+             CONFIG proxy.config.admin.user_id STRING #-1\n\
+             CONFIG proxy.config.log.logging_enabled INT 0\n\
+             CONFIG proxy.config.http.cache.required_headers INT 1\n"
+        );
+        let files = [
+            ("etc/records.config", records),
+            ("etc/remap.config", format!("map / http://127.0.0.1:{origin}/\n")),
+            ("etc/storage.config", format!("{at}/cache 64M\n")),
+            (
+                "etc/ip_allow.yaml",
+                "ip_allow:\n  - { apply: in, ip_addrs: 127.0.0.1, action: allow, methods: ALL }\n".to_owned(),
+            ),
+            (
+                "runroot.yaml",
+                format!(
+                    "prefix: {at}\nexec_prefix: /usr\nbindir: /usr/bin\nsbindir: /usr/bin\nsysconfdir: {at}/etc\n\
+                     datadir: {at}/share\nlibexecdir: /usr/lib/trafficserver/modules\nlocalstatedir: {at}\n\
+                     runtimedir: {at}/run\nlogdir: {at}/log\ncachedir: {at}/cache\n"
+                ),
+            ),
+        ];
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut command = Command::new(program);
+        command.env("TS_RUNROOT", folder.path().join("runroot.yaml"));
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for(port);
+        Some(Ats { port, process, _folder: folder })
+    }
+}
+
+impl Drop for Ats {
+    fn drop(&mut self) {
+        stop(&mut self.process);
+    }
+}
+
 /// Waits until a server listens.
-fn wait_for(port: u16) {
+pub fn wait_for(port: u16) {
     let begun = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(10), "nobody listens at {port}");

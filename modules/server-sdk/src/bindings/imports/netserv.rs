@@ -3,6 +3,7 @@
 
 pub mod cache1_0_0;
 pub mod cache1_1_0;
+pub mod cache1_2_0;
 pub mod channel;
 pub mod compress1_0_0;
 pub mod compress1_1_0;
@@ -14,6 +15,7 @@ pub mod http1_0_0;
 pub mod http1_1_0;
 pub mod http1_2_0;
 pub mod http1_3_0;
+pub mod http1_4_0;
 pub mod kv;
 pub mod log;
 pub mod media1_0_0;

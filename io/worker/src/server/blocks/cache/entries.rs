@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:cache/entries`.
+//! `netserv:cache/entries` and `netserv:cache/unread`.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::body::{Body, Part, Reading, Source};
 use super::found::{seconds, share};
 use super::sink::Writing;
 use super::wit::entries::{self as wit, Error, Range};
+use super::wit::unread;
 use crate::compute::Budget;
 use crate::server::disk::spawn_blocking;
 use crate::server::state::ServerState;
@@ -139,6 +140,12 @@ impl wit::HostWriter for ServerState {
     fn drop(&mut self, writing: Resource<Writing>) -> wasmtime::Result<()> {
         self.table.delete(writing)?;
         Ok(())
+    }
+}
+
+impl unread::Host for ServerState {
+    fn give_up(&mut self, writing: Resource<Writing>) -> wasmtime::Result<bool> {
+        Ok(self.table.get(&writing)?.give_up())
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:cache/entries` and `netserv:cache/store`.
+//! `netserv:cache/entries`, `unread` and `store`.
 //!
 //! What may wait for the disk is done on threads for that: the first look through the file, reading ahead, each write.
 
@@ -18,11 +18,12 @@ pub use body::{Body, Reading};
 
 use crate::server::state::ServerState;
 
-/// Adds both interfaces to a linker.
+/// Adds the interfaces to a linker.
 ///
 /// # Errors
 /// It is there already.
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::first::store::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
-    wit::entries::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+    wit::entries::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    wit::unread::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
 }

@@ -53,6 +53,14 @@ impl Writing {
         (!had_body).then(|| Box::new(Sink(Arc::clone(&self.place))) as DynOutputStream)
     }
 
+    /// Gives the entry up unless somebody reads it. Returns whether it did; not while a thread writes.
+    pub(super) fn give_up(&self) -> bool {
+        match &*lock(&self.place) {
+            Place::Here(writer, _) => writer.give_up(),
+            Place::There(_) | Place::Gone => false,
+        }
+    }
+
     /// Makes the entry visible.
     pub(super) async fn finish(self) -> wasmtime::Result<Result<(), CacheError>> {
         if Arc::strong_count(&self.place) > 1 {

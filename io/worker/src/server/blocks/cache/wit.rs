@@ -4,7 +4,10 @@
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
-        inline: "package netserv:host-cache; world host { import netserv:cache/entries@1.1.0; }",
+        inline: "package netserv:host-cache; world host {
+            import netserv:cache/entries@1.1.0;
+            import netserv:cache/unread@1.2.0;
+        }",
         imports: {
             "netserv:cache/entries.stat": async | trappable,
             "netserv:cache/entries.get": async | trappable,
@@ -52,3 +55,4 @@ pub(super) mod first {
 }
 
 pub(super) use bindings::netserv::cache1_1_0::entries;
+pub(super) use bindings::netserv::cache1_2_0::unread;

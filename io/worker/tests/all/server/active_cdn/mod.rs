@@ -3,12 +3,16 @@
 
 mod bad_clients;
 mod bad_origins;
+mod beside;
 mod ended;
 mod numbers;
 mod processed;
+mod reports;
+mod reverse;
 mod slow;
 mod stalled;
 mod told;
+mod unread;
 mod viewers;
 
 use std::ffi::OsStr;

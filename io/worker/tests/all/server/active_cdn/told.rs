@@ -272,7 +272,7 @@ fn tell(worker: &mut Worker, topic: &str, seq: u64, lines: &str) {
 }
 
 /// Waits until a counter has at least a value. Returns what it has.
-fn wait_for(worker: &mut Worker, name: &str, least: u64) -> u64 {
+pub fn wait_for(worker: &mut Worker, name: &str, least: u64) -> u64 {
     let begun = Instant::now();
     loop {
         let value = counters(worker).get(name).copied().unwrap_or(0);
@@ -284,7 +284,7 @@ fn wait_for(worker: &mut Worker, name: &str, least: u64) -> u64 {
     }
 }
 
-fn counters(worker: &mut Worker) -> BTreeMap<String, u64> {
+pub fn counters(worker: &mut Worker) -> BTreeMap<String, u64> {
     worker.send(&ToWorker::Stats, None);
     let mut counted = BTreeMap::new();
     loop {

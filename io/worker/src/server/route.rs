@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a component's own requests get to their servers: by TCP, and by TLS toward servers whose certificates the authorities of Mozilla's
+//! list vouch for, or the operator's own. Only addresses that the module's `connect` filters name are tried, whatever a name server says.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::uri::Authority;
+use netserv_wire::container::frames::LogLevel;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig};
+use wasmtime_wasi_http::Error;
+
+use super::http::upstream::Upstream;
+use super::module::{Module, Transport};
+use super::origin::Stream;
+use super::{connect_to, tls};
+use crate::limits;
+
+/// Where a container has the operator's own authorities, if there are any.
+pub const AUTHORITIES: &str = "/etc/authorities.pem";
+
+static AUTHORITIES_FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the file of the operator's own authorities, in PEM. It is read when the first request over TLS is sent, and need
+/// not be there.
+pub fn trust(authorities: PathBuf) {
+    // A process has one such file.
+    let _ = AUTHORITIES_FILE.set(authorities);
+}
+
+/// The way to a server.
+pub struct Route {
+    /// Whose request it is.
+    pub module: Arc<Module>,
+    /// The server's name.
+    pub authority: Authority,
+    /// Whether it is asked by TLS.
+    pub tls: bool,
+    /// The server of the client's connection, if that is it.
+    pub upstream: Option<Arc<Upstream>>,
+    /// Whether an answer that is not understood goes to the client as it comes.
+    pub passes: bool,
+}
+
+impl Route {
+    /// Connects in `time`, which the caller sees to.
+    ///
+    /// # Errors
+    /// There is no connection, or it is not permitted.
+    pub async fn connect(&self, time: Duration) -> Result<Box<dyn Stream>, Error> {
+        let stream = match &self.upstream {
+            Some(upstream) => upstream.connect().await.map_err(Error::Connect)?,
+            None => self.connect_as_permitted(time).await?,
+        };
+        // Small requests are not to wait for acknowledgements; without the option they do, and still arrive.
+        let _ = stream.set_nodelay(true);
+        if !self.tls {
+            return Ok(Box::new(stream));
+        }
+        Ok(Box::new(secure(&self.module, connect_to::host(&self.authority), self.authority.as_str(), stream).await?))
+    }
+
+    async fn connect_as_permitted(&self, time: Duration) -> Result<TcpStream, Error> {
+        let until = Instant::now() + time;
+        let port = self.authority.port_u16().unwrap_or(if self.tls { 443 } else { 80 });
+        let (host, port) = self.module.connect_to.of(connect_to::host(&self.authority), port);
+        let found: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)],
+            Err(_) => tokio::net::lookup_host((host, port)).await.map_err(no_name)?.collect(),
+        };
+        let permitted = found.into_iter().filter(|address| self.module.may_connect(Transport::Tcp, *address));
+        let permitted: Vec<SocketAddr> = permitted.take(limits::EGRESS_ADDRESSES_MAX).collect();
+        connect_to_one_of(&permitted, until).await
+    }
+}
+
+/// Begins TLS with a server that is to have a certificate for `host`. Why there is none is in the module's log.
+///
+/// # Errors
+/// There is none, as `wasi:http` knows it.
+pub async fn secure(
+    module: &Module,
+    host: &str,
+    server: &str,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, Error> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| Error::HttpRequestUriInvalid)?;
+    let connected = TlsConnector::from(client_config()?).connect(name, stream).await;
+    connected.map_err(|error| {
+        module.log(LogLevel::Warn, format!("no TLS with {server}: {error}").as_bytes());
+        no_tls(error)
+    })
+}
+
+fn no_tls(error: io::Error) -> Error {
+    match error.get_ref().and_then(|cause| cause.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
+            Error::TlsCertificateError
+        }
+        Some(rustls::Error::AlertReceived(alert)) => {
+            Error::TlsAlertReceived { alert_id: Some((*alert).into()), alert_message: Some(format!("{alert:?}")) }
+        }
+        Some(_) | None => Error::Tls(error),
+    }
+}
+
+/// Connects to the first address that answers. Each has its share of the time that is left: one that is silent leaves the
+/// others theirs.
+async fn connect_to_one_of(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, Error> {
+    let mut last = Error::HttpRequestDenied;
+    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let share = until.saturating_duration_since(Instant::now()) / u32::try_from(left).unwrap_or(u32::MAX);
+        last = match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => Error::Connect(error),
+            Err(_) => Error::ConnectionTimeout,
+        };
+    }
+    Err(last)
+}
+
+fn no_name(_: io::Error) -> Error {
+    Error::DnsError { rcode: None, info_code: None }
+}
+
+fn client_config() -> Result<Arc<ClientConfig>, Error> {
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    let config = CONFIG.get_or_init(|| tls::client(AUTHORITIES_FILE.get().map(PathBuf::as_path)).map(Arc::new));
+    config.clone().map_err(|why| Error::InternalError(Some(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_silent_address_leaves_time_for_the_next() {
+        crate::server::thread::runtime().unwrap().block_on(async {
+            let time = Duration::from_secs(1);
+            let (silent, _connected) = silent().await;
+            let good = TcpListener::bind("127.0.0.1:0").unwrap();
+            let begun = Instant::now();
+            let stream = connect_to_one_of(&[silent, good.local_addr().unwrap()], begun + time).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), good.local_addr().unwrap());
+            assert!(begun.elapsed() >= time / 2, "{:?}", begun.elapsed());
+            let refused = {
+                let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+                gone.local_addr().unwrap()
+            };
+            assert!(matches!(
+                connect_to_one_of(&[silent, refused], Instant::now() + time).await,
+                Err(Error::Connect(_))
+            ));
+            assert!(matches!(
+                connect_to_one_of(&[refused, silent], Instant::now() + time).await,
+                Err(Error::ConnectionTimeout)
+            ));
+            assert!(matches!(connect_to_one_of(&[], begun).await, Err(Error::HttpRequestDenied)));
+        });
+    }
+
+    /// Returns an address that does not answer: more connections than a listener holds wait there to be taken.
+    async fn silent() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let (address, mut connected) = (listener.local_addr().unwrap(), Vec::new());
+        while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+            connected.push(stream.unwrap());
+        }
+        (address, (listener, connected))
+    }
+}
