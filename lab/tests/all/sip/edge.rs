@@ -154,21 +154,22 @@ fn calls_from_outside_reach_phones_behind_a_nat_that_keep_alive(driver: Driver) 
 
 /// Goal: phones that do nothing but keep connections alive stay connected, though the server ends connections on which nothing comes, and the
 /// agent removes modules to which nobody comes; and the server hears few of their keep-alives. Method: Kamailio's patience, and the
-/// agent's, are five seconds and six. It logs no CRLF, so from these the agent has nothing but what the module counts.
+/// agent's, are eight seconds and nine, of which a busy machine may take some. It logs no CRLF, so from these the agent has nothing but what the
+/// module counts.
 fn connections_outlive_the_servers_patience_and_the_agents(driver: Driver) {
     let test = "connections_outlive_the_servers_patience_and_the_agents";
     if !can_run(test) {
         return;
     }
     let mut provider = SipProvider::up(Some(driver.name()), Kind::Router).unwrap();
-    provider.start_server_with(&["LIFETIME=5"]).unwrap();
-    provider.start_agent_with(", server-silence-s = \"2\"", 6).unwrap();
+    provider.start_server_with(&["LIFETIME=8"]).unwrap();
+    provider.start_agent_with(", server-silence-s = \"2\"", 9).unwrap();
     for (number, forms) in ["crlf", "notify,options,register"].into_iter().enumerate() {
         // Whoever opened a connection before the module came is none of its business.
         provider.phones(false, Phones { forms: "notify", seconds: 2, ..FEW }).unwrap();
         let is_there = || ["n1", "n2"].iter().all(|node| provider.counter(node, "notify").is_some());
         assert!(wait_until(LONG, is_there), "{}", provider.lab.log("sender", "agent"));
-        let before = seen(&provider);
+        let (before, begun) = (seen(&provider), Instant::now());
         let kept = |first| Phones { count: 9, first, tcp: true, forms, every_ms: 500, seconds: 17 };
         let phones =
             [false, true].map(|v6| provider.start_phones(v6, kept(100 + 100 * number + 20 * usize::from(v6))).unwrap());
@@ -179,8 +180,9 @@ fn connections_outlive_the_servers_patience_and_the_agents(driver: Driver) {
         }
         let after = seen(&provider);
         let heard = after.0 + after.1 - before.0 - before.1;
-        // 18 register; each is heard once in two seconds at most, of four keep-alives.
-        assert!((18..=18 + 18 * 9).contains(&heard), "{heard} of some 600");
+        // 18 register; each is heard once in two seconds at most, of four keep-alives, for as long as they take.
+        let most = 18 + 18 * (begun.elapsed().as_secs() / 2 + 1);
+        assert!((18..=most).contains(&heard), "{heard} of some 600, {most} at most");
         if forms != "crlf" {
             assert!(heard >= 18 * 5, "{heard}: connections live by what is heard");
         }
