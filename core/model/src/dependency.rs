@@ -47,3 +47,7 @@ impl std::fmt::Display for Dependency {
         write!(f, "{}>={}", self.block, self.version_min)
     }
 }
+
+/// Building blocks that every node of this version has, and the packet ABI as block `packet`.
+pub const BLOCKS_ALWAYS: [&str; 11] =
+    ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];

@@ -99,7 +99,7 @@ fn from_cache(reader: &Reader) -> Option<Response> {
 
 fn from_server(request: Request, writer: Option<(String, Writer)>) -> Response {
     let is_for_all = writer.is_some();
-    let goes_on = |name: &str| !is_of_connection(name) && !(is_for_all && forward::is_of_one_client(name));
+    let goes_on = |name: &str| !(is_of_connection(name) || is_for_all && forward::is_of_one_client(name));
     let headers: Vec<_> = request.headers().iter().filter(|(name, _)| goes_on(name)).cloned().collect();
     let fetched = match http::forward(&Scheme::Http, request, &headers) {
         Ok(fetched) => fetched,

@@ -58,6 +58,35 @@ fn fake_worker(home: &Home, stdout: &str, stderr: &str, code: i32) -> PathBuf {
     path
 }
 
+/// Goal: whoever builds a module that is shipped is told of nothing to mend. Method: each project of `modules` with the code that is built.
+#[test]
+fn shipped_modules_are_built_without_a_warning() {
+    let (home, modules) = (Home::with_key(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules"));
+    let mut built = 0;
+    for folder in std::fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path()) {
+        let Ok(project) = std::fs::read_to_string(folder.join("netserv.toml")) else { continue };
+        let code = |option: &str| {
+            let line = project.lines().find_map(|line| line.strip_prefix(&format!("{option} = \"")));
+            let file = line.map(|line| folder.join(line.trim_end_matches('"'))).filter(|file| file.exists());
+            file.map(|file| [format!("--{option}"), file.display().to_string()])
+        };
+        let code: Vec<String> = ["wasm", "component"].into_iter().filter_map(code).flatten().collect();
+        if code.is_empty() {
+            continue;
+        }
+        let project = folder.join("netserv.toml").display().to_string();
+        let mut arguments = vec!["module", "build", "--project", &project, "--out", "out.nsm"];
+        arguments.extend(code.iter().map(String::as_str));
+        let output = home.netserv(&arguments);
+        assert!(output.status.success(), "{project}: {output:?}");
+        assert_eq!(text(&output.stderr), "", "{project}");
+        built += 1;
+    }
+    if built == 0 {
+        skipped("shipped_modules_are_built_without_a_warning", "no module is built: ./dev build");
+    }
+}
+
 fn run_tests(home: &Home, worker: &Path, arguments: &[&str]) -> Output {
     let mut all = vec!["module", "test", "tiny"];
     all.extend(arguments);

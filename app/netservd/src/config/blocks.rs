@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use netserv_model::dependency::BLOCKS_ALWAYS;
 use netserv_model::limits::{AUTHORITIES_BYTES_MAX, CACHE_FILE_BYTES_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::media::MediaBlock;
 
-/// Blocks that every node of this version has, and the packet ABI as block `packet`.
-const ALWAYS: [&str; 11] =
-    ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
 const OPTIONAL: [&str; 18] = [
     "cache",
@@ -130,7 +128,7 @@ impl Blocks {
         let media = self.has("media") && self.media.files().is_ok();
         let works = |name: &&str| (network || !NETWORK.contains(name)) && (*name != "media" || media);
         let enabled = self.enabled.iter().map(String::as_str).filter(works);
-        ALWAYS.into_iter().chain(enabled).map(|name| (name.to_owned(), 1)).collect()
+        BLOCKS_ALWAYS.into_iter().chain(enabled).map(|name| (name.to_owned(), 1)).collect()
     }
 
     /// Returns whether a block is enabled.
@@ -151,7 +149,10 @@ impl Blocks {
     pub fn check(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         for name in &self.enabled {
-            ensure!(!ALWAYS.contains(&name.as_str()), "blocks.enabled has `{name}`, which every node has anyway");
+            ensure!(
+                !BLOCKS_ALWAYS.contains(&name.as_str()),
+                "blocks.enabled has `{name}`, which every node has anyway"
+            );
             let known = OPTIONAL.join(", ");
             ensure!(OPTIONAL.contains(&name.as_str()), "blocks.enabled has `{name}`; there are {known}");
             ensure!(seen.insert(name), "blocks.enabled has `{name}` twice");
@@ -174,7 +175,7 @@ mod tests {
     fn the_operator_chooses() {
         let all = Blocks::default().versions(true);
         let without_ffmpeg = usize::from(MediaBlock::default().files().is_err());
-        let expected = ALWAYS.len() + OPTIONAL.len() - without_ffmpeg;
+        let expected = BLOCKS_ALWAYS.len() + OPTIONAL.len() - without_ffmpeg;
         assert_eq!((all.len(), all["kv"], all["packet"]), (expected, 1, 1));
         let media = MediaBlock { ffmpeg: "/nowhere".into(), ..MediaBlock::default() };
         assert!(!Blocks { media, ..Blocks::default() }.versions(true).contains_key("media"));

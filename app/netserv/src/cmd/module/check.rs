@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use netserv_model::Refusal;
+use netserv_model::dependency::BLOCKS_ALWAYS;
 use netserv_project::{ProjectError, line_about};
 use netserv_repository::{Part, package};
 
@@ -54,15 +55,12 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
         let fix = "export wasi:http/incoming-handler, netserv:tcp/handler or wasi:cli/run";
         return Err(Failure::new(cause, fix));
     }
-    // Packet modules may import these without a use for them: SDKs do so for all modules.
-    let usual = ["clock", "log", "messages", "random"];
-    let is_usual = |block: &String| !wants_component && usual.contains(&block.as_str());
-    // Calls of these say that they are not there: modules may do without.
-    let optional = ["media"];
-    let known = |block: &String| {
-        optional.contains(&block.as_str()) || source.project.manifest.dependencies.iter().any(|one| one.block == *block)
-    };
-    for block in code.blocks.iter().filter(|block| !known(block) && !is_usual(block)) {
+    // Packet modules may import it without a use for it: SDKs do so for all modules.
+    let is_usual = |block: &str| !wants_component && block == "messages";
+    // Calls of this one say that it is not there: modules may do without.
+    let is_optional = |block: &str| block == "media" || BLOCKS_ALWAYS.contains(&block);
+    let known = |block: &str| source.project.manifest.dependencies.iter().any(|one| one.block == *block);
+    for block in code.blocks.iter().filter(|block| !known(block) && !is_usual(block) && !is_optional(block)) {
         let place = source.at(source.place("", "dependencies"));
         output.note(format!("{place}add \"{block}>=1\" to `dependencies`, since {} imports it", file.path.display()));
     }
