@@ -28,6 +28,7 @@ mod effects;
 mod expiry;
 mod filters;
 mod floating;
+mod forbidden;
 mod freezing;
 mod ledger;
 mod lifecycle;

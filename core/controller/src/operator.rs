@@ -159,6 +159,9 @@ impl Controller {
                 self.refuse(waiter.ticket, refusal.clone());
             }
         }
+        if gone.is_none() {
+            self.end_forbidden(key, None);
+        }
         if let Some(refusal) = gone.clone().or_else(|| self.why_not_installed(key)) {
             self.fail_operation(key, refusal);
         }
@@ -177,7 +180,8 @@ impl Controller {
     /// Has those told whose SETUPs installed a module what happened to it, if it is installed.
     pub(crate) fn tell_requesters(&mut self, key: &Key, event: NotifyEvent, detail: String) {
         let Some(origin) = self.active(key).map(|active| active.origin()) else { return };
-        self.tell_requester(key, origin, event, detail, None);
+        let news = ModuleNews { is_for_one: false, ..news_for(key, origin, event, detail) };
+        self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
     /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
@@ -189,8 +193,7 @@ impl Controller {
         detail: String,
         message: Option<ModuleMessage>,
     ) {
-        let ((user, module), Origin { session, nonce }) = (key.clone(), origin);
-        let news = ModuleNews { user, module, session, nonce, event, detail, message };
+        let news = ModuleNews { message, ..news_for(key, origin, event, detail) };
         self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
@@ -236,4 +239,10 @@ impl Controller {
             .and_then(|()| needs())
             .err()
     }
+}
+
+/// Returns what the requester of one SETUP is told.
+fn news_for((user, module): &Key, Origin { session, nonce }: Origin, event: NotifyEvent, detail: String) -> ModuleNews {
+    let (user, module) = (user.clone(), module.clone());
+    ModuleNews { user, module, session, nonce, is_for_one: true, event, detail, message: None }
 }

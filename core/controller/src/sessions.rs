@@ -60,6 +60,7 @@ impl Active {
     /// Takes the sessions that held it before the node started.
     pub(crate) fn restore_sessions(&mut self, sessions: Vec<Session>) {
         self.sessions = sessions;
+        self.name_one_left();
         self.note_sessions();
     }
 
@@ -69,13 +70,18 @@ impl Active {
             return false;
         }
         self.sessions.retain(|held| !ends(held));
+        self.name_one_left();
+        self.note_sessions();
+        true
+    }
+
+    /// Has the module be of a session that holds it, if the one of its last SETUP does not any more.
+    fn name_one_left(&mut self) {
         if self.session_of(self.record.session).is_none()
             && let Some(last) = self.sessions.last().map(Session::origin)
         {
             (self.record.session, self.record.nonce) = (last.session, last.nonce);
         }
-        self.note_sessions();
-        true
     }
 
     /// Puts what all sessions together need into the record.

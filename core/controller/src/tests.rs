@@ -8,6 +8,7 @@ mod draining;
 mod failures;
 mod flavours;
 mod floating;
+mod forbidden;
 mod freezing;
 mod lifecycle;
 mod maintenance;

@@ -70,7 +70,9 @@ pub struct ModuleNews {
     pub session: SessionId,
     /// The nonce of the request that its lease is from, if that is known.
     pub nonce: Option<Nonce>,
-    /// What happened; after [`NotifyEvent::LeaseEnded`] it is not installed any more.
+    /// Whether it is only for the requester of that SETUP: others hold the module, too.
+    pub is_for_one: bool,
+    /// What happened; after [`NotifyEvent::LeaseEnded`] it is not installed any more, or not for this one.
     pub event: NotifyEvent,
     /// Why, for people.
     pub detail: String,
