@@ -167,6 +167,9 @@ impl Controller {
             }
             if is_other {
                 self.tell_replaced(key, &active.sessions[..active.sessions.len() - 1], &setup);
+            } else {
+                active.record.wish = before.wish;
+                active.share_wish(origin);
             }
             let record = &mut active.record;
             if record.epoch == before.epoch {
@@ -341,7 +344,7 @@ impl Controller {
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
 
-    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, mut setup: Setup) {
+    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, mut origin: Origin, mut setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
@@ -350,6 +353,12 @@ impl Controller {
         // One of an epoch that is in force came with the SETUP that began it.
         setup.state = setup.state.filter(|_| brings_state && !setup.prepare);
         if let Err(refusal) = self.check_room_for(key, origin.session) {
+            return self.refuse_setup(key, ticket, origin, &refusal);
+        }
+        if !brings_state
+            && !setup.prepare
+            && let Err(refusal) = self.weigh(key, &mut origin, &mut setup)
+        {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
         let active = self.active(key);
@@ -534,6 +543,7 @@ impl Controller {
             properties: setup.properties.clone(),
             lease_until: self.now.wall + setup.ttl,
             sessions: Vec::new(),
+            wish: origin.wish,
             order: self.next_order,
             flavour: Some(candidate.flavour),
             epoch: setup.epoch,

@@ -96,9 +96,11 @@ impl Controller {
         for user in gone {
             self.revoke_prepared(&user);
         }
-        let policy = &self.policy;
-        self.nonces.retain(|user| policy.users.contains_key(user));
-        self.newest.retain(|user| policy.users.contains_key(user));
+        let (policy, wall) = (&self.policy, self.now.wall);
+        let known = |user: &UserId| policy.users.contains_key(user);
+        self.nonces.retain(wall, known);
+        self.newest.retain(wall, known);
+        self.seen.retain(wall, known);
     }
 
     /// Has running containers held to what the policy says otherwise than the one before, also those that are about to
@@ -242,7 +244,12 @@ impl Controller {
 }
 
 /// Returns what the requester of one SETUP is told.
-fn news_for((user, module): &Key, Origin { session, nonce }: Origin, event: NotifyEvent, detail: String) -> ModuleNews {
+fn news_for(
+    (user, module): &Key,
+    Origin { session, nonce, .. }: Origin,
+    event: NotifyEvent,
+    detail: String,
+) -> ModuleNews {
     let (user, module) = (user.clone(), module.clone());
     ModuleNews { user, module, session, nonce, is_for_one: true, event, detail, message: None }
 }

@@ -45,6 +45,7 @@ impl Active {
             None => self.sessions.push(session),
         }
         (self.record.session, self.record.nonce) = (origin.session, origin.nonce);
+        self.share_wish(origin);
         self.note_sessions();
     }
 
@@ -170,6 +171,7 @@ pub(crate) fn sessions_of(record: &InstalledRecord, now: Now, longest: std::time
             filters: record.filters.clone(),
             intercept: record.intercept.clone(),
             lease_until: record.lease_until,
+            wish: record.wish,
         });
     }
     let running = sessions.into_iter().filter(|session| session.lease_until > now.wall);

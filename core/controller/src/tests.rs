@@ -17,7 +17,9 @@ mod moves;
 mod operator;
 mod paths;
 mod preparing;
+mod replays;
 
+mod promises;
 mod random;
 mod script;
 mod servers;

@@ -522,6 +522,18 @@ pub struct SessionRecord {
     pub intercept: Vec<Filter>,
     /// When its lease ends.
     pub lease_until: UnixTime,
+    /// What it wants the module to be; unknown in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Wish>,
+}
+
+/// What a session wants a module to be: its version, package, properties and floating addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// A digest of these.
+    pub what: Digest,
+    /// When the request was made that asked for it first: those that repeat it wish nothing new.
+    pub made: UnixTime,
 }
 
 /// A module as it is remembered across restarts.
@@ -552,6 +564,9 @@ pub struct InstalledRecord {
     /// All sessions that hold it; none in records of versions before they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionRecord>,
+    /// Of what wish it is, which the sessions share that say so; unknown in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Wish>,
     /// Its place in the install order of its container.
     pub order: u64,
     /// The flavour that ran last. What runs after a restart is found out when the package is had again.

@@ -575,6 +575,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         properties: setup.properties,
         lease_until: START.wall + Duration::from_secs(3600),
         sessions: Vec::new(),
+        wish: None,
         order: 0,
         flavour: None,
         epoch: 0,
