@@ -355,6 +355,9 @@ impl Controller {
         if let Err(refusal) = self.check_room_for(key, origin.session) {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
+        if let Some(active) = self.active(key).filter(|_| !setup.prepare) {
+            active.adopt(origin.session, &setup);
+        }
         if !brings_state
             && !setup.prepare
             && let Err(refusal) = self.weigh(key, &mut origin, &mut setup)
@@ -414,7 +417,8 @@ impl Controller {
             if let Err(refusal) = self.check_held(key, session) {
                 return self.refuse(ticket, refusal);
             }
-            if self.leave(key, |held| held.is_of_family(session)) {
+            let ended = self.active_of(key).map(|active| active.ended_by(session)).unwrap_or_default();
+            if self.leave(key, |held| ended.contains(&held.record.session)) {
                 self.note_removed(key, origin);
                 return self.answer_when_done(&key.0, ticket, Outcome::Removed);
             }

@@ -192,6 +192,7 @@ impl Session {
     pub(crate) fn new(now: Now, origin: Origin, setup: &Setup) -> Session {
         let record = SessionRecord {
             session: origin.session,
+            is_anyones: false,
             nonce: origin.nonce,
             filters: setup.filters.clone(),
             intercept: setup.intercept.clone(),

@@ -511,6 +511,9 @@ pub struct StoredMessage {
 pub struct SessionRecord {
     /// Its name.
     pub session: SessionId,
+    /// Whether it is of a version before sessions were kept: their names do not tell who asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_anyones: bool,
     /// The nonce of its last SETUP; none in records of versions before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<Nonce>,

@@ -327,3 +327,41 @@ fn filters_of_sessions_max_filters_are_asked_for_together() {
     assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "at most");
     assert_eq!(node.filters().len(), FILTERS_OF_SESSIONS_MAX);
 }
+
+/// Goal: what an earlier version of the node stored has a session that nobody can name; whoever asks next of its user has it.
+#[test]
+fn what_an_earlier_version_stored_is_of_whoever_asks() {
+    let restored = || {
+        let mut node = Node::new();
+        node.controller.restore(node.now, vec![super::script::record(toward(1))]);
+        node.carry_out(&super::script::manifest(&toward(1)));
+        node
+    };
+    // One who removes it, before and after a restart.
+    let mut node = restored();
+    node.setup_of(OTHER, toward(2));
+    node.commands();
+    assert_eq!(node.held_by().len(), 2, "it may be of another requester");
+    let mut after = Node::new();
+    (after.now, after.requests) = (node.now, 100);
+    after.controller.restore(after.now, vec![last_stored(&node)]);
+    after.carry_out(&super::script::manifest(&toward(1)));
+    for mut node in [node, after] {
+        node.remove_of(OTHER, false);
+        node.commands();
+        assert_eq!(node.filters(), ["udp dst 10.2.0.1/32"], "{:?}", node.held_by());
+        let id = node.remove_of(ONE, false);
+        node.commands();
+        assert_eq!(node.reports[&id].outcome, Outcome::Removed);
+        node.assert_empty();
+    }
+    // One who goes on with it.
+    let mut node = restored();
+    node.setup_of(ONE, toward(1));
+    node.commands();
+    assert_eq!(node.held_by(), [(ONE, 60)]);
+    let id = node.remove_of(OTHER, false);
+    node.commands();
+    let how = format!("`--session {ONE}` removes one of them");
+    assert_refused(&node.reports[&id], RefusalKind::NotInstalled, &how);
+}
