@@ -21,7 +21,7 @@ impl Node {
     fn asked(&mut self, request: Request) -> Outcome {
         let package = match &request.body {
             Body::Setup(setup) => manifest(setup),
-            _ => manifest(&setup("m@1.0.0")),
+            Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => manifest(&setup("m@1.0.0")),
         };
         let id = self.send(request);
         self.carry_out(&package);
