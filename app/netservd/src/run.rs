@@ -227,7 +227,8 @@ async fn run_node(
     policy.maintenance = maintenance;
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
     let mut header = header(&config, own_addresses, policy)?;
-    header.config.nslp.session_secret = Some(session_secret::read_or_make(&config.state_dir, random_bytes)?);
+    header.config.nslp.session_secret =
+        Some(session_secret::read_or_make(&config.state_dir, files.record.is_some(), random_bytes)?);
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
     let (in_force, seen) = watch::channel(Arc::new(config.clone()));
     let application_counts = Arc::new(ApplicationCounts::default());

@@ -10,9 +10,12 @@ use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
-use netserv_model::{Filter, Flavour, ModuleName, PublicKey, Refusal, RefusalKind, UserId, WantedFilter};
+use netserv_model::{
+    Filter, Flavour, ModuleName, Nonce, PublicKey, Refusal, RefusalKind, SessionId, UserId, WantedFilter,
+};
 
 use crate::limits::{FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
+use crate::seen::check_same;
 use crate::state::Key;
 use crate::{Controller, filters};
 
@@ -64,9 +67,16 @@ impl Controller {
             Body::Export(export) => Some(&export.module),
             Body::Probe(_) => None,
         };
+        if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
+            self.seen.check(user, request.nonce, request.session)?;
+            if let Some(first) = self.session_having(&(user.clone(), setup.module.name.clone()), request.nonce) {
+                check_same(request.nonce, first, request.session)?;
+            }
+        }
         if !request.dry_run
             && let (Body::Setup(_) | Body::Remove(_), Some(module)) = (&request.body, module)
-            && (self.is_known(&(user.clone(), module.clone()), request) || self.nonces.has(user, request.nonce))
+            && (self.session_having(&(user.clone(), module.clone()), request.nonce).is_some()
+                || self.nonces.has(user, request.nonce))
         {
             self.check_target(request, true)?;
             return Ok((Some(user.clone()), Freshness::Repeated));
@@ -98,10 +108,17 @@ impl Controller {
         };
         if let Some(module) = module.filter(|_| !is_remove) {
             let again = late || self.nonces.was_undone(user, request.nonce);
+            if again {
+                self.seen.check_late(user, request.nonce, request.created)?;
+            }
             self.newest.check(user, (module, session), request.created, again)?;
         }
         if !late {
             self.nonces.take(user, request.nonce, request.created, skew, wall)?;
+        }
+        if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
+            let until = request.created + skew + setup.ttl;
+            self.seen.note(user, (request.nonce, request.session), (request.created, until), wall);
         }
         if let Some(module) = module.filter(|_| !request.dry_run) {
             let until = request.created + skew + self.policy.ttl_max;
@@ -179,13 +196,12 @@ impl Controller {
         entry.is_some_and(|entry| entry.active.is_some() || entry.operation.is_some())
     }
 
-    /// Returns whether a SETUP is the one that is in force, or the one under way.
-    fn is_known(&self, key: &Key, request: &Request) -> bool {
-        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-        entry.is_some_and(|entry| {
-            let operation = entry.operation.as_ref().is_some_and(|one| one.origin.nonce == Some(request.nonce));
-            operation || entry.active.as_ref().is_some_and(|active| active.session_by(request.nonce).is_some())
-        })
+    /// Returns the session of the SETUP with a nonce, if that is in force or under way.
+    fn session_having(&self, key: &Key, nonce: Nonce) -> Option<SessionId> {
+        let entry = self.tenants.get(&key.0)?.modules.get(&key.1)?;
+        let under_way = entry.operation.as_ref().filter(|operation| operation.origin.nonce == Some(nonce));
+        let in_force = || Some(entry.active.as_ref()?.session_by(nonce)?.origin());
+        under_way.map(|operation| operation.origin).or_else(in_force).map(|origin| origin.session)
     }
 
     /// Checks when a request was made. A SETUP is sent again by nodes when its path changes, so it can be taken for as long

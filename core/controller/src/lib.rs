@@ -28,6 +28,7 @@ mod effects;
 mod expiry;
 mod filters;
 mod floating;
+mod forbidden;
 mod freezing;
 mod ledger;
 mod lifecycle;
@@ -41,11 +42,13 @@ mod quota;
 mod report;
 mod restart;
 mod rules;
+mod seen;
 mod services;
 mod sessions;
 mod state;
 #[cfg(test)]
 mod tests;
+mod wishes;
 mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -54,7 +57,7 @@ use netserv_model::api::UsageReport;
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, Stored, WorkerNews,
+    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, Stored, Wish, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
@@ -74,6 +77,7 @@ use metering::Metering;
 use moves::Epochs;
 use operator::Changes;
 use quota::{Newest, Nonces, Quarantine};
+use seen::Seen;
 use state::{Key, Leave, Origin, PendingAnswer, Phase, Removal, Task, Tenant, Waiter};
 
 /// Decides what runs on a node. One per node.
@@ -96,6 +100,7 @@ pub struct Controller {
     timers: Timers,
     nonces: Nonces,
     newest: Newest,
+    seen: Seen,
     quarantine: Quarantine,
     /// Messages that workers are asked to put into inboxes.
     tells: BTreeMap<EffectId, PendingTell>,
@@ -134,6 +139,7 @@ impl Controller {
             timers: Timers::default(),
             nonces: Nonces::default(),
             newest: Newest::default(),
+            seen: Seen::default(),
             quarantine: Quarantine::default(),
             tells: BTreeMap::new(),
             told_before: ToldBefore::default(),
@@ -186,7 +192,11 @@ impl Controller {
             Ok(admitted) => admitted,
             Err(outcome) => return self.answer(ticket, outcome),
         };
-        let origin = Origin { session: request.session, nonce: Some(request.nonce) };
+        let wish = match &request.body {
+            Body::Setup(setup) => Some(Wish { what: wishes::digest(setup), made: request.created }),
+            Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
+        };
+        let origin = Origin { session: request.session, nonce: Some(request.nonce), wish };
         match (request.body, user) {
             (Body::Probe(probe), user) => self.answer_probe(ticket, user.as_ref(), &probe),
             (Body::Setup(mut setup), Some(user)) => {
@@ -368,7 +378,7 @@ impl Controller {
             return self.refuse(ticket, refusal);
         }
         if dry_run && !matches!(&task, Task::Setup(setup) if setup.prepare) {
-            return self.answer_dry_run(key, ticket, origin.session, &task);
+            return self.answer_dry_run(key, ticket, origin, &task);
         }
         self.enqueue(key, Waiter { ticket, origin, task });
     }

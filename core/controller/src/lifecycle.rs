@@ -167,6 +167,9 @@ impl Controller {
             }
             if is_other {
                 self.tell_replaced(key, &active.sessions[..active.sessions.len() - 1], &setup);
+            } else {
+                active.record.wish = before.wish;
+                active.share_wish(origin);
             }
             let record = &mut active.record;
             if record.epoch == before.epoch {
@@ -341,7 +344,7 @@ impl Controller {
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
 
-    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, mut setup: Setup) {
+    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, mut origin: Origin, mut setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
@@ -350,6 +353,15 @@ impl Controller {
         // One of an epoch that is in force came with the SETUP that began it.
         setup.state = setup.state.filter(|_| brings_state && !setup.prepare);
         if let Err(refusal) = self.check_room_for(key, origin.session) {
+            return self.refuse_setup(key, ticket, origin, &refusal);
+        }
+        if let Some(active) = self.active(key).filter(|_| !setup.prepare) {
+            active.adopt(origin.session, &setup);
+        }
+        if !brings_state
+            && !setup.prepare
+            && let Err(refusal) = self.weigh(key, &mut origin, &mut setup)
+        {
             return self.refuse_setup(key, ticket, origin, &refusal);
         }
         let active = self.active(key);
@@ -405,7 +417,8 @@ impl Controller {
             if let Err(refusal) = self.check_held(key, session) {
                 return self.refuse(ticket, refusal);
             }
-            if self.leave(key, |held| held.is_of_family(session)) {
+            let ended = self.active_of(key).map(|active| active.ended_by(session)).unwrap_or_default();
+            if self.leave(key, |held| ended.contains(&held.record.session)) {
                 self.note_removed(key, origin);
                 return self.answer_when_done(&key.0, ticket, Outcome::Removed);
             }
@@ -534,6 +547,7 @@ impl Controller {
             properties: setup.properties.clone(),
             lease_until: self.now.wall + setup.ttl,
             sessions: Vec::new(),
+            wish: origin.wish,
             order: self.next_order,
             flavour: Some(candidate.flavour),
             epoch: setup.epoch,

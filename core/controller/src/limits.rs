@@ -30,6 +30,10 @@ pub const QUARANTINED_MAX: usize = 4096;
 /// request that is as old is taken.
 pub const SESSIONS_REMEMBERED_PER_USER_MAX: usize = 4096;
 
+/// SETUPs of one user of which the session is remembered by which they came; over it, the oldest goes, and no late one that is as old
+/// is taken.
+pub const SETUPS_REMEMBERED_PER_USER_MAX: usize = 4096;
+
 /// How long a fetch may stay unanswered, with checking and compiling.
 pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long the start of a worker may stay unanswered.

@@ -96,9 +96,11 @@ impl Controller {
         for user in gone {
             self.revoke_prepared(&user);
         }
-        let policy = &self.policy;
-        self.nonces.retain(|user| policy.users.contains_key(user));
-        self.newest.retain(|user| policy.users.contains_key(user));
+        let (policy, wall) = (&self.policy, self.now.wall);
+        let known = |user: &UserId| policy.users.contains_key(user);
+        self.nonces.retain(wall, known);
+        self.newest.retain(wall, known);
+        self.seen.retain(wall, known);
     }
 
     /// Has running containers held to what the policy says otherwise than the one before, also those that are about to
@@ -159,6 +161,9 @@ impl Controller {
                 self.refuse(waiter.ticket, refusal.clone());
             }
         }
+        if gone.is_none() {
+            self.end_forbidden(key, None);
+        }
         if let Some(refusal) = gone.clone().or_else(|| self.why_not_installed(key)) {
             self.fail_operation(key, refusal);
         }
@@ -177,7 +182,8 @@ impl Controller {
     /// Has those told whose SETUPs installed a module what happened to it, if it is installed.
     pub(crate) fn tell_requesters(&mut self, key: &Key, event: NotifyEvent, detail: String) {
         let Some(origin) = self.active(key).map(|active| active.origin()) else { return };
-        self.tell_requester(key, origin, event, detail, None);
+        let news = ModuleNews { is_for_one: false, ..news_for(key, origin, event, detail) };
+        self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
     /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
@@ -189,8 +195,7 @@ impl Controller {
         detail: String,
         message: Option<ModuleMessage>,
     ) {
-        let ((user, module), Origin { session, nonce }) = (key.clone(), origin);
-        let news = ModuleNews { user, module, session, nonce, event, detail, message };
+        let news = ModuleNews { message, ..news_for(key, origin, event, detail) };
         self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
@@ -236,4 +241,15 @@ impl Controller {
             .and_then(|()| needs())
             .err()
     }
+}
+
+/// Returns what the requester of one SETUP is told.
+fn news_for(
+    (user, module): &Key,
+    Origin { session, nonce, .. }: Origin,
+    event: NotifyEvent,
+    detail: String,
+) -> ModuleNews {
+    let (user, module) = (user.clone(), module.clone());
+    ModuleNews { user, module, session, nonce, is_for_one: true, event, detail, message: None }
 }

@@ -21,7 +21,7 @@ impl Controller {
             }
         }
         if let Some(ticket) = ticket {
-            let outcome = self.would_do(key, origin.session, &Task::Setup(Box::new(setup)));
+            let outcome = self.would_do(key, origin, &Task::Setup(Box::new(setup)));
             self.answer_when_done(&key.0, ticket, outcome);
         }
         self.advance(key);

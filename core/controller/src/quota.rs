@@ -90,9 +90,10 @@ impl Nonces {
         self.users.get(user).is_some_and(|nonces| nonces.undone.contains(&nonce))
     }
 
-    /// Forgets users that are no longer known.
-    pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
-        self.users.retain(|user, _| known(user));
+    /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
+    pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
+        let is_over = |nonces: &UserNonces| nonces.leaving.last().is_none_or(|(until, _)| *until < wall);
+        self.users.retain(|user, nonces| known(user) || !is_over(nonces));
     }
 }
 
@@ -212,9 +213,9 @@ impl Newest {
         }
     }
 
-    /// Forgets users that are no longer known.
-    pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
-        self.users.retain(|user, _| known(user));
+    /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
+    pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
+        self.users.retain(|user, newest| known(user) || newest.by_session.values().any(|last| last.until >= wall));
     }
 }
 

@@ -9,12 +9,13 @@ use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
 };
-use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, SessionId, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, UserId};
 
 use crate::Controller;
 use crate::state::{
-    Active, Change, Draining, Entry, Key, Leave, Operation, PendingAnswer, Removal, Stage, Task, Tenant,
+    Active, Change, Draining, Entry, Key, Leave, Operation, Origin, PendingAnswer, Removal, Stage, Task, Tenant,
 };
+use crate::wishes::Standing;
 
 impl Controller {
     /// Answers a request.
@@ -47,22 +48,26 @@ impl Controller {
     }
 
     /// Answers what would be done; everything that can be checked without effect is checked.
-    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, task: &Task) {
-        let outcome = self.would_do(key, session, task);
+    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, task: &Task) {
+        let outcome = self.would_do(key, origin, task);
         self.answer(ticket, outcome);
     }
 
     /// Returns what would be done.
-    pub(crate) fn would_do(&self, key: &Key, session: SessionId, task: &Task) -> Outcome {
+    pub(crate) fn would_do(&self, key: &Key, origin: Origin, task: &Task) -> Outcome {
         let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
         let active = entry.and_then(|entry| entry.active.as_ref());
         let action = match (task, active) {
             (Task::Setup(_), None) => "install",
             (Task::Setup(setup), Some(_)) if self.brings_state(key, setup) => "replace",
-            (Task::Setup(setup), Some(active)) => match active.change_by(session, setup) {
-                Change::Lease => "refresh",
-                Change::Joins => "install",
-                Change::Filters | Change::Reload => "replace",
+            (Task::Setup(setup), Some(active)) => match active.standing(origin, setup) {
+                Standing::Older(refusal) => return Outcome::Refused(refusal),
+                Standing::Overruled => "refresh",
+                Standing::InForce | Standing::Newest => match active.change_by(origin.session, setup) {
+                    Change::Lease => "refresh",
+                    Change::Joins => "install",
+                    Change::Filters | Change::Reload => "replace",
+                },
             },
             (Task::Remove(removal), Some(_)) => {
                 let held = removal.session.map_or(Ok(()), |session| self.check_held(key, session));

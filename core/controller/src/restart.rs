@@ -17,8 +17,7 @@ use crate::control::Control;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
-use crate::sessions::sessions_of;
-use crate::state::{Active, Backoff, Key, Leave, ModuleRule, RuleKind, Run};
+use crate::state::{Active, Backoff, Key, Leave, ModuleRule, RuleKind, Run, Session};
 
 impl Controller {
     /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
@@ -105,7 +104,7 @@ impl Controller {
         for StoredMessage { user, module, message } in messages {
             kept.entry((user, module)).or_default().insert(message.topic.clone(), message);
         }
-        for record in records {
+        for mut record in records {
             self.next_order = self.next_order.max(record.order.saturating_add(1));
             let key = (record.user.clone(), record.module.name.clone());
             let known = self.tenants.get(&key.0).is_some_and(|tenant| tenant.modules.contains_key(&key.1));
@@ -115,9 +114,12 @@ impl Controller {
             if record.lease_until <= self.now.wall {
                 self.counters.leases_expired += 1;
                 self.forget(&key);
-            } else if self.may_stay(&key, &record) {
+                continue;
+            }
+            let sessions = self.allowed_sessions(&key, &mut record);
+            if self.may_stay(&key, &record) && !sessions.is_empty() {
                 let control = Control::with(kept.remove(&key).unwrap_or_default());
-                self.restore_record(&key, record, control);
+                self.restore_record(&key, record, sessions, control);
             } else {
                 self.counters.revoked += 1;
                 self.forget(&key);
@@ -127,6 +129,10 @@ impl Controller {
 
     /// The package of an installed module is there again.
     pub(crate) fn active_fetched(&mut self, key: &Key, job: EffectId, manifest: Manifest, flavour: Flavour) {
+        if self.record_fetching(key, job).is_none() {
+            return;
+        }
+        self.end_forbidden(key, Some(&manifest));
         let Some(record) = self.record_fetching(key, job) else { return };
         let (session, setup) = (record.session, as_setup(record));
         let (others, declared) = (self.others_than(key, session), manifest.intercept().to_vec());
@@ -211,12 +217,10 @@ impl Controller {
         let installed = self.tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
         let user = self.policy.users.get(&key.0).filter(|_| !self.policy.host_only);
         installed < MODULES_PER_USER_MAX
-            && user.is_some_and(|user| filters::check_of_sessions(&self.policy, user, &record.filters).is_ok())
             && user.is_some_and(|user| filters::check_floating(&self.policy, user, &record.floating).is_ok())
     }
 
-    fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, control: Control) {
-        let sessions = sessions_of(&record, self.now, self.policy.ttl_max);
+    fn restore_record(&mut self, key: &Key, mut record: InstalledRecord, sessions: Vec<Session>, control: Control) {
         let have_some_ended = sessions.len() < record.sessions.len();
         let job = self.fetch(key, record.url.clone(), record.digest, None);
         self.leave_to_owners(key, &mut record);

@@ -45,7 +45,30 @@ impl Active {
             None => self.sessions.push(session),
         }
         (self.record.session, self.record.nonce) = (origin.session, origin.nonce);
+        self.share_wish(origin);
         self.note_sessions();
+    }
+
+    /// Has a session that an earlier version kept be the one of a SETUP that asks for the same.
+    pub(crate) fn adopt(&mut self, session: SessionId, setup: &Setup) {
+        let asked = Asked::of(setup);
+        let is_its = |held: &&mut Session| held.record.is_anyones && held.asked().is_same(asked);
+        if self.session_of(session).is_none()
+            && let Some(held) = self.sessions.iter_mut().find(is_its)
+        {
+            (held.record.session, held.record.is_anyones) = (session, false);
+            self.name_one_left();
+            self.note_sessions();
+        }
+    }
+
+    /// Returns those of the sessions that a REMOVE of one ends: those of its family, or else what an earlier version kept.
+    pub(crate) fn ended_by(&self, session: SessionId) -> Vec<SessionId> {
+        let of = |is: &dyn Fn(&&Session) -> bool| -> Vec<SessionId> {
+            self.sessions.iter().filter(is).map(|held| held.record.session).collect()
+        };
+        let own = of(&|held| held.is_of_family(session));
+        if own.is_empty() { of(&|held| held.record.is_anyones) } else { own }
     }
 
     /// Takes over the sessions of what it replaces, but for the one that it is from.
@@ -60,6 +83,7 @@ impl Active {
     /// Takes the sessions that held it before the node started.
     pub(crate) fn restore_sessions(&mut self, sessions: Vec<Session>) {
         self.sessions = sessions;
+        self.name_one_left();
         self.note_sessions();
     }
 
@@ -69,13 +93,18 @@ impl Active {
             return false;
         }
         self.sessions.retain(|held| !ends(held));
+        self.name_one_left();
+        self.note_sessions();
+        true
+    }
+
+    /// Has the module be of a session that holds it, if the one of its last SETUP does not any more.
+    fn name_one_left(&mut self) {
         if self.session_of(self.record.session).is_none()
             && let Some(last) = self.sessions.last().map(Session::origin)
         {
             (self.record.session, self.record.nonce) = (last.session, last.nonce);
         }
-        self.note_sessions();
-        true
     }
 
     /// Puts what all sessions together need into the record.
@@ -160,10 +189,12 @@ pub(crate) fn sessions_of(record: &InstalledRecord, now: Now, longest: std::time
     if sessions.is_empty() {
         sessions.push(SessionRecord {
             session: record.session,
+            is_anyones: true,
             nonce: record.nonce,
             filters: record.filters.clone(),
             intercept: record.intercept.clone(),
             lease_until: record.lease_until,
+            wish: record.wish,
         });
     }
     let running = sessions.into_iter().filter(|session| session.lease_until > now.wall);
@@ -273,12 +304,13 @@ impl Controller {
     /// Returns why a REMOVE of a session takes nothing away, if it does not.
     pub(crate) fn check_held(&self, key: &Key, session: SessionId) -> Result<(), Refusal> {
         let Some(active) = self.active_of(key) else { return Err(not_installed(key)) };
-        if active.sessions.iter().any(|held| held.is_of_family(session)) {
+        if !active.ended_by(session).is_empty() {
             return Ok(());
         }
         let (held_by, first) = (active.sessions.len(), active.record.session);
         let detail = format!(
-            "session {session} does not hold {} of user `{}`; {held_by} others do, {first} for one: name one of them, or all",
+            "session {session} does not hold {} of user `{}`; {held_by} others do: `--session {first}` removes one of \
+             them (`probe --ask modules` shows all), `--all` the module",
             key.1, key.0
         );
         Err(Refusal::new(RefusalKind::NotInstalled, detail))

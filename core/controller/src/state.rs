@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId, SessionRecord};
+use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId, SessionRecord, Wish};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
@@ -99,6 +99,8 @@ pub(crate) struct Origin {
     pub(crate) session: SessionId,
     /// Unknown only of what an earlier version stored.
     pub(crate) nonce: Option<Nonce>,
+    /// What it wants the module to be, if it is a SETUP; likewise.
+    pub(crate) wish: Option<Wish>,
 }
 
 /// What a request that may have to wait asks for.
@@ -175,7 +177,7 @@ impl Active {
 
     /// Returns the request that the module's lease is from.
     pub(crate) fn origin(&self) -> Origin {
-        Origin { session: self.record.session, nonce: self.record.nonce }
+        Origin { session: self.record.session, nonce: self.record.nonce, wish: self.record.wish }
     }
 }
 
@@ -190,10 +192,12 @@ impl Session {
     pub(crate) fn new(now: Now, origin: Origin, setup: &Setup) -> Session {
         let record = SessionRecord {
             session: origin.session,
+            is_anyones: false,
             nonce: origin.nonce,
             filters: setup.filters.clone(),
             intercept: setup.intercept.clone(),
             lease_until: now.wall + setup.ttl,
+            wish: origin.wish,
         };
         Session { record, lease_end: now.instant + setup.ttl }
     }
@@ -209,7 +213,7 @@ impl Session {
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        Origin { session: self.record.session, nonce: self.record.nonce }
+        Origin { session: self.record.session, nonce: self.record.nonce, wish: self.record.wish }
     }
 }
 

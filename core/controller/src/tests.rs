@@ -8,6 +8,7 @@ mod draining;
 mod failures;
 mod flavours;
 mod floating;
+mod forbidden;
 mod freezing;
 mod lifecycle;
 mod maintenance;
@@ -16,7 +17,9 @@ mod moves;
 mod operator;
 mod paths;
 mod preparing;
+mod replays;
 
+mod promises;
 mod random;
 mod script;
 mod servers;

@@ -70,7 +70,9 @@ pub struct ModuleNews {
     pub session: SessionId,
     /// The nonce of the request that its lease is from, if that is known.
     pub nonce: Option<Nonce>,
-    /// What happened; after [`NotifyEvent::LeaseEnded`] it is not installed any more.
+    /// Whether it is only for the requester of that SETUP: others hold the module, too.
+    pub is_for_one: bool,
+    /// What happened; after [`NotifyEvent::LeaseEnded`] it is not installed any more, or not for this one.
     pub event: NotifyEvent,
     /// Why, for people.
     pub detail: String,
@@ -509,6 +511,9 @@ pub struct StoredMessage {
 pub struct SessionRecord {
     /// Its name.
     pub session: SessionId,
+    /// Whether it is of a version before sessions were kept: their names do not tell who asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_anyones: bool,
     /// The nonce of its last SETUP; none in records of versions before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<Nonce>,
@@ -520,6 +525,18 @@ pub struct SessionRecord {
     pub intercept: Vec<Filter>,
     /// When its lease ends.
     pub lease_until: UnixTime,
+    /// What it wants the module to be; unknown in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Wish>,
+}
+
+/// What a session wants a module to be: its version, package, properties and floating addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// A digest of these.
+    pub what: Digest,
+    /// When the request was made that asked for it first: those that repeat it wish nothing new.
+    pub made: UnixTime,
 }
 
 /// A module as it is remembered across restarts.
@@ -550,6 +567,9 @@ pub struct InstalledRecord {
     /// All sessions that hold it; none in records of versions before they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionRecord>,
+    /// Of what wish it is, which the sessions share that say so; unknown in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Wish>,
     /// Its place in the install order of its container.
     pub order: u64,
     /// The flavour that ran last. What runs after a restart is found out when the package is had again.

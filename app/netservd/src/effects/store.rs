@@ -489,6 +489,7 @@ mod tests {
             properties: BTreeMap::new(),
             lease_until: UnixTime::from_secs(1),
             sessions: Vec::new(),
+            wish: None,
             order: 1,
             flavour: Some(Flavour::Osgi),
             epoch: 0,

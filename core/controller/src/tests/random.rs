@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use crate::expiry::Timer;
 
 use super::metered::{Metered, sums};
+use super::promises::{Promises, STRANGER};
 use super::script::{Node, START, manifest, name, packet, policy, refusal, setup, user, user_policy};
 
 const USERS: [&str; 2] = ["jane", "john"];
@@ -31,6 +32,8 @@ enum Step {
     Remove { user: usize, session: Option<u8>, module: u8 },
     /// A SETUP of before comes again, as when a path changed.
     Again { which: usize },
+    /// A stranger sends a SETUP of before by a session of its own.
+    Copy { which: usize },
     /// The path of a SETUP of before leads elsewhere.
     Withdraw { which: usize },
     /// One of the things that are due happens, well or badly; where it is a package, it is of one flavour or the other.
@@ -74,6 +77,7 @@ struct World {
     eager: bool,
     asked: BTreeMap<u64, (UserId, ModuleName, Option<SessionId>)>,
     setups: Vec<Request>,
+    promises: Promises,
     answered: BTreeSet<u64>,
     fetching: BTreeMap<EffectId, Manifest>,
     abandoned: BTreeSet<EffectId>,
@@ -136,6 +140,7 @@ impl World {
             eager,
             asked: BTreeMap::new(),
             setups: Vec::new(),
+            promises: Promises::default(),
             answered: BTreeSet::new(),
             fetching: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -178,16 +183,17 @@ impl World {
                 let remove = Remove { module: module.clone(), force: false, all: session.is_none(), epoch: None };
                 self.send(USERS[*user], *session, module, Body::Remove(remove));
             }
-            Step::Again { which } | Step::Withdraw { which } => {
-                let Some(request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
+            Step::Again { which } | Step::Withdraw { which } | Step::Copy { which } => {
+                let Some(mut request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
                 let Body::Setup(setup) = &request.body else { unreachable!("only those are kept") };
                 let (user, module) = (request.user.clone().unwrap(), setup.module.name.clone());
                 if let Step::Withdraw { .. } = step {
                     self.node.controller.withdraw(self.node.now, &user, &module, request.nonce);
                 } else {
-                    let session = Some(request.session);
-                    let id = self.node.send(request);
-                    self.asked.insert(id, (user, module, session));
+                    if let Step::Copy { .. } = step {
+                        request.session = STRANGER;
+                    }
+                    self.ask((user, module), Some(request.session), request);
                 }
             }
             Step::Due { which, good, osgi } => self.happen(*which, *good, *osgi),
@@ -219,11 +225,17 @@ impl World {
         let session = session.map(|session| SessionId([session; 16]));
         let mut request: Request = self.node.request(by, body);
         request.session = session.unwrap_or(request.session);
-        if let Body::Setup(_) = &request.body {
+        // The node takes no note of what unknown users ask for.
+        if let (Body::Setup(_), true) = (&request.body, self.node.policy.users.contains_key(&user(by))) {
             self.setups.push(request.clone());
         }
-        let id = self.node.send(request);
-        self.asked.insert(id, (user(by), module, session));
+        self.ask((user(by), module), session, request);
+    }
+
+    fn ask(&mut self, (user, module): (UserId, ModuleName), session: Option<SessionId>, request: Request) {
+        let id = self.node.send(request.clone());
+        self.promises.asked(id, (&user, &module), session, request);
+        self.asked.insert(id, (user, module, session));
     }
 
     fn due(&self) -> Vec<Due> {
@@ -328,6 +340,7 @@ impl World {
                 true
             }
             Job::Store(StoreJob::Forget { user, module }) => {
+                self.promises.forgotten(&(user.clone(), module.clone()));
                 assert!(self.stored.remove(&(user, module)).is_some(), "forgotten, but never stored");
                 true
             }
@@ -463,6 +476,9 @@ impl World {
         let installed = self.stored.values().cloned().collect();
         let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
         self.node.controller.restore(self.node.now, Stored { installed, usage, messages: Vec::new() });
+        // Those of this very second may be new, for all that the node knows.
+        let fresh_from = self.node.controller.fresh_from;
+        self.setups.retain(|request| request.created < fresh_from);
     }
 
     /// Lets time pass, obeying at each timer.
@@ -528,6 +544,7 @@ impl World {
         assert!(self.answered.insert(request), "answered twice");
         let ruled = self.rules.values().any(|rule| rule.worker.user == *user && rule.module == *module);
         let record = self.stored.get(&(user.clone(), module.clone()));
+        self.promises.answered(request, &report.outcome, record);
         let (stored, sessions) = (record.is_some(), record.map(|record| &record.sessions[..]).unwrap_or_default());
         match &report.outcome {
             Outcome::Installed { .. } | Outcome::Replaced { .. } => assert!(ruled && stored, "said before it is so"),
@@ -628,26 +645,34 @@ impl World {
 
 fn step() -> impl Strategy<Value = Step> {
     let which = 0usize..8;
-    let setup =
-        (0usize..2, 1u8..4, 0u8..4, 0u8..3, 0u8..3, prop::bool::weighted(0.2), prop::sample::select(vec![1, 5, 60]))
-            .prop_map(|(user, session, module, version, filter, property, ttl_s)| Step::Setup {
-                user,
-                session,
-                module,
-                version,
-                filter,
-                property,
-                ttl_s,
-            });
+    let setup = (
+        0usize..2,
+        1u8..4,
+        0u8..4,
+        0u8..3,
+        0u8..3,
+        prop::bool::weighted(0.2),
+        prop::sample::select(vec![1, 5, 60, 900]),
+    )
+        .prop_map(|(user, session, module, version, filter, property, ttl_s)| Step::Setup {
+            user,
+            session,
+            module,
+            version,
+            filter,
+            property,
+            ttl_s,
+        });
     prop_oneof![
         6 => setup,
         2 => (0usize..2, prop::option::weighted(0.8, 1u8..4), 0u8..4)
             .prop_map(|(user, session, module)| Step::Remove { user, session, module }),
         2 => (0usize..16).prop_map(|which| Step::Again { which }),
+        2 => (0usize..16).prop_map(|which| Step::Copy { which }),
         1 => (0usize..16).prop_map(|which| Step::Withdraw { which }),
         24 => (which.clone(), prop::bool::weighted(0.88), any::<bool>())
             .prop_map(|(which, good, osgi)| Step::Due { which, good, osgi }),
-        4 => prop::sample::select(vec![0, 1, 99, 100, 1000, 4000, 9999, 10_000, 61_000])
+        4 => prop::sample::select(vec![0, 1, 99, 100, 1000, 4000, 9999, 10_000, 61_000, 301_000])
             .prop_map(|ms| Step::Sleep { ms }),
         2 => which.clone().prop_map(|which| Step::Trap { which }),
         1 => (which, prop::option::of(0usize..4)).prop_map(|(which, culprit)| Step::Die { which, culprit }),

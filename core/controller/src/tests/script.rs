@@ -11,6 +11,7 @@ use netserv_model::effect::{
     ModuleNews, ModuleSlot, News, Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Amounts, Manifest, ModuleLimits, PacketPart};
+use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup, Tell};
 use netserv_model::usage::Meters;
@@ -300,8 +301,10 @@ impl Node {
                 }
                 Command::Notify(notice) => self.lines.push_back(said(&notice)),
                 Command::TellRequesters(news) => {
-                    let ModuleNews { user, module, event, detail, .. } = &*news;
-                    self.told.push(format!("{user} {} {}: {detail}", short(module), event.as_str()));
+                    let ModuleNews { user, module, is_for_one, event, detail, .. } = &*news;
+                    let ended_for_one = *is_for_one && *event == NotifyEvent::LeaseEnded;
+                    let whom = if ended_for_one { " to one" } else { "" };
+                    self.told.push(format!("{user} {} {}{whom}: {detail}", short(module), event.as_str()));
                 }
                 Command::Settled => self.lines.push_back("settled".to_owned()),
                 Command::InForce(change, late) => {
@@ -572,6 +575,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         properties: setup.properties,
         lease_until: START.wall + Duration::from_secs(3600),
         sessions: Vec::new(),
+        wish: None,
         order: 0,
         flavour: None,
         epoch: 0,

@@ -8,42 +8,42 @@ use netserv_model::{Nonce, RefusalKind, SessionId};
 use super::script::{Node, assert_refused, commands, name, setup, user};
 use crate::limits::{FILTERS_OF_SESSIONS_MAX, SESSIONS_PER_MODULE_MAX};
 
-const ONE: SessionId = SessionId([1; 16]);
-const OTHER: SessionId = SessionId([2; 16]);
+pub(super) const ONE: SessionId = SessionId([1; 16]);
+pub(super) const OTHER: SessionId = SessionId([2; 16]);
 
 impl Node {
-    fn of_session(&mut self, session: SessionId, body: Body) -> u64 {
+    pub(super) fn of_session(&mut self, session: SessionId, body: Body) -> u64 {
         let mut request = self.request("jane", body);
         request.session = session;
         self.send(request)
     }
 
-    fn setup_of(&mut self, session: SessionId, setup: Setup) -> u64 {
+    pub(super) fn setup_of(&mut self, session: SessionId, setup: Setup) -> u64 {
         self.of_session(session, Body::from(setup))
     }
 
-    fn remove_of(&mut self, session: SessionId, all: bool) -> u64 {
+    pub(super) fn remove_of(&mut self, session: SessionId, all: bool) -> u64 {
         self.of_session(session, Body::Remove(Remove { module: name("m"), force: false, all, epoch: None }))
     }
 
-    fn filters(&self) -> Vec<String> {
+    pub(super) fn filters(&self) -> Vec<String> {
         let modules = self.controller.modules(self.now);
         modules.iter().flat_map(|status| status.filters.iter().map(ToString::to_string)).collect()
     }
 
-    fn held_by(&self) -> Vec<(SessionId, u64)> {
+    pub(super) fn held_by(&self) -> Vec<(SessionId, u64)> {
         let modules = self.controller.modules(self.now);
         modules.iter().flat_map(|status| status.sessions.iter().map(|held| (held.session, held.lease_s))).collect()
     }
 }
 
 /// A SETUP whose flow goes to one of two receivers.
-fn toward(receiver: u8) -> Setup {
+pub(super) fn toward(receiver: u8) -> Setup {
     Setup { filters: vec![format!("udp dst 10.2.0.{receiver}").parse().unwrap()], ..setup("m@1.0.0") }
 }
 
 /// A node with a module that a SETUP toward the first receiver installed.
-fn held() -> Node {
+pub(super) fn held() -> Node {
     let mut node = Node::new();
     node.setup_of(ONE, toward(1));
     node.carry_out(&super::script::manifest(&toward(1)));
@@ -265,8 +265,30 @@ fn sessions_come_back_after_a_restart_with_what_is_left_of_each() {
     assert_eq!(last_stored(&later).sessions.len(), 1);
 }
 
+/// Goal: a module whose last SETUP's lease ended while its node was down stays for those that hold it still, with their filters alone.
+#[test]
+fn a_module_outlives_the_session_of_its_last_setup_across_a_restart() {
+    let of = |n: u8, ttl_s: u64| Setup {
+        filters: (0..10).map(|last| format!("udp dst 10.2.{n}.{last}").parse().unwrap()).collect(),
+        ttl: std::time::Duration::from_secs(ttl_s),
+        ..setup("m@1.0.0")
+    };
+    let mut node = Node::new();
+    for (n, ttl_s) in [(1, 3000), (2, 3000), (3, 10)] {
+        node.setup_of(SessionId([n; 16]), of(n, ttl_s));
+        node.carry_out(&super::script::manifest(&of(n, ttl_s)));
+    }
+    assert_eq!((node.filters().len(), node.held_by().len()), (30, 3));
+    let mut after = Node::new();
+    after.now = node.now + std::time::Duration::from_secs(60);
+    after.controller.restore(after.now, vec![last_stored(&node)]);
+    after.carry_out(&super::script::manifest(&of(1, 3000)));
+    assert_eq!((after.states(), after.filters().len()), (vec!["m@1.0.0 Running".to_owned()], 20));
+    assert_eq!(after.held_by(), [(SessionId([1; 16]), 2940), (SessionId([2; 16]), 2940)]);
+}
+
 /// Returns the record that was stored last.
-fn last_stored(node: &Node) -> InstalledRecord {
+pub(super) fn last_stored(node: &Node) -> InstalledRecord {
     let put = |job: &Job| {
         let Job::Store(StoreJob::Put(record)) = job else { return None };
         Some((**record).clone())
@@ -304,4 +326,42 @@ fn filters_of_sessions_max_filters_are_asked_for_together() {
     node.commands();
     assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "at most");
     assert_eq!(node.filters().len(), FILTERS_OF_SESSIONS_MAX);
+}
+
+/// Goal: what an earlier version of the node stored has a session that nobody can name; whoever asks next of its user has it.
+#[test]
+fn what_an_earlier_version_stored_is_of_whoever_asks() {
+    let restored = || {
+        let mut node = Node::new();
+        node.controller.restore(node.now, vec![super::script::record(toward(1))]);
+        node.carry_out(&super::script::manifest(&toward(1)));
+        node
+    };
+    // One who removes it, before and after a restart.
+    let mut node = restored();
+    node.setup_of(OTHER, toward(2));
+    node.commands();
+    assert_eq!(node.held_by().len(), 2, "it may be of another requester");
+    let mut after = Node::new();
+    (after.now, after.requests) = (node.now, 100);
+    after.controller.restore(after.now, vec![last_stored(&node)]);
+    after.carry_out(&super::script::manifest(&toward(1)));
+    for mut node in [node, after] {
+        node.remove_of(OTHER, false);
+        node.commands();
+        assert_eq!(node.filters(), ["udp dst 10.2.0.1/32"], "{:?}", node.held_by());
+        let id = node.remove_of(ONE, false);
+        node.commands();
+        assert_eq!(node.reports[&id].outcome, Outcome::Removed);
+        node.assert_empty();
+    }
+    // One who goes on with it.
+    let mut node = restored();
+    node.setup_of(ONE, toward(1));
+    node.commands();
+    assert_eq!(node.held_by(), [(ONE, 60)]);
+    let id = node.remove_of(OTHER, false);
+    node.commands();
+    let how = format!("`--session {ONE}` removes one of them");
+    assert_refused(&node.reports[&id], RefusalKind::NotInstalled, &how);
 }

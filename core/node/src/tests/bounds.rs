@@ -86,6 +86,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         properties: BTreeMap::new(),
         lease_until: START.wall + Duration::from_secs(3600),
         sessions: Vec::new(),
+        wish: None,
         order: u64::try_from(n).unwrap(),
         flavour: None,
         epoch: 0,

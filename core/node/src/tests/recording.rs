@@ -4,7 +4,7 @@
 use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpKind, InterfaceId, Prefix};
 use netserv_model::application::ApplicationCall;
 use netserv_model::control::{ControlMessage, ModuleMessage};
-use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage};
+use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage, Wish};
 use netserv_model::floating::GivenUp;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::route::RouteChange;
@@ -365,6 +365,7 @@ fn record() -> InstalledRecord {
         properties: BTreeMap::from([("a=b".to_owned(), "c,\"d\"".to_owned())]),
         lease_until: START.wall,
         sessions: Vec::new(),
+        wish: Some(Wish { what: Digest([8; 32]), made: START.wall }),
         order: u64::MAX,
         flavour: Some(Flavour::Osgi),
         epoch: u64::MAX,

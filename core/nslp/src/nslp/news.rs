@@ -17,11 +17,10 @@ use crate::limits::{ANSWER_SEND_TIME, FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FARE
 
 impl Nslp {
     /// Takes what happened to a module on this node, and tells whoever sent a SETUP for it and the node's own clients. A
-    /// lease that ended is not followed any more; what nodes further on have stays. What the module itself says, and
-    /// that it was replaced, is for the requester of one SETUP.
+    /// lease that ended is not followed any more; what nodes further on have stays. Some of it
+    /// is for the requester of one SETUP.
     pub fn handle_module_news(&mut self, now: Now, news: ModuleNews) {
-        let ModuleNews { user, module, session, nonce, event, detail, message } = news;
-        let is_for_one = message.is_some() || event == NotifyEvent::ModuleReplaced;
+        let ModuleNews { user, module, session, nonce, is_for_one, event, detail, message } = news;
         let of_origin = |lease: &Lease| !is_for_one || (lease.session == session && Some(lease.nonce) == nonce);
         let has_ended = match event {
             NotifyEvent::LeaseEnded => true,
@@ -49,7 +48,7 @@ impl Nslp {
                 self.lose_lease(id);
             }
         }
-        if has_ended {
+        if has_ended && !is_for_one {
             self.take_back(&user, &module, &detail);
         }
         if let Some(nonce) = nonce.filter(|_| !is_told_here) {

@@ -13,7 +13,7 @@ use crate::exchange::{Beyond, Exchange, Own};
 use crate::leases::{Installed, Lease};
 
 impl Nslp {
-    /// Ends the leases of a module that the family of a REMOVE's session has along its flow, if no node has it by them any more. A
+    /// Ends the leases of a module that the family of a REMOVE's session has toward its destination, if no node has it by them any more. A
     /// lease that other nodes still hold goes on without this one. A REMOVE for all sessions that removed the module here ends
     /// the leases of others, too.
     pub(super) fn remove_leases(
@@ -24,9 +24,11 @@ impl Nslp {
         mri: Option<&Mri>,
         (ends_all, done): (bool, &Done),
     ) {
+        let toward = |mri: &Mri| (mri.direction(), mri.addresses().map(|(_, destination)| destination));
         for id in self.leases.all_of_module(user, module) {
             let Some(lease) = self.leases.get(id) else { continue };
-            if lease.session.family() == session.family() && mri == Some(&*lease.mri) {
+            let is_its = mri.is_some_and(|mri| toward(mri) == toward(&lease.mri));
+            if is_its && lease.session.family() == session.family() {
                 match done.holders(lease) {
                     Holders::Nobody => {
                         self.leave(id);

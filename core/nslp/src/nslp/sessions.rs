@@ -15,7 +15,8 @@ use crate::config::LocalPath;
 
 impl Nslp {
     /// Returns the session of a request: what installs or removes a module has one of its user, module, path and target, so that it goes
-    /// on with what came before. Those for other nodes of the path are of one family, which a REMOVE ends. Nobody can guess it (RFC 5971 §4.1.1) who does not know this node's secret.
+    /// on with what came before. Those toward one destination are of one family, which a REMOVE ends: whichever nodes they are for, and
+    /// whichever address this machine had. Nobody can guess it (RFC 5971 §4.1.1) who does not know this node's secret.
     pub(super) fn session_of(&mut self, message: &Message, path: Option<LocalPath>) -> SessionId {
         let module = match message.body() {
             Body::Setup(setup) => Some(&setup.module.name),
@@ -39,18 +40,21 @@ fn derived(
     hash.update(secret);
     // Neither name has a line end in it.
     hash.update(format!("{user}\n{module}\n"));
-    for address in path.iter().flat_map(|path| [path.source, path.destination]) {
-        match address {
-            IpAddr::V4(address) => hash.update(address.octets()),
-            IpAddr::V6(address) => hash.update(address.octets()),
-        }
-    }
+    path.iter().for_each(|path| add(&mut hash, path.destination));
     let family = hash.clone().finalize();
+    path.iter().for_each(|path| add(&mut hash, path.source));
     hash.update(format!("{target:?}"));
     let mut session = [0; 16];
     session[..8].copy_from_slice(&family[..8]);
     session[8..].copy_from_slice(&hash.finalize()[..8]);
     SessionId(session)
+}
+
+fn add(hash: &mut Sha256, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => hash.update(address.octets()),
+        IpAddr::V6(address) => hash.update(address.octets()),
+    }
 }
 
 #[cfg(test)]
@@ -88,5 +92,7 @@ mod tests {
         assert_ne!(of_node, sessions[0]);
         assert_eq!([of_node.family(), of_node.twin().family()], [sessions[0].family(); 2]);
         assert_ne!(of_node.family(), sessions[5].family());
+        // So are those of a machine that has another address now.
+        assert_eq!(sessions[6].family(), sessions[0].family());
     }
 }

@@ -815,3 +815,18 @@ fn a_request_of_an_own_client_looks_for_its_path_afresh() {
         assert_eq!(second.1, is_afresh.then_some(second.0));
     }
 }
+
+/// Goal: a client whose machine has another address now removes what it installed, which is followed no more; what goes elsewhere stays.
+#[test]
+fn a_remove_from_another_address_ends_the_leases_toward_its_destination() {
+    for (source, destination, left) in [("10.0.0.7", "10.9.0.1", 0), ("10.0.0.1", "10.9.0.2", 1)] {
+        let mut node = Node::with_lease();
+        let mri = Mri::PathCoupled(PathCoupled::new(ip(source), ip(destination)).unwrap());
+        node.receive_from(UPSTREAM, &mri, remove(2).as_bytes());
+        let (request, sent) = (node.asked(), node.sent());
+        node.status(sent.handle, SendStatus::Sent);
+        node.report(request, held("me", Outcome::Removed));
+        node.receive_from(OLD, &mri.inverted(), answer(2, vec![held("old", Outcome::Removed)]).emit().as_bytes());
+        assert_eq!(node.leases(), left, "{source} to {destination}");
+    }
+}

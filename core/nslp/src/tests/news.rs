@@ -17,6 +17,7 @@ fn news(event: NotifyEvent) -> ModuleNews {
         module: "example.org/m".parse().unwrap(),
         session: SESSION,
         nonce: Some(Nonce([1; 16])),
+        is_for_one: event == NotifyEvent::ModuleMessage,
         event,
         detail: "as the test says".to_owned(),
         message: None,
@@ -75,6 +76,18 @@ fn a_module_that_failed_is_reported_and_its_lease_stays() {
     node.nslp.handle_module_news(node.now, other);
     node.quiet();
     assert_eq!((node.nslp.poll_notify().unwrap().module.as_str(), node.leases()), ("example.org/n", 1));
+}
+
+/// Goal: a session that ends while others hold the module takes its own lease along and no other.
+#[test]
+fn a_lease_that_ended_for_one_session_ends_that_one() {
+    let mut node = Node::with_lease();
+    let ended = |nonce| ModuleNews { is_for_one: true, nonce: Some(nonce), ..news(NotifyEvent::LeaseEnded) };
+    node.nslp.handle_module_news(node.now, ended(Nonce([2; 16])));
+    node.quiet();
+    assert_eq!(node.leases(), 1);
+    node.nslp.handle_module_news(node.now, ended(Nonce([1; 16])));
+    assert_eq!((node.sent_news().event, node.leases()), (NotifyEvent::LeaseEnded, 0));
 }
 
 /// Goal: what the operator took away is not followed, told to the requester, and not said to be there; a SETUP that comes once

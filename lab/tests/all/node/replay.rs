@@ -57,12 +57,20 @@ fn recordings_of_nodes_that_do_what_the_demo_does_are_replayed(driver: Driver) {
         for run in ["first", "second"] {
             let (is_identical, said) = replay(&recording(&net.lab, daemon, run));
             assert!(is_identical, "{daemon}, {run} run: {said}");
+            holds_no_secret(&net.lab, daemon, &recording(&net.lab, daemon, run));
             let inputs = said["inputs"].as_u64().unwrap();
             eprintln!("{daemon}, {run} run: {said}");
             assert!(inputs > 10 && said["outputs"].as_u64().unwrap() > 10, "{daemon}, {run} run: {said}");
         }
     }
     a_changed_recording_is_not_replayed(&recording(&net.lab, "n1", "first"));
+}
+
+/// A recording is sent to others: it lacks what the sessions of other runs are made from.
+fn holds_no_secret(lab: &Lab, daemon: &str, recording: &Path) {
+    let secret = std::fs::read(lab.state_dir(daemon).join("session-secret")).unwrap();
+    let text = std::fs::read_to_string(recording).unwrap();
+    assert!(text.contains("session_secret") && !text.contains(&serde_json::to_string(&secret).unwrap()), "{daemon}");
 }
 
 /// Leaves out one input in the middle; what follows has other outputs.

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions of one module that share a node: each has what it asked for, for as long as it asked, and ends alone.
 
+use std::time::{Duration, SystemTime};
+
+use ed25519_dalek::pkcs8::DecodePrivateKey;
+use ed25519_dalek::{Signer, SigningKey};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
+use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::request::{ModuleStatus, Outcome};
+use netserv_model::{Nonce, RefusalKind, SessionId, Signature, UnixTime};
 use netserv_skips::skipped;
+use netserv_wire::nslp::RequestBuilder;
 
 const MODULE: &str = "example.org/net-monitor";
 
@@ -53,6 +60,56 @@ fn two_ways_and_two_requesters_of_one_module_share_a_node() {
     }
 }
 
+/// Goal: a stranger without a key brings nothing back by a copy of a signed SETUP: neither what its user removed, nor an old version.
+/// Method: as above; `t` posts what `s` had signed, by a session of its own, when the SETUP is older than `clock-skew-s`.
+#[test]
+fn a_copied_setup_does_nothing_by_another_session() {
+    let skew = format!("{FILES_ALLOWED}[admission]\nclock-skew-s = 20\n");
+    let Some((mut lab, user)) = up_with("a_copied_setup_does_nothing_by_another_session", &skew) else { return };
+    let package = lab.package("net-monitor", &user).unwrap();
+    let url = lab.publish("s", &package).unwrap();
+    let net = Net { lab: &lab, user: &user, package: &package, url: &url, six: false };
+    let setup = || {
+        let module = package.module.parse().unwrap();
+        let setup = RequestBuilder::setup(&module, &url, package.digest.parse().unwrap(), Duration::from_secs(600));
+        setup.filter(&net.filter("s", "d1").parse().unwrap())
+    };
+    let old = signed(&user, setup(), Duration::from_secs(30), 1);
+    let installed = net.post("s", &old, None);
+    assert!(installed.iter().all(|outcome| matches!(outcome, Outcome::Installed { .. })), "{installed:?}");
+    let stranger = Some(SessionId([0x55; 16]));
+    let is_refused = || {
+        let refused = net.post("t", &old, stranger);
+        assert_eq!(refused.len(), 2);
+        assert!(refused.iter().all(|outcome| outcome.is_refused_for(RefusalKind::Replayed)), "{refused:?}");
+    };
+    is_refused();
+    assert_eq!(net.status("n1").unwrap().held_by, 1);
+    // Another requester's properties are newer.
+    let newer = signed(&user, setup().property("sample", "7"), Duration::ZERO, 2);
+    let replaced = net.post("t", &newer, None);
+    assert!(replaced.iter().all(|outcome| matches!(outcome, Outcome::Replaced { .. })), "{replaced:?}");
+    is_refused();
+    let again = net.post("s", &old, None);
+    assert!(again.iter().all(|outcome| matches!(outcome, Outcome::Refreshed { .. })), "{again:?}");
+    net.remove("s", "d1", &[]);
+    assert_eq!(net.status("n1").unwrap().held_by, 1);
+    is_refused();
+    net.remove("t", "d1", &[]);
+    is_refused();
+    assert!(net.status("n1").is_none() && net.status("n2").is_none());
+}
+
+/// Signs a request as the user, some time ago.
+fn signed(user: &LabUser, builder: RequestBuilder, ago: Duration, nonce: u128) -> String {
+    let key = SigningKey::from_pkcs8_pem(&std::fs::read_to_string(&user.key).unwrap()).unwrap();
+    let then = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() - ago;
+    let created = UnixTime(u64::try_from(then.as_millis()).unwrap());
+    let unsigned = builder.user(&user.name.parse().unwrap()).build(created, Nonce(nonce.to_be_bytes())).unwrap();
+    let signature = Signature(key.sign(unsigned.canonical_bytes()).to_bytes());
+    unsigned.with_signature(signature).unwrap().as_str().to_owned()
+}
+
 struct Net<'a> {
     lab: &'a Lab,
     user: &'a LabUser,
@@ -77,6 +134,15 @@ impl Net<'_> {
         result.nodes.into_iter().map(|node| node.outcome).collect()
     }
 
+    /// Sends a signed request as it is toward `d1`.
+    fn post(&self, from: &str, message: &str, session: Option<SessionId>) -> Vec<Outcome> {
+        let path = Some(PathSpec { destination: self.lab.v4("d1").into(), source: None });
+        let request = PostRequest { message: message.to_owned(), path, session, timeout_ms: 30_000 };
+        let answer = self.lab.post(from, "/v1/requests", &serde_json::to_string(&request).unwrap()).unwrap();
+        let result: RequestResult = serde_json::from_str(&answer).unwrap();
+        result.nodes.into_iter().map(|node| node.outcome).collect()
+    }
+
     fn setup(&self, from: &str, to: &str, ttl_s: u32) -> Vec<Outcome> {
         let (file, ttl) = (self.package.path.to_string_lossy().into_owned(), format!("{ttl_s}s"));
         let (to_address, filter) = (self.address(to), self.filter(from, to));
@@ -98,6 +164,10 @@ impl Net<'_> {
 }
 
 fn up(test: &str) -> Option<(Lab, LabUser)> {
+    up_with(test, FILES_ALLOWED)
+}
+
+fn up_with(test: &str, extra: &str) -> Option<(Lab, LabUser)> {
     if !is_root() {
         skipped(test, "not root, so no namespaces");
         return None;
@@ -115,7 +185,7 @@ fn up(test: &str) -> Option<(Lab, LabUser)> {
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let user = lab.user("janedoe", &own).unwrap();
     for node in ["n1", "n2", "n3"] {
-        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), extra).unwrap();
     }
     for host in ["s", "t"] {
         lab.start_netservd(host, "host", &[], "").unwrap();
