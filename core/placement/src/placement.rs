@@ -4,6 +4,7 @@
 mod moving;
 mod reload;
 mod sweep;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -16,13 +17,14 @@ use crate::RuleId;
 use crate::around::Around;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
 use crate::limits::{
-    ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST,
+    DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST,
     WAY_TIME,
 };
 use crate::moves::{Ended, MoveEnd, MoveRecord};
 use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
 use crate::wish::{Answer, Change, Ticket, Wish};
+use wanted::Wanted;
 
 /// What happened, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct Placement {
     /// When a deployment is looked at next.
     next_look: BTreeMap<DeploymentId, Instant>,
     asked: BTreeMap<Ticket, Asked>,
+    /// Regions that wait to be asked for.
+    wanted: Wanted,
     /// What is known of the nodes around deployments that may move.
     around: BTreeMap<DeploymentId, Around>,
     /// The last moves.
@@ -106,6 +110,7 @@ impl Placement {
             due: BTreeSet::new(),
             next_look: BTreeMap::new(),
             asked: BTreeMap::new(),
+            wanted: Wanted::default(),
             around: BTreeMap::new(),
             moves: VecDeque::new(),
             again: BTreeSet::new(),
@@ -201,6 +206,11 @@ impl Placement {
 
     /// Takes what came of a wish.
     pub fn answered(&mut self, now: Instant, ticket: Ticket, answer: Answer) {
+        self.take_answer(now, ticket, answer);
+        self.ask_next();
+    }
+
+    fn take_answer(&mut self, now: Instant, ticket: Ticket, answer: Answer) {
         let Some(asked) = self.asked.remove(&ticket) else {
             self.counters.stray += 1;
             return;
@@ -336,18 +346,6 @@ impl Placement {
     /// Returns what happened so far.
     pub fn counters(&self) -> Counters {
         self.counters
-    }
-
-    /// Has a region's way asked for, unless too much is being asked: then the next client brings it up again.
-    fn ask(&mut self, key: (RuleId, IpNet), client: IpAddr) {
-        if self.asked.len() >= ASKED_MAX {
-            return;
-        }
-        let ticket = self.ticket(Asked::Probe(key.0, key.1, client));
-        self.wishes.push_back(Wish::Probe { ticket, rule: key.0, client });
-        if let Some(region) = self.regions.get_mut(&key) {
-            region.stage = Stage::Asking;
-        }
     }
 
     /// The way to a client of a region is known, with its last node.

@@ -156,6 +156,7 @@ impl<'a> LauncherLoop<'a> {
             Request::Compile { limits, cpu_seconds } => self.compile(limits, *cpu_seconds, fds),
             Request::Archive { limits, cpu_seconds } => self.archive(limits, *cpu_seconds, fds),
             Request::Media(wanted) => self.media(wanted, fds),
+            Request::Background { pid } => self.to_background(*pid),
             Request::Limit { user, limits } => self.limit(user, limits),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
@@ -308,6 +309,12 @@ impl<'a> LauncherLoop<'a> {
 
     fn limit(&self, user: &UserId, limits: &ContainerLimits) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         self.places.groups_of(user).try_for_each(|group| group.change(limits)).step("change the limits")?;
+        Ok((Reply::Limited, vec![]))
+    }
+
+    fn to_background(&self, pid: i32) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        // It may have ended meanwhile.
+        self.places.build(pid).map_or(Ok(()), Group::to_background).step("change the weight")?;
         Ok((Reply::Limited, vec![]))
     }
 
