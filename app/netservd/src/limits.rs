@@ -42,10 +42,14 @@ pub const COMPILE_CPU_TIME: Duration = Duration::from_secs(60);
 pub const COMPILE_CPU_S_MAX: u64 = 3600;
 /// How many times its processor time a compilation may take: a machine that is busy does not make code slow.
 pub const BUILD_TIME_PER_CPU_TIME: u32 = 10;
-/// Compilations in the quick lane at a time, one of each user. In the two others there is one.
-pub const QUICK_COMPILES_MAX: usize = 2;
+/// Compilations in the quick lane at a time, one of each user: they share the processors. In the two others there is one.
+pub const QUICK_COMPILES_MAX: usize = 16;
 /// Processor time that code may take to compile in the quick lane; then it goes to the middle one.
-pub const QUICK_COMPILE_CPU_TIME: Duration = Duration::from_millis(250);
+pub const QUICK_COMPILE_CPU_TIME: Duration = Duration::from_millis(500);
+/// Memory that it may take there; with more, it begins anew in the middle one.
+pub const QUICK_COMPILE_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
+/// A compiler that waits for so long has as much of its lane's time as one that works for a moment.
+pub const BUILD_WAIT_PER_CPU_TIME: u32 = 40;
 /// Processor time that code may take to compile in the middle lane; then it goes to the slow one.
 pub const MIDDLE_COMPILE_CPU_TIME: Duration = Duration::from_secs(2);
 /// After this time, what a user's code took to compile counts half.
@@ -54,8 +58,10 @@ pub const SPENT_HALF_LIFE: Duration = Duration::from_secs(60);
 pub const ABANDONED_BUILDS_PER_USER_MAX: usize = 16;
 /// How long they keep it.
 pub const ABANDONED_BUILD_TIME: Duration = Duration::from_secs(600);
-/// Downloads under way; further ones wait for their turn.
+/// Downloads under way; further ones wait for their turn, but the first of each user.
 pub const FETCHES_MAX: usize = 64;
+/// With those of users who have one: one for each request that the node works on.
+pub const FETCHES_OF_ALL_MAX: usize = netserv_model::limits::REQUESTS_PENDING_MAX;
 /// Downloads of one user under way.
 pub const FETCHES_PER_USER_MAX: usize = 4;
 /// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten

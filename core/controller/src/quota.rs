@@ -268,7 +268,9 @@ impl Controller {
         let slowest = self.tenants.get(&greedy).and_then(|tenant| tenant.modules.iter().filter_map(slow).min());
         let Some((_, module)) = slowest else { return false };
         self.counters.displaced += 1;
-        let detail = format!("the node works on {REQUESTS_PENDING_MAX} requests, of which {most} are the user's: the slowest gives way");
+        let detail = format!(
+            "the node works on {REQUESTS_PENDING_MAX} requests, of which {most} are the user's: the slowest gives way"
+        );
         self.fail_operation(&(greedy, module), Refusal::new(RefusalKind::QuotaExceeded, detail));
         true
     }

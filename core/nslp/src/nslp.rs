@@ -259,7 +259,7 @@ impl Nslp {
                 return Err(Refusal::new(RefusalKind::BadRequest, detail));
             }
         };
-        if !self.make_room(now.instant, &message) {
+        if !self.has_room(now.instant, &message) {
             return Err(too_many_pending());
         }
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };

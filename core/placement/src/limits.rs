@@ -5,8 +5,11 @@ use std::time::Duration;
 
 /// Rules.
 pub const RULES_MAX: usize = 64;
-/// Regions whose clients are counted, over all rules. Clients of further ones are not counted until others are forgotten.
+/// Regions whose clients are counted, over all rules. For further ones, those of the network with the most give way: 16 bits of IPv4,
+/// 40 of IPv6.
 pub const REGIONS_MAX: usize = if cfg!(test) { 1000 } else { 1_000_000 };
+/// Regions of that network that are looked at, whether something came of them.
+pub const GIVING_WAY_LOOKED_MAX: usize = 256;
 /// Deployments at a time, over all rules; each rule has a bound of its own below it.
 pub const DEPLOYMENTS_MAX: usize = 10_000;
 /// Nodes that are kept of one path.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decides what is deployed where.
 
+mod crowd;
 mod moving;
 mod reload;
 mod sweep;
@@ -17,13 +18,13 @@ use crate::RuleId;
 use crate::around::Around;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
 use crate::limits::{
-    DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST,
-    WAY_TIME,
+    DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST, WAY_TIME,
 };
 use crate::moves::{Ended, MoveEnd, MoveRecord};
 use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
 use crate::wish::{Answer, Change, Ticket, Wish};
+use crowd::Crowd;
 use wanted::Wanted;
 
 /// What happened, for people.
@@ -52,6 +53,7 @@ pub struct Placement {
     /// Rules whose gates are shut.
     shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
+    crowd: Crowd,
     /// The region that a sweep has come to.
     swept: Option<(RuleId, IpNet)>,
     is_swept: bool,
@@ -104,6 +106,7 @@ impl Placement {
             gone: BTreeMap::new(),
             shut: BTreeSet::new(),
             regions: BTreeMap::new(),
+            crowd: Crowd::default(),
             swept: None,
             is_swept: false,
             deployments: BTreeMap::new(),
@@ -172,7 +175,7 @@ impl Placement {
         let Some(known) = self.rules.get(&rule).filter(|_| !self.shut.contains(&rule)) else { return };
         let (key, enough) = ((rule, known.region(client)), (known.count, known.window));
         if !self.regions.contains_key(&key) {
-            if self.regions.len() >= REGIONS_MAX {
+            if !self.add_region(key, Region::new(now)) {
                 self.counters.uncounted += u64::from(count);
                 return;
             }
@@ -180,7 +183,7 @@ impl Placement {
                 self.due.insert((now + SWEEP_REST, Due::Sweep));
             }
         }
-        let region = self.regions.entry(key).or_insert_with(|| Region::new(now));
+        let Some(region) = self.regions.get_mut(&key) else { return };
         let is_wanted = region.count(now, count, enough);
         let is_there = |id: &DeploymentId| self.deployments.get(id).is_some_and(|one| one.health != Health::Leaving);
         if matches!(region.stage, Stage::Served(id, _) if !is_there(&id)) {

@@ -593,6 +593,26 @@ fn a_new_region_waits_for_one_turn_of_each_other_network() {
     assert!(answered <= 9 + honest.len(), "{answered} were answered before");
 }
 
+/// Goal: where there are as many regions as there may be, those of a network with fewer are counted all the same.
+#[test]
+fn regions_of_the_network_with_the_most_give_way() {
+    let mut agent = Agent::new(vec![Rule { region_v4_bits: 32, region_v6_bits: 128, ..rule() }]);
+    (0..REGIONS_MAX).for_each(|number| agent.see(&format!("10.{}.{}.1", number % 4, number / 4), 1));
+    for number in 0..REGIONS_MAX / 8 {
+        agent.see(&format!("198.51.100.{}", number % 250), 1);
+        agent.see(&format!("2001:db8::{number:x}"), 1);
+    }
+    assert_eq!((agent.placement.regions(), agent.placement.counters().uncounted), (REGIONS_MAX, 0));
+    // A network with as many as the others takes nobody's.
+    let known = agent.placement.regions();
+    (0..REGIONS_MAX).for_each(|number| agent.see(&format!("10.0.0.{}", 2 + number % 250), 1));
+    assert_eq!(agent.placement.regions(), known);
+    assert!(agent.placement.counters().uncounted > 0);
+    // Nothing is left of those that are forgotten.
+    agent.sleep(130 + 2 * SWEEP_REST.as_secs());
+    assert_eq!(agent.placement.regions(), 0);
+}
+
 /// Goal: what is known of clients is forgotten soon after nobody is seen any more, however many there were, and a few at a time.
 #[test]
 fn clients_are_forgotten_some_at_a_time() {

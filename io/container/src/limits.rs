@@ -68,8 +68,10 @@ pub const JAVA_MEMORY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 
 /// How often the processor time of a build is looked at.
 pub const BUILD_LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// The part of the usual weight for processor time that a build in the background has beside the node's other containers.
-pub const BACKGROUND_WEIGHT_PART: u64 = 16;
+/// The part of the usual weight for processor time that a build has beside the node's other containers,
+pub const BUILD_WEIGHT_PART: u64 = 8;
+/// and one in the background.
+pub const BACKGROUND_WEIGHT_PART: u64 = 32;
 
 /// What a program may use that makes one file, in a container of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

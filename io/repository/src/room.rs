@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::{Refusal, RefusalKind, UserId, share};
+use sha2::{Digest as _, Sha256};
 
 /// What all downloads together may take.
 #[derive(Debug)]
@@ -84,6 +85,24 @@ impl Write for Downloaded {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// Writes on, and digests what it writes.
+pub(crate) struct Digesting<'a> {
+    pub(crate) out: &'a mut dyn Write,
+    pub(crate) digest: &'a mut Sha256,
+}
+
+impl Write for Digesting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.out.write(bytes)?;
+        self.digest.update(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

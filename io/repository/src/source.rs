@@ -126,11 +126,10 @@ impl Fetcher {
             return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits, out);
         }
         if url.starts_with(crate::registry::SCHEME) {
-            let bytes = crate::registry::fetch(self, url, deadline, limits)?;
-            return out.write_all(&bytes).map_err(|error| not_kept(&error));
+            return crate::registry::fetch(self, url, deadline, limits, out);
         }
         let ask = Ask { uri: parse(url)?, accept: None, authorization: None };
-        let answered = self.follow_into(ask, deadline, limits, out)?;
+        let answered = self.follow(ask, deadline, limits, out)?;
         match answered.status {
             200..=299 => Ok(()),
             _ => Err(failed(format!("the server answered {}", answered.line))),
@@ -144,13 +143,8 @@ impl Fetcher {
     }
 
     /// Asks a server, and follows where it leads. Every hop is checked against the operator's list.
-    pub(crate) fn follow(&self, ask: Ask<'_>, deadline: Instant, limits: &FetchLimits) -> Result<Answered, Refusal> {
-        let mut body = Vec::new();
-        let answered = self.follow_into(ask, deadline, limits, &mut body)?;
-        Ok(Answered { body, ..answered })
-    }
-
-    fn follow_into(
+    /// The body of a success is written.
+    pub(crate) fn follow(
         &self,
         ask: Ask<'_>,
         deadline: Instant,
@@ -200,13 +194,7 @@ impl Fetcher {
         }
     }
 
-    fn hop(
-        &self,
-        ask: &Ask<'_>,
-        deadline: Instant,
-        limits: &FetchLimits,
-        out: &mut dyn Write,
-    ) -> Result<Hop, Refusal> {
+    fn hop(&self, ask: &Ask<'_>, deadline: Instant, limits: &FetchLimits, out: &mut dyn Write) -> Result<Hop, Refusal> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(too_slow(limits));
@@ -225,12 +213,8 @@ impl Fetcher {
                 .map(Hop::Redirect);
         }
         let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let answered = Answered {
-            status: status.as_u16(),
-            line: status.to_string(),
-            challenge: challenge.map(str::to_owned),
-            body: Vec::new(),
-        };
+        let answered =
+            Answered { status: status.as_u16(), line: status.to_string(), challenge: challenge.map(str::to_owned) };
         if !status.is_success() {
             return Ok(Hop::Answer(answered));
         }
@@ -328,7 +312,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) authorization: Option<&'a str>,
 }
 
-/// What a server answered, with a body only if the status is that of a success.
+/// What a server answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -336,7 +320,6 @@ pub(crate) struct Answered {
     pub(crate) line: String,
     /// What the server wants to be asked with.
     pub(crate) challenge: Option<String>,
-    pub(crate) body: Vec<u8>,
 }
 
 enum Hop {

@@ -2,7 +2,7 @@
 //! States of modules on their way between nodes: from where the user's requests say, and to there.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use ureq::http::header::CONTENT_TYPE;
 
 use crate::oci;
-use crate::room::{Downloaded, not_kept};
+use crate::room::{Digesting, Downloaded, not_kept};
 use crate::source::{FetchLimits, Fetcher, bad_url, explain, failed, host_matches, parse, too_slow};
 use crate::store::Repository;
 
@@ -59,9 +59,9 @@ impl Repository {
         limits: &FetchLimits,
     ) -> Result<(Downloaded, Digest), Refusal> {
         let (written, for_reading) = self.nameless().map_err(|error| not_kept(&error))?;
-        let mut out = Digesting { out: Downloaded::new(written, user, &self.downloads), digest: Sha256::new() };
-        self.fetcher.fetch(url, limits, &mut out)?;
-        Ok((out.out.reopened(for_reading), Digest(out.digest.finalize().into())))
+        let (mut download, mut digest) = (Downloaded::new(written, user, &self.downloads), Sha256::new());
+        self.fetcher.fetch(url, limits, &mut Digesting { out: &mut download, digest: &mut digest })?;
+        Ok((download.reopened(for_reading), Digest(digest.finalize().into())))
     }
 
     /// Puts a state of a user's module to a URL, by an HTTP PUT that names both. Returns its digest.
@@ -87,24 +87,6 @@ impl Repository {
         let for_reading = File::open(&path);
         fs::remove_file(&path)?;
         Ok((file, for_reading?))
-    }
-}
-
-/// Writes on, and digests what it writes.
-struct Digesting {
-    out: Downloaded,
-    digest: Sha256,
-}
-
-impl Write for Digesting {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.out.write(bytes)?;
-        self.digest.update(&bytes[..length]);
-        Ok(length)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 
@@ -143,7 +125,7 @@ impl Fetcher {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
 
     use super::*;
     use crate::Config;

@@ -215,7 +215,8 @@ impl Repository {
         kept.push(signature);
         // Only operators' users are here, of whom those have gone that signed first.
         kept.drain(..kept.len().saturating_sub(SIGNERS_MAX));
-        let documents = kept.into_iter().map(|PackageSignature { key, signature }| SignatureDocument { key, signature });
+        let documents =
+            kept.into_iter().map(|PackageSignature { key, signature }| SignatureDocument { key, signature });
         let json = serde_json::to_vec(&documents.collect::<Vec<_>>()).map_err(io::Error::other)?;
         self.replace_file(&self.folder(digest).join(SIGNERS), &json)
     }
@@ -421,7 +422,9 @@ impl State {
         if own == 0 || share::is_fair(own.saturating_add(bytes), held.saturating_add(bytes), all) {
             return Ok(());
         }
-        let detail = format!("{bytes} bytes are beyond the user's share of the store: it has {own} in use, all users {held} of {all}");
+        let detail = format!(
+            "{bytes} bytes are beyond the user's share of the store: it has {own} in use, all users {held} of {all}"
+        );
         Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 }

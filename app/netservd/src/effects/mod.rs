@@ -287,7 +287,8 @@ impl Effects {
             return ticket.refuse(not_a_node());
         };
         let code = self.code.get(&(load.digest, load.worker.flavour)).cloned();
-        let is_its = |(held, file): &(Digest, Arc<Downloaded>)| Some(*held) == load.state && *file.user() == load.worker.user;
+        let is_its =
+            |(held, file): &(Digest, Arc<Downloaded>)| Some(*held) == load.state && *file.user() == load.worker.user;
         let state = self.states.iter().rposition(is_its).and_then(|place| self.states.remove(place));
         let state = state.map(|(_, file)| file);
         let files = LoadFiles { code, composition: self.compositions.get(&load.chain).cloned(), state };

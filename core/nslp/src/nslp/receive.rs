@@ -95,7 +95,7 @@ impl Nslp {
         }
         self.counters.requests_not_taken += u64::from(refusal.is_some());
         self.counters.requests_received += 1;
-        if !self.make_room(now, &message) {
+        if !self.has_room(now, &message) {
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
         let may_return = envelope.may_return && self.may_return(&from, passed);

@@ -15,7 +15,7 @@ impl Nslp {
     /// of the user with the most requests under way, unless this is the user who asks.
     ///
     /// Requests whose user this node does not know to have signed them count as one user's.
-    pub(super) fn make_room(&mut self, now: Instant, message: &Message) -> bool {
+    pub(super) fn has_room(&mut self, now: Instant, message: &Message) -> bool {
         if self.pending < PENDING_MAX {
             return true;
         }
@@ -42,12 +42,8 @@ fn proven_user(exchange: &Exchange) -> Option<&UserId> {
     let is_proven = match &exchange.own {
         Own::Pending => true,
         Own::Reported(report) => {
-            let unproven = [
-                RefusalKind::Unsigned,
-                RefusalKind::UnknownUser,
-                RefusalKind::BadSignature,
-                RefusalKind::NotANode,
-            ];
+            let unproven =
+                [RefusalKind::Unsigned, RefusalKind::UnknownUser, RefusalKind::BadSignature, RefusalKind::NotANode];
             !unproven.into_iter().any(|kind| report.outcome.is_refused_for(kind))
         }
         Own::Unasked | Own::LeftOut => false,

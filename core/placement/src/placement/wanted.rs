@@ -93,7 +93,7 @@ impl Placement {
 }
 
 /// Returns the network that a region is in.
-fn network(region: IpNet) -> IpNet {
+pub(super) fn network(region: IpNet) -> IpNet {
     let bits = if region.addr().is_ipv4() { NETWORK_V4_BITS } else { NETWORK_V6_BITS };
     IpNet::new(region.addr(), bits.min(region.prefix_len())).map_or(region, |network| network.trunc())
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, Refusal, RefusalKind};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
@@ -68,12 +69,12 @@ pub struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// Lets the build have less processor time than the node's other containers from here on.
+    /// Holds the build to other limits from here on, and gives it less processor time than the node's other containers.
     ///
     /// # Errors
-    /// The kernel does not change its weight; then it goes on as before.
-    pub fn to_background(&self) -> Result<(), ContainerError> {
-        self.launcher.to_background(self.pid)
+    /// The kernel does not change them; then it goes on as before.
+    pub fn to_background(&self, limits: &ContainerLimits) -> Result<(), ContainerError> {
+        self.launcher.to_background(self.pid, limits)
     }
 }
 

@@ -371,7 +371,8 @@ fn the_least_recently_used_leave_but_never_those_in_use() {
     let get = |n: usize| fetch(&repository, &server.url(&format!("/{n}")), packages[n].digest());
     let has = |n: usize| repository.digests().contains(&packages[n].digest());
 
-    drop((get(0).unwrap(), get(1).unwrap()));
+    drop(get(0).unwrap());
+    drop(get(1).unwrap());
     assert!(get(0).unwrap().cached);
     drop(get(2).unwrap());
     assert_eq!([0, 1, 2].map(has), [true, false, true], "1 was used least recently");
@@ -452,7 +453,13 @@ fn signatures_of_others_displace_nobodys() {
             let stored = repository.fetch(&user(), nowhere, owners.digest(), &[key], &FetchLimits::default()).unwrap();
             assert_eq!((stored.signer, stored.cached), (key, true));
         }
-        let unknown = repository.fetch(&user(), "http://nowhere.invalid/", owners.digest(), &[public(99)], &FetchLimits::default());
+        let unknown = repository.fetch(
+            &user(),
+            "http://nowhere.invalid/",
+            owners.digest(),
+            &[public(99)],
+            &FetchLimits::default(),
+        );
         check(unknown, RefusalKind::FetchFailed, "");
     }
 }
@@ -505,11 +512,11 @@ fn states_under_way_are_on_disk() {
     let (body, digest) = (vec![7; bytes], Digest(Sha256::digest(vec![7; bytes]).into()));
     let ends = std::sync::Arc::clone(&end);
     let server = Server::start(move |_, stream| {
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\nconnection: close\r\n\r\n").unwrap();
-        stream.write_all(&body[1..]).unwrap();
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\nconnection: close\r\n\r\n")?;
+        stream.write_all(&body[1..])?;
         sent.send(()).unwrap();
         drop(ends.read().unwrap());
-        stream.write_all(&body[..1]).unwrap();
+        stream.write_all(&body[..1])
     });
     let repository = open(dir.path());
     let before = resident();

@@ -202,7 +202,9 @@ fn who_may_be_asked_holds_for_registries_too() {
     let check = |sources: Sources, url: &str, detail: &str| {
         let dir = tempfile::tempdir().unwrap();
         let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
-        let refusal = repository.fetch(&"jane".parse().unwrap(), url, Digest([7; 32]), &[public(1)], &FetchLimits::default()).unwrap_err();
+        let refusal = repository
+            .fetch(&"jane".parse().unwrap(), url, Digest([7; 32]), &[public(1)], &FetchLimits::default())
+            .unwrap_err();
         assert!(refusal.detail.contains(detail), "{url}: {}", refusal.detail);
     };
     let listed = |host: &str| Sources { http: true, hosts: Some(vec![host.to_owned()]), ..Sources::default() };

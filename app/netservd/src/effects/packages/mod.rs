@@ -243,6 +243,9 @@ mod tests {
         std::fs::write(dir.join("m.nsm"), package.to_bytes()).unwrap();
         let keys = [PublicKey(key.verifying_key().to_bytes())];
         let url = format!("file://{}", dir.join("m.nsm").display());
-        packages.repository.fetch(&"jane".parse().unwrap(), &url, package.digest(), &keys, &FetchLimits::default()).unwrap()
+        packages
+            .repository
+            .fetch(&"jane".parse().unwrap(), &url, package.digest(), &keys, &FetchLimits::default())
+            .unwrap()
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use netserv_container::{BuildLimits, Progress};
 use netserv_model::effect::{EffectId, EffectOutcome};
 use netserv_model::request::StateSource;
-use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, UserId};
+use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use netserv_repository::Stored;
 
 use super::lanes::{BuildId, CompileLane, Lanes, counted};
@@ -19,7 +19,8 @@ use super::turns::Turns;
 use super::{Packages, Ready};
 use crate::effects::ticket::{Cargo, Ticket};
 use crate::limits::{
-    ABANDONED_BUILD_TIME, ABANDONED_BUILDS_PER_USER_MAX, BUILD_TIME_PER_CPU_TIME, FETCHES_MAX, FETCHES_PER_USER_MAX,
+    ABANDONED_BUILD_TIME, ABANDONED_BUILDS_PER_USER_MAX, BUILD_TIME_PER_CPU_TIME, FETCHES_MAX, FETCHES_OF_ALL_MAX,
+    FETCHES_PER_USER_MAX, QUICK_COMPILE_MEMORY_BYTES,
 };
 
 /// What is wanted of packages, or what came of it.
@@ -132,7 +133,10 @@ impl Schedule {
                 PackageRequest::Compose { user, parts, components, names, ticket } => {
                     let what = What::Compose { components, names };
                     let waiters = vec![(ticket, Waiter::Composition)];
-                    self.build(user, Build { users: BTreeSet::new(), key: parts, what, waiters, package: None, abandoned: None });
+                    self.build(
+                        user,
+                        Build { users: BTreeSet::new(), key: parts, what, waiters, package: None, abandoned: None },
+                    );
                 }
                 PackageRequest::Abandon(id) => self.abandon(id),
                 PackageRequest::Remove(code) => remove(&code),
@@ -244,8 +248,8 @@ impl Schedule {
 
     /// Begins whatever has its turn.
     fn begin(&mut self) {
-        while self.fetches.running() < FETCHES_MAX
-            && let Some((user, fetch)) = self.fetches.next(|_| true)
+        while self.fetches.running() < FETCHES_OF_ALL_MAX
+            && let Some((user, fetch)) = self.fetches.next(self.fetches.running() >= FETCHES_MAX)
         {
             let (packages, requests, by) = (self.packages.clone(), self.requests.clone(), user.clone());
             let Fetch { url, digest, keys, state, ticket } = fetch;
@@ -264,12 +268,24 @@ impl Schedule {
             let (key, lanes) = (build.key.clone(), Arc::clone(&self.builds));
             let (packages, requests) = (self.packages.clone(), self.requests.clone());
             let begun = spawn("compile", move || {
-                let mut slices = Slices { id, lane, lanes, requests, before: Duration::ZERO, cpu_time: Duration::ZERO, is_in_background: false };
+                let mut slices = Slices {
+                    id,
+                    lane,
+                    lanes,
+                    requests,
+                    before: Duration::ZERO,
+                    cpu_time: Duration::ZERO,
+                    is_in_background: false,
+                };
                 let begun = Instant::now();
                 let result = build.make(&packages, begun, &mut slices);
                 let (cpu_time, time) = (slices.cpu_time, begun.elapsed());
                 // The node may have ended.
-                let _ = slices.requests.send(PackageRequest::Built(id, Box::new(build), Made { end: result, cpu_time, time }));
+                let _ = slices.requests.send(PackageRequest::Built(
+                    id,
+                    Box::new(build),
+                    Made { end: result, cpu_time, time },
+                ));
             });
             if !begun {
                 lock(&self.builds).end(id, now, Duration::ZERO, Duration::ZERO);
@@ -310,8 +326,9 @@ impl Slices {
             // The node may have ended.
             let _ = self.requests.send(PackageRequest::Promoted);
         }
-        if self.lane != CompileLane::Quick && !std::mem::replace(&mut self.is_in_background, true)
-            && let Err(error) = progress.to_background()
+        if self.lane != CompileLane::Quick
+            && !std::mem::replace(&mut self.is_in_background, true)
+            && let Err(error) = progress.to_background(&BuildLimits::CODE.container)
         {
             tracing::debug!(%error, "a compilation keeps its weight");
         }
@@ -327,7 +344,10 @@ impl Build {
         slices: &mut Slices,
     ) -> Result<Result<Option<PathBuf>, Refusal>, CompileLane> {
         let cpu_time = packages.compile_cpu_time;
-        let limits = BuildLimits { time: cpu_time * BUILD_TIME_PER_CPU_TIME, cpu_time, ..BuildLimits::CODE };
+        let mut limits = BuildLimits { time: cpu_time * BUILD_TIME_PER_CPU_TIME, cpu_time, ..BuildLimits::CODE };
+        if slices.lane == CompileLane::Quick {
+            limits.container.memory_bytes = QUICK_COMPILE_MEMORY_BYTES;
+        }
         let mut goes_on = true;
         let mut may_go_on = |progress: &Progress<'_>| {
             goes_on = slices.may_go_on(begun, progress);
@@ -337,7 +357,10 @@ impl Build {
             What::Compile(files) => packages.compile(files, &limits, &mut may_go_on).map(|()| None),
             What::Compose { components, .. } => packages.compose(components, &limits, &mut may_go_on).map(Some),
         };
-        match slices.lane.next().filter(|_| !goes_on && result.is_err()) {
+        let has_too_little = |refusal: &Refusal| {
+            !goes_on || (slices.lane == CompileLane::Quick && refusal.kind == RefusalKind::MemoryLimit)
+        };
+        match slices.lane.next().filter(|_| result.as_ref().is_err_and(has_too_little)) {
             Some(next) => Err(next),
             None => Ok(result),
         }

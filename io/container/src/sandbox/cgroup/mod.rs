@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use netserv_model::policy::ContainerLimits;
 use rustix::process::{Pid, Signal};
 
-use crate::limits::{BACKGROUND_WEIGHT_PART, SOCKET_MEMORY_SHARE};
+use crate::limits::SOCKET_MEMORY_SHARE;
 
 pub(crate) use layout::{Controller, Hierarchy, Version, detect};
 
@@ -126,8 +126,8 @@ impl Group {
         self.limit(limits)
     }
 
-    /// Gives the processes in the groups a small part of the processor time that others want, too.
-    pub(crate) fn to_background(&self) -> io::Result<()> {
+    /// Gives the processes in the groups a part of the usual weight where others want processor time, too.
+    pub(crate) fn weigh(&self, part: u64) -> io::Result<()> {
         let cpu = |(hierarchy, _): &&(Hierarchy, PathBuf)| hierarchy.controllers.contains(&Controller::Cpu);
         let Some((hierarchy, directory)) = self.hierarchies.iter().find(cpu) else { return Ok(()) };
         // The kernel's usual weights.
@@ -135,7 +135,7 @@ impl Group {
             Version::V1 => ("cpu.shares", 1024),
             Version::V2 => ("cpu.weight", 100),
         };
-        write(&directory.join(file), &(usual / BACKGROUND_WEIGHT_PART).to_string())
+        write(&directory.join(file), &(usual / part).to_string())
     }
 
     /// Moves the calling process, which has one thread, into the groups. Under version 1 this waits for every processor

@@ -248,7 +248,10 @@ mod tests {
         copy_jars(&from.path().join("none"), &to.path().join("empty")).unwrap();
         let copied = to.path().join("a.jar");
         assert_eq!(fs::metadata(&copied).unwrap().modified().unwrap(), long_ago);
-        assert_eq!((fs::read_to_string(copied).unwrap().as_str(), fs::read_dir(to.path()).unwrap().count()), ("jar", 2));
+        assert_eq!(
+            (fs::read_to_string(copied).unwrap().as_str(), fs::read_dir(to.path()).unwrap().count()),
+            ("jar", 2)
+        );
         File::create(from.path().join("b.jar")).unwrap().set_len(JARS_BYTES_MAX).unwrap();
         assert!(copy_jars(from.path(), to.path()).unwrap_err().to_string().contains("over"));
     }
