@@ -2,8 +2,8 @@
 //! The repository against servers and files that are right, wrong, slow or hostile.
 
 use std::fs;
-use std::io::Write;
-use std::net::IpAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::net::{IpAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -537,6 +537,32 @@ fn states_under_way_are_on_disk() {
         assert!(grown < bytes * states / 4, "{grown} bytes more");
     });
     assert_eq!(leftovers(dir.path()), 0);
+}
+
+/// Goal: a server that several users share is told whose state it gets.
+#[test]
+fn a_state_is_put_with_the_names_of_its_user_and_module() {
+    let dir = dir();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/state", listener.local_addr().unwrap());
+    let sources = Sources { put_hosts: vec!["127.0.0.1".to_owned()], ..sources() };
+    let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
+    let head = thread::scope(|scope| {
+        let module = "example.org/m".parse().unwrap();
+        scope.spawn(move || {
+            repository.put_state(&url, b"state", (&user(), &module), &FetchLimits::default()).unwrap();
+        });
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(&stream);
+        let head: Vec<String> =
+            reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+        reader.read_exact(&mut [0; 5]).unwrap();
+        (&stream).write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n").unwrap();
+        head
+    });
+    assert_eq!(head[0], "PUT /state HTTP/1.1");
+    let has = |line: &str| head.iter().any(|one| one.eq_ignore_ascii_case(line));
+    assert!(has("netserv-user: jane") && has("netserv-module: example.org/m"), "{head:?}");
 }
 
 /// Returns how much memory this process holds (proc(5), `statm`).
