@@ -10,10 +10,9 @@ use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{
     Effect, EffectId, EffectOutcome, Job, ModuleSlot, News, PackageJob, WorkerJob, WorkerNews,
 };
-use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::request::Ask;
 use netserv_model::{Digest, Flavour, Instant, Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime, WorkerId};
-use netserv_node::limits::{FRESH_WAITING_MAX, ROUTE_WAITING_MAX};
+use netserv_node::limits::{FRESH_WAITING_MAX, POSTS_MAX, ROUTE_WAITING_MAX};
 use netserv_node::recording::{Header, Line, OutputDigest, Replay, VERSION};
 use netserv_node::{CallId, Ends, Input, Node, NodeConfig, Output, OwnedDatagram, Token, What};
 use netserv_wire::gist::UDP_PORT;
@@ -396,7 +395,7 @@ impl Station {
     fn check(&self) {
         let (counters, gist) = (self.node.counters(), self.node.view().gist.state_counts());
         assert_eq!(counters.effects_open, self.open.len());
-        assert!(counters.posts_open <= REQUESTS_PENDING_MAX);
+        assert!(counters.posts_open <= POSTS_MAX);
         assert!(counters.route_waiters <= ROUTE_WAITING_MAX && counters.count_waiters <= FRESH_WAITING_MAX);
         assert!(gist.querying + gist.responding <= ROUTES_MAX && gist.associations <= ASSOCIATIONS_MAX);
     }

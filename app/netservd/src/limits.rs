@@ -41,13 +41,27 @@ pub const COMPILE_CPU_TIME: Duration = Duration::from_secs(60);
 /// Seconds of processor time for that at most.
 pub const COMPILE_CPU_S_MAX: u64 = 3600;
 /// How many times its processor time a compilation may take: a machine that is busy does not make code slow.
-pub const COMPILE_TIME_PER_CPU_TIME: u32 = 4;
-/// How long code may take to compile in the quick lane; then it goes to the slow one.
-pub const QUICK_COMPILE_TIME_MAX: Duration = Duration::from_millis(1500);
-/// How long a user whose code was slow to compile has no turn in the quick lane.
-pub const SLOW_USER_TIME: Duration = Duration::from_secs(600);
-/// Downloads under way; further ones wait for their turn.
+pub const BUILD_TIME_PER_CPU_TIME: u32 = 10;
+/// Compilations in the quick lane at a time, one of each user: they share the processors. In the two others there is one.
+pub const QUICK_COMPILES_MAX: usize = 16;
+/// Processor time that code may take to compile in the quick lane; then it goes to the middle one.
+pub const QUICK_COMPILE_CPU_TIME: Duration = Duration::from_millis(500);
+/// Memory that it may take there; with more, it begins anew in the middle one.
+pub const QUICK_COMPILE_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
+/// A compiler that waits for so long has as much of its lane's time as one that works for a moment.
+pub const BUILD_WAIT_PER_CPU_TIME: u32 = 40;
+/// Processor time that code may take to compile in the middle lane; then it goes to the slow one.
+pub const MIDDLE_COMPILE_CPU_TIME: Duration = Duration::from_secs(2);
+/// After this time, what a user's code took to compile counts half.
+pub const SPENT_HALF_LIFE: Duration = Duration::from_secs(60);
+/// Compilations of one user that keep their place though nobody waits for them any more; the one that was given up first goes.
+pub const ABANDONED_BUILDS_PER_USER_MAX: usize = 16;
+/// How long they keep it.
+pub const ABANDONED_BUILD_TIME: Duration = Duration::from_secs(600);
+/// Downloads under way; further ones wait for their turn, but the first of each user.
 pub const FETCHES_MAX: usize = 64;
+/// With those of users who have one: one for each request that the node works on.
+pub const FETCHES_OF_ALL_MAX: usize = netserv_model::limits::REQUESTS_PENDING_MAX;
 /// Downloads of one user under way.
 pub const FETCHES_PER_USER_MAX: usize = 4;
 /// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten
@@ -65,9 +79,11 @@ pub const MEDIA_SLOW_TIME: Duration = Duration::from_secs(5);
 pub const MEDIA_WORK_SHARE: u32 = 10;
 /// Frames to one worker that wait for it to read others; one that has more of them is killed.
 pub const FRAMES_UNSENT_MAX: usize = 64;
-/// States of modules that are about to be loaded; a module whose state gave way before it is loaded is
-/// refused.
-pub const STATES_HELD_MAX: usize = 8;
+/// States of modules that are about to be loaded; with one more, the first goes of the user with the most. A module whose state gave
+/// way before it is loaded is refused.
+pub const STATES_HELD_MAX: usize = 64;
+/// Of one user; with one more, its first goes.
+pub const STATES_HELD_PER_USER_MAX: usize = 4;
 /// How long a worker may take to write a module's state and to say that it has.
 pub const STATE_SAY_TIME_MAX: Duration = Duration::from_secs(20);
 /// Control messages to the modules of one worker of which it has not said whether they are in an inbox; further ones are refused.

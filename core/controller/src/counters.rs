@@ -12,6 +12,8 @@ pub struct Counters {
     pub requests: BTreeMap<(&'static str, &'static str), u64>,
     /// Failures of modules that had been installed.
     pub module_failures: u64,
+    /// SETUPs refused while they waited for their packages, since others' had no room.
+    pub displaced: u64,
     /// Modules put into quarantine.
     pub quarantines: u64,
     /// Workers that ended without being told to, or did not start.

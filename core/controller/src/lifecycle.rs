@@ -25,8 +25,8 @@ use crate::state::{
 impl Controller {
     /// Takes a request for a module; it waits for those before it.
     pub(crate) fn enqueue(&mut self, key: &Key, waiter: Waiter) {
-        if self.in_flight > REQUESTS_PENDING_MAX {
-            let detail = format!("the node works on {REQUESTS_PENDING_MAX} requests");
+        if self.in_flight > REQUESTS_PENDING_MAX && !self.make_way(&key.0) {
+            let detail = format!("the node works on {REQUESTS_PENDING_MAX} requests, and on none of others for longer");
             return self.refuse(waiter.ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         self.entry_or_new(key).waiting.push_back(waiter);

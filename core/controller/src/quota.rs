@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bounded memory of what was seen: nonces against replay, digests in quarantine.
+//! Bounded memory of what was seen: nonces against replay, digests in quarantine; and who gives way to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use netserv_model::limits::NONCES_PER_USER_MAX;
+use netserv_model::limits::{NONCES_PER_USER_MAX, REQUESTS_PENDING_MAX};
 use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId};
 
+use crate::Controller;
 use crate::limits::{QUARANTINED_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
+use crate::state::{Entry, Stage, Tenant};
 
 /// The nonces of each user, as long as the request that carried them could be taken once more.
 #[derive(Debug, Default)]
@@ -245,6 +247,33 @@ impl Quarantine {
     pub(crate) fn remaining(&self, now: Instant, user: &UserId, digest: Digest) -> Option<Duration> {
         let until = self.until.get(&(user.clone(), digest))?;
         Some(until.since(now)).filter(|left| !left.is_zero())
+    }
+}
+
+impl Controller {
+    /// Makes room for a user's request where as many are under way as there may be: the slowest SETUP that waits for its package is
+    /// refused, of the user with the most requests under way, unless this is the user who asks. Returns whether there is room.
+    pub(crate) fn make_way(&mut self, user: &UserId) -> bool {
+        let count = |tenant: &Tenant| tenant.modules.values().map(Entry::requests).sum::<usize>();
+        let own = self.tenants.get(user).map_or(0, count);
+        let counts = self.tenants.iter().map(|(user, tenant)| (count(tenant), user));
+        let Some((most, greedy)) = counts.max_by_key(|(count, _)| *count).filter(|(most, _)| own + 1 < *most) else {
+            return false;
+        };
+        let greedy = greedy.clone();
+        let slow = |(name, entry): (&ModuleName, &Entry)| {
+            let operation = entry.operation.as_ref()?;
+            let waits = matches!(operation.stage, Stage::Fetching(_) | Stage::Composing(..));
+            operation.ticket.as_ref().filter(|_| waits).map(|ticket| (ticket.received, name.clone()))
+        };
+        let slowest = self.tenants.get(&greedy).and_then(|tenant| tenant.modules.iter().filter_map(slow).min());
+        let Some((_, module)) = slowest else { return false };
+        self.counters.displaced += 1;
+        let detail = format!(
+            "the node works on {REQUESTS_PENDING_MAX} requests, of which {most} are the user's: the slowest gives way"
+        );
+        self.fail_operation(&(greedy, module), Refusal::new(RefusalKind::QuotaExceeded, detail));
+        true
     }
 }
 

@@ -78,6 +78,11 @@ impl Entry {
     pub(crate) fn is_empty(&self) -> bool {
         self.active.is_none() && self.operation.is_none() && self.waiting.is_empty()
     }
+
+    /// Returns how many requests are not answered.
+    pub(crate) fn requests(&self) -> usize {
+        self.waiting.len() + usize::from(self.operation.as_ref().is_some_and(|operation| operation.ticket.is_some()))
+    }
 }
 
 /// Returns what is known of a module.

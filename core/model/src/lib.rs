@@ -26,6 +26,7 @@ pub mod off_path;
 pub mod policy;
 pub mod request;
 pub mod route;
+pub mod share;
 pub mod target;
 pub mod text;
 pub mod time;

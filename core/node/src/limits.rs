@@ -26,3 +26,6 @@ pub const APPLICATION_TIMEOUT_MAX: std::time::Duration = std::time::Duration::fr
 pub const APPLICATION_NAME_CHARS_MAX: usize = 32;
 /// Messages and requests that wait for the node's own address toward a destination; further ones have no route.
 pub const ROUTE_WAITING_MAX: usize = 4096;
+
+/// Clients that wait for the answer to a request: those of as many exchanges as there may be.
+pub const POSTS_MAX: usize = netserv_nslp::limits::PENDING_MAX * netserv_nslp::limits::WAITERS_MAX;

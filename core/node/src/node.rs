@@ -10,7 +10,7 @@ use netserv_model::application::ApplicationInfo;
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{ModuleState, ModuleStatus};
-use netserv_model::{Instant, NodeId, Now, Refusal, RefusalKind, limits};
+use netserv_model::{Instant, NodeId, Now, Refusal, RefusalKind};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -337,10 +337,6 @@ impl Node {
     /// Hands a client's request to the NSLP; `source` is the node's own address toward its destination, if it is not in
     /// the request.
     pub(crate) fn post_from(&mut self, call: CallId, request: PostRequest, source: Option<std::net::IpAddr>) {
-        if self.posted.len() >= limits::REQUESTS_PENDING_MAX {
-            let refusal = Refusal::new(RefusalKind::QuotaExceeded, "the node works on too many requests");
-            return self.reply(call, refusal);
-        }
         let path = match request.path {
             None => None,
             Some(path) => match path.source.or(source) {

@@ -27,6 +27,8 @@ counters! {
     requests_duplicate,
     /// Requests refused because too many are pending.
     requests_over_limit,
+    /// Requests answered early, since others' had no room: the slowest of whoever had the most.
+    requests_displaced,
     /// Requests from outside of the domain that its operator does not take.
     requests_not_taken,
     /// Requests that were not let out of the domain.

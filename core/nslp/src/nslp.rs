@@ -44,6 +44,7 @@ mod questions;
 mod receive;
 mod removal;
 mod sessions;
+mod shares;
 mod turn;
 
 use domain::Shown;
@@ -258,8 +259,7 @@ impl Nslp {
                 return Err(Refusal::new(RefusalKind::BadRequest, detail));
             }
         };
-        if self.pending >= PENDING_MAX {
-            self.counters.requests_over_limit += 1;
+        if !self.has_room(now.instant, &message) {
             return Err(too_many_pending());
         }
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
@@ -322,11 +322,8 @@ impl Nslp {
             }
             let exchange = self.exchanges.get_mut(&key).expect("every timer has its exchange");
             if exchange.is_pending() {
-                self.give_up_copies(key);
-                let exchange = self.exchanges.get_mut(&key).expect("it is still there");
-                exchange.give_up(now, &self.config.node);
+                self.give_up(now, key);
                 self.counters.requests_timed_out += 1;
-                self.finish_if_ready(now, key);
             } else {
                 self.forget(key);
             }
@@ -401,6 +398,15 @@ impl Nslp {
     /// Returns how long a request that came in an envelope may take here.
     fn time_for(&self, envelope: &Envelope) -> Duration {
         envelope.budget.unwrap_or(self.config.timeout_default).min(self.config.answer_time_max)
+    }
+
+    /// Answers a request with what is known of it.
+    fn give_up(&mut self, now: Instant, key: ExchangeKey) {
+        self.give_up_copies(key);
+        if let Some(exchange) = self.exchanges.get_mut(&key) {
+            exchange.give_up(now, &self.config.node);
+        }
+        self.finish_if_ready(now, key);
     }
 
     fn start(&mut self, now: Instant, key: ExchangeKey, mut arrival: Arrival) {

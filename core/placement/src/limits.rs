@@ -5,8 +5,11 @@ use std::time::Duration;
 
 /// Rules.
 pub const RULES_MAX: usize = 64;
-/// Regions whose clients are counted, over all rules. Clients of further ones are not counted until others are forgotten.
+/// Regions whose clients are counted, over all rules. For further ones, those of the network with the most give way: 16 bits of IPv4,
+/// 40 of IPv6.
 pub const REGIONS_MAX: usize = if cfg!(test) { 1000 } else { 1_000_000 };
+/// Regions of that network that are looked at, whether something came of them.
+pub const GIVING_WAY_LOOKED_MAX: usize = 256;
 /// Deployments at a time, over all rules; each rule has a bound of its own below it.
 pub const DEPLOYMENTS_MAX: usize = 10_000;
 /// Nodes that are kept of one path.
@@ -19,6 +22,12 @@ pub const SWEEP_EVERY: Duration = Duration::from_millis(50);
 pub const SWEEP_REST: Duration = Duration::from_secs(10);
 /// Requests that wait for their answer.
 pub const ASKED_MAX: usize = 256;
+/// Of them, those for the way to a region. Others wait for their turn, which networks of IPv4 (16 bits) and IPv6 (40 bits) take.
+pub const PROBES_MAX: usize = 32;
+/// Regions of one network that wait for it; further ones are brought up again by their next client.
+pub const WANTED_PER_NETWORK_MAX: usize = 256;
+/// Networks with regions that wait for it.
+pub const NETWORKS_MAX: usize = if cfg!(test) { 1000 } else { 1 << 16 };
 /// How long the way to a region counts as known.
 pub const WAY_TIME: Duration = Duration::from_secs(600);
 /// How long a region is left alone at first whose way has no node, or where a request failed; doubled each time.

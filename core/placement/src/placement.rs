@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decides what is deployed where.
 
+mod crowd;
 mod moving;
 mod reload;
 mod sweep;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -16,13 +18,14 @@ use crate::RuleId;
 use crate::around::Around;
 use crate::deployment::{Deployment, DeploymentId, Health, Node};
 use crate::limits::{
-    ASKED_MAX, DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REGIONS_MAX, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST,
-    WAY_TIME,
+    DEPLOYMENTS_MAX, NODES_MAX, REFRESH_MIN, REMOVE_AGAIN, REMOVES_MAX, RULES_MAX, SWEEP_REST, WAY_TIME,
 };
 use crate::moves::{Ended, MoveEnd, MoveRecord};
 use crate::region::{Moment, Region, Stage, wait_after};
 use crate::rule::Rule;
 use crate::wish::{Answer, Change, Ticket, Wish};
+use crowd::Crowd;
+use wanted::Wanted;
 
 /// What happened, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +53,7 @@ pub struct Placement {
     /// Rules whose gates are shut.
     shut: BTreeSet<RuleId>,
     regions: BTreeMap<(RuleId, IpNet), Region>,
+    crowd: Crowd,
     /// The region that a sweep has come to.
     swept: Option<(RuleId, IpNet)>,
     is_swept: bool,
@@ -58,6 +62,8 @@ pub struct Placement {
     /// When a deployment is looked at next.
     next_look: BTreeMap<DeploymentId, Instant>,
     asked: BTreeMap<Ticket, Asked>,
+    /// Regions that wait to be asked for.
+    wanted: Wanted,
     /// What is known of the nodes around deployments that may move.
     around: BTreeMap<DeploymentId, Around>,
     /// The last moves.
@@ -100,12 +106,14 @@ impl Placement {
             gone: BTreeMap::new(),
             shut: BTreeSet::new(),
             regions: BTreeMap::new(),
+            crowd: Crowd::default(),
             swept: None,
             is_swept: false,
             deployments: BTreeMap::new(),
             due: BTreeSet::new(),
             next_look: BTreeMap::new(),
             asked: BTreeMap::new(),
+            wanted: Wanted::default(),
             around: BTreeMap::new(),
             moves: VecDeque::new(),
             again: BTreeSet::new(),
@@ -167,7 +175,7 @@ impl Placement {
         let Some(known) = self.rules.get(&rule).filter(|_| !self.shut.contains(&rule)) else { return };
         let (key, enough) = ((rule, known.region(client)), (known.count, known.window));
         if !self.regions.contains_key(&key) {
-            if self.regions.len() >= REGIONS_MAX {
+            if !self.add_region(key, Region::new(now)) {
                 self.counters.uncounted += u64::from(count);
                 return;
             }
@@ -175,7 +183,7 @@ impl Placement {
                 self.due.insert((now + SWEEP_REST, Due::Sweep));
             }
         }
-        let region = self.regions.entry(key).or_insert_with(|| Region::new(now));
+        let Some(region) = self.regions.get_mut(&key) else { return };
         let is_wanted = region.count(now, count, enough);
         let is_there = |id: &DeploymentId| self.deployments.get(id).is_some_and(|one| one.health != Health::Leaving);
         if matches!(region.stage, Stage::Served(id, _) if !is_there(&id)) {
@@ -201,6 +209,11 @@ impl Placement {
 
     /// Takes what came of a wish.
     pub fn answered(&mut self, now: Instant, ticket: Ticket, answer: Answer) {
+        self.take_answer(now, ticket, answer);
+        self.ask_next();
+    }
+
+    fn take_answer(&mut self, now: Instant, ticket: Ticket, answer: Answer) {
         let Some(asked) = self.asked.remove(&ticket) else {
             self.counters.stray += 1;
             return;
@@ -336,18 +349,6 @@ impl Placement {
     /// Returns what happened so far.
     pub fn counters(&self) -> Counters {
         self.counters
-    }
-
-    /// Has a region's way asked for, unless too much is being asked: then the next client brings it up again.
-    fn ask(&mut self, key: (RuleId, IpNet), client: IpAddr) {
-        if self.asked.len() >= ASKED_MAX {
-            return;
-        }
-        let ticket = self.ticket(Asked::Probe(key.0, key.1, client));
-        self.wishes.push_back(Wish::Probe { ticket, rule: key.0, client });
-        if let Some(region) = self.regions.get_mut(&key) {
-            region.stage = Stage::Asking;
-        }
     }
 
     /// The way to a client of a region is known, with its last node.

@@ -5,14 +5,14 @@ mod moving;
 mod owners;
 mod reload;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::{Instant, NodeId, SessionId};
 use proptest::prelude::*;
 
-use crate::limits::{ASKED_MAX, BACKOFF_MIN, REGIONS_MAX, REMOVES_MAX, RULES_MAX, SWEEP_REST};
+use crate::limits::{BACKOFF_MIN, PROBES_MAX, REGIONS_MAX, REMOVES_MAX, RULES_MAX, SWEEP_REST};
 use crate::rule::tests::rule;
 use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
 
@@ -198,11 +198,15 @@ fn observations_that_are_far_apart_do_not_add_up() {
 fn regions_behind_one_node_share_one_deployment() {
     let mut agent = Agent::new(vec![rule()]);
     (0..200).for_each(|region| agent.see(&format!("10.1.{region}.1"), 3));
-    let probes = agent.wishes();
-    assert_eq!(probes.len(), 200);
-    probes[..199].iter().for_each(|probe| agent.answer(probe, way(&["n1", "edge"])));
-    agent.answer(&probes[199], way(&["n1", "other"]));
-    let setups = agent.wishes();
+    let (mut setups, mut probes) = (Vec::new(), VecDeque::from(agent.wishes()));
+    for asked in 0..200 {
+        let probe = probes.pop_front().unwrap();
+        agent.answer(&probe, way(&["n1", if asked == 199 { "other" } else { "edge" }]));
+        let (more, others) = agent.wishes().into_iter().partition(|wish| matches!(wish, Wish::Probe { .. }));
+        let (more, others): (Vec<_>, Vec<_>) = (more, others);
+        probes.extend(more);
+        setups.extend(others);
+    }
     assert!(setups.len() == 2 && setups.iter().all(|wish| matches!(wish, Wish::Setup { .. })), "{setups:?}");
     agent.answer(&setups[0], done("edge"));
     agent.answer(&setups[1], done("other"));
@@ -554,11 +558,59 @@ fn bounds_are_kept() {
     let address = |number: usize| IpAddr::from((0x0a00_0000 + u32::try_from(number).unwrap()).to_be_bytes());
     (0..REGIONS_MAX + 5).for_each(|number| agent.placement.observe(agent.now, RULE, address(number), 3));
     assert_eq!((agent.placement.regions(), agent.placement.counters().uncounted), (REGIONS_MAX, 15));
-    assert_eq!(agent.wishes().len(), ASKED_MAX);
+    assert_eq!(agent.wishes().len(), PROBES_MAX);
     assert_eq!(Placement::new(numbered(vec![rule(); RULES_MAX + 1])).rules(), RULES_MAX);
     agent.placement.answered(agent.now, Ticket(u64::MAX), Answer::Removed);
     agent.placement.observe(agent.now, RuleId(9), address(0), 1);
     assert_eq!(agent.placement.counters().stray, 1);
+}
+
+/// Goal: who makes up clients in many regions delays others by one turn of each network (16 bits of IPv4, 40 of IPv6), and not of each
+/// region. Method: 900 regions in nine networks, then two honest ones, each seen once; probes are answered one after the other.
+#[test]
+fn a_new_region_waits_for_one_turn_of_each_other_network() {
+    let mut agent = Agent::new(vec![Rule { count: 1, ..rule() }]);
+    for number in 0..900 {
+        let (network, region) = (number % 9, number / 9);
+        let client = if network == 8 { format!("2001:db8:{region:x}::1") } else { format!("10.{network}.{region}.1") };
+        agent.see(&client, 1);
+    }
+    let (mut waiting, mut answered) = (VecDeque::from(agent.wishes()), 0);
+    assert_eq!(waiting.len(), PROBES_MAX);
+    let honest = ["198.51.100.7", "2001:db9::7"];
+    honest.iter().for_each(|client| agent.see(client, 1));
+    let mut left: BTreeSet<IpAddr> = honest.iter().map(|client| client.parse().unwrap()).collect();
+    while !left.is_empty() {
+        let probe = waiting.pop_front().unwrap();
+        agent.answer(&probe, way(&[]));
+        answered += 1;
+        for wish in agent.wishes() {
+            let Wish::Probe { client, .. } = &wish else { panic!("{wish:?}") };
+            left.remove(client);
+            waiting.push_back(wish);
+        }
+    }
+    assert!(answered <= 9 + honest.len(), "{answered} were answered before");
+}
+
+/// Goal: where there are as many regions as there may be, those of a network with fewer are counted all the same.
+#[test]
+fn regions_of_the_network_with_the_most_give_way() {
+    let mut agent = Agent::new(vec![Rule { region_v4_bits: 32, region_v6_bits: 128, ..rule() }]);
+    (0..REGIONS_MAX).for_each(|number| agent.see(&format!("10.{}.{}.1", number % 4, number / 4), 1));
+    for number in 0..REGIONS_MAX / 8 {
+        agent.see(&format!("198.51.100.{}", number % 250), 1);
+        agent.see(&format!("2001:db8::{number:x}"), 1);
+    }
+    assert_eq!((agent.placement.regions(), agent.placement.counters().uncounted), (REGIONS_MAX, 0));
+    // A network with as many as the others takes nobody's.
+    let known = agent.placement.regions();
+    (0..REGIONS_MAX).for_each(|number| agent.see(&format!("10.0.0.{}", 2 + number % 250), 1));
+    assert_eq!(agent.placement.regions(), known);
+    assert!(agent.placement.counters().uncounted > 0);
+    // Nothing is left of those that are forgotten.
+    agent.sleep(130 + 2 * SWEEP_REST.as_secs());
+    assert_eq!(agent.placement.regions(), 0);
 }
 
 /// Goal: what is known of clients is forgotten soon after nobody is seen any more, however many there were, and a few at a time.

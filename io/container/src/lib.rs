@@ -27,8 +27,9 @@ pub use doctor::{Check, doctor, real_time};
 pub use error::{ContainerError, ControlError};
 pub use host::{
     Class, Container, ControlChannel, DetachedContainer, DetachedJob, DetachedWorker, Exit, ExitCause, HostRing,
-    JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, ScheduledThread,
-    Storage, WorkerClock, WorkerThread, cleanup_leftovers, media_outcome, retain_storage, stored_bytes,
+    JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, Progress,
+    ScheduledThread, Storage, WorkerClock, WorkerThread, cleanup_leftovers, media_outcome, retain_storage,
+    stored_bytes,
 };
 pub use launcher::run_if_launcher;
 pub use limits::{BuildLimits, MediaLimits};

@@ -48,6 +48,8 @@ pub const MEDIA_PIXELS_MAX: u64 = 4096 * 2304;
 pub const MEDIA_STREAMS_MAX: u32 = 32;
 /// Files and directories of a Java installation's `lib` and `conf`.
 pub const JAVA_ENTRIES_MAX: usize = 4096;
+/// Bytes of the host's jars of one kind.
+pub const JARS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of a file that is copied into the root of Java workers; larger ones are bound.
 pub const COPIED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes kept of what a process wrote to its standard error before it ended.
@@ -63,6 +65,13 @@ pub const MEMORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
 pub const SOCKET_MEMORY_SHARE: u64 = 4;
 /// The least memory of a container with a Java worker.
 pub const JAVA_MEMORY_BYTES_MIN: u64 = 32 * 1024 * 1024;
+
+/// How often the processor time of a build is looked at.
+pub const BUILD_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// The part of the usual weight for processor time that a build has beside the node's other containers,
+pub const BUILD_WEIGHT_PART: u64 = 8;
+/// and one in the background.
+pub const BACKGROUND_WEIGHT_PART: u64 = 32;
 
 /// What a program may use that makes one file, in a container of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! The tar file around an image layout: read strictly, written the same way every time.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 
 use netserv_model::limits::{BLOB_BYTES_MAX, PACKAGE_BYTES_MAX, PACKAGE_ENTRIES_MAX};
 use netserv_model::{Digest, Refusal, RefusalKind};
@@ -110,26 +110,117 @@ fn blob_digest(name: &str) -> Result<Digest, Refusal> {
     digest.ok_or_else(|| bad(format!("entry `{}` does not belong to an image layout", short(name))))
 }
 
+/// Writes an archive blob by blob, as they come: the index is known last.
+pub(crate) struct ArchiveWriter<'a> {
+    out: &'a mut dyn Write,
+}
+
+impl<'a> ArchiveWriter<'a> {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn begin(out: &'a mut dyn Write) -> io::Result<ArchiveWriter<'a>> {
+        let mut writer = ArchiveWriter { out };
+        writer.put("oci-layout", crate::oci::LAYOUT.as_bytes())?;
+        Ok(writer)
+    }
+
+    /// Writes a blob that is there.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn blob(&mut self, digest: &Digest, blob: &[u8]) -> io::Result<()> {
+        self.put(&blob_name(digest), blob)
+    }
+
+    /// Writes a blob of so many bytes, which `write` is to give.
+    ///
+    /// # Errors
+    /// Those of `out` as `failed` makes them, those of `write`, or there are more bytes or fewer.
+    pub(crate) fn blob_from<E>(
+        &mut self,
+        digest: &Digest,
+        bytes: u64,
+        failed: impl Fn(io::Error) -> E,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.out.write_all(header(&blob_name(digest), bytes).as_bytes()).map_err(&failed)?;
+        let mut counted = Counted { out: &mut *self.out, left: bytes };
+        write(&mut counted)?;
+        if counted.left > 0 {
+            return Err(failed(io::Error::other(format!("blob {digest} lacks {} bytes", counted.left))));
+        }
+        self.pad(bytes).map_err(failed)
+    }
+
+    /// Writes the index, and the end.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn end(mut self, index: &[u8]) -> io::Result<()> {
+        self.put("index.json", index)?;
+        self.out.write_all(&[0; 1024])
+    }
+
+    fn put(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+        let bytes = u64::try_from(content.len()).expect("a length fits 64 bits");
+        self.out.write_all(header(name, bytes).as_bytes())?;
+        self.out.write_all(content)?;
+        self.pad(bytes)
+    }
+
+    fn pad(&mut self, bytes: u64) -> io::Result<()> {
+        let rest = usize::try_from(bytes.wrapping_neg() % 512).expect("less than a block");
+        self.out.write_all(&[0; 512][..rest])
+    }
+}
+
+/// Passes on no more bytes than there may be.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    left: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left.checked_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let left = left.ok_or_else(|| io::Error::other("there are more bytes than was said"))?;
+        self.out.write_all(bytes)?;
+        self.left = left;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 fn blob_name(digest: &Digest) -> String {
     let text = digest.to_string();
     format!("{BLOBS}{}", text.strip_prefix("sha256:").expect("digests are written so"))
 }
 
 fn append(builder: &mut tar::Builder<Vec<u8>>, name: &str, content: &[u8]) {
+    let header = header(name, u64::try_from(content.len()).expect("a length fits 64 bits"));
+    builder.append(&header, content).expect("writing to memory does not fail");
+}
+
+fn header(name: &str, bytes: u64) -> tar::Header {
     let mut header = tar::Header::new_ustar();
     header.set_path(name).expect("the names of an image layout are short");
     header.set_entry_type(EntryType::Regular);
-    header.set_size(u64::try_from(content.len()).expect("a length fits 64 bits"));
+    header.set_size(bytes);
     header.set_mode(0o644);
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);
     header.set_cksum();
-    builder.append(&header, content).expect("writing to memory does not fail");
+    header
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
-fn not_tar(error: std::io::Error) -> Refusal {
+fn not_tar(error: io::Error) -> Refusal {
     bad(format!("not a whole tar file: {error}"))
 }
 

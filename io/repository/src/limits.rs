@@ -23,5 +23,11 @@ pub const URL_BYTES_MAX: usize = 2048;
 pub const REDIRECTS_MAX: u32 = 5;
 /// Bytes of compiled code in one directory.
 pub const CODE_DIR_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of all that is being downloaded and of states that wait to be loaded, on disk; each user has a share.
+pub const DOWNLOADS_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+/// Keys whose signatures of one package are kept beside it.
+pub const SIGNERS_MAX: usize = 1024;
+/// Bytes of the file with them.
+pub const SIGNERS_BYTES_MAX: u64 = 512 * SIGNERS_MAX as u64;
 /// Bytes that stored packages take unless the operator says otherwise.
 pub const STORE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -117,7 +117,7 @@ pub fn sign(package: &mut Package, key: &SigningKey) -> Result<(), Refusal> {
 /// # Errors
 /// A refusal of kind `module-unsigned`, if there is none.
 pub fn verify(package: &Package, keys: &[PublicKey]) -> Result<PublicKey, Refusal> {
-    package.layout.verify(keys)
+    package.layout.verify(keys).map(|good| good.key)
 }
 
 /// Returns what the signature of a package covers: `netserv module signature v1`, a line end, its digest, a line end.
@@ -250,11 +250,11 @@ impl Layout {
         self.module.digest
     }
 
-    pub(crate) fn verify(&self, keys: &[PublicKey]) -> Result<PublicKey, Refusal> {
+    pub(crate) fn verify(&self, keys: &[PublicKey]) -> Result<PackageSignature, Refusal> {
         let known = |signature: &&PackageSignature| keys.contains(&signature.key);
         let mut signatures = self.signatures.iter().filter(known);
         if let Some(good) = signatures.clone().find(|signature| signature.is_good(self.digest())) {
-            return Ok(good.key);
+            return Ok(*good);
         }
         let detail = match signatures.next() {
             Some(wrong) => format!("the signature by {} does not fit {}", wrong.key, self.digest()),
@@ -272,16 +272,6 @@ impl Layout {
         }
         parts::check(&manifest, &parts)?;
         Ok(Package { manifest, layout: self })
-    }
-
-    /// Takes over the good signatures of another copy, as far as they fit in.
-    pub(crate) fn merge_signatures(&mut self, other: &Layout) {
-        let digest = self.digest();
-        for signature in other.signatures.iter().filter(|signature| signature.is_good(digest)) {
-            if self.add_signature(*signature).is_err() {
-                return;
-            }
-        }
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

@@ -4,17 +4,20 @@
 //! A registry keeps a package as it is: its image manifest under a tag, and each signature as a referrer of it. A
 //! registry without the referrers API keeps the list of signatures under the tag `sha256-HEX` of the package's digest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io::Write;
 use std::str::FromStr;
 use std::time::Instant;
 
 use netserv_model::{Digest, Refusal, RefusalKind};
+use sha2::{Digest as _, Sha256};
 use ureq::http::Uri;
 
-use crate::archive::Archive;
+use crate::archive::ArchiveWriter;
 use crate::limits::{JSON_BYTES_MAX, LAYERS_MAX, SIGNATURES_MAX};
 use crate::oci::{self, Descriptor, ImageIndex, ImageManifest, bad, digest_of};
+use crate::room::{Digesting, not_kept};
 use crate::source::{Answered, Ask, FetchLimits, Fetcher};
 
 /// What URLs of packages in registries begin with.
@@ -109,8 +112,14 @@ pub(crate) fn token(body: &[u8]) -> Option<String> {
     (token.len() <= JSON_BYTES_MAX && token.bytes().all(|byte| byte.is_ascii_graphic())).then(|| token.to_owned())
 }
 
-/// Gets a package: the manifest, its config and layers, and the signatures, as the bytes of a `.nsm` file.
-pub(crate) fn fetch(fetcher: &Fetcher, url: &str, deadline: Instant, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+/// Writes a package: the manifest, its config and layers, and the signatures, as a `.nsm` file.
+pub(crate) fn fetch(
+    fetcher: &Fetcher,
+    url: &str,
+    deadline: Instant,
+    limits: &FetchLimits,
+    out: &mut dyn Write,
+) -> Result<(), Refusal> {
     let reference: Reference = url.parse().map_err(|error: String| Refusal::new(RefusalKind::BadUrl, error))?;
     let mut session = Session::open(fetcher, &reference, deadline, limits)?;
     let json = session.manifest(&reference.tag)?.ok_or_else(|| failed(format!("{reference} is not there")))?;
@@ -122,8 +131,10 @@ pub(crate) fn fetch(fetcher: &Fetcher, url: &str, deadline: Instant, limits: &Fe
     if image.artifact_type.as_deref() != Some(oci::MODULE) {
         return Err(bad(format!("{reference} is no NetServ module")));
     }
-    let mut blobs = BTreeMap::from([(module.digest, json)]);
-    session.parts(&image, &mut blobs)?;
+    let mut package =
+        Written { archive: ArchiveWriter::begin(out).map_err(|error| not_kept(&error))?, blobs: BTreeSet::new() };
+    package.put(module.digest, &json)?;
+    session.parts(&image, &mut package)?;
     let mut signatures = Vec::new();
     for digest in session.signatures(module.digest)? {
         let Some(json) = session.manifest(&digest.to_string())? else { continue };
@@ -131,8 +142,8 @@ pub(crate) fn fetch(fetcher: &Fetcher, url: &str, deadline: Instant, limits: &Fe
         if signature.artifact_type.as_deref() != Some(oci::SIGNATURE) || digest_of(&json) != digest {
             return Err(bad(format!("{digest} is listed as a signature and is none")));
         }
-        session.parts(&signature, &mut blobs)?;
-        blobs.insert(digest, json);
+        session.parts(&signature, &mut package)?;
+        package.put(digest, &json)?;
         signatures.push(digest.to_string());
     }
     if !signatures.is_empty() {
@@ -140,7 +151,22 @@ pub(crate) fn fetch(fetcher: &Fetcher, url: &str, deadline: Instant, limits: &Fe
     }
     let media_type = Some(oci::IMAGE_INDEX.to_owned());
     let index = oci::to_json(&ImageIndex { schema_version: 2, media_type, manifests: vec![module] });
-    Ok(Archive { index, blobs }.to_bytes())
+    package.archive.end(&index).map_err(|error| not_kept(&error))
+}
+
+/// A package that is being written, and the blobs that it has.
+struct Written<'a> {
+    archive: ArchiveWriter<'a>,
+    blobs: BTreeSet<Digest>,
+}
+
+impl Written<'_> {
+    fn put(&mut self, digest: Digest, blob: &[u8]) -> Result<(), Refusal> {
+        match self.blobs.insert(digest) {
+            true => self.archive.blob(&digest, blob).map_err(|error| not_kept(&error)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// One registry while a package is fetched.
@@ -192,12 +218,12 @@ impl<'a> Session<'a> {
     }
 
     /// Gets the config and the layers of a manifest.
-    fn parts(&mut self, image: &ImageManifest, blobs: &mut BTreeMap<Digest, Vec<u8>>) -> Result<(), Refusal> {
+    fn parts(&mut self, image: &ImageManifest, package: &mut Written<'_>) -> Result<(), Refusal> {
         if image.layers.len() > LAYERS_MAX {
             return Err(bad(format!("{} layers, at most {LAYERS_MAX}", image.layers.len())));
         }
         for part in image.layers.iter().chain([&image.config]) {
-            if blobs.contains_key(&part.digest) {
+            if !package.blobs.insert(part.digest) {
                 continue;
             }
             if part.size > self.left {
@@ -205,12 +231,23 @@ impl<'a> Session<'a> {
                 return Err(Refusal::new(RefusalKind::PackageTooLarge, detail));
             }
             let path = format!("/v2/{}/blobs/{}", self.repository, part.digest);
-            let blob = self.get(&path, "*/*", part.size)?;
-            let blob = blob.ok_or_else(|| failed(format!("blob {} is not there", part.digest)))?;
-            if digest_of(&blob) != part.digest {
+            let mut digest = Sha256::new();
+            package.archive.blob_from(
+                &part.digest,
+                part.size,
+                |error| not_kept(&error),
+                |out| {
+                    let mut out = Digesting { out, digest: &mut digest };
+                    match self.get_into(&path, "*/*", part.size, &mut out)? {
+                        true => Ok(()),
+                        false => Err(failed(format!("blob {} is not there", part.digest))),
+                    }
+                },
+            )?;
+            if Digest(digest.finalize().into()) != part.digest {
                 return Err(failed(format!("blob {} has another content than its name says", part.digest)));
             }
-            blobs.insert(part.digest, blob);
+            self.left = self.left.saturating_sub(part.size);
         }
         Ok(())
     }
@@ -231,28 +268,33 @@ impl<'a> Session<'a> {
 
     /// Returns what is at a path; nothing if the registry says that there is nothing.
     fn get(&mut self, path: &str, accept: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, Refusal> {
+        let mut body = Vec::new();
+        let is_there = self.get_into(path, accept, bytes_max, &mut body)?;
+        self.left = self.left.saturating_sub(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        Ok(is_there.then_some(body))
+    }
+
+    /// Writes what is at a path; returns false if the registry says that there is nothing.
+    fn get_into(&mut self, path: &str, accept: &str, bytes_max: u64, out: &mut dyn Write) -> Result<bool, Refusal> {
         let url = format!("{}{path}", self.base);
-        let mut answered = self.ask(&url, accept, bytes_max)?;
+        let mut answered = self.ask(&url, accept, bytes_max, out)?;
         if answered.status == 401 && self.authorization.is_none() {
             self.authorize(answered.challenge.as_deref())?;
-            answered = self.ask(&url, accept, bytes_max)?;
+            answered = self.ask(&url, accept, bytes_max, out)?;
         }
         match answered.status {
-            200..=299 => {
-                self.left = self.left.saturating_sub(u64::try_from(answered.body.len()).unwrap_or(u64::MAX));
-                Ok(Some(answered.body))
-            }
-            404 => Ok(None),
+            200..=299 => Ok(true),
+            404 => Ok(false),
             401 | 403 => Err(failed("the registry does not give the package to everybody")),
             status => Err(failed(format!("the registry answered {status}"))),
         }
     }
 
-    fn ask(&self, url: &str, accept: &str, bytes_max: u64) -> Result<Answered, Refusal> {
+    fn ask(&self, url: &str, accept: &str, bytes_max: u64, out: &mut dyn Write) -> Result<Answered, Refusal> {
         let uri: Uri = url.parse().map_err(|error| Refusal::new(RefusalKind::BadUrl, format!("{error}")))?;
         let limits = FetchLimits { bytes: bytes_max.min(self.left), ..*self.limits };
         let authorization = self.authorization.as_deref();
-        self.fetcher.follow(Ask { uri, accept: Some(accept), authorization }, self.deadline, &limits)
+        self.fetcher.follow(Ask { uri, accept: Some(accept), authorization }, self.deadline, &limits, out)
     }
 
     /// Gets a token for everybody; the URL that gives it is checked as every URL is.
@@ -260,8 +302,10 @@ impl<'a> Session<'a> {
         let Some(Challenge::Bearer { url }) = challenge.and_then(Challenge::parse) else {
             return Err(failed("the registry wants a name and a password, which a node has not"));
         };
-        let answered = self.ask(&url, "application/json", u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX))?;
-        let token = token(&answered.body).filter(|_| answered.status == 200);
+        let mut body = Vec::new();
+        let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX);
+        let answered = self.ask(&url, "application/json", room, &mut body)?;
+        let token = token(&body).filter(|_| answered.status == 200);
         let token = token.ok_or_else(|| failed("the registry does not give a token to everybody"))?;
         self.authorization = Some(format!("Bearer {token}"));
         Ok(())

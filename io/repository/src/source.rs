@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,10 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
+use crate::room::not_kept;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// From where packages may come; set by the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,21 +116,22 @@ impl Fetcher {
         Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
     }
 
-    /// Returns what is at a URL. Every hop is checked against the operator's list.
-    pub(crate) fn fetch(&self, url: &str, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+    /// Writes what is at a URL. Every hop is checked against the operator's list.
+    pub(crate) fn fetch(&self, url: &str, limits: &FetchLimits, out: &mut dyn Write) -> Result<(), Refusal> {
         let deadline = Instant::now() + limits.time;
         if url.len() > URL_BYTES_MAX {
             return Err(bad_url(format!("{} bytes, at most {URL_BYTES_MAX}", url.len())));
         }
         if let Some(path) = url.strip_prefix("file://") {
-            return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits);
+            return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits, out);
         }
         if url.starts_with(crate::registry::SCHEME) {
-            return crate::registry::fetch(self, url, deadline, limits);
+            return crate::registry::fetch(self, url, deadline, limits, out);
         }
-        let answered = self.follow(Ask { uri: parse(url)?, accept: None, authorization: None }, deadline, limits)?;
+        let ask = Ask { uri: parse(url)?, accept: None, authorization: None };
+        let answered = self.follow(ask, deadline, limits, out)?;
         match answered.status {
-            200..=299 => Ok(answered.body),
+            200..=299 => Ok(()),
             _ => Err(failed(format!("the server answered {}", answered.line))),
         }
     }
@@ -138,11 +143,18 @@ impl Fetcher {
     }
 
     /// Asks a server, and follows where it leads. Every hop is checked against the operator's list.
-    pub(crate) fn follow(&self, ask: Ask<'_>, deadline: Instant, limits: &FetchLimits) -> Result<Answered, Refusal> {
+    /// The body of a success is written.
+    pub(crate) fn follow(
+        &self,
+        ask: Ask<'_>,
+        deadline: Instant,
+        limits: &FetchLimits,
+        out: &mut dyn Write,
+    ) -> Result<Answered, Refusal> {
         let mut ask = ask;
         for _ in 0..=limits.redirects {
             self.check(&ask.uri)?;
-            match self.hop(&ask, deadline, limits)? {
+            match self.hop(&ask, deadline, limits, out)? {
                 Hop::Answer(answered) => return Ok(answered),
                 Hop::Redirect(next) => {
                     // What a server asked for is not for the next one to see.
@@ -182,7 +194,7 @@ impl Fetcher {
         }
     }
 
-    fn hop(&self, ask: &Ask<'_>, deadline: Instant, limits: &FetchLimits) -> Result<Hop, Refusal> {
+    fn hop(&self, ask: &Ask<'_>, deadline: Instant, limits: &FetchLimits, out: &mut dyn Write) -> Result<Hop, Refusal> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(too_slow(limits));
@@ -201,32 +213,22 @@ impl Fetcher {
                 .map(Hop::Redirect);
         }
         let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let mut answered = Answered {
-            status: status.as_u16(),
-            line: status.to_string(),
-            challenge: challenge.map(str::to_owned),
-            body: Vec::new(),
-        };
+        let answered =
+            Answered { status: status.as_u16(), line: status.to_string(), challenge: challenge.map(str::to_owned) };
         if !status.is_success() {
             return Ok(Hop::Answer(answered));
         }
         if response.body().content_length().is_some_and(|bytes| bytes > limits.bytes) {
             return Err(too_large(limits));
         }
-        let mut body = response.into_body().into_reader().take(limits.bytes.saturating_add(1));
-        let mut bytes = Vec::new();
-        body.read_to_end(&mut bytes).map_err(|error| match error.downcast::<ureq::Error>() {
+        copy(&mut response.into_body().into_reader(), limits, out, |error| match error.downcast::<ureq::Error>() {
             Ok(error) => explain(&error, limits),
             Err(error) => failed(format!("the download broke off: {error}")),
         })?;
-        if !fits(&bytes, limits) {
-            return Err(too_large(limits));
-        }
-        answered.body = bytes;
         Ok(Hop::Answer(answered))
     }
 
-    fn read_file(&self, path: &str, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+    fn read_file(&self, path: &str, limits: &FetchLimits, out: &mut dyn Write) -> Result<(), Refusal> {
         if self.sources.file_roots.is_empty() {
             return Err(bad_url("the node does not fetch `file:`"));
         }
@@ -247,7 +249,7 @@ impl Fetcher {
         if !inside(&found) {
             return Err(outside());
         }
-        read_regular(&found, limits)
+        read_regular(&found, limits, out)
     }
 }
 
@@ -310,7 +312,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) authorization: Option<&'a str>,
 }
 
-/// What a server answered, with a body only if the status is that of a success.
+/// What a server answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -318,7 +320,6 @@ pub(crate) struct Answered {
     pub(crate) line: String,
     /// What the server wants to be asked with.
     pub(crate) challenge: Option<String>,
-    pub(crate) body: Vec<u8>,
 }
 
 enum Hop {
@@ -327,7 +328,7 @@ enum Hop {
 }
 
 /// Reads a plain file; anything else might never end, or never begin.
-fn read_regular(path: &Path, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+fn read_regular(path: &Path, limits: &FetchLimits, out: &mut dyn Write) -> Result<(), Refusal> {
     let io = |error: std::io::Error| failed(format!("{}: {error}", path.display()));
     let metadata = path.metadata().map_err(io)?;
     if !metadata.is_file() {
@@ -336,9 +337,27 @@ fn read_regular(path: &Path, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
     if metadata.len() > limits.bytes {
         return Err(too_large(limits));
     }
-    let mut bytes = Vec::new();
-    File::open(path).map_err(io)?.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
-    if fits(&bytes, limits) { Ok(bytes) } else { Err(too_large(limits)) }
+    copy(&mut File::open(path).map_err(io)?, limits, out, io)
+}
+
+/// Writes what comes, if it is no more than the limits let.
+fn copy(
+    from: &mut dyn Read,
+    limits: &FetchLimits,
+    out: &mut dyn Write,
+    not_read: impl Fn(std::io::Error) -> Refusal,
+) -> Result<(), Refusal> {
+    let (mut piece, mut left) = (vec![0; PIECE_BYTES], limits.bytes);
+    loop {
+        let length = match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(not_read(error)),
+        };
+        left = left.checked_sub(u64::try_from(length).unwrap_or(u64::MAX)).ok_or_else(|| too_large(limits))?;
+        out.write_all(&piece[..length]).map_err(|error| not_kept(&error))?;
+    }
 }
 
 pub(crate) fn parse(url: &str) -> Result<Uri, Refusal> {
@@ -405,10 +424,6 @@ pub(crate) fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
         return bad_url(other.to_string());
     }
     failed(error.to_string())
-}
-
-fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {
-    u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= limits.bytes)
 }
 
 pub(crate) fn too_slow(limits: &FetchLimits) -> Refusal {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! packages/sha256-<digest>/package.nsm    the package, checked again whenever it is used
+//! packages/sha256-<digest>/signers.json   signatures by users' keys that were found good, one of each key
 //! packages/sha256-<digest>/module.wasm    its WebAssembly core module, if it has one
 //! packages/sha256-<digest>/component.wasm its WebAssembly component, if it has one
 //! packages/sha256-<digest>/module.jar     its OSGi bundle, if it has one
@@ -16,20 +17,24 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use netserv_model::manifest::Manifest;
-use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
+use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind, UserId, share};
 
-use crate::limits::STORE_BYTES_MAX;
-use crate::oci;
-use crate::package::{Layout, Package};
+use crate::limits::{DOWNLOADS_BYTES_MAX, SIGNERS_BYTES_MAX, SIGNERS_MAX, STORE_BYTES_MAX};
+use crate::oci::{self, SignatureDocument};
+use crate::package::{Layout, Package, PackageSignature};
 use crate::parts::Part;
+use crate::room::{Room, not_kept};
 use crate::source::{FetchLimits, Fetcher, IsOwn, Sources};
+
+/// The file with users' signatures of a package.
+const SIGNERS: &str = "signers.json";
 
 /// How a repository gets and keeps its packages.
 #[derive(Clone, Debug)]
@@ -38,7 +43,8 @@ pub struct Config {
     pub sources: Sources,
     /// Which addresses are the node's own.
     pub is_own: IsOwn,
-    /// Bytes that stored packages may take; the least recently used leave first, those in use never.
+    /// Bytes that stored packages may take; the least recently used leave first, those in use never. Each user may have a share
+    /// in use ([`netserv_model::share`]).
     pub store_bytes_max: u64,
 }
 
@@ -91,6 +97,10 @@ pub struct Repository {
     pub(crate) tmp: PathBuf,
     bytes_max: u64,
     pub(crate) fetcher: Fetcher,
+    /// Disk space of downloads.
+    pub(crate) downloads: Arc<Room>,
+    /// Held while a package is in memory.
+    unpacking: Mutex<()>,
     state: Arc<Mutex<State>>,
 }
 
@@ -98,8 +108,10 @@ pub struct Repository {
 struct State {
     /// When each stored package was last used, as a count.
     used: BTreeMap<Digest, u64>,
-    /// How often each digest is held.
-    holds: BTreeMap<Digest, usize>,
+    /// How often each digest is held by whom.
+    holds: BTreeMap<Digest, BTreeMap<UserId, usize>>,
+    /// Bytes of stored packages with all that lies beside them, as they were last counted.
+    sizes: BTreeMap<Digest, u64>,
     uses: u64,
 }
 
@@ -117,58 +129,106 @@ impl Repository {
         fs::create_dir_all(&tmp)?;
         let state = State::load(&packages)?;
         let fetcher = Fetcher::new(config.sources, config.is_own);
-        Ok(Repository { packages, tmp, bytes_max: config.store_bytes_max, fetcher, state: Arc::new(Mutex::new(state)) })
+        let (downloads, bytes_max) = (Room::new(DOWNLOADS_BYTES_MAX), config.store_bytes_max);
+        let state = Arc::new(Mutex::new(state));
+        Ok(Repository { packages, tmp, bytes_max, fetcher, downloads, unpacking: Mutex::new(()), state })
     }
 
-    /// Returns the package with this digest, signed by one of `keys`, from the store or else from the URL.
+    /// Returns the package with this digest, signed by one of the user's `keys`, from the store or else from the URL.
     ///
     /// A package that is in the store but has no signature by any of `keys` is fetched too: the copy at the URL may
-    /// have one.
+    /// have one. It is kept for this user, whatever signatures other users' copies have.
     ///
     /// # Errors
     /// A refusal of kind `bad-url`, `fetch-failed`, `package-too-large`, `bad-package`, `digest-mismatch`,
-    /// `module-unsigned`, `bad-manifest`, `no-flavour`, `quota-exceeded` (the store is full of packages in use) or
-    /// `node-failed` (the store cannot be written).
+    /// `module-unsigned`, `bad-manifest`, `no-flavour`, `quota-exceeded` (the user has its share of the store in use, or
+    /// the store is full of packages in use) or `node-failed` (the store cannot be written).
     pub fn fetch(
         &self,
+        user: &UserId,
         url: &str,
         digest: Digest,
         keys: &[PublicKey],
         limits: &FetchLimits,
     ) -> Result<Stored, Refusal> {
-        let hold = Arc::new(Hold::new(&self.state, digest));
-        let known = self.stored_layout(digest);
-        if let Some(layout) = &known
-            && let Ok(signer) = layout.verify(keys)
-        {
-            let package = layout.clone().into_package()?;
-            self.restore_code(&package)?;
-            self.state().touch(digest);
-            let _ = self.mark_used(digest);
-            return Ok(self.stored(&package, signer, true, hold));
+        let was_held = self.state().is_held_by(digest, user);
+        let hold = Arc::new(Hold::new(&self.state, digest, user));
+        if let Some(stored) = self.fetch_stored(&hold, keys, was_held)? {
+            return Ok(stored);
         }
-        let mut layout = Layout::read(&self.fetcher.fetch(url, limits)?)?;
+        let (mut download, _) = self.download(user, url, limits)?;
+        let _alone = self.unpacking();
+        let layout = Layout::read(&download.read().map_err(|error| not_kept(&error))?)?;
+        drop(download);
         if layout.digest() != digest {
             let detail = format!("the package's image manifest is {}, the request says {digest}", layout.digest());
             return Err(Refusal::new(RefusalKind::DigestMismatch, detail));
         }
-        let signer = layout.verify(keys)?;
-        if let Some(known) = &known {
-            layout.merge_signatures(known);
-        }
+        let signature = layout.verify(keys)?;
         let package = layout.into_package()?;
-        self.store(&package)?;
-        Ok(self.stored(&package, signer, false, hold))
+        self.store(&package, user)?;
+        self.keep_signature(digest, signature).map_err(|error| not_written(&error))?;
+        Ok(self.stored(&package, signature.key, false, hold))
     }
 
-    /// Keeps a package from leaving, until [`Repository::unpin`] was called as often.
-    pub fn pin(&self, digest: Digest) {
-        self.state().hold(digest);
+    fn fetch_stored(&self, hold: &Arc<Hold>, keys: &[PublicKey], was_held: bool) -> Result<Option<Stored>, Refusal> {
+        let (digest, user) = (hold.digest, &hold.user);
+        let _alone = self.unpacking();
+        let Some(layout) = self.stored_layout(digest) else { return Ok(None) };
+        let signature = layout.verify(keys).ok().or_else(|| self.signature_by(digest, keys));
+        let Some(signature) = signature else { return Ok(None) };
+        let package = layout.into_package()?;
+        self.restore_code(&package)?;
+        let size = self.size(digest);
+        let mut state = self.state();
+        state.sizes.insert(digest, size);
+        // What it has in use already stays.
+        if !was_held {
+            state.check_share(user, digest, size, self.bytes_max)?;
+        }
+        state.touch(digest);
+        drop(state);
+        let _ = self.mark_used(digest);
+        Ok(Some(self.stored(&package, signature.key, true, Arc::clone(hold))))
+    }
+
+    /// Returns the good signature of a stored package by one of these keys, of those that are kept beside it.
+    fn signature_by(&self, digest: Digest, keys: &[PublicKey]) -> Option<PackageSignature> {
+        let kept = self.signatures(digest).into_iter();
+        kept.filter(|signature| keys.contains(&signature.key)).find(|signature| signature.is_good(digest))
+    }
+
+    /// Returns the signatures that are kept beside a package; none if the file is broken.
+    fn signatures(&self, digest: Digest) -> Vec<PackageSignature> {
+        let file = File::open(self.folder(digest).join(SIGNERS)).map(|file| file.take(SIGNERS_BYTES_MAX));
+        let documents: Vec<SignatureDocument> =
+            file.ok().and_then(|file| serde_json::from_reader(io::BufReader::new(file)).ok()).unwrap_or_default();
+        documents.into_iter().map(|SignatureDocument { key, signature }| PackageSignature { key, signature }).collect()
+    }
+
+    /// Keeps a user's good signature beside the package: what others add to their copies takes it away from nobody.
+    fn keep_signature(&self, digest: Digest, signature: PackageSignature) -> io::Result<()> {
+        let mut kept = self.signatures(digest);
+        if kept.iter().any(|one| one.key == signature.key) {
+            return Ok(());
+        }
+        kept.push(signature);
+        // Only operators' users are here, of whom those have gone that signed first.
+        kept.drain(..kept.len().saturating_sub(SIGNERS_MAX));
+        let documents =
+            kept.into_iter().map(|PackageSignature { key, signature }| SignatureDocument { key, signature });
+        let json = serde_json::to_vec(&documents.collect::<Vec<_>>()).map_err(io::Error::other)?;
+        self.replace_file(&self.folder(digest).join(SIGNERS), &json)
+    }
+
+    /// Keeps a package from leaving for a user, until [`Repository::unpin`] was called as often.
+    pub fn pin(&self, user: &UserId, digest: Digest) {
+        self.state().hold(digest, user);
     }
 
     /// Takes back one [`Repository::pin`].
-    pub fn unpin(&self, digest: Digest) {
-        self.state().release(digest);
+    pub fn unpin(&self, user: &UserId, digest: Digest) {
+        self.state().release(digest, user);
     }
 
     /// Returns the digests in the store.
@@ -214,19 +274,20 @@ impl Repository {
         Ok(())
     }
 
-    fn store(&self, package: &Package) -> Result<(), Refusal> {
+    fn store(&self, package: &Package, user: &UserId) -> Result<(), Refusal> {
         let (parts, bytes, digest) = (parts(package)?, package.to_bytes(), package.digest());
         let mut state = self.state();
         if state.used.contains_key(&digest) {
-            // Only its signatures are new; whoever uses it keeps what was made from it.
-            let path = self.folder(digest).join("package.nsm");
-            self.replace_file(&path, &bytes).map_err(|error| not_written(&error))?;
+            // Whoever uses it keeps what was made from it.
             drop(state);
             return self.restore_code(package);
         }
         let length = parts.values().fold(bytes.len(), |sum, part| sum.saturating_add(part.len()));
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        state.check_share(user, digest, length, self.bytes_max)?;
         self.make_room(&mut state, length)?;
         self.write_package(digest, &bytes, &parts).map_err(|error| not_written(&error))?;
+        state.sizes.insert(digest, length);
         state.touch(digest);
         Ok(())
     }
@@ -255,18 +316,18 @@ impl Repository {
     }
 
     /// Removes the least recently used packages until there is room for another.
-    fn make_room(&self, state: &mut State, bytes: usize) -> Result<(), Refusal> {
-        let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let sizes: BTreeMap<Digest, u64> = state.used.keys().map(|digest| (*digest, self.size(*digest))).collect();
-        let mut taken: u64 = sizes.values().sum();
+    fn make_room(&self, state: &mut State, wanted: u64) -> Result<(), Refusal> {
+        state.sizes = state.used.keys().map(|digest| (*digest, self.size(*digest))).collect();
+        let mut taken: u64 = state.sizes.values().sum();
         while taken.saturating_add(wanted) > self.bytes_max {
             let free = state.used.iter().filter(|(digest, _)| !state.holds.contains_key(digest));
             let Some(oldest) = free.min_by_key(|(_, used)| **used).map(|(digest, _)| *digest) else {
                 let detail = format!("{wanted} bytes do not fit into the store of {} bytes", self.bytes_max);
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             };
+            let size = state.sizes.get(&oldest).copied().unwrap_or(0);
             self.remove(state, oldest).map_err(|error| not_written(&error))?;
-            taken = taken.saturating_sub(sizes.get(&oldest).copied().unwrap_or(0));
+            taken = taken.saturating_sub(size);
         }
         Ok(())
     }
@@ -277,6 +338,7 @@ impl Repository {
         fault::point()?;
         fs::rename(self.folder(digest), grave.path().join("package"))?;
         state.used.remove(&digest);
+        state.sizes.remove(&digest);
         fault::point()?;
         grave.close()
     }
@@ -292,6 +354,10 @@ impl Repository {
 
     fn folder(&self, digest: Digest) -> PathBuf {
         self.packages.join(digest.to_string().replace(':', "-"))
+    }
+
+    fn unpacking(&self) -> MutexGuard<'_, ()> {
+        self.unpacking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -326,17 +392,40 @@ impl State {
         self.used.insert(digest, self.uses);
     }
 
-    fn hold(&mut self, digest: Digest) {
-        *self.holds.entry(digest).or_default() += 1;
+    fn hold(&mut self, digest: Digest, user: &UserId) {
+        *self.holds.entry(digest).or_default().entry(user.clone()).or_default() += 1;
     }
 
-    fn release(&mut self, digest: Digest) {
-        if let Some(count) = self.holds.get_mut(&digest) {
+    fn release(&mut self, digest: Digest, user: &UserId) {
+        let Some(holders) = self.holds.get_mut(&digest) else { return };
+        if let Some(count) = holders.get_mut(user) {
             *count -= 1;
             if *count == 0 {
-                self.holds.remove(&digest);
+                holders.remove(user);
             }
         }
+        if holders.is_empty() {
+            self.holds.remove(&digest);
+        }
+    }
+
+    fn is_held_by(&self, digest: Digest, user: &UserId) -> bool {
+        self.holds.get(&digest).is_some_and(|holders| holders.contains_key(user))
+    }
+
+    /// Checks that a user has no more than its share of the store in use with a package of so many bytes. One alone needs room only.
+    fn check_share(&self, user: &UserId, digest: Digest, bytes: u64, all: u64) -> Result<(), Refusal> {
+        let size = |(digest, _): (&Digest, _)| self.sizes.get(digest).copied().unwrap_or(0);
+        let others = || self.holds.iter().filter(|(other, _)| **other != digest);
+        let own: u64 = others().filter(|(_, holders)| holders.contains_key(user)).map(size).sum();
+        let held: u64 = others().map(size).sum();
+        if own == 0 || share::is_fair(own.saturating_add(bytes), held.saturating_add(bytes), all) {
+            return Ok(());
+        }
+        let detail = format!(
+            "{bytes} bytes are beyond the user's share of the store: it has {own} in use, all users {held} of {all}"
+        );
+        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 }
 
@@ -345,18 +434,19 @@ impl State {
 struct Hold {
     state: Arc<Mutex<State>>,
     digest: Digest,
+    user: UserId,
 }
 
 impl Hold {
-    fn new(state: &Arc<Mutex<State>>, digest: Digest) -> Hold {
-        state.lock().unwrap_or_else(PoisonError::into_inner).hold(digest);
-        Hold { state: Arc::clone(state), digest }
+    fn new(state: &Arc<Mutex<State>>, digest: Digest, user: &UserId) -> Hold {
+        state.lock().unwrap_or_else(PoisonError::into_inner).hold(digest, user);
+        Hold { state: Arc::clone(state), digest, user: user.clone() }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).release(self.digest);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).release(self.digest, &self.user);
     }
 }
 
@@ -472,7 +562,7 @@ mod tests {
         fs::write(dir.join("first"), other.to_bytes()).unwrap();
         let digest = first.digest();
         let url = format!("file://{}", dir.join("first").display());
-        open(dir).fetch(&url, digest, &[public(2)], &FetchLimits::default()).unwrap();
+        open(dir).fetch(&user(), &url, digest, &[public(2)], &FetchLimits::default()).unwrap();
         fs::write(dir.join("first"), first.to_bytes()).unwrap();
         first.clone()
     }
@@ -490,7 +580,11 @@ mod tests {
         PublicKey(SigningKey::from_bytes(&[key; 32]).verifying_key().to_bytes())
     }
 
-    /// Opens a store with room for one package.
+    fn user() -> UserId {
+        "jane".parse().unwrap()
+    }
+
+    /// Opens a store with room for one package beside those that are in use.
     fn open(dir: &Path) -> Repository {
         let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
         Repository::open(&dir.join("store"), Config { sources, store_bytes_max: 40_000, ..Config::default() }).unwrap()
@@ -499,6 +593,6 @@ mod tests {
     fn get(repository: &Repository, dir: &Path, package: &Package) -> Result<Stored, Refusal> {
         let name = if package.manifest().version.patch == 0 { "first" } else { "second" };
         let url = format!("file://{}", dir.join(name).display());
-        repository.fetch(&url, package.digest(), &[public(1)], &FetchLimits::default())
+        repository.fetch(&user(), &url, package.digest(), &[public(1)], &FetchLimits::default())
     }
 }

@@ -13,7 +13,6 @@ pub mod ticket;
 pub mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -23,6 +22,7 @@ use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_repository::Downloaded;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -34,7 +34,7 @@ use ticket::{Answer, Cargo, Ticket};
 use workers::{LoadFiles, Loading, WorkersJob};
 
 use crate::event::CodeParts;
-use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX, STATES_HELD_MAX};
+use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX, STATES_HELD_MAX, STATES_HELD_PER_USER_MAX};
 use crate::metrics::gauges::WorkerGauges;
 
 /// The ways to the owners.
@@ -69,7 +69,7 @@ pub struct Effects {
     /// Where the compositions of packages' components are.
     compositions: BTreeMap<Vec<Digest>, PathBuf>,
     /// States that modules are to begin with which are about to be loaded, by their digests.
-    states: VecDeque<(Digest, Arc<File>)>,
+    states: VecDeque<(Digest, Arc<Downloaded>)>,
     gauges: WorkerGauges,
 }
 
@@ -133,11 +133,7 @@ impl Effects {
             Cargo::Code(digest, flavour, parts) => self.keep_code(digest, flavour, parts),
             Cargo::CodeAndState(digest, flavour, parts, state, file) => {
                 self.keep_code(digest, flavour, parts);
-                // Whoever is not loaded by then is refused.
-                if self.states.len() >= STATES_HELD_MAX {
-                    self.states.pop_front();
-                }
-                self.states.push_back((state, file));
+                self.keep_state(state, file);
             }
             Cargo::Composition(parts, code) => {
                 // What is loaded stays so; a service that is loaded again is composed anew.
@@ -160,6 +156,21 @@ impl Effects {
             self.code.clear();
         }
         self.code.insert((digest, flavour), parts);
+    }
+
+    /// Keeps a state until its module is loaded. Whoever is not loaded by then is refused.
+    fn keep_state(&mut self, state: Digest, file: Arc<Downloaded>) {
+        let of = |user: &UserId| self.states.iter().filter(|(_, held)| held.user() == user).count();
+        let most = self.states.iter().map(|(_, held)| held.user()).max_by_key(|user| of(user));
+        let gone = match most {
+            _ if of(file.user()) >= STATES_HELD_PER_USER_MAX => Some(file.user()),
+            Some(most) if self.states.len() >= STATES_HELD_MAX => Some(most),
+            Some(_) | None => None,
+        };
+        if let Some(place) = gone.and_then(|user| self.states.iter().position(|(_, held)| held.user() == user)) {
+            self.states.remove(place);
+        }
+        self.states.push_back((state, file));
     }
 
     /// Returns what workers last said of themselves.
@@ -271,14 +282,15 @@ impl Effects {
     }
 
     /// Has a module loaded, once the sockets are made that its intercepted connections arrive at.
-    fn load(&self, load: ModuleLoad, ticket: Ticket) {
+    fn load(&mut self, load: ModuleLoad, ticket: Ticket) {
         let Some(ModuleOwners { networks, workers, .. }) = self.owners.modules.clone() else {
             return ticket.refuse(not_a_node());
         };
         let code = self.code.get(&(load.digest, load.worker.flavour)).cloned();
-        let held =
-            |digest| self.states.iter().rev().find(|(held, _)| *held == digest).map(|(_, file)| Arc::clone(file));
-        let state = load.state.and_then(held);
+        let is_its =
+            |(held, file): &(Digest, Arc<Downloaded>)| Some(*held) == load.state && *file.user() == load.worker.user;
+        let state = self.states.iter().rposition(is_its).and_then(|place| self.states.remove(place));
+        let state = state.map(|(_, file)| file);
         let files = LoadFiles { code, composition: self.compositions.get(&load.chain).cloned(), state };
         if load.server.as_ref().is_none_or(|server| server.intercept.is_empty()) {
             let loading = Loading { load, files, listeners: Ok(Vec::new()) };

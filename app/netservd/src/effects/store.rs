@@ -76,16 +76,16 @@ struct PackageKeeper {
 impl PackageKeeper {
     fn keep(&mut self, record: &InstalledRecord) {
         let Some(packages) = &self.packages else { return };
-        packages.pin(record.digest);
+        packages.pin(&record.user, record.digest);
         if let Some(before) = self.kept.insert((record.user.clone(), record.module.name.clone()), record.digest) {
-            packages.unpin(before);
+            packages.unpin(&record.user, before);
         }
     }
 
     fn let_go(&mut self, user: &UserId, module: &ModuleName) {
         let digest = self.kept.remove(&(user.clone(), module.clone()));
         if let (Some(packages), Some(digest)) = (&self.packages, digest) {
-            packages.unpin(digest);
+            packages.unpin(user, digest);
         }
     }
 }

@@ -50,13 +50,23 @@ fn compositions_are_bounded_and_older_ones_removed() {
 #[test]
 fn states_that_wait_to_be_loaded_are_bounded() {
     let mut rig = Rig::new();
-    for n in 0..=STATES_HELD_MAX {
+    let keep = |rig: &mut Rig, n: usize, user: usize| {
         let state = Digest([u8::try_from(n).unwrap(); 32]);
-        let file = Arc::new(tempfile::tempfile().unwrap());
+        let user = format!("user{user}").parse().unwrap();
+        let file = Arc::new(Downloaded::from_file(tempfile::tempfile().unwrap(), &user));
         rig.effects.keep(Cargo::CodeAndState(Digest([7; 32]), Flavour::Wasm, CodeParts::default(), state, file));
+    };
+    let held = |rig: &Rig| rig.effects.states.iter().map(|(digest, _)| usize::from(digest.0[0])).collect::<Vec<_>>();
+    for n in 0..=STATES_HELD_PER_USER_MAX {
+        keep(&mut rig, n, 0);
     }
-    let held: Vec<u8> = rig.effects.states.iter().map(|(digest, _)| digest.0[0]).collect();
-    assert_eq!(held, (1..=u8::try_from(STATES_HELD_MAX).unwrap()).collect::<Vec<u8>>());
+    assert_eq!(held(&rig), (1..=STATES_HELD_PER_USER_MAX).collect::<Vec<_>>());
+    // One of each other user takes the room of whoever has more.
+    for n in 0..STATES_HELD_MAX - 1 {
+        keep(&mut rig, 100 + n, 1 + n);
+    }
+    assert_eq!(rig.effects.states.len(), STATES_HELD_MAX);
+    assert_eq!(held(&rig)[0], STATES_HELD_PER_USER_MAX);
 }
 
 #[test]

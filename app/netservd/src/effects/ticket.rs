@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How an effect is answered: once, by whoever holds its ticket, without waiting.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use netserv_model::effect::{EffectId, EffectOutcome};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
+use netserv_repository::Downloaded;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::event::CodeParts;
@@ -29,7 +29,7 @@ pub enum Cargo {
     /// Where the code of a package is.
     Code(Digest, Flavour, CodeParts),
     /// The same, with a state that a module of the package is to begin with.
-    CodeAndState(Digest, Flavour, CodeParts, Digest, Arc<File>),
+    CodeAndState(Digest, Flavour, CodeParts, Digest, Arc<Downloaded>),
     /// Where the composition of packages' components is.
     Composition(Vec<Digest>, PathBuf),
     /// What workers say of themselves.

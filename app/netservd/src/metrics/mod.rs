@@ -194,6 +194,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
     let mut family = out.family("controller_events_total", Kind::Counter, "What happened to modules and containers");
     for (event, value) in [
         ("module-failure", counters.module_failures),
+        ("displaced", counters.displaced),
         ("quarantine", counters.quarantines),
         ("container-death", counters.container_deaths),
         ("lease-expired", counters.leases_expired),

@@ -94,6 +94,40 @@ fn requests_that_are_worked_on_are_bounded() {
     assert_eq!(node.reports.len(), REQUESTS_PENDING_MAX + 2, "each is answered");
 }
 
+/// Goal: a user whose SETUPs wait for a server that does not answer holds up nobody: its slowest gives way to each request of others
+/// until these have as many.
+#[test]
+fn the_slowest_request_of_who_has_the_most_gives_way() {
+    let mut policy = policy();
+    for n in 0..2 * REQUESTS_PENDING_MAX {
+        policy.users.insert(user(&format!("u{n}")), user_policy("u", "10.2.0.0/16"));
+    }
+    policy.accept_unsigned = true;
+    let mut node = Node::with(policy);
+    let ask = |node: &mut Node, name: &str, module: &str| {
+        let request = node.request(name, Body::from(setup(module)));
+        let id = node.send(Request { signature: None, ..request });
+        node.commands();
+        id
+    };
+    let mut greedy = Vec::new();
+    for n in 0..REQUESTS_PENDING_MAX {
+        greedy.push(ask(&mut node, "u0", &format!("m{}@1.0.0", n % MODULES_PER_USER_MAX)));
+        node.sleep_ms(1);
+    }
+    let over = ask(&mut node, "u0", "m0@1.0.0");
+    assert_refused(&node.reports[&over], RefusalKind::QuotaExceeded, "works on 256 requests");
+    // Its first are the slowest.
+    let others: Vec<u64> = (1..REQUESTS_PENDING_MAX / 2).map(|n| ask(&mut node, &format!("u{n}"), "m@1.0.0")).collect();
+    assert!(others.iter().all(|id| !node.reports.contains_key(id)), "each is worked on");
+    let gave_way: Vec<bool> = greedy.iter().map(|id| node.reports.contains_key(id)).collect();
+    let first = (0..greedy.len()).map(|number| number < others.len()).collect::<Vec<bool>>();
+    assert_eq!(gave_way, first);
+    // Who has more than others does not get more of them.
+    let more = ask(&mut node, "u0", "m1@1.0.0");
+    assert_refused(&node.reports[&more], RefusalKind::QuotaExceeded, "works on 256 requests");
+}
+
 #[test]
 fn nonces_are_bounded() {
     let mut node = Node::new();

@@ -17,7 +17,7 @@ use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester, Returning};
 use crate::leases::{Asker, remember};
-use crate::limits::{PENDING_MAX, WAITERS_MAX};
+use crate::limits::WAITERS_MAX;
 
 impl Nslp {
     pub(super) fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
@@ -95,8 +95,7 @@ impl Nslp {
         }
         self.counters.requests_not_taken += u64::from(refusal.is_some());
         self.counters.requests_received += 1;
-        if self.pending >= PENDING_MAX {
-            self.counters.requests_over_limit += 1;
+        if !self.has_room(now, &message) {
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
         let may_return = envelope.may_return && self.may_return(&from, passed);

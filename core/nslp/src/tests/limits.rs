@@ -25,6 +25,61 @@ fn pending_exchanges_have_a_bound() {
     assert_eq!(node.nslp.counters().requests_over_limit, 2);
 }
 
+/// Goal: a user whose requests wait leaves places for others: the slowest of whoever has the most is answered early.
+#[test]
+fn the_slowest_request_of_who_has_the_most_gives_way() {
+    let mut node = Node::new(|_| {});
+    let by = |user: &str, n: usize| {
+        let request = RequestBuilder::probe(&[]).user(&user.parse().unwrap());
+        request.build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
+    };
+    let waits = |node: &mut Node, id: usize, message: String| {
+        let (id, timeout) = (LocalId(id.try_into().unwrap()), Duration::from_secs(60));
+        let taken = node.nslp.handle_local(node.now, LocalRequest { id, message, path: None, session: None, timeout });
+        node.now.instant = node.now.instant + Duration::from_millis(1);
+        taken
+    };
+    for n in 0..PENDING_MAX {
+        waits(&mut node, n, by("greedy", n)).unwrap();
+        node.asked();
+    }
+    assert_eq!(kind(waits(&mut node, 998, by("greedy", 998)).err().as_ref()), Some(RefusalKind::QuotaExceeded));
+    for n in PENDING_MAX..PENDING_MAX + 3 {
+        waits(&mut node, n, by("other", n)).unwrap();
+        let early = node.nslp.poll_result().expect("one gives way");
+        assert_eq!(early.0, LocalId((n - PENDING_MAX).try_into().unwrap()), "the slowest first");
+    }
+    assert_eq!((node.nslp.state_counts().pending, node.nslp.counters().requests_displaced), (PENDING_MAX, 3));
+}
+
+/// Goal: who makes up users' names has one share of all unproven requests, however many names these are.
+#[test]
+fn requests_whose_users_are_not_proven_have_one_share() {
+    let mut node = Node::new(|_| {});
+    let by = |user: &str, n: usize| {
+        let request = RequestBuilder::probe(&[]).user(&user.parse().unwrap());
+        request.build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
+    };
+    let ask = |node: &mut Node, n: usize, user: &str| {
+        let (id, timeout) = (LocalId(n.try_into().unwrap()), Duration::from_secs(60));
+        let request = LocalRequest { id, message: by(user, n), path: path(), session: None, timeout };
+        node.nslp.handle_local(node.now, request).unwrap();
+        node.asked()
+    };
+    for n in 0..PENDING_MAX {
+        let asked = ask(&mut node, n, &if n < 2 { "honest".to_owned() } else { format!("madeup{n}") });
+        if n >= 2 {
+            let refusal = Refusal::new(RefusalKind::UnknownUser, "no such user");
+            node.report(asked, NodeReport { outcome: Outcome::Refused(refusal), ..report("me", "0.0.0.0") });
+        }
+    }
+    for n in PENDING_MAX..PENDING_MAX + 4 {
+        ask(&mut node, n, &format!("madeup{n}"));
+        let (early, _) = node.nslp.poll_result().expect("one gives way");
+        assert!(early.0 >= 2, "{early:?} is of an honest user");
+    }
+}
+
 #[test]
 fn finished_exchanges_and_sessions_have_a_bound() {
     let mut node = Node::new(|_| {});

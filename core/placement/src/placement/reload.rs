@@ -31,7 +31,8 @@ impl Placement {
         self.gone.retain(|rule, _| !self.rules.contains_key(rule) && is_left(rule));
         let counts_on = |id: &RuleId| before.get(id).zip(self.rules.get(id)).is_some_and(|(a, b)| a.has_regions_of(b));
         let counts_on: BTreeSet<RuleId> = before.keys().copied().filter(counts_on).collect();
-        self.regions.retain(|(rule, _), _| counts_on.contains(rule));
+        let gone: Vec<_> = self.regions.keys().filter(|(rule, _)| !counts_on.contains(rule)).copied().collect();
+        gone.into_iter().for_each(|key| self.remove_region(key));
         self.shut.retain(|rule| self.rules.contains_key(rule));
         let too_many = self.too_many();
         for (id, rule) in self.deployments.iter().map(|(id, one)| (*id, one.rule)).collect::<Vec<_>>() {

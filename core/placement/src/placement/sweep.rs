@@ -24,7 +24,7 @@ impl Placement {
             }
         }
         for key in gone {
-            self.regions.remove(&key);
+            self.remove_region(key);
         }
         let is_through = looked < SWEEP_STEP;
         self.swept = last.filter(|_| !is_through);

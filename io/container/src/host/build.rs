@@ -7,14 +7,16 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, Refusal, RefusalKind};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
 use super::launcher::{Launcher, check_limits};
 use super::process::{Exit, ExitCause, Process};
-use crate::limits::BuildLimits;
+use crate::error::ContainerError;
+use crate::limits::{BUILD_LOOK_INTERVAL, BuildLimits};
 use crate::protocol::Request;
 use crate::protocol::names::{ARCHIVE_FILE, COMPILE_OUTPUT};
 
@@ -25,18 +27,23 @@ impl Launcher {
     /// # Errors
     /// The worker's own refusal, or `compile-limit`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
-        check_limits(Flavour::Wasm, &limits.container)?;
-        compile(self, &[wasm], out, limits)
+        self.build(&[wasm], out, limits, &mut |_| true)
     }
 
-    /// Composes components, of which each hands HTTP requests on to the next, and compiles that, as
-    /// [`Launcher::compile`] does.
+    /// Compiles a Wasm file as [`Launcher::compile`] does, or composes several components, of which each hands HTTP
+    /// requests on to the next, and compiles that. `may_go_on` is asked every [`BUILD_LOOK_INTERVAL`] and at the end.
     ///
     /// # Errors
-    /// Those of [`Launcher::compile`].
-    pub fn compose(&self, parts: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+    /// Those of [`Launcher::compile`]; `quota-exceeded` if it may not go on.
+    pub fn build(
+        &self,
+        parts: &[&Path],
+        out: &Path,
+        limits: &BuildLimits,
+        may_go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+    ) -> Result<(), Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
-        compile(self, parts, out, limits)
+        compile(self, parts, out, limits, may_go_on)
     }
 
     /// Makes the archive of classes that lets Java workers start faster, by `netserv-jvm archive` in a container of its
@@ -52,12 +59,37 @@ impl Launcher {
     }
 }
 
-fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+/// A build under way.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Processor time that it took so far.
+    pub cpu_time: Duration,
+    launcher: &'a Launcher,
+    pid: i32,
+}
+
+impl Progress<'_> {
+    /// Holds the build to other limits from here on, and gives it less processor time than the node's other containers.
+    ///
+    /// # Errors
+    /// The kernel does not change them; then it goes on as before.
+    pub fn to_background(&self, limits: &ContainerLimits) -> Result<(), ContainerError> {
+        self.launcher.to_background(self.pid, limits)
+    }
+}
+
+fn compile(
+    launcher: &Launcher,
+    wasm: &[&Path],
+    out: &Path,
+    limits: &BuildLimits,
+    may_go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+) -> Result<(), Refusal> {
     let open = |wasm: &&Path| File::open(wasm).map_err(node_failed(wasm));
     let inputs = wasm.iter().map(open).collect::<Result<Vec<File>, Refusal>>()?;
     let request = Request::Compile { limits: limits.container, cpu_seconds: cpu_seconds(limits) };
     let (process, directory) = launcher.start_making(&request, &inputs)?;
-    finish(process, limits, &COMPILER)?;
+    finish(process, limits, &COMPILER, |pid, cpu_time| may_go_on(&Progress { cpu_time, launcher, pid }))?;
     let code = open_output(&directory, COMPILE_OUTPUT)
         .map_err(|error| Refusal::new(RefusalKind::BadCode, format!("the compiler left no output: {error}")))?;
     put_in_place(code, limits.container.disk_bytes, out)
@@ -66,7 +98,7 @@ fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits
 fn archive(launcher: &Launcher, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let request = Request::Archive { limits: limits.container, cpu_seconds: cpu_seconds(limits) };
     let (process, directory) = launcher.start_making(&request, &[])?;
-    finish(process, limits, &ARCHIVER)?;
+    finish(process, limits, &ARCHIVER, |_, _| true)?;
     let archive = open_output(&directory, ARCHIVE_FILE)
         .map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("Java left no archive: {error}")))?;
     put_in_place(archive, limits.container.disk_bytes, out)?;
@@ -92,14 +124,35 @@ const ARCHIVER: Words =
     Words { who: "Java", on_what: "on its archive", failed: RefusalKind::NodeFailed, slow: RefusalKind::NodeFailed };
 
 /// Waits for the end of a process, which is to be a good one.
-fn finish(mut process: Process, limits: &BuildLimits, words: &Words) -> Result<(), Refusal> {
-    let time = limits.time;
-    let Some(exit) = process.wait(time) else {
+fn finish(
+    mut process: Process,
+    limits: &BuildLimits,
+    words: &Words,
+    mut may_go_on: impl FnMut(i32, Duration) -> bool,
+) -> Result<(), Refusal> {
+    let until = Instant::now() + limits.time;
+    let too_long = loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let ended = process.wait(left.min(BUILD_LOOK_INTERVAL)).is_some();
+        let goes_on = may_go_on(process.pid(), process.cpu_time());
+        if ended {
+            break None;
+        }
+        if !goes_on {
+            let detail = format!("{} gives way to others", words.who);
+            break Some(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        if left.is_zero() {
+            let detail = format!("{} did not end within {} s", words.who, limits.time.as_secs());
+            break Some(Refusal::new(RefusalKind::Timeout, detail));
+        }
+    };
+    if let Some(refusal) = too_long {
         process.kill();
         process.wait(Duration::from_secs(2));
-        let detail = format!("{} did not end within {} s", words.who, time.as_secs());
-        return Err(Refusal::new(words.slow, detail));
-    };
+        return Err(refusal);
+    }
+    let exit = process.exit().expect("it ended");
     if exit.cause == ExitCause::Code(0) { Ok(()) } else { Err(refusal(exit, limits, words)) }
 }
 

@@ -135,6 +135,14 @@ impl Launcher {
         }
     }
 
+    pub(super) fn to_background(&self, pid: i32, limits: &ContainerLimits) -> Result<(), ContainerError> {
+        match self.ask(&Request::Background { pid, limits: *limits }, &[])? {
+            (Reply::Limited, _) => Ok(()),
+            (Reply::Failed { step, detail, .. }, _) => Err(ContainerError::Start { step, detail }),
+            (Reply::Ready { .. } | Reply::Started { .. }, _) => Err(unexpected()),
+        }
+    }
+
     /// Starts a process that is no worker. Returns its number and descriptor.
     pub(super) fn start_alone(
         &self,

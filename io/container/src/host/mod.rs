@@ -16,6 +16,7 @@ mod scheduling;
 mod shared;
 mod storage;
 
+pub use build::Progress;
 pub use clock::{WorkerClock, WorkerThread};
 pub use config::{JvmFiles, LaunchSpec, LauncherConfig, LauncherReport};
 pub use container::Container;

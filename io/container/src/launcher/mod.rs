@@ -28,7 +28,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, pidfd_send_signal, setrlimit};
 
-use crate::limits::{END_PATIENCE, MEDIA_SPARE_BYTES, SPARES, SPARES_PAUSE};
+use crate::limits::{BACKGROUND_WEIGHT_PART, BUILD_WEIGHT_PART, END_PATIENCE, MEDIA_SPARE_BYTES, SPARES, SPARES_PAUSE};
 use crate::protocol::names::{ARCHIVE_FILE, COMPILE_OUTPUT, LAUNCHER_NAME};
 use crate::protocol::socket::{receive, send};
 use crate::protocol::step::{Step as _, StepError, step_error};
@@ -156,6 +156,7 @@ impl<'a> LauncherLoop<'a> {
             Request::Compile { limits, cpu_seconds } => self.compile(limits, *cpu_seconds, fds),
             Request::Archive { limits, cpu_seconds } => self.archive(limits, *cpu_seconds, fds),
             Request::Media(wanted) => self.media(wanted, fds),
+            Request::Background { pid, limits } => self.to_background(*pid, limits),
             Request::Limit { user, limits } => self.limit(user, limits),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
@@ -303,11 +304,23 @@ impl<'a> LauncherLoop<'a> {
         let nothing: Result<Vec<OwnedFd>, _> = SHARED_FDS.iter().map(|_| null()).collect();
         let start = Start { place, worker: None, group: None, exit };
         let (reply, pidfd) = self.start_process(start, limits, &orders, data, nothing.step("open /dev/null")?)?;
+        if let Some(build) = self.places.get(place) {
+            // It is a build all the same.
+            let _ = build.group.weigh(BUILD_WEIGHT_PART);
+        }
         Ok((reply, vec![pidfd, output]))
     }
 
     fn limit(&self, user: &UserId, limits: &ContainerLimits) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         self.places.groups_of(user).try_for_each(|group| group.change(limits)).step("change the limits")?;
+        Ok((Reply::Limited, vec![]))
+    }
+
+    fn to_background(&self, pid: i32, limits: &ContainerLimits) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        // It may have ended meanwhile.
+        if let Some(group) = self.places.build(pid) {
+            group.change(limits).and_then(|()| group.weigh(BACKGROUND_WEIGHT_PART)).step("change the limits")?;
+        }
         Ok((Reply::Limited, vec![]))
     }
 

@@ -111,6 +111,12 @@ impl Places {
         self.running().map(|(_, process)| process).filter(is_theirs).map(|process| &*process.group)
     }
 
+    /// Returns the groups of a build that runs.
+    pub(super) fn build(&self, pid: i32) -> Option<&Group> {
+        let is_it = |process: &Running| process.pid == pid && process.cpu_seconds.is_some();
+        self.running().find(|(_, process)| is_it(process)).map(|(_, process)| &*process.group)
+    }
+
     /// Returns the groups of one of a user's workers that run.
     pub(super) fn group_of(&self, user: &UserId, pid: i32) -> Option<Rc<Group>> {
         let is_theirs = |process: &Running| process.worker.as_ref().is_some_and(|(owner, _)| owner == user);

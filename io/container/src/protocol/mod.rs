@@ -32,6 +32,9 @@ pub(crate) enum Request {
     /// Start a media job. Beside it: the pipe for the exit report, the input's end, each output's, and the picture's if
     /// the task has one. Answered by `Started` with a pidfd, or `Failed`.
     Media(MediaOrder),
+    /// Hold a compilation to other limits, and give it less processor time than others who want some. Answered by `Limited` or
+    /// `Failed`.
+    Background { pid: i32, limits: ContainerLimits },
     /// Hold a user's workers that run to other limits. Answered by `Limited` or `Failed`.
     Limit { user: UserId, limits: ContainerLimits },
 }

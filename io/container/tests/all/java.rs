@@ -336,6 +336,34 @@ fn the_real_worker_gets_ready() {
     }
 }
 
+/// Goal: jars that others take the place of under a running node are those of its start for all its containers.
+#[test]
+fn jars_that_are_replaced_stay_those_of_the_start() {
+    let test = "jars_that_are_replaced_stay_those_of_the_start";
+    let Some(home) = installations().pop() else { return skipped(test, "no Java 17 or later in /usr/lib/jvm") };
+    let mut host = PathBuf::new();
+    let with_jar = |files: JvmFiles| {
+        host.clone_from(&files.host);
+        fs::write(files.host.join("host/first.jar"), "first").unwrap();
+        files
+    };
+    let Some(node) = JavaNode::start_as(test, &home, with_jar) else { return };
+    let jar = |node: &JavaNode| {
+        let mut guest = node.launch(None);
+        guest.ready();
+        let (path, length) = ("/java/host/first.jar".to_owned(), "5".to_owned());
+        guest.attempt_on("store-read", &[("path", path), ("length", length)])
+    };
+    assert_eq!(jar(&node), "first");
+    // As a package manager does, and as one who installs by hand.
+    fs::remove_file(host.join("host/first.jar")).unwrap();
+    assert_eq!(jar(&node), "first");
+    fs::remove_dir_all(&host).unwrap();
+    fs::create_dir_all(host.join("host")).unwrap();
+    fs::write(host.join("host/first.jar"), "later").unwrap();
+    assert_eq!(jar(&node), "first");
+}
+
 /// A node with a Java worker that is the probe.
 struct JavaNode {
     node: Node,

@@ -250,7 +250,7 @@ fn compilations_give_code_or_the_reason() {
     assert_eq!(fs::read(&out).unwrap(), b"compiled good");
     let (second, both) = (node.state_dir().join("b.wasm"), node.state_dir().join("ab.cwasm"));
     fs::write(&second, b"next").unwrap();
-    node.launcher.compose(&[&wasm, &second, &wasm], &both, &limits).unwrap();
+    node.launcher.build(&[&wasm, &second, &wasm], &both, &limits, &mut |_| true).unwrap();
     assert_eq!(fs::read(&both).unwrap(), b"compiled good+next+good");
     for (input, kind) in [
         (&b"refuse"[..], RefusalKind::AbiMismatch),
@@ -258,7 +258,7 @@ fn compilations_give_code_or_the_reason() {
         (b"nothing", RefusalKind::BadCode),
         (b"symlink", RefusalKind::BadCode),
         (b"memory", RefusalKind::MemoryLimit),
-        (b"hang", RefusalKind::CompileLimit),
+        (b"hang", RefusalKind::Timeout),
     ] {
         let refusal = compile(input).unwrap_err();
         assert_eq!(refusal.kind, kind, "{refusal}");

@@ -2,8 +2,8 @@
 //! The repository against servers and files that are right, wrong, slow or hostile.
 
 use std::fs;
-use std::io::Write;
-use std::net::IpAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::net::{IpAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use crate::common::server::{Server, ok, status};
 use crate::common::tar_file::Tar;
 use crate::common::{MANIFEST, WASM, key, public, signed};
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
-use netserv_repository::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
+use netserv_model::request::StateSource;
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
+use netserv_repository::limits::{REDIRECTS_MAX, SIGNATURES_MAX, URL_BYTES_MAX};
 use netserv_repository::package;
 use netserv_repository::{Config, FetchLimits, IsOwn, Package, Repository, Sources, Stored};
+use sha2::{Digest as _, Sha256};
 
 #[test]
 fn a_package_is_fetched_checked_and_stored() {
@@ -72,12 +74,12 @@ fn another_users_package_is_not_taken_from_the_store() {
     let repository = open(dir.path());
     fetch(&repository, &first.url("/m"), one.digest()).unwrap();
     let limits = FetchLimits::default();
-    let refused = repository.fetch(&first.url("/m"), one.digest(), &[public(2)], &limits).unwrap_err();
+    let refused = repository.fetch(&user(), &first.url("/m"), one.digest(), &[public(2)], &limits).unwrap_err();
     assert_eq!(refused.kind, RefusalKind::ModuleUnsigned);
-    let stored = repository.fetch(&second.url("/m"), one.digest(), &[public(2)], &limits).unwrap();
+    let stored = repository.fetch(&user(), &second.url("/m"), one.digest(), &[public(2)], &limits).unwrap();
     assert_eq!((stored.signer, stored.cached), (public(2), false));
     for n in [1, 2] {
-        let stored = repository.fetch("http://nowhere.invalid/", one.digest(), &[public(n)], &limits).unwrap();
+        let stored = repository.fetch(&user(), "http://nowhere.invalid/", one.digest(), &[public(n)], &limits).unwrap();
         assert_eq!((stored.signer, stored.cached), (public(n), true));
     }
 }
@@ -182,7 +184,7 @@ fn servers_that_fail_are_refused_in_time() {
     for (name, server, kind, detail) in cases {
         let dir = dir();
         let started = Instant::now();
-        let result = open(dir.path()).fetch(&server.url("/m"), package.digest(), &[public(1)], &limits);
+        let result = open(dir.path()).fetch(&user(), &server.url("/m"), package.digest(), &[public(1)], &limits);
         let refusal = result.unwrap_err();
         assert_eq!(refusal.kind, kind, "{name}: {}", refusal.detail);
         assert!(refusal.detail.contains(detail), "{name}: {}", refusal.detail);
@@ -228,7 +230,7 @@ fn slow_redirects_do_not_add_up() {
     let dir = dir();
     let limits = FetchLimits { time: Duration::from_millis(700), ..FetchLimits::default() };
     let started = Instant::now();
-    let result = open(dir.path()).fetch(&server.url("/"), any_digest(), &[], &limits);
+    let result = open(dir.path()).fetch(&user(), &server.url("/"), any_digest(), &[], &limits);
     check(result, RefusalKind::FetchFailed, "not done within");
     assert!(started.elapsed() < Duration::from_millis(1500), "{:?}", started.elapsed());
 }
@@ -332,7 +334,7 @@ fn files_are_read_only_under_their_roots() {
     }
     check(fetch(&repository, "file://relative", package.digest()), RefusalKind::BadUrl, "absolute");
     let small = FetchLimits { bytes: 10, ..FetchLimits::default() };
-    let result = repository.fetch(&url(&allowed.join("m.nsm")), package.digest(), &[public(1)], &small);
+    let result = repository.fetch(&user(), &url(&allowed.join("m.nsm")), package.digest(), &[public(1)], &small);
     check(result, RefusalKind::PackageTooLarge, "");
     let escaped = url(&allowed.join("m.nsm")).replace(' ', "%20");
     assert!(fetch(&repository, &escaped, package.digest()).is_ok());
@@ -369,19 +371,20 @@ fn the_least_recently_used_leave_but_never_those_in_use() {
     let get = |n: usize| fetch(&repository, &server.url(&format!("/{n}")), packages[n].digest());
     let has = |n: usize| repository.digests().contains(&packages[n].digest());
 
-    drop((get(0).unwrap(), get(1).unwrap()));
+    drop(get(0).unwrap());
+    drop(get(1).unwrap());
     assert!(get(0).unwrap().cached);
     drop(get(2).unwrap());
     assert_eq!([0, 1, 2].map(has), [true, false, true], "1 was used least recently");
 
-    let held = get(0).unwrap();
-    repository.pin(packages[2].digest());
+    let (held, other) = (get(0).unwrap(), "other".parse().unwrap());
+    repository.pin(&other, packages[2].digest());
     check(get(3), RefusalKind::QuotaExceeded, "");
     assert_eq!([0, 2, 3].map(has), [true, true, false]);
     drop(held);
     drop(get(3).unwrap());
     assert_eq!([0, 2, 3].map(has), [false, true, true], "2 is pinned");
-    repository.unpin(packages[2].digest());
+    repository.unpin(&other, packages[2].digest());
     drop(get(1).unwrap());
     assert_eq!([1, 2, 3].map(has), [true, false, true]);
     assert_eq!(leftovers(dir.path()), 0);
@@ -422,6 +425,156 @@ fn many_threads_may_fetch_the_same() {
     assert_eq!((repository.digests().len(), leftovers(dir.path())), (1, 0));
 }
 
+/// Goal: who signed is known for each user, so that nobody takes away another's signature. Method: a user's copy has as many
+/// signatures as there may be, of throw-away keys but for its own; the owner's module comes back without its server.
+#[test]
+fn signatures_of_others_displace_nobodys() {
+    let dir = dir();
+    let throw_away: Vec<u8> = (2..).take(SIGNATURES_MAX).collect();
+    let (owners, strangers) = (signed(MANIFEST, WASM, &[1]), signed(MANIFEST, WASM, &throw_away));
+    assert_eq!(owners.digest(), strangers.digest());
+    let (owner, stranger) = (Server::of(owners.to_bytes()), Server::of(strangers.to_bytes()));
+    for stranger_first in [false, true] {
+        let store = dir.path().join(stranger_first.to_string());
+        let repository = open(&store);
+        let (own, theirs) = (public(1), public(2));
+        let mut fetches = [(&owner, "owner", own), (&stranger, "stranger", theirs)];
+        if stranger_first {
+            fetches.reverse();
+        }
+        for (server, name, key) in fetches {
+            let (name, url) = (name.parse().unwrap(), server.url("/m"));
+            repository.fetch(&name, &url, owners.digest(), &[key], &FetchLimits::default()).unwrap();
+        }
+        drop(repository);
+        let repository = open(&store);
+        for key in [own, theirs] {
+            let nowhere = "http://nowhere.invalid/";
+            let stored = repository.fetch(&user(), nowhere, owners.digest(), &[key], &FetchLimits::default()).unwrap();
+            assert_eq!((stored.signer, stored.cached), (key, true));
+        }
+        let unknown = repository.fetch(
+            &user(),
+            "http://nowhere.invalid/",
+            owners.digest(),
+            &[public(99)],
+            &FetchLimits::default(),
+        );
+        check(unknown, RefusalKind::FetchFailed, "");
+    }
+}
+
+/// Goal: users who keep all the packages in use that they can leave room for others.
+#[test]
+fn each_user_has_a_share_of_the_store() {
+    let dir = dir();
+    let packages: Vec<Package> =
+        (0..80).map(|n| signed(&MANIFEST.replace("1.2.0", &format!("1.2.{n}")), &code(), &[1])).collect();
+    let bodies: Vec<Vec<u8>> = packages.iter().map(Package::to_bytes).collect();
+    let store_bytes_max = u64::try_from((bodies[0].len() + code().len()) * 60).unwrap();
+    let server = Server::start(move |path, stream| ok(stream, &bodies[path[1..].parse::<usize>().unwrap()]));
+    let config = || Config { sources: sources(), store_bytes_max, ..Config::default() };
+    let repository = Repository::open(dir.path(), config()).unwrap();
+    let get = |user: &str, n: usize| {
+        let (user, url) = (user.parse().unwrap(), server.url(&format!("/{n}")));
+        repository.fetch(&user, &url, packages[n].digest(), &[public(1)], &FetchLimits::default())
+    };
+    let (mut held, mut next) = (Vec::new(), 0);
+    for greedy in 0..8 {
+        let before = held.len();
+        loop {
+            match get(&format!("greedy{greedy}"), next) {
+                Ok(stored) => held.push(stored),
+                Err(refusal) => {
+                    assert_eq!(refusal.kind, RefusalKind::QuotaExceeded, "{refusal}");
+                    break;
+                }
+            }
+            next += 1;
+        }
+        assert!((1..=60 / 5).contains(&(held.len() - before)), "{}", held.len() - before);
+    }
+    let own = [get("honest", next).unwrap(), get("honest", next + 1).unwrap()];
+    // What a user has in use already, it goes on having.
+    let again = held[0].digest;
+    assert_eq!(get("greedy0", 0).unwrap().digest, again);
+    drop((own, held));
+    drop(get("greedy0", next).unwrap());
+}
+
+/// Goal: what is downloaded is not in memory meanwhile. Method: sixteen states of 8 MiB of which the last byte is missing.
+#[test]
+fn states_under_way_are_on_disk() {
+    let (dir, bytes, states) = (dir(), 8 << 20, 16);
+    let (sent, all_sent) = std::sync::mpsc::channel();
+    let end = std::sync::Arc::new(std::sync::RwLock::new(()));
+    let stalled = end.write().unwrap();
+    let (body, digest) = (vec![7; bytes], Digest(Sha256::digest(vec![7; bytes]).into()));
+    let ends = std::sync::Arc::clone(&end);
+    let server = Server::start(move |_, stream| {
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\nconnection: close\r\n\r\n")?;
+        stream.write_all(&body[1..])?;
+        sent.send(()).unwrap();
+        drop(ends.read().unwrap());
+        stream.write_all(&body[..1])
+    });
+    let repository = open(dir.path());
+    let before = resident();
+    thread::scope(|scope| {
+        let fetches: Vec<_> = (0..states)
+            .map(|n| {
+                let (repository, source) = (&repository, StateSource { url: server.url(&format!("/{n}")), digest });
+                scope.spawn(move || {
+                    let user = format!("user{n}").parse().unwrap();
+                    repository.fetch_state(&user, &source, &FetchLimits::default())
+                })
+            })
+            .collect();
+        (0..states).for_each(|_| all_sent.recv_timeout(Duration::from_secs(60)).unwrap());
+        let grown = resident().saturating_sub(before);
+        drop(stalled);
+        assert!(fetches.into_iter().all(|fetch| fetch.join().unwrap().is_ok()));
+        assert!(grown < bytes * states / 4, "{grown} bytes more");
+    });
+    assert_eq!(leftovers(dir.path()), 0);
+}
+
+/// Goal: a server that several users share is told whose state it gets.
+#[test]
+fn a_state_is_put_with_the_names_of_its_user_and_module() {
+    let dir = dir();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/state", listener.local_addr().unwrap());
+    let sources = Sources { put_hosts: vec!["127.0.0.1".to_owned()], ..sources() };
+    let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
+    let head = thread::scope(|scope| {
+        let module = "example.org/m".parse().unwrap();
+        scope.spawn(move || {
+            repository.put_state(&url, b"state", (&user(), &module), &FetchLimits::default()).unwrap();
+        });
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(&stream);
+        let head: Vec<String> =
+            reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+        reader.read_exact(&mut [0; 5]).unwrap();
+        (&stream).write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n").unwrap();
+        head
+    });
+    assert_eq!(head[0], "PUT /state HTTP/1.1");
+    let has = |line: &str| head.iter().any(|one| one.eq_ignore_ascii_case(line));
+    assert!(has("netserv-user: jane") && has("netserv-module: example.org/m"), "{head:?}");
+}
+
+/// Returns how much memory this process holds (proc(5), `statm`).
+fn resident() -> usize {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+fn user() -> UserId {
+    "jane".parse().unwrap()
+}
+
 fn open(dir: &Path) -> Repository {
     Repository::open(dir, Config { sources: sources(), ..Config::default() }).unwrap()
 }
@@ -432,7 +585,7 @@ fn sources() -> Sources {
 }
 
 fn fetch(repository: &Repository, url: &str, digest: Digest) -> Result<Stored, Refusal> {
-    repository.fetch(url, digest, &[public(1)], &FetchLimits::default())
+    repository.fetch(&user(), url, digest, &[public(1)], &FetchLimits::default())
 }
 
 fn check(result: Result<Stored, Refusal>, kind: RefusalKind, detail: &str) {

@@ -202,7 +202,9 @@ fn who_may_be_asked_holds_for_registries_too() {
     let check = |sources: Sources, url: &str, detail: &str| {
         let dir = tempfile::tempdir().unwrap();
         let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
-        let refusal = repository.fetch(url, Digest([7; 32]), &[public(1)], &FetchLimits::default()).unwrap_err();
+        let refusal = repository
+            .fetch(&"jane".parse().unwrap(), url, Digest([7; 32]), &[public(1)], &FetchLimits::default())
+            .unwrap_err();
         assert!(refusal.detail.contains(detail), "{url}: {}", refusal.detail);
     };
     let listed = |host: &str| Sources { http: true, hosts: Some(vec![host.to_owned()]), ..Sources::default() };
@@ -229,7 +231,7 @@ fn fetch(url: &str, digest: Digest, signer: u8) -> Result<Stored, Refusal> {
     let hosts = Some(vec!["127.0.0.1".to_owned()]);
     let sources = Sources { https: false, http: true, hosts, own_addresses: true, ..Sources::default() };
     let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
-    repository.fetch(url, digest, &[public(signer)], &FetchLimits::default())
+    repository.fetch(&"jane".parse().unwrap(), url, digest, &[public(signer)], &FetchLimits::default())
 }
 
 /// A docker-registry of its own, on a free port of 127.0.0.1.
@@ -287,7 +289,7 @@ impl Registry {
         let hosts = Some(vec![self.host()]);
         let sources = Sources { http: true, hosts, own_addresses: true, ..Sources::default() };
         let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
-        repository.fetch(url, digest, &[public(signer)], &FetchLimits::default())
+        repository.fetch(&"jane".parse().unwrap(), url, digest, &[public(signer)], &FetchLimits::default())
     }
 }
 

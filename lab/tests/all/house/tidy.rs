@@ -392,8 +392,8 @@ fn the_architecture_names_only_what_exists() {
 #[test]
 fn every_promise_names_its_test() {
     let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
-    let rows: Vec<&str> =
-        text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
+    let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| promise") && !is_heading(line);
+    let rows: Vec<&str> = text.lines().filter(is_row).collect();
     assert!(rows.len() > 10);
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -405,6 +405,44 @@ fn every_promise_names_its_test() {
         });
         assert!(proof.contains("[pending]") || (proof.contains('`') && named), "no test for: {row}");
     }
+}
+
+/// Returns whether a line of a table of shared places is no place.
+fn is_heading(line: &str) -> bool {
+    line.starts_with("| place ") || line.starts_with("| **")
+}
+
+/// Each shared place names its bound: a constant that there is, of the value that is written there, or a key of the configuration.
+/// That its test exists is among what every promise is held to.
+#[test]
+fn every_shared_place_has_its_bound() {
+    let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
+    let (_, places) = text.split_once("## Shared places").unwrap();
+    let places = places.split("\n## ").next().unwrap();
+    let mut constants: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in tracked().into_iter().filter(|path| extension(path) == "rs") {
+        let source = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+        for declared in source.split("const ").skip(1) {
+            let Some((name, rest)) = declared.split_once(": ") else { continue };
+            let value = rest.split(';').next().and_then(|rest| rest.split_once(" = ")).map_or("", |(_, value)| value);
+            constants.entry(name.to_owned()).or_default().insert(value.replace('_', ""));
+        }
+    }
+    let mut checked = 0;
+    for line in places.lines().filter(|line| line.starts_with("| ") && !is_heading(line)) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 5, "{line}");
+        assert!(cells[1].contains('`'), "no bound: {line}");
+        let words = cells[1..4].iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        for word in words.filter(|word| word.chars().all(|one| one.is_ascii_uppercase() || one == '_')) {
+            let values = constants.get(word).unwrap_or_else(|| panic!("`{word}` is no constant: {line}"));
+            checked += 1;
+            let after = line.split_once(&format!("`{word}` = ")).map_or("", |(_, after)| after);
+            let written: String = after.chars().take_while(char::is_ascii_digit).collect();
+            assert!(written.is_empty() || values.contains(&written), "`{word}` is {values:?}, not {written}");
+        }
+    }
+    assert!(checked > 50, "only {checked} bounds found");
 }
 
 /// Pages that name tests, as `path::name`, name some that are there.

@@ -2,22 +2,22 @@
 //! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers.
 //!
 //! One thread knows who waits for what and whose turn it is; downloads and compilations block threads of their own, a
-//! bounded number of them. Nobody waits for another user's slow server or slow code: users take turns, and one of the
-//! places for compilations takes only code that is quick to compile.
+//! bounded number of them. Nobody waits for another user's slow server or slow code: users take turns, and code that is
+//! quick to compile has a lane of its own.
 
 pub mod code;
+pub mod lanes;
 mod schedule;
 pub mod turns;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use netserv_container::BuildLimits;
+use netserv_container::{BuildLimits, Progress};
 use netserv_model::request::StateSource;
-use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
-use netserv_repository::{Compiled, FetchLimits, Part, Repository, Stored};
+use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_repository::{Compiled, Downloaded, FetchLimits, Part, Repository, Stored};
 
 use code::{Compositions, code_path};
 
@@ -59,7 +59,7 @@ pub struct Ready {
     /// Wasm files, and where the code of each is to be.
     pub to_compile: Vec<(PathBuf, PathBuf)>,
     /// The state that the module is to begin with.
-    pub state: Option<(Digest, Arc<File>)>,
+    pub state: Option<(Digest, Arc<Downloaded>)>,
 }
 
 impl Packages {
@@ -69,14 +69,15 @@ impl Packages {
     /// Those of [`Packages::fetch`], or the state cannot be fetched.
     pub fn fetch_with(
         &self,
+        user: &UserId,
         url: &str,
         digest: Digest,
         keys: &[PublicKey],
         state: Option<&StateSource>,
     ) -> Result<Ready, Refusal> {
-        let ready = self.fetch(url, digest, keys)?;
+        let ready = self.fetch(user, url, digest, keys)?;
         let Some(source) = state else { return Ok(ready) };
-        let state = Some((source.digest, Arc::new(self.repository.fetch_state(source, &self.limits)?)));
+        let state = Some((source.digest, Arc::new(self.repository.fetch_state(user, source, &self.limits)?)));
         Ok(Ready { state, ..ready })
     }
 
@@ -84,10 +85,10 @@ impl Packages {
     ///
     /// # Errors
     /// It cannot be fetched, is not signed by one of the keys, or has no flavour that this node runs.
-    pub fn fetch(&self, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Ready, Refusal> {
+    pub fn fetch(&self, user: &UserId, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Ready, Refusal> {
         // Before a download that would be for nothing.
         self.keeper.launcher()?;
-        let stored = Arc::new(self.repository.fetch(url, digest, keys, &self.limits)?);
+        let stored = Arc::new(self.repository.fetch(user, url, digest, keys, &self.limits)?);
         let flavour = self.choose(&stored)?;
         let path = |part: Part| stored.path(part).map(Path::to_owned);
         let mut parts = CodeParts { tls: path(Part::Tls), ..CodeParts::default() };
@@ -106,17 +107,22 @@ impl Packages {
         Ok(Ready { stored, flavour, parts, to_compile, state: None })
     }
 
-    /// Compiles files that are not compiled yet.
+    /// Compiles files that are not compiled yet, as long as they may go on.
     ///
     /// # Errors
-    /// They are no code, or take more than the limits.
-    pub fn compile(&self, files: &[(PathBuf, PathBuf)], limits: &BuildLimits) -> Result<(), Refusal> {
+    /// They are no code, take more than the limits, or may not go on.
+    pub fn compile(
+        &self,
+        files: &[(PathBuf, PathBuf)],
+        limits: &BuildLimits,
+        may_go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+    ) -> Result<(), Refusal> {
         for (wasm, code) in files.iter().filter(|(_, code)| !code.exists()) {
             if self.take_compiled(wasm, code) {
                 continue;
             }
             let started = Instant::now();
-            self.keeper.launcher()?.compile(wasm, code, limits)?;
+            self.keeper.launcher()?.build(&[wasm], code, limits, may_go_on)?;
             let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
             if let Some(Err(error)) = self.compiled.as_ref().map(|compiled| compiled.keep(wasm, &self.engine, code)) {
@@ -135,15 +141,20 @@ impl Packages {
         })
     }
 
-    /// Composes components, the outermost first, and returns where the code of that is.
+    /// Composes components, the outermost first, as long as it may go on, and returns where the code of that is.
     ///
     /// # Errors
-    /// They do not fit each other, or take more than the limits.
-    pub fn compose(&self, components: &[PathBuf], limits: &BuildLimits) -> Result<PathBuf, Refusal> {
+    /// They do not fit each other, take more than the limits, or may not go on.
+    pub fn compose(
+        &self,
+        components: &[PathBuf],
+        limits: &BuildLimits,
+        may_go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+    ) -> Result<PathBuf, Refusal> {
         let started = Instant::now();
         let code = self.compositions.new_path();
         let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
-        self.keeper.launcher()?.compose(&parts, &code, limits)?;
+        self.keeper.launcher()?.build(&parts, &code, limits, may_go_on)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(parts = parts.len(), took_ms, "a service is composed");
         Ok(code)
@@ -198,7 +209,7 @@ mod tests {
         }
     }
 
-    fn packages(dir: &Path, flavours: &[Flavour]) -> Packages {
+    pub(super) fn packages(dir: &Path, flavours: &[Flavour]) -> Packages {
         let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
         let config = netserv_repository::Config { sources, ..netserv_repository::Config::default() };
         Packages {
@@ -214,7 +225,7 @@ mod tests {
         }
     }
 
-    fn store(dir: &Path, packages: &Packages, parts: &[Part], server: bool) -> Stored {
+    pub(super) fn store(dir: &Path, packages: &Packages, parts: &[Part], server: bool) -> Stored {
         let server = if server { r#""server":{"listen":["tcp port 80"]},"# } else { "" };
         let manifest =
             format!(r#"{{"manifest":1,"name":"example.org/m","version":"1.0.0",{server}"packet":{{"abi":1}}}}"#);
@@ -232,6 +243,9 @@ mod tests {
         std::fs::write(dir.join("m.nsm"), package.to_bytes()).unwrap();
         let keys = [PublicKey(key.verifying_key().to_bytes())];
         let url = format!("file://{}", dir.join("m.nsm").display());
-        packages.repository.fetch(&url, package.digest(), &keys, &FetchLimits::default()).unwrap()
+        packages
+            .repository
+            .fetch(&"jane".parse().unwrap(), &url, package.digest(), &keys, &FetchLimits::default())
+            .unwrap()
     }
 }

@@ -30,10 +30,10 @@ impl<T> Turns<T> {
         self.waiting.entry(user).or_default().push_back(job);
     }
 
-    /// Takes the next job of a user who `may` have a turn. [`Turns::end`] must follow.
-    pub fn next(&mut self, may: impl Fn(&UserId) -> bool) -> Option<(UserId, T)> {
-        let (running, share) = (&self.running, self.share);
-        let has_turn = |user: &UserId| running.get(user).is_none_or(|count| *count < share) && may(user);
+    /// Takes the next job. While `is_full`, it is that of a user who has none under way. [`Turns::end`] must follow.
+    pub fn next(&mut self, is_full: bool) -> Option<(UserId, T)> {
+        let (running, share) = (&self.running, if is_full { 1 } else { self.share });
+        let has_turn = |user: &UserId| running.get(user).is_none_or(|count| *count < share);
         let place = self.users.iter().position(has_turn)?;
         let user = self.users.remove(place)?;
         let jobs = self.waiting.get_mut(&user)?;
@@ -70,11 +70,6 @@ impl<T> Turns<T> {
         self.waiting.retain(|_, jobs| !jobs.is_empty());
         self.users.retain(|user| self.waiting.contains_key(user));
     }
-
-    /// Returns the jobs that wait.
-    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.waiting.values_mut().flatten()
-    }
 }
 
 #[cfg(test)]
@@ -87,13 +82,26 @@ mod tests {
         for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("c", 5)] {
             turns.push(user.parse().unwrap(), job);
         }
-        let next = |turns: &mut Turns<i32>| turns.next(|user| user.as_str() != "c").map(|(_, job)| job);
-        assert_eq!([next(&mut turns), next(&mut turns), next(&mut turns)], [Some(1), Some(4), None]);
+        let next = |turns: &mut Turns<i32>, is_full| turns.next(is_full).map(|(_, job)| job);
+        assert_eq!([(); 4].map(|()| next(&mut turns, false)), [Some(1), Some(4), Some(5), None]);
         turns.end(&"a".parse().unwrap());
-        assert_eq!((next(&mut turns), turns.running()), (Some(2), 2));
-        assert_eq!(turns.next(|_| true).map(|(_, job)| job), Some(5));
+        assert_eq!((next(&mut turns, false), turns.running()), (Some(2), 3));
         turns.take_out(|job| *job != 3);
         turns.end(&"a".parse().unwrap());
-        assert!(turns.next(|_| true).is_none());
+        assert!(turns.next(false).is_none());
+    }
+
+    /// Goal: where all places are taken, who has none has one all the same.
+    #[test]
+    fn who_has_no_job_under_way_does_not_wait_for_others() {
+        let mut turns = Turns::new(4);
+        for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 5)] {
+            turns.push(user.parse().unwrap(), job);
+        }
+        assert_eq!([(); 3].map(|()| turns.next(false).unwrap().1), [1, 4, 2]);
+        assert!(turns.next(true).is_none());
+        turns.push("c".parse().unwrap(), 6);
+        assert_eq!(turns.next(true).map(|(_, job)| job), Some(6));
+        assert!(turns.next(true).is_none());
     }
 }

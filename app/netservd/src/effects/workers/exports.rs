@@ -161,7 +161,8 @@ fn put(bytes: &[u8], export: &ModuleExport, repository: &Repository) -> Result<E
     state.map_err(|error| {
         Refusal::new(RefusalKind::StateRefused, format!("the worker wrote something else: {error}"))
     })?;
-    let digest = repository.put_state(&export.url, bytes, &FetchLimits::default())?;
+    let digest =
+        repository.put_state(&export.url, bytes, (&export.worker.user, &export.module), &FetchLimits::default())?;
     Ok(EffectOutcome::Exported { digest, bytes: bytes.len() as u64 })
 }
 

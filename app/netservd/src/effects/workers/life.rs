@@ -226,7 +226,7 @@ impl Workers {
         self.drop_listeners(worker, None);
         // Before its process ends, so that its packets get their verdict at once.
         self.parts.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
-        running.pinned.values().for_each(|digest| self.parts.repository.unpin(*digest));
+        running.pinned.values().for_each(|digest| self.parts.repository.unpin(&worker.user, *digest));
         self.stats.retain(|(owner, _), _| owner != worker);
         self.metered.end(worker, None);
         Some(running)

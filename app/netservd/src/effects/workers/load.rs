@@ -13,6 +13,7 @@ use netserv_model::manifest::ServerPart;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::PacketCommand;
+use netserv_repository::Downloaded;
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
 
 use super::Workers;
@@ -36,7 +37,7 @@ pub struct LoadFiles {
     /// Its service's composition.
     pub composition: Option<PathBuf>,
     /// The state that it begins with.
-    pub state: Option<Arc<File>>,
+    pub state: Option<Arc<Downloaded>>,
 }
 
 impl Workers {
@@ -82,6 +83,7 @@ impl Workers {
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
+        let user = worker.user.clone();
         self.modules.insert((worker.clone(), slot), module.clone());
         let name = module.name.clone();
         let kinds = descriptors.iter().map(|(kind, _)| *kind).collect();
@@ -101,9 +103,9 @@ impl Workers {
         // Before it is shown a packet, which is after it said that it runs.
         self.metered.begin(id, &worker, slot, name);
         self.parts.packets.send(PacketCommand::Meter { worker, slot, load: id });
-        self.parts.repository.pin(digest);
+        self.parts.repository.pin(&user, digest);
         if let Some(before) = running.pinned.insert(slot, digest) {
-            self.parts.repository.unpin(before);
+            self.parts.repository.unpin(&user, before);
         }
         Ok(())
     }
@@ -132,7 +134,7 @@ fn open(found: &LoadFiles, load: &ModuleLoad) -> Result<Vec<(PartKind, OwnedFd)>
     }
     if load.state.is_some() {
         let state = found.state.as_ref().context("the state that it should begin with gave way to others")?;
-        descriptors.push((PartKind::State, OwnedFd::from(state.try_clone()?)));
+        descriptors.push((PartKind::State, state.as_fd().try_clone_to_owned()?));
     }
     Ok(descriptors)
 }

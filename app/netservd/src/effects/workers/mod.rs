@@ -480,7 +480,7 @@ impl Workers {
         self.drop_listeners(worker, Some(slot));
         let Some(running) = self.workers.get_mut(worker) else { return };
         if let Some(digest) = running.pinned.remove(&slot) {
-            self.parts.repository.unpin(digest);
+            self.parts.repository.unpin(&worker.user, digest);
         }
         running.tells.end(Some(slot));
         running.exports.end(Some(slot));

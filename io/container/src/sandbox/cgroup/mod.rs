@@ -126,6 +126,18 @@ impl Group {
         self.limit(limits)
     }
 
+    /// Gives the processes in the groups a part of the usual weight where others want processor time, too.
+    pub(crate) fn weigh(&self, part: u64) -> io::Result<()> {
+        let cpu = |(hierarchy, _): &&(Hierarchy, PathBuf)| hierarchy.controllers.contains(&Controller::Cpu);
+        let Some((hierarchy, directory)) = self.hierarchies.iter().find(cpu) else { return Ok(()) };
+        // The kernel's usual weights.
+        let (file, usual) = match hierarchy.version {
+            Version::V1 => ("cpu.shares", 1024),
+            Version::V2 => ("cpu.weight", 100),
+        };
+        write(&directory.join(file), &(usual / part).to_string())
+    }
+
     /// Moves the calling process, which has one thread, into the groups. Under version 1 this waits for every processor
     /// (10 to 20 ms) unless another process was moved shortly before.
     pub(crate) fn enter(&self) -> io::Result<()> {

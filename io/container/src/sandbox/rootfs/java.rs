@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use super::libraries::libraries;
 use super::mount::{DEVICE, READ_ONLY, READ_ONLY_DATA, bind, inside, write};
 use super::template::write_resolver_files;
-use crate::limits::{COPIED_FILE_BYTES_MAX, JAVA_ENTRIES_MAX};
+use crate::limits::{COPIED_FILE_BYTES_MAX, JARS_BYTES_MAX, JAVA_ENTRIES_MAX};
 use crate::protocol::JvmSetup;
 use crate::sandbox::paths::WORKER;
 
@@ -38,12 +38,7 @@ pub(super) fn fill(root: &Path, setup: &JvmSetup) -> io::Result<Vec<PathBuf>> {
         place(target, &inside(root, path))?;
     }
     for (name, path) in JARS {
-        let directory = setup.host.join(name);
-        if directory.is_dir() {
-            bind(&directory, &inside(root, Path::new(path)), READ_ONLY_DATA)?;
-        } else {
-            fs::create_dir_all(inside(root, Path::new(path)))?;
-        }
+        copy_jars(&setup.host.join(name), &inside(root, Path::new(path)))?;
     }
     bind(&setup.archive, &inside(root, Path::new(ARCHIVE)), READ_ONLY)?;
     for device in ["/dev/null", "/dev/random", "/dev/urandom"] {
@@ -156,6 +151,28 @@ fn copy(source: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Copies jars, so that containers have those of one version, also while others take their place.
+fn copy_jars(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to).map_err(named(to))?;
+    if !from.is_dir() {
+        return Ok(());
+    }
+    let mut left = JARS_BYTES_MAX;
+    for entry in fs::read_dir(from).map_err(named(from))? {
+        let path = entry.map_err(named(from))?.path();
+        let metadata = fs::metadata(&path).map_err(named(&path))?;
+        let Some(name) = path.file_name().filter(|_| metadata.is_file()) else { continue };
+        let over = || io::Error::other(format!("{} has over {JARS_BYTES_MAX} bytes", from.display()));
+        left = left.checked_sub(metadata.len()).ok_or_else(over)?;
+        let target = to.join(name);
+        copy(&path, &target)?;
+        // An archive of classes goes by the jars' times.
+        let copied = File::options().write(true).open(&target).map_err(named(&target))?;
+        copied.set_modified(metadata.modified()?).map_err(named(&target))?;
+    }
+    Ok(())
+}
+
 /// Writes what the C library and Java read of a system.
 fn write_system_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> {
     const FILES: [(&str, &str); 2] = [
@@ -218,6 +235,25 @@ mod tests {
         write_system_files(root.path(), &["192.0.2.53".parse().unwrap(), "2001:db8::53".parse().unwrap()]).unwrap();
         let text = fs::read_to_string(root.path().join("etc/resolv.conf")).unwrap();
         assert_eq!(text, "nameserver 192.0.2.53\nnameserver 2001:db8::53\n");
+    }
+
+    #[test]
+    fn jars_are_copied_with_their_times_up_to_a_bound() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(from.path().join("directory")).unwrap();
+        fs::write(from.path().join("a.jar"), "jar").unwrap();
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        File::options().write(true).open(from.path().join("a.jar")).unwrap().set_modified(long_ago).unwrap();
+        copy_jars(from.path(), to.path()).unwrap();
+        copy_jars(&from.path().join("none"), &to.path().join("empty")).unwrap();
+        let copied = to.path().join("a.jar");
+        assert_eq!(fs::metadata(&copied).unwrap().modified().unwrap(), long_ago);
+        assert_eq!(
+            (fs::read_to_string(copied).unwrap().as_str(), fs::read_dir(to.path()).unwrap().count()),
+            ("jar", 2)
+        );
+        File::create(from.path().join("b.jar")).unwrap().set_len(JARS_BYTES_MAX).unwrap();
+        assert!(copy_jars(from.path(), to.path()).unwrap_err().to_string().contains("over"));
     }
 
     #[test]

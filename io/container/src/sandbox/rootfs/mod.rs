@@ -43,5 +43,5 @@ pub(crate) fn wasm(setup: &Setup) -> io::Result<Template> {
 
 /// Builds the root of Java workers, likewise.
 pub(crate) fn osgi(path: &Path, setup: &JvmSetup) -> io::Result<Template> {
-    Template::build(path, &[("size", "16m"), ("nr_inodes", "4096"), ("mode", "755")], || java::fill(path, setup))
+    Template::build(path, &[("size", "48m"), ("nr_inodes", "4096"), ("mode", "755")], || java::fill(path, setup))
 }

@@ -341,7 +341,9 @@ impl Rig {
     /// Brings a package into the store; it is held no longer.
     fn fetch(&self, package: &Published) -> Result<(), Refusal> {
         let keys = [PublicKey(key().verifying_key().to_bytes())];
-        self.repository.fetch(&package.url, package.digest, &keys, &FetchLimits::default()).map(drop)
+        self.repository
+            .fetch(&"jane".parse().unwrap(), &package.url, package.digest, &keys, &FetchLimits::default())
+            .map(drop)
     }
 }
 
