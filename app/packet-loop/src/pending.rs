@@ -29,15 +29,26 @@ impl Stop {
     }
 }
 
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The driver, which is owed a verdict.
+    Received(PacketId),
+    /// A module of the worker in this seat. It has a [`Journey`], by way of other users' modules.
+    Made(SeatId),
+}
+
 /// A packet inside a container.
 pub(super) struct Held {
-    pub(super) packet: PacketId,
+    pub(super) origin: Origin,
+    /// Its length in bytes, as changed so far.
+    pub(super) length: usize,
     /// What filters see of it, as changed so far.
     pub(super) flow: Flow,
     /// The number of the interface that it came in by.
     pub(super) interface: u32,
     pub(super) at: Stop,
-    /// What only a packet needs that goes through several containers.
+    /// What only a packet needs that goes through several containers, or that a module made.
     pub(super) journey: Option<Box<Journey>>,
     /// What happened to it so far, if a trace follows it.
     pub(super) trace: Option<Box<Record>>,
@@ -68,8 +79,17 @@ impl Held {
         self.journey.as_deref().filter(|journey| journey.changed).map(|journey| journey.bytes.as_slice())
     }
 
+    /// Returns the worker whose module made the packet, if one did.
+    pub(super) fn maker(&self) -> Option<SeatId> {
+        match self.origin {
+            Origin::Received(_) => None,
+            Origin::Made(seat) => Some(seat),
+        }
+    }
+
     /// Changes the packet, if it has stops to come; false if it has none.
     pub(super) fn change(&mut self, bytes: &[u8]) -> bool {
+        self.length = bytes.len();
         let Some(journey) = self.journey.as_deref_mut().filter(|journey| journey.begun < journey.stops.len()) else {
             return false;
         };

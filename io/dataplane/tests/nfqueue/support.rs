@@ -28,8 +28,12 @@ pub(crate) fn rules(chain: &Chain) -> String {
     rules_of(chain, ROUTER)
 }
 
-/// Returns all rules of a namespace, without comment lines and counters.
+/// Returns all rules of a namespace.
 pub(crate) fn rules_of(chain: &Chain, k: usize) -> String {
-    let saved = ["iptables", "ip6tables"].map(|tool| chain.run(k, &[tool, "-t", "mangle", "-S"]));
-    saved.concat()
+    chain.run(k, &["nft", "list", "ruleset"])
+}
+
+/// Returns whether it is a rule that leads to a queue.
+pub(crate) fn leads_to_queue(rule: &str) -> bool {
+    rule.contains("NFQUEUE") || rule.contains("queue")
 }
