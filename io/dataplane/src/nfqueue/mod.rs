@@ -40,9 +40,10 @@ pub struct Nfqueue {
     // Rules go first when the first lane is dropped, so that no packet comes to a queue that nobody reads. Packets for the
     // queue of another lane that is dropped pass.
     guard: Option<RulesGuard>,
+    queue: QueuePair,
+    // Their tables go after the queues, whose packets would be lost with a hook.
     rules: Arc<Rules>,
     counted: Arc<Counted>,
-    queue: QueuePair,
     injector: Injector,
     owed_max: usize,
     counters: Counters,

@@ -26,6 +26,7 @@ pub(crate) struct Counted {
 struct State {
     /// Whether there is a table.
     is_made: bool,
+    closed: bool,
     /// As they were given.
     wanted: Vec<IpNet>,
     /// Those in the table, by the numbers of their counters.
@@ -42,9 +43,10 @@ impl Counted {
         counted
     }
 
-    /// Takes the table away; nothing can be counted after that.
+    /// Has nothing be counted any more. The table goes when this is dropped, after the queues.
     pub fn close(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.closed, state.wanted, state.places) = (true, Vec::new(), Vec::new());
     }
 
     /// Counts for other prefixes than before.
@@ -78,7 +80,7 @@ impl DestinationCounters for Counted {
         let places = distinct(prefixes)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.wanted = Vec::new();
-        let Some(tables) = &state.tables else {
+        let Some(tables) = state.tables.as_ref().filter(|_| !state.closed) else {
             let why = "the kernel has no nf_tables, or does not let this process at it".to_owned();
             let refused = DriverError::Unsupported { what: "a counter of packets by destination", why };
             return if places.is_empty() { Ok(()) } else { Err(refused) };

@@ -97,10 +97,10 @@ pub(crate) struct Rules {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// `None` when they are closed.
-    tables: Option<Tables>,
+    tables: Tables,
+    closed: bool,
     filters: BTreeMap<FilterId, Filter>,
     /// The kernel's rules of each.
     rules: BTreeMap<FilterId, Vec<(IpVersion, u64)>>,
@@ -118,13 +118,23 @@ impl Rules {
             batch.table(family(*version), &table, CHAIN, AFTER_MANGLE);
         }
         tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
-        let state = Mutex::new(State { tables: Some(tables), ..State::default() });
+        let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
+        let state = Mutex::new(state);
         Ok(Rules { table, versions, queues, mark, state })
     }
 
-    /// Takes all rules away; filters cannot be changed after that.
+    /// Takes all rules away; filters cannot be changed after that. The tables go when this is dropped, which has to be after the
+    /// queues: with a hook, the kernel drops all packets that wait for a verdict.
     pub fn close(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut state.closed, true) {
+            return;
+        }
+        let mut batch = Batch::new();
+        self.versions.iter().for_each(|version| batch.empty(family(*version), &self.table, CHAIN));
+        if let Err(error) = state.tables.carry_out(batch) {
+            tracing::warn!(%error, "rules stay until the process ends");
+        }
     }
 
     /// Returns the rule of a filter; `None` if it matches nothing in this version of IP.
@@ -141,7 +151,9 @@ impl FilterTable for Rules {
     /// Rules of modules that fail closed go to the front: a packet that others want too comes by their queue.
     fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(tables) = &state.tables else { return Err(DriverError::Closed) };
+        if state.closed {
+            return Err(DriverError::Closed);
+        }
         let mut filters = state.filters.clone();
         filters::apply(&mut filters, changes)?;
         refuse_missing_version(changes, &self.versions)?;
@@ -168,7 +180,7 @@ impl FilterTable for Rules {
                 }
             }
         }
-        let handles = tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        let handles = state.tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
         state.rules.retain(|id, _| !removing.contains(id));
         for (id, version, number) in made {
             let handle = handles.get(&number).copied().unwrap_or_default();

@@ -37,6 +37,8 @@ fn nobody_takes_rules_away() {
     assert_eq!(rules_of(&chain, 0), ours);
     driver.remove(FilterId(0)).unwrap();
     assert!(!rules_of(&chain, 0).lines().any(leads_to_queue));
+    drop(driver);
+    assert_eq!(rules_of(&chain, 0), "");
 }
 
 /// Goal: what another process has of this name is not taken from it, and no change is done in part.
@@ -46,7 +48,7 @@ fn refused_rules_leave_the_others_as_they_were() {
     let _entered = chain.enter(0);
     let driver = open("refused", &["udp port 5060"]);
     let before = rules_of(&chain, 0);
-    assert!(matches!(Nfqueue::open(&config("refused")), Err(DriverError::System { .. })));
+    assert!(Nfqueue::open(&config("refused")).is_err());
     let filter: Filter = "tcp".parse().unwrap();
     let changes = [Change::Install(FilterId(9), &filter), Change::Remove(FilterId(10))];
     assert!(matches!(driver.filters().change(&changes), Err(DriverError::FilterUnknown(FilterId(10)))));
