@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netserv_dataplane::{DriverError, Final, Packet};
+use netserv_dataplane::{DriverError, Final, Packet, PacketId};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Flow, Verdict};
@@ -12,7 +12,7 @@ use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_wire::ip::IpView;
 
 use super::PacketLoop;
-use super::pending::{Held, Journey, Origin, Stop};
+use super::pending::{Held, Journey, Stop, length_of};
 use super::seats::{SeatId, Seats};
 use crate::limits::HELD_PER_FREE_MAX;
 
@@ -36,8 +36,8 @@ impl PacketLoop {
         let journey = (self.stops.len() > 1)
             .then(|| Box::new(Journey::new(self.stops.clone(), self.buffered.changes(), packet.bytes)));
         let trace = self.begin_trace(packet, &flow);
-        let (origin, length) = (Origin::Received(packet.id), packet.bytes.len());
-        self.enter(Held { origin, length, flow, interface, at, journey, trace }, packet.bytes);
+        let length = length_of(packet.bytes);
+        self.enter(Held { packet: packet.id, length, flow, interface, at, journey, trace }, packet.bytes);
     }
 
     /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
@@ -125,13 +125,13 @@ impl PacketLoop {
 
     pub(super) fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
         let verdict = changed.map_or(Final::Pass, Final::Replace);
-        match held.origin {
-            Origin::Received(packet) => {
+        match held.maker() {
+            None => {
                 self.tally.finished(if changed.is_some() { Verdict::Modified } else { Verdict::Pass });
                 self.tell_trace(held, verdict, None);
-                self.driver.finish(packet, verdict);
+                self.driver.finish(held.packet, verdict);
             }
-            Origin::Made(_) => {
+            Some(_) => {
                 let bytes = changed.or(held.journey.as_deref().map(|journey| journey.bytes.as_slice()));
                 match self.send_made(bytes.unwrap_or_default()) {
                     Ok(()) => self.tell_trace(held, verdict, None),
@@ -143,12 +143,12 @@ impl PacketLoop {
 
     pub(super) fn drop(&mut self, held: &Held, reason: DropReason) {
         self.tell_trace(held, Final::Drop, Some(reason));
-        match held.origin {
-            Origin::Received(packet) => {
+        match held.maker() {
+            None => {
                 self.tally.dropped(reason);
-                self.driver.finish(packet, Final::Drop);
+                self.driver.finish(held.packet, Final::Drop);
             }
-            Origin::Made(_) => self.tally.refused(reason),
+            Some(_) => self.tally.refused(reason),
         }
     }
 
@@ -171,7 +171,7 @@ impl PacketLoop {
 
     /// Takes what a container added to a packet's length from what its user's modules may send.
     fn may_lengthen(&self, held: &Held, bytes: &[u8]) -> bool {
-        self.seats.may_add(held.at.seat, bytes.len().saturating_sub(held.length), self.now)
+        self.seats.may_add(held.at.seat, length_of(bytes).saturating_sub(held.length), self.now)
     }
 
     fn go_on(&mut self, mut held: Held) {
@@ -222,10 +222,10 @@ impl PacketLoop {
         if let Ok(flow) = judged {
             self.find_stops(&flow, NO_INTERFACE, Some(maker));
             if let Some(at) = self.stops.first().copied() {
-                let journey = Some(Box::new(Journey::new(self.stops.clone(), self.buffered.changes(), bytes)));
-                let trace = self.begin_made(maker, module, &flow, bytes);
-                let (origin, length) = (Origin::Made(maker), bytes.len());
-                self.enter(Held { origin, length, flow, interface: NO_INTERFACE, at, journey, trace }, &[]);
+                let journey = Journey::of_made(maker, self.stops.clone(), self.buffered.changes(), bytes);
+                let (journey, trace) = (Some(Box::new(journey)), self.begin_made(maker, module, &flow, bytes));
+                let (packet, length) = (PacketId(0), length_of(bytes));
+                self.enter(Held { packet, length, flow, interface: NO_INTERFACE, at, journey, trace }, &[]);
                 return Ok(());
             }
         }

@@ -10,7 +10,7 @@ use netserv_model::{DropReason, Flow, Verdict};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 
-use super::pending::{Held, Origin};
+use super::pending::Held;
 use super::seats::SeatId;
 use super::traced::Record;
 use super::{PacketLoop, monotonic_nanos};
@@ -100,9 +100,9 @@ impl PacketLoop {
         let mut traced = record.traced.clone();
         let egress = match verdict {
             Final::Drop => None,
-            Final::Pass | Final::Replace(_) => Some(match held.origin {
-                Origin::Received(packet) => egress_of(self.driver.explain(packet, verdict)),
-                Origin::Made(_) => TraceEgress::Destination,
+            Final::Pass | Final::Replace(_) => Some(match held.maker() {
+                None => egress_of(self.driver.explain(held.packet, verdict)),
+                Some(_) => TraceEgress::Destination,
             }),
         };
         if let Final::Replace(bytes) = verdict {

@@ -7,7 +7,7 @@ use netserv_wire::ip::IpView;
 
 use super::*;
 use crate::limits::PENDING_PACKETS_MAX;
-use crate::pending::{Held, Origin};
+use crate::pending::Held;
 
 #[test]
 fn a_full_ring() {
@@ -31,8 +31,8 @@ fn pending_packets_max_packets_are_in_containers() {
         let flow = IpView::parse(&packet).unwrap().flow();
         let stop = Stop { seat: rig.packets.seats.of(&id(ALICE)), modules: 1, closed: 0, wait: None };
         for number in 0..PENDING_PACKETS_MAX {
-            let origin = Origin::Received(PacketId(1_000_000 + number as u64));
-            let held = Held { origin, length: packet.len(), flow, interface: 0, at: stop, journey: None, trace: None };
+            let held = PacketId(1_000_000 + number as u64);
+            let held = Held { packet: held, length: 0, flow, interface: 0, at: stop, journey: None, trace: None };
             rig.packets.pending.insert(held);
         }
         assert_eq!(rig.packets.pending.len(), PENDING_PACKETS_MAX);

@@ -93,8 +93,8 @@ impl Inner {
         if from == own && (*address == client || numbers.len() <= of_client) {
             return None;
         }
-        let looked_at = numbers.iter().take(limits::GIVE_WAY_LOOKS_MAX);
-        let number = *looked_at.filter(|number| (self.taken[number].is_idle.0)()).next()?;
+        let mut looked_at = numbers.iter().take(limits::GIVE_WAY_LOOKS_MAX);
+        let number = *looked_at.find(|number| (self.taken[number].is_idle.0)())?;
         self.remove(number).map(|taken| taken.gives_way)
     }
 
