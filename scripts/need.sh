@@ -113,7 +113,8 @@ install_rust() {
 
 need_lab() {
   need ip iproute2 "makes namespaces and links"
-  need iptables iptables "brings packets to the node"
+  need iptables iptables "has rules of others beside the node's"
+  need nft nftables "shows rules, and takes them away"
   need nc netcat-openbsd "sends the text that the echo module returns"
   need curl curl "asks the node's API in tests"
   need nginx nginx "serves module packages"
@@ -153,6 +154,7 @@ need_test() {
   need docker-registry docker-registry "takes packages as any registry does"
   need wasm-ld-14 lld-14 "links packet modules in C"
   need tshark tshark "runs the Wireshark dissector"
+  need firewall-cmd firewalld "owns rules beside the node's"
   need openssl openssl "speaks TLS as strangers do"
   need python3 python3 "serves and asks from inside the networks of containers"
   need wrk wrk "asks many times over HTTP"

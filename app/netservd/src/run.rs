@@ -389,9 +389,10 @@ fn start_signaling(
         "cannot open UDP port 270, the port of GIST; run as root or give the process CAP_NET_BIND_SERVICE and CAP_NET_RAW",
     )?;
     let interceptor = match config.intercepts() {
-        true => Some(Interceptor::open(&plane::driver_config(config, config.signaling.queue), passage).context(
-            "passing Queries cannot be intercepted; run as root with `iptables` installed, or set signaling.intercept = false",
-        )?),
+        true => Some(
+            Interceptor::open(&plane::driver_config(config, config.signaling.queue), passage)
+                .context("passing Queries cannot be intercepted; run as root, or set signaling.intercept = false")?,
+        ),
         false => None,
     };
     let signaling = &config.signaling;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the modules of a user may still send of their own: two nodes whose modules answer each other's packets must not
-//! fill the line between them.
+//! What the modules of a user may still send beyond what came in, packets that they make and bytes that they add to others: two
+//! nodes whose modules answer each other's packets must not fill the line between them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use crate::limits::{
     INJECTED_BITS_BURST_MAX, INJECTED_BITS_PER_SECOND_MAX, INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX,
 };
 
-/// How much the modules of one user may send of their own in the long run, over all its workers. At once they may send as
-/// much as in a second, but not more than [`INJECTED_BURST_MAX`] packets and [`INJECTED_BITS_BURST_MAX`] bits.
+/// How much the modules of one user may send of their own in the long run, over all its workers: packets that they make, and
+/// what they add to the length of others. At once they may send as much as in a second, but not more than [`INJECTED_BURST_MAX`] packets and [`INJECTED_BITS_BURST_MAX`] bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendLimits {
     /// Packets in a second.
@@ -103,15 +103,19 @@ impl Budget {
 
     /// Takes what a packet of so many bytes needs; false if there is not enough at this time.
     pub(super) fn take(&self, bytes: usize, now: Instant) -> bool {
-        let (now_ns, bits) = (self.nanos(now), 8 * u64::try_from(bytes).unwrap_or(u64::MAX / 8));
-        if !self.packets.take(1, now_ns) {
+        if !self.packets.take(1, self.nanos(now)) {
             return false;
         }
-        let may = self.bits.take(bits, now_ns);
+        let may = self.take_bytes(bytes, now);
         if !may {
             self.packets.give_back(1);
         }
         may
+    }
+
+    /// Takes what so many bytes need that are added to a packet; false if there is not enough at this time.
+    pub(super) fn take_bytes(&self, bytes: usize, now: Instant) -> bool {
+        self.bits.take(8 * u64::try_from(bytes).unwrap_or(u64::MAX / 8), self.nanos(now))
     }
 
     fn nanos(&self, now: Instant) -> u64 {

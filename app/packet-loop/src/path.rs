@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of one packet: from the driver through containers and back.
+//! The way of one packet: from the driver, or a module that made it, through containers and to the driver.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netserv_dataplane::{DriverError, Final, Packet};
+use netserv_dataplane::{DriverError, Final, Packet, PacketId};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Flow, Verdict};
@@ -12,8 +12,8 @@ use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_wire::ip::IpView;
 
 use super::PacketLoop;
-use super::pending::{Held, Journey, Stop};
-use super::seats::Seats;
+use super::pending::{Held, Journey, Stop, length_of};
+use super::seats::{SeatId, Seats};
 use crate::limits::HELD_PER_FREE_MAX;
 
 impl PacketLoop {
@@ -27,7 +27,7 @@ impl PacketLoop {
         };
         let flow = view.flow();
         let interface = packet.interface.0;
-        self.find_stops(&flow, interface);
+        self.find_stops(&flow, interface, None);
         let Some(at) = self.stops.first().copied() else {
             self.tally.unmatched();
             self.trace_unwanted(packet, Some(&flow));
@@ -36,13 +36,17 @@ impl PacketLoop {
         let journey = (self.stops.len() > 1)
             .then(|| Box::new(Journey::new(self.stops.clone(), self.buffered.changes(), packet.bytes)));
         let trace = self.begin_trace(packet, &flow);
-        self.enter(Held { packet: packet.id, flow, interface, at, journey, trace }, packet.bytes);
+        let length = length_of(packet.bytes);
+        self.enter(Held { packet: packet.id, length, flow, interface, at, journey, trace }, packet.bytes);
     }
 
     /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
-    /// workers keep the order of their flavours, though.
-    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32) {
+    /// workers keep the order of their flavours, though, and none of a user sees what that user's modules made (`maker`).
+    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32, maker: Option<SeatId>) {
         self.filters.matching(flow, &mut self.found);
+        if let Some(maker) = maker {
+            self.found.retain(|(_, stop)| !self.seats.are_of_one_user(stop.seat, maker));
+        }
         self.stops.clear();
         for (_, stop) in &self.found {
             if stop.wait.is_some_and(|wait| self.buffered.lets_by(wait, flow, interface)) {
@@ -121,15 +125,31 @@ impl PacketLoop {
 
     pub(super) fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
         let verdict = changed.map_or(Final::Pass, Final::Replace);
-        self.tally.finished(if changed.is_some() { Verdict::Modified } else { Verdict::Pass });
-        self.tell_trace(held, verdict, None);
-        self.driver.finish(held.packet, verdict);
+        match held.maker() {
+            None => {
+                self.tally.finished(if changed.is_some() { Verdict::Modified } else { Verdict::Pass });
+                self.tell_trace(held, verdict, None);
+                self.driver.finish(held.packet, verdict);
+            }
+            Some(_) => {
+                let bytes = changed.or(held.journey.as_deref().map(|journey| journey.bytes.as_slice()));
+                match self.send_made(bytes.unwrap_or_default()) {
+                    Ok(()) => self.tell_trace(held, verdict, None),
+                    Err(reason) => self.drop(held, reason),
+                }
+            }
+        }
     }
 
     pub(super) fn drop(&mut self, held: &Held, reason: DropReason) {
-        self.tally.dropped(reason);
         self.tell_trace(held, Final::Drop, Some(reason));
-        self.driver.finish(held.packet, Final::Drop);
+        match held.maker() {
+            None => {
+                self.tally.dropped(reason);
+                self.driver.finish(held.packet, Final::Drop);
+            }
+            Some(_) => self.tally.refused(reason),
+        }
     }
 
     /// Carries out a container's answer for a packet.
@@ -143,9 +163,15 @@ impl PacketLoop {
             Answer::Failed => self.fail(held, DropReason::Trapped),
             Answer::Modified => match judge(bytes, Some(&held.flow), prefixes) {
                 Err(reason) => self.drop(&held, reason),
+                Ok(_) if !self.may_lengthen(&held, bytes) => self.drop(&held, DropReason::TooMany),
                 Ok(flow) => self.go_on_changed(held, flow, bytes),
             },
         }
+    }
+
+    /// Takes what a container added to a packet's length from what its user's modules may send.
+    fn may_lengthen(&self, held: &Held, bytes: &[u8]) -> bool {
+        self.seats.may_add(held.at.seat, length_of(bytes).saturating_sub(held.length), self.now)
     }
 
     fn go_on(&mut self, mut held: Held) {
@@ -166,7 +192,7 @@ impl PacketLoop {
     /// Finds the rest of the way of a packet whose addresses or ports have changed. No worker sees a packet twice, so it is
     /// matched at most once for each worker that wants it.
     fn match_again(&mut self, held: &mut Held) {
-        self.find_stops(&held.flow, held.interface);
+        self.find_stops(&held.flow, held.interface, held.maker());
         self.stops.retain(|stop| !held.was_at(stop.seat));
         held.divert(&self.stops, self.buffered.changes());
         self.note_matched_again(held);
@@ -182,18 +208,44 @@ impl PacketLoop {
         }
     }
 
-    /// Sends a packet that a module made, if it may be sent.
-    pub(super) fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) -> Result<(), DropReason> {
+    /// Sends a packet that a module made, if it may be sent, by way of the other users' modules that want it. These do not
+    /// know it from others: what they make of it is bounded by what their users may send, and no worker sees it twice.
+    pub(super) fn inject(
+        &mut self,
+        (maker, module): (SeatId, Option<ModuleSlot>),
+        prefixes: &[IpNet],
+        bytes: &[u8],
+    ) -> Result<(), DropReason> {
+        let may = self.seats.may_make_packet(maker, bytes.len(), self.now);
         // A packet that a module makes has no ends of its own: only the user's prefixes count.
         let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
-        let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|error| reason_of(&error)));
-        match sent {
-            Ok(()) => self.tally.injected(),
-            Err(reason) => self.tally.refused(reason),
+        if let Ok(flow) = judged {
+            self.find_stops(&flow, NO_INTERFACE, Some(maker));
+            if let Some(at) = self.stops.first().copied() {
+                let journey = Journey::of_made(maker, self.stops.clone(), self.buffered.changes(), bytes);
+                let (journey, trace) = (Some(Box::new(journey)), self.begin_made(maker, module, &flow, bytes));
+                let (packet, length) = (PacketId(0), length_of(bytes));
+                self.enter(Held { packet, length, flow, interface: NO_INTERFACE, at, journey, trace }, &[]);
+                return Ok(());
+            }
         }
+        let sent = judged.and_then(|_| self.send_made(bytes));
+        if let Err(reason) = sent {
+            self.tally.refused(reason);
+        }
+        self.trace_made(maker, module, bytes, sent);
         sent
     }
+
+    fn send_made(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
+        self.driver.inject(bytes).map_err(|error| reason_of(&error))?;
+        self.tally.injected();
+        Ok(())
+    }
 }
+
+/// The interface by which packets come in that modules make.
+const NO_INTERFACE: u32 = 0;
 
 /// Adds a stop to others: at their end, or right before the stop of the same user's next flavour.
 fn join(seats: &Seats, stops: &mut Vec<Stop>, stop: Stop) {

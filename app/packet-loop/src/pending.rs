@@ -31,13 +31,16 @@ impl Stop {
 
 /// A packet inside a container.
 pub(super) struct Held {
+    /// Its name with the driver, which is owed a verdict unless a module made it.
     pub(super) packet: PacketId,
+    /// Its length in bytes, as changed so far.
+    pub(super) length: u32,
     /// What filters see of it, as changed so far.
     pub(super) flow: Flow,
     /// The number of the interface that it came in by.
     pub(super) interface: u32,
     pub(super) at: Stop,
-    /// What only a packet needs that goes through several containers.
+    /// What only a packet needs that goes through several containers, or that a module made.
     pub(super) journey: Option<Box<Journey>>,
     /// What happened to it so far, if a trace follows it.
     pub(super) trace: Option<Box<Record>>,
@@ -51,6 +54,8 @@ pub(super) struct Journey {
     /// [`Buffered::changes`](super::buffered::Buffered::changes) when they were found.
     found_at: u64,
     pub(super) changed: bool,
+    /// The worker whose module made the packet, if one did.
+    maker: Option<SeatId>,
     /// Its bytes, as changed so far.
     pub(super) bytes: Vec<u8>,
 }
@@ -58,7 +63,12 @@ pub(super) struct Journey {
 impl Journey {
     /// Returns the journey of a packet that is at the first of its stops.
     pub(super) fn new(stops: Vec<Stop>, found_at: u64, bytes: &[u8]) -> Journey {
-        Journey { stops, begun: 1, found_at, changed: false, bytes: bytes.to_vec() }
+        Journey { stops, begun: 1, found_at, changed: false, maker: None, bytes: bytes.to_vec() }
+    }
+
+    /// Returns the journey of a packet that a module made.
+    pub(super) fn of_made(maker: SeatId, stops: Vec<Stop>, found_at: u64, bytes: &[u8]) -> Journey {
+        Journey { maker: Some(maker), ..Journey::new(stops, found_at, bytes) }
     }
 }
 
@@ -68,8 +78,14 @@ impl Held {
         self.journey.as_deref().filter(|journey| journey.changed).map(|journey| journey.bytes.as_slice())
     }
 
+    /// Returns the worker whose module made the packet, if one did.
+    pub(super) fn maker(&self) -> Option<SeatId> {
+        self.journey.as_deref()?.maker
+    }
+
     /// Changes the packet, if it has stops to come; false if it has none.
     pub(super) fn change(&mut self, bytes: &[u8]) -> bool {
+        self.length = length_of(bytes);
         let Some(journey) = self.journey.as_deref_mut().filter(|journey| journey.begun < journey.stops.len()) else {
             return false;
         };
@@ -142,6 +158,11 @@ impl Held {
         journey.begun += 1;
         true
     }
+}
+
+/// Returns a packet's length.
+pub(super) fn length_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
 /// The packets inside containers, found again by their cookie.

@@ -63,12 +63,9 @@ impl PacketLoop {
                     self.settle(&end.prefixes, cookie, (answer, module), bytes);
                 }
                 Ok(Some(Returned::Injected { bytes, module })) => {
-                    let may = self.seats.may_make_packet(seat, bytes.len(), self.now);
-                    let sent = self.inject(&end.prefixes, bytes, may);
-                    if sent.is_ok() {
+                    if self.inject((seat, module), &end.prefixes, bytes).is_ok() {
                         end.meters.made(module, bytes.len());
                     }
-                    self.trace_made(seat, module, bytes, sent);
                     // The slot goes back to the container.
                     if !end.staged {
                         end.staged = true;

@@ -91,6 +91,16 @@ impl Seats {
         self.seats[seat.0 as usize].budget.take(bytes, now)
     }
 
+    /// Takes what a packet needs that modules of a seat's user made longer by so many bytes; false if there is not enough.
+    pub(super) fn may_add(&self, seat: SeatId, bytes: u32, now: Instant) -> bool {
+        bytes == 0 || self.seats[seat.0 as usize].budget.take_bytes(bytes as usize, now)
+    }
+
+    /// Returns whether two seats are of the same user.
+    pub(super) fn are_of_one_user(&self, one: SeatId, other: SeatId) -> bool {
+        self.worker(one).user == self.worker(other).user
+    }
+
     /// Returns the ring end in a seat.
     pub(super) fn end(&mut self, seat: SeatId) -> Option<&mut RingEnd> {
         self.seats.get_mut(seat.0 as usize)?.end.as_deref_mut()

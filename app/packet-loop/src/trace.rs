@@ -45,11 +45,15 @@ impl PacketLoop {
         let origin = TraceOrigin::Network { interface: packet.interface.0, name: None };
         let mut record = Record::new(taps, origin, flow.copied(), packet.bytes, bytes_max);
         if let Some(flow) = flow {
-            // The index has just found candidates; there may be too many filters to ask them all.
-            let module_filters = self.found.iter().filter_map(|(id, _)| self.module_filters.get(id));
-            record.want(module_filters.filter(|module_filter| module_filter.filter.matches(flow)));
+            self.note_wanted(&mut record, flow);
         }
         Some(Box::new(record))
+    }
+
+    fn note_wanted(&self, record: &mut Record, flow: &Flow) {
+        // The index has just found candidates; there may be too many filters to ask them all.
+        let module_filters = self.found.iter().filter_map(|(id, _)| self.module_filters.get(id));
+        record.want(module_filters.filter(|module_filter| module_filter.filter.matches(flow)));
     }
 
     /// Notes the filters that a changed packet meets on the rest of its way.
@@ -96,7 +100,10 @@ impl PacketLoop {
         let mut traced = record.traced.clone();
         let egress = match verdict {
             Final::Drop => None,
-            Final::Pass | Final::Replace(_) => Some(egress_of(self.driver.explain(held.packet, verdict))),
+            Final::Pass | Final::Replace(_) => Some(match held.maker() {
+                None => egress_of(self.driver.explain(held.packet, verdict)),
+                Some(_) => TraceEgress::Destination,
+            }),
         };
         if let Final::Replace(bytes) = verdict {
             traced.change(bytes, record.bytes_max);
@@ -110,7 +117,24 @@ impl PacketLoop {
         self.tracer.tell(&record.taps, &traced);
     }
 
-    /// Tells of a packet that a module made.
+    /// Returns the record that a packet of a module is to carry along to other users' modules, if a trace follows it.
+    #[inline]
+    pub(super) fn begin_made(
+        &mut self,
+        seat: SeatId,
+        slot: Option<ModuleSlot>,
+        flow: &Flow,
+        bytes: &[u8],
+    ) -> Option<Box<Record>> {
+        if !self.tracer.is_active() {
+            return None;
+        }
+        let mut record = self.record_made(seat, slot, bytes)?;
+        self.note_wanted(&mut record, flow);
+        Some(record)
+    }
+
+    /// Tells of a packet of a module that no other user's module wants.
     #[inline]
     pub(super) fn trace_made(
         &mut self,
@@ -119,27 +143,28 @@ impl PacketLoop {
         bytes: &[u8],
         sent: Result<(), DropReason>,
     ) {
-        if self.tracer.is_active() {
-            self.tell_made(seat, slot, bytes, sent);
+        if self.tracer.is_active()
+            && let Some(mut record) = self.record_made(seat, slot, bytes)
+        {
+            match sent {
+                Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
+                Err(reason) => record.end(Verdict::Drop, Some(reason), None),
+            }
+            self.tracer.tell(&record.taps, &record.traced);
         }
     }
 
     #[cold]
-    fn tell_made(&mut self, seat: SeatId, slot: Option<ModuleSlot>, bytes: &[u8], sent: Result<(), DropReason>) {
+    fn record_made(&mut self, seat: SeatId, slot: Option<ModuleSlot>, bytes: &[u8]) -> Option<Box<Record>> {
         let flow = IpView::parse(bytes).ok().map(|view| view.flow());
         let (taps, bytes_max) = self.tracer.followers(flow.as_ref(), monotonic_nanos());
         if taps.is_empty() {
-            return;
+            return None;
         }
         let worker = self.seats.worker(seat);
         let module = slot.and_then(|slot| self.tracer.name(worker, slot));
         let user = worker.user.clone();
-        let mut record = Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max);
-        match sent {
-            Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
-            Err(reason) => record.end(Verdict::Drop, Some(reason), None),
-        }
-        self.tracer.tell(&record.taps, &record.traced);
+        Some(Box::new(Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max)))
     }
 }
 

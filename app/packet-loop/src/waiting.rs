@@ -62,7 +62,7 @@ impl PacketLoop {
     pub(super) fn match_buffered(&mut self) {
         for mut waiting in self.buffered.take_released() {
             let Waiting { held, received, since } = &mut waiting;
-            self.find_stops(&held.flow, held.interface);
+            self.find_stops(&held.flow, held.interface, held.maker());
             self.stops.retain(|stop| !held.has_left(stop.seat));
             let (before, had_its_time) = (held.at.seat, self.now.duration_since(*since) >= BUFFERING_TIME_MAX);
             if !held.return_to(&self.stops, received, self.buffered.changes()) {

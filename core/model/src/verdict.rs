@@ -40,7 +40,7 @@ pub enum DropReason {
     RouteRefused,
     /// A module made a packet for a destination that no route leads to as to another machine.
     DestinationRefused,
-    /// A user's modules make more packets than they may.
+    /// A user's modules make more packets than they may, or make packets longer by more.
     TooMany,
     /// The driver could not send the packet.
     SendFailed,

@@ -9,14 +9,6 @@ use netserv_model::effect::FilterId;
 /// Why a driver, or the signaling beside it, could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// A program that the driver calls is not installed.
-    #[error("`{tool}` is not installed; it is in the package `{package}`")]
-    MissingTool {
-        /// The program.
-        tool: &'static str,
-        /// The package of Debian and its kin.
-        package: &'static str,
-    },
     /// The kernel or this build lacks something.
     #[error("{what} is not to be had here: {why}")]
     Unsupported {
@@ -39,7 +31,7 @@ pub enum DriverError {
         /// What is there instead.
         why: String,
     },
-    /// The packet filter did not take our rules.
+    /// The packet filter did not tell its rules.
     #[error("`{command}` failed: {message}")]
     Rules {
         /// The program.

@@ -34,12 +34,3 @@ pub use driver::{
     Change, Counters, DestinationCount, DestinationCounters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId,
 };
 pub use error::DriverError;
-
-/// Removes the rules that an instance left when it was killed, those for packets and those for signaling; returns how
-/// many chains there were. Opening a driver or an interceptor of the same name does the same for its own.
-///
-/// # Errors
-/// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
-pub fn cleanup_leftovers(instance: &str) -> Result<usize, DriverError> {
-    rules::remove_leftovers(instance)
-}

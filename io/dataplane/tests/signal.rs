@@ -13,7 +13,7 @@ use common::{Chain, address, receive};
 use netserv_dataplane::signal::{
     Interceptor, QModeHeader, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
 };
-use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
+use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, limits};
 use netserv_model::route::RouteChange;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
@@ -147,14 +147,12 @@ fn what_is_no_query_for_others_is_left_alone() {
 fn the_rules_of_an_interceptor_go_with_it() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
-    let rules = || ["iptables", "ip6tables"].map(|tool| chain.run(0, &[tool, "-t", "mangle", "-S"]));
-    let empty = rules();
-    drop(Interceptor::open(&DriverConfig::new("node"), None).unwrap());
-    assert_eq!(rules(), empty);
-    std::mem::forget(Interceptor::open(&DriverConfig::new("node"), None).unwrap());
-    assert!(rules().concat().contains("netserv-s-node"));
-    assert_eq!(cleanup_leftovers("node").unwrap(), 2);
-    assert_eq!(rules(), empty);
+    let rules = || chain.run(0, &["nft", "list", "ruleset"]);
+    let interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
+    chain.run(0, &["nft", "flush", "ruleset"]);
+    assert_eq!(rules().matches("netserv-s-node").count(), 2, "one table in each version of IP");
+    drop(interceptor);
+    assert!(!rules().contains("netserv"));
 }
 
 #[test]

@@ -248,6 +248,8 @@ pub const HELD_PATIENCE_MAX: Duration = Duration::from_secs(3600);
 pub const HELD_PATIENCE_CROWDED: Duration = Duration::from_secs(10);
 /// which it has while only one of so many parts is left of the module's places for such responses, or for connections.
 pub const HELD_CROWDED_SHARE: usize = 8;
+/// Connections that are looked at for one that gives way to another client's.
+pub const GIVE_WAY_LOOKS_MAX: usize = 64;
 /// How often one is searched for that gives way, if there was none.
 pub const HELD_SEARCH_EVERY: Duration = Duration::from_millis(100);
 /// Bytes to a client of HTTP that the kernel holds beyond those on their way: a client that takes some is seen to.

@@ -52,7 +52,7 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
     if let Err(error) = choose::choose("auto", &survey) {
         usable = false;
         println!("          {error}");
-        println!("          fix: run as root with `iptables` installed, or use role = \"host\"");
+        println!("          fix: run as root, or use role = \"host\"");
     }
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

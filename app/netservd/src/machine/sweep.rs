@@ -22,7 +22,7 @@ pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
     }
     let _lock = lock(&config.state_dir)?;
     if dry_run {
-        println!("would remove its filter rules, cgroups, links of containers and socket");
+        println!("would remove its cgroups, links of containers and socket");
         return Ok(());
     }
     sweep(&config)?;
@@ -56,7 +56,6 @@ pub fn lock(state_dir: &Path) -> Result<std::fs::File> {
 pub fn sweep(config: &Config) -> Result<()> {
     let instance = config.instance();
     if config.role == Role::Node && is_root() {
-        netserv_dataplane::cleanup_leftovers(&instance).context("rules of an earlier node")?;
         netserv_container::cleanup_leftovers(&config.state_dir, &instance).context("containers of an earlier node")?;
         // After the containers, which would keep their ends.
         let found = netserv_container::network::remove_networks(&instance).context("networks of an earlier node")?;

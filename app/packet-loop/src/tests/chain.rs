@@ -2,6 +2,7 @@
 //! Packets that go through the containers of several users.
 
 use super::*;
+use crate::budget::SendLimits;
 
 #[test]
 fn two_users_see_a_packet_in_install_order() {
@@ -162,6 +163,71 @@ fn a_user_that_a_packet_is_turned_to_may_fail_closed() {
     rig.finish();
 }
 
+/// Goal: what a module makes is other users' to see as what comes from elsewhere is, a guard of theirs among it.
+#[test]
+fn a_packet_that_a_module_makes_is_shown_to_the_users_who_want_it() {
+    let (made, changed) =
+        (udp("10.0.0.2:1", "172.16.0.1:5060", b"made"), udp("10.0.0.2:1", "172.16.0.1:5060", b"changed"));
+    for (answer, outcomes, counts) in [
+        (Answer::Pass, vec![made.clone()], "shown=1 injected=1"),
+        (Answer::Failed, vec![made.clone()], "shown=1 injected=1 unseen.trapped=1"),
+        (Answer::Drop, vec![], "shown=1 refused.module=1"),
+        (Answer::Modified, vec![changed.clone()], "shown=1 injected=1"),
+    ] {
+        let mut rig = each_its_own("udp", BOBS);
+        rig.make(ALICE, &made);
+        assert!(rig.arrivals(ALICE).is_empty(), "not by her own modules");
+        match answer {
+            Answer::Modified => rig.modify(BOB, &changed),
+            _ => assert_eq!(rig.answer(BOB, answer), std::slice::from_ref(&made)),
+        }
+        assert_eq!(rig.outcomes(), outcomes.into_iter().map(Outcome::Injected).collect::<Vec<_>>());
+        rig.assert_counts(counts);
+        rig.finish();
+    }
+    // A guard that is down.
+    let mut rig = each_its_own("udp", BOBS);
+    rig.change_filters(vec![(4, BOB, 0, BOBS, FailureMode::Closed)], vec![2]);
+    rig.command(PacketCommand::RemoveWorker { worker: id(BOB), reason: DropReason::ContainerGone });
+    rig.make(ALICE, &made);
+    assert_eq!(rig.outcomes(), []);
+    rig.assert_counts("unseen.container-gone=1 refused.container-gone=1");
+    // One that leads to no other machine in the end.
+    let mut rig = each_its_own("udp", BOBS);
+    rig.make(ALICE, &made);
+    rig.modify(BOB, &udp("172.16.0.1:1", "127.0.0.1:1", b"x"));
+    rig.assert_counts("shown=1 refused.destination-refused=1");
+    rig.finish();
+}
+
+/// Two users' modules that answer each other's packets with packets of their own end when their users' budgets do, and one
+/// packet is shown to nobody twice, however it is turned.
+#[test]
+fn packets_that_modules_make_of_each_others_end_with_their_users_limits() {
+    let mut rig = each_its_own(ALICES, BOBS);
+    for user in [ALICE, BOB] {
+        let limits = SendLimits { packets_per_second: 3, ..SendLimits::default() };
+        rig.command(PacketCommand::SetSendLimits { user: id(user).user, limits });
+    }
+    let (to_bob, to_alice) = (udp("10.0.0.2:1", "172.16.0.1:1", b"x"), udp("172.16.0.1:1", "10.0.0.2:1", b"x"));
+    rig.make(ALICE, &to_bob);
+    let mut rounds = 0;
+    while rounds < 100 && rig.answer(BOB, Answer::Drop).len() == 1 {
+        rounds += 1;
+        rig.make(BOB, &to_alice);
+        if rig.answer(ALICE, Answer::Drop).len() == 1 {
+            rig.make(ALICE, &to_bob);
+        }
+    }
+    assert!((3..100).contains(&rounds), "{rounds}");
+    let mut rig = each_its_own(ALICES, BOBS);
+    rig.make(ALICE, &to_bob);
+    rig.modify(BOB, &to_alice);
+    assert_eq!(rig.outcomes(), [Outcome::Injected(to_alice)]);
+    assert!(rig.arrivals(ALICE).is_empty() && rig.arrivals(BOB).is_empty());
+    rig.finish();
+}
+
 /// Returns a loop with Alice's and Bob's containers, each of which has one module with a filter.
 fn each_its_own(alice: &str, bob: &str) -> Rig {
     let mut rig = Rig::new();
@@ -200,5 +266,7 @@ in_four_lanes!(
     a_packet_turned_to_another_user_is_shown_to_that_users_modules,
     the_rest_of_the_way_is_that_of_the_changed_packet,
     no_container_is_shown_a_packet_twice,
-    a_user_that_a_packet_is_turned_to_may_fail_closed
+    a_user_that_a_packet_is_turned_to_may_fail_closed,
+    a_packet_that_a_module_makes_is_shown_to_the_users_who_want_it,
+    packets_that_modules_make_of_each_others_end_with_their_users_limits
 );

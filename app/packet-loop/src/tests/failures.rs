@@ -31,8 +31,8 @@ fn pending_packets_max_packets_are_in_containers() {
         let flow = IpView::parse(&packet).unwrap().flow();
         let stop = Stop { seat: rig.packets.seats.of(&id(ALICE)), modules: 1, closed: 0, wait: None };
         for number in 0..PENDING_PACKETS_MAX {
-            let packet = PacketId(1_000_000 + number as u64);
-            let held = Held { packet, flow, interface: 0, at: stop, journey: None, trace: None };
+            let held = PacketId(1_000_000 + number as u64);
+            let held = Held { packet: held, length: 0, flow, interface: 0, at: stop, journey: None, trace: None };
             rig.packets.pending.insert(held);
         }
         assert_eq!(rig.packets.pending.len(), PENDING_PACKETS_MAX);

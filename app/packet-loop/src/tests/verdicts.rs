@@ -156,6 +156,7 @@ fn a_packet_for_no_other_machine_is_refused_for_that() {
 fn a_users_limits_hold_for_its_own_modules() {
     let mut rig = Rig::with_alice(FailureMode::Open);
     rig.container(BOB, &["172.16.0.0/16"]);
+    rig.change_filters(vec![(2, ALICE, 0, "udp dst 10.0.0.0/24", FailureMode::Open)], vec![1]);
     let limits = SendLimits { packets_per_second: 3, ..SendLimits::default() };
     rig.command(PacketCommand::SetSendLimits { user: id(ALICE).user, limits });
     let small = udp("10.0.0.2:1", "192.0.2.1:2", b"x");
@@ -167,6 +168,29 @@ fn a_users_limits_hold_for_its_own_modules() {
     rig.command(PacketCommand::SetSendLimits { user: id(ALICE).user, limits });
     (0..5).for_each(|_| rig.make(ALICE, &udp("10.0.0.2:1", "192.0.2.1:2", &[0; 972])));
     rig.assert_counts("injected=10 refused.too-many=5");
+    rig.finish();
+}
+
+/// A module sends no more than came in and what its user may send besides, whether it makes packets or makes them longer.
+#[test]
+fn what_a_module_adds_to_packets_is_of_its_users_limits() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    // One packet that is longer, which goes over.
+    let limits = SendLimits { bits_per_second: 8, ..SendLimits::default() };
+    rig.command(PacketCommand::SetSendLimits { user: id(ALICE).user, limits });
+    let (short, long) = (to_alice(&[0; 100]), to_alice(&[0; 1100]));
+    for _ in 0..5 {
+        rig.send(&[&short]);
+        rig.modify(ALICE, &long);
+    }
+    rig.make(ALICE, &udp("10.0.0.2:1", "192.0.2.1:2", b"x"));
+    rig.assert_counts("received=5 shown=5 modified=1 dropped.too-many=4 refused.too-many=1");
+    // What becomes no longer costs nothing.
+    for (received, changed) in [(&short, &short), (&long, &short)] {
+        rig.send(&[received]);
+        rig.modify(ALICE, changed);
+    }
+    rig.assert_counts("received=7 shown=7 modified=3 dropped.too-many=4 refused.too-many=1");
     rig.finish();
 }
 
@@ -255,6 +279,7 @@ in_four_lanes!(
     what_names_further_addresses_is_neither_sent_nor_sent_on,
     a_packet_for_no_other_machine_is_refused_for_that,
     a_users_limits_hold_for_its_own_modules,
+    what_a_module_adds_to_packets_is_of_its_users_limits,
     injected_burst_max_packets_are_made_at_once_and_then_injected_per_second_max,
     rules_come_and_go_together,
     no_container_holds_the_others_up,

@@ -4,15 +4,17 @@
 //! No connection tracking: the kernel has one bound on its entries for all namespaces, and strangers fill the table.
 //! - TCP is told by its flags. Only what opens a connection is judged by who opens; every other segment passes between ends
 //!   that a permit names, in both directions. The kernel drops what belongs to no connection of its own.
-//! - UDP has a set of remote ends that were permitted and are in use, of a fixed size.
+//! - UDP has a set of a fixed size of the remote ends that the container opened, which only the container itself can fill.
+//!   Datagrams to what it listens for, and from there, pass without one, or made-up senders would fill it. But for clients on
+//!   the node and its link, which have a set of their own: to these a container does not speak first.
 //! - ICMP errors pass at a bounded rate: the kernel asks whether they belong to a socket. Echoes pass as permits say.
 
-use netserv_model::Filter;
+use netserv_model::{Filter, Protocol};
 use netserv_wire::ip::IpVersion;
 
-use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
+use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, FLOWS_NEAR_MAX, ICMP_ERRORS_PER_SECOND};
 use super::matching::{
-    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, keep_from_node, matching, node_set, octets, version_of,
+    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, lead_near, matching, node_set, octets, of_protocol, version_of,
 };
 use super::nftables::{End, Hook, Rule, TABLE, Transaction, Verdict};
 use super::socket::Requests;
@@ -24,14 +26,15 @@ pub(super) fn new(permits: &Permits) -> Requests {
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
-        batch.set(flows(version), octets_of(version) + 8, Some(FLOWS_MAX));
+        batch.set(opened(version), octets_of(version) + 8, Some(FLOWS_MAX));
+        batch.set(near(version), octets_of(version) + 8, Some(FLOWS_NEAR_MAX));
         batch.set(node_set(version), octets_of(version), None);
     }
     batch.chain(IN, Some(Hook::Input));
     batch.chain(FORWARD, Some(Hook::Forward));
     batch.chain(OUT, Some(Hook::Output));
     batch.chain(ACCEPTED, Some(Hook::AfterInput));
-    [ADMIT_IN, ADMIT_OUT, FROM_OWN, REFUSE].iter().for_each(|name| batch.chain(name, None));
+    [ADMIT_IN, ADMIT_NEAR, ADMIT_OUT, FROM_OWN, REFUSE].iter().for_each(|name| batch.chain(name, None));
     fill(&mut batch, permits);
     batch.finish()
 }
@@ -59,8 +62,10 @@ const OUT: &str = "out";
 const FORWARD: &str = "forward";
 /// What the container gets, after all was judged: strangers do not use up what it may receive.
 const ACCEPTED: &str = "accepted";
-/// Adds the flow of a datagram that a container is permitted to get, or to send.
+/// Datagrams that a container is permitted to get. Nothing is kept of them, but for those of the node and its link.
 const ADMIT_IN: &str = "admit-in";
+const ADMIT_NEAR: &str = "admit-near";
+/// Adds the flow of a datagram that a container is permitted to open.
 const ADMIT_OUT: &str = "admit-out";
 /// What has a source of the container's own.
 const FROM_OWN: &str = "from-own";
@@ -82,14 +87,16 @@ fn fill(batch: &mut Transaction, permits: &Permits) {
 }
 
 fn admit(batch: &mut Transaction) {
+    lead_near(batch, ADMIT_IN, End::Source, ADMIT_NEAR);
+    batch.rule(ADMIT_IN, &Rule::new().verdict(Verdict::Accept), "datagrams of other machines");
     for version in VERSIONS {
         let of = |remote| Rule::new().version(version).flow(version, remote);
-        let taken = of(End::Source).flow_add(flows(version), FLOW_UNANSWERED, false);
-        batch.rule(ADMIT_IN, &taken.verdict(Verdict::Accept), "flows");
-        let taken = of(End::Destination).flow_add(flows(version), FLOW_IDLE, true);
+        let taken = of(End::Source).flow_add(near(version), FLOW_UNANSWERED, false);
+        batch.rule(ADMIT_NEAR, &taken.verdict(Verdict::Accept), "flows");
+        let taken = of(End::Destination).flow_add(opened(version), FLOW_IDLE, true);
         batch.rule(ADMIT_OUT, &taken.verdict(Verdict::Accept), "flows");
     }
-    for chain in [ADMIT_IN, ADMIT_OUT] {
+    for chain in [ADMIT_NEAR, ADMIT_OUT] {
         batch.rule(chain, &Rule::new().count(FLOWS_FULL).verdict(Verdict::Drop), "flows");
     }
     batch.rule(REFUSE, &Rule::new().count(REFUSED_OUT).reject(), "a rejection");
@@ -97,9 +104,11 @@ fn admit(batch: &mut Transaction) {
 
 fn incoming(batch: &mut Transaction, permits: &Permits) {
     batch.rule(IN, &Rule::new().loopback(Hook::Input).verdict(Verdict::Accept), "loopback");
-    for version in VERSIONS {
-        let known = Rule::new().version(version).protocol(UDP).flow(version, End::Source).flow_in(flows(version));
-        batch.rule(IN, &known.verdict(Verdict::Accept), "flows");
+    for permit in &permits.connect {
+        for (version, rule) in datagrams(permit, true) {
+            let known = rule.flow(version, End::Source).flow_in(opened(version));
+            batch.rule(IN, &known.verdict(Verdict::Accept), "flows");
+        }
     }
     // Their first one has passed, or else they come to nothing.
     batch.rule(IN, &Rule::new().version(IpVersion::V6).later_fragment().verdict(Verdict::Accept), "fragments");
@@ -126,21 +135,34 @@ fn outgoing(batch: &mut Transaction, permits: &Permits) {
     batch.rule(OUT, &Rule::new().count(SPOOFED).verdict(Verdict::Drop), "other sources");
     // Every program may have the routers lead its packets elsewhere than to their destination (RFC 791, source route).
     batch.rule(FROM_OWN, &Rule::new().options().verdict(Verdict::Goto(REFUSE)), "options");
-    for version in VERSIONS {
-        let known = Rule::new().version(version).protocol(UDP).flow(version, End::Destination).flow_in(flows(version));
-        let kept = known.flow_add(flows(version), FLOW_IDLE, true);
-        batch.rule(FROM_OWN, &kept.verdict(Verdict::Accept), "flows");
+    for permit in &permits.listen {
+        for (version, rule) in datagrams(permit, true) {
+            let known = rule.flow(version, End::Destination).flow_in(near(version));
+            let kept = known.flow_add(near(version), FLOW_IDLE, true);
+            batch.rule(FROM_OWN, &kept.verdict(Verdict::Accept), "flows");
+        }
     }
     answers(batch, FROM_OWN, &permits.listen);
     icmp_errors(batch, FROM_OWN);
     let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
     openings(batch, FROM_OWN, named, ADMIT_OUT);
-    keep_from_node(batch, FROM_OWN, REFUSE);
+    lead_near(batch, FROM_OWN, End::Destination, REFUSE);
+    for permit in &permits.listen {
+        for (_, rule) in datagrams(permit, true) {
+            batch.rule(FROM_OWN, &rule.verdict(Verdict::Accept), "datagrams of what listens");
+        }
+    }
     openings(batch, FROM_OWN, unnamed, ADMIT_OUT);
     batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
 }
 
-/// Passes the answers to what permits let begin on the other side. Of datagrams, the flows know which these are.
+/// Returns the rules that match a permit's datagrams, one for each version of IP; `reversed`, those that come back.
+fn datagrams(permit: &Filter, reversed: bool) -> impl Iterator<Item = (IpVersion, Rule)> {
+    let is_about = matches!(permit.protocol(), Protocol::Udp | Protocol::Any);
+    of_protocol(permit, UDP, reversed).filter(move |_| is_about)
+}
+
+/// Passes the answers to what permits let begin on the other side, but for datagrams.
 fn answers(batch: &mut Transaction, chain: &str, permits: &[Filter]) {
     for permit in permits {
         for matched in matching(permit, true) {
@@ -155,7 +177,7 @@ fn answers(batch: &mut Transaction, chain: &str, permits: &[Filter]) {
     }
 }
 
-/// Passes what permits let begin; datagrams by way of `admit`, which adds their flows.
+/// Passes what permits let begin; datagrams by way of `admit`.
 fn openings<'a>(
     batch: &mut Transaction,
     chain: &str,
@@ -192,10 +214,20 @@ const ICMP_ERRORS: [(IpVersion, u8, u8, u8); 3] =
     [(IpVersion::V4, ICMP, 3, 3), (IpVersion::V4, ICMP, 11, 12), (IpVersion::V6, ICMPV6, 1, 4)];
 /// Listeners of groups, routers and neighbours; the second version of the first.
 const LINK_MESSAGES: [(u8, u8); 2] = [(130, 137), (143, 143)];
-fn flows(version: IpVersion) -> &'static str {
+
+/// The set of remote ends to which the container sent first.
+fn opened(version: IpVersion) -> &'static str {
     match version {
-        IpVersion::V4 => "flows4",
-        IpVersion::V6 => "flows6",
+        IpVersion::V4 => "opened4",
+        IpVersion::V6 => "opened6",
+    }
+}
+
+/// The set of remote ends on the node and its link that sent first.
+fn near(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "near4",
+        IpVersion::V6 => "near6",
     }
 }
 

@@ -5,6 +5,9 @@
 //! those that come from a container; a rule of policy routing leads each mark to a table of routes with one way, the
 //! container's link. When a link goes, its routes go, and the packets go on as all others do. A second set of rules there
 //! judges what comes from such a container: its own addresses, and the ends of its flows.
+//!
+//! Others can take rules of policy routing and routes away, but not the table. So it also drops what would go past a module
+//! that fails closed: packets of its flows that are about to leave by another device than the container's link.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,6 +52,8 @@ struct Link {
     versions: Vec<IpVersion>,
     addresses: Vec<IpAddr>,
     filters: Vec<Filter>,
+    /// Those of modules that fail closed.
+    closed: Vec<Filter>,
 }
 
 impl HostIntercepts {
@@ -85,6 +90,7 @@ impl HostIntercepts {
             }
         } else if let Some(link) = links.get_mut(&name) {
             link.filters = filters.to_vec();
+            link.closed = closed_of(network);
             link.addresses = network.permits().all_addresses().collect();
         } else {
             links.insert(name.clone(), state.lead(network, filters)?);
@@ -109,8 +115,8 @@ impl HostIntercepts {
         if self.state().links.contains_key(network.name()) { self.set(network, &[]) } else { Ok(()) }
     }
 
-    /// Puts back what somebody took away of what leads packets to containers: rules of policy routing, routes, and the table of
-    /// marks. Returns what that was, for people.
+    /// Puts back what somebody took away of what leads packets to containers: rules of policy routing, and routes. Returns what
+    /// that was, for people.
     ///
     /// # Errors
     /// [`NetworkError`] if the kernel does not tell, or refuses.
@@ -143,28 +149,24 @@ impl HostIntercepts {
                 state.routes.carry_out(&requests)?;
             }
         }
-        let has_table = nftables::has_table(&state.rules, &table_name(&self.instance));
-        if !has_table.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-            state.rules.carry_out(&table(&self.instance, &state.links))?;
-            missing.push("the table of nf_tables");
-        }
         missing.dedup();
         Ok(missing)
     }
 
-    /// Returns how many packets of intercepting containers were dropped here since neither their own address nor an end of
-    /// their flows was the source; nothing if there is no such container.
+    /// Returns how many packets of a container's were dropped here, by reason: `spoofed` if neither its own address nor an end of
+    /// its flows was the source, and `astray` if they would have gone past a module of its that fails closed.
     ///
     /// # Errors
     /// The kernel does not tell.
-    pub fn spoofed(&self) -> io::Result<Option<u64>> {
+    pub fn dropped(&self, network: &ContainerNetwork) -> io::Result<BTreeMap<&'static str, u64>> {
         let state = self.state();
-        let name = table_name(&self.instance);
-        if !nftables::has_table(&state.rules, &name)? {
-            return Ok(None);
-        }
-        let counters = nftables::counters(&state.rules, &name)?;
-        Ok(counters.into_iter().find(|(counter, _)| counter == SPOOFED).map(|(_, packets)| packets))
+        let counters =
+            if state.is_made { nftables::counters(&state.rules, &table_name(&self.instance))? } else { vec![] };
+        let of = |reason| {
+            let name = counter(network.name(), reason);
+            counters.iter().find(|(counter, _)| *counter == name).map(|(_, packets)| (reason, *packets))
+        };
+        Ok([SPOOFED, ASTRAY].into_iter().filter_map(of).collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,8 +176,12 @@ impl HostIntercepts {
 
 impl Drop for HostIntercepts {
     fn drop(&mut self) {
-        if !self.state().is_made {
+        let state = self.state();
+        if !state.is_made {
             return;
+        }
+        if let Err(error) = nftables::remove_table(&state.rules, &table_name(&self.instance)) {
+            tracing::debug!(%error, "the table of intercepts goes with its socket");
         }
         if let Err(error) = remove_intercepts(&self.instance) {
             tracing::warn!(%error, "rules of interception are left behind");
@@ -204,7 +210,8 @@ impl State {
             }
         }
         let addresses = network.permits().all_addresses().collect();
-        Ok(Link { index, mark, hops, versions, addresses, filters: filters.to_vec() })
+        let closed = closed_of(network);
+        Ok(Link { index, mark, hops, versions, addresses, filters: filters.to_vec(), closed })
     }
 
     /// Takes the way to a container away; routes go with its link, and lead nowhere without the rule.
@@ -224,7 +231,8 @@ impl State {
     }
 }
 
-/// Removes what an instance leads to containers in this network namespace, also what a killed run left.
+/// Removes the rules by which an instance leads packets to containers in this network namespace, also what a killed run left.
+/// Its table goes with its socket.
 ///
 /// # Errors
 /// [`NetworkError`] with the first that could not be removed.
@@ -239,13 +247,20 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
         }
         routes.carry_out(&requests)?;
     }
-    let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
-    nftables::remove_table(&rules, &table_name(instance))
+    Ok(())
+}
+
+/// Returns the filters by which a container's modules that fail closed take connections over.
+fn closed_of(network: &ContainerNetwork) -> Vec<Filter> {
+    let permits = network.permits();
+    permits.intercepts.iter().filter(|intercept| intercept.refuse).map(|intercept| intercept.filter.clone()).collect()
 }
 
 const MARK: &str = "mark";
 const JUDGE: &str = "judge";
+const GUARD: &str = "guard";
 const SPOOFED: &str = "spoofed";
+const ASTRAY: &str = "astray";
 /// Just after destinations were translated, so that both directions show the addresses that they have on the inside.
 const PRIORITY: i32 = -99;
 
@@ -253,18 +268,31 @@ const PRIORITY: i32 = -99;
 /// has.
 fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
     let mut batch = Transaction::of(&table_name(instance));
-    batch.table();
-    batch.counter(SPOOFED);
+    batch.own_table();
     batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
+    batch.chain(GUARD, Some(Hook::AfterForward));
     batch.chain(JUDGE, None);
     batch.remove_rules();
+    // Counters stay until the node ends, and the next link of this name goes on with them.
+    for name in links.keys() {
+        [SPOOFED, ASTRAY].iter().for_each(|reason| batch.counter(&counter(name, reason)));
+    }
     if links.is_empty() {
         return batch.finish();
     }
     if let Some(group) = links.keys().find_map(|name| container_link_group(name)) {
         batch.rule(MARK, &Rule::new().of_group(group).verdict(Verdict::Goto(JUDGE)), "what containers send");
+        batch.rule(GUARD, &Rule::new().of_group(group).verdict(Verdict::Accept), "what containers send");
     }
-    for link in links.values() {
+    for (name, link) in links {
+        for filter in &link.closed {
+            for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
+                let past = rule.not_out_by(link.index).count(&counter(name, ASTRAY)).verdict(Verdict::Drop);
+                batch.rule(GUARD, &past, "flows past a module that fails closed");
+            }
+        }
+    }
+    for (name, link) in links {
         for address in &link.addresses {
             let (octets, bits) = (octets(*address), if address.is_ipv4() { 32 } else { 128 });
             let own = Rule::new().of_device(link.index).version(version_of(*address));
@@ -276,7 +304,7 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
                 batch.rule(JUDGE, &sent, "what intercepting containers send");
             }
         }
-        let other = Rule::new().of_device(link.index).count(SPOOFED).verdict(Verdict::Drop);
+        let other = Rule::new().of_device(link.index).count(&counter(name, SPOOFED)).verdict(Verdict::Drop);
         batch.rule(JUDGE, &other, "other sources");
     }
     batch.rule(MARK, &Rule::new().not_protocol(TCP).verdict(Verdict::Accept), "what is not TCP");
@@ -288,6 +316,11 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
         }
     }
     batch.finish()
+}
+
+/// Returns the name of a counter of a link's.
+fn counter(link: &str, reason: &str) -> String {
+    format!("{link}-{reason}")
 }
 
 /// The table is called as the links, without their numbers.

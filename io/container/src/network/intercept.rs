@@ -15,7 +15,7 @@ use netserv_wire::ip::IpVersion;
 
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
-use super::matching::{Intercept, Permits, TCP, ends, keep_from_node, octets, version_of};
+use super::matching::{Intercept, Permits, TCP, lead_near, octets, of_protocol, version_of};
 use super::nftables::{End, Hook, Rule, Transaction, Verdict};
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.
@@ -37,9 +37,7 @@ pub(super) fn check<'a>(filters: impl Iterator<Item = &'a Filter>) -> Result<(),
 
 /// Returns the rules that match a filter's packets, one for each version of IP; `reversed`, those of the way back.
 pub(super) fn matching(filter: &Filter, reversed: bool) -> impl Iterator<Item = (IpVersion, Rule)> {
-    let versions = [(IpVersion::V4, 4), (IpVersion::V6, 6)].into_iter();
-    let versions = versions.filter(move |(_, number)| filter.version().is_none_or(|wanted| wanted == *number));
-    versions.map(move |(version, _)| (version, ends(Rule::new().version(version).protocol(TCP), filter, reversed)))
+    of_protocol(filter, TCP, reversed)
 }
 
 /// Returns the rules that match what a container sends of a filter's flows: connections are opened to the server only.
@@ -111,7 +109,7 @@ pub(super) fn send_out(batch: &mut Transaction, chain: &str, refuse: &'static st
     }
     batch.chain(THROUGH, None);
     batch.rule(THROUGH, &Rule::new().options().verdict(Verdict::Goto(refuse)), "options");
-    keep_from_node(batch, THROUGH, refuse);
+    lead_near(batch, THROUGH, End::Destination, refuse);
     batch.rule(THROUGH, &Rule::new().verdict(Verdict::Accept), "intercepted packets");
     // Others in the container do not go past them either.
     for Intercept { filter, .. } in permits.intercepts.iter().filter(|intercept| intercept.is_refused()) {

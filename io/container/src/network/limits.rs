@@ -9,10 +9,12 @@ pub const ADDRESSES_MAX: usize = 8;
 pub const FLOATING_MAX: usize = 64;
 /// Filters that say what a container may accept, and as many that say what it may open.
 pub const PERMITS_MAX: usize = 64;
-/// Remote ends with which a container exchanges datagrams at a time, in each version of IP. What more of them send or
-/// are sent is dropped. TCP has no such table: the kernel's own bounds on sockets hold.
+/// Remote ends that a container opened by datagrams, at a time, in each version of IP. What it sends to more is dropped. TCP
+/// has no such table: the kernel's own bounds on sockets hold. Nor has what comes to the ports that a container listens at.
 pub const FLOWS_MAX: u32 = 16_384;
-/// How long a remote end is remembered that sent a datagram and got none back.
+/// Remote ends on the node itself and its link that sent datagrams, at a time, in each version of IP.
+pub const FLOWS_NEAR_MAX: u32 = 1024;
+/// How long such a remote end is remembered that sent a datagram and got none back.
 pub const FLOW_UNANSWERED: Duration = Duration::from_secs(30);
 /// How long a remote end is remembered after the last datagram to it (RFC 4787 REQ-5 asks for two minutes at least).
 pub const FLOW_IDLE: Duration = Duration::from_secs(180);

@@ -109,18 +109,25 @@ pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
     rule
 }
 
-/// Refuses what is for no other machine: for the node, its link, or many at a time.
-pub(super) fn keep_from_node(batch: &mut Transaction, chain: &str, refuse: &'static str) {
+/// Returns the rules that match a filter's packets of one protocol, whatever protocol it names, one for each version of IP;
+/// `reversed`, those of the packets that come back.
+pub(super) fn of_protocol(filter: &Filter, protocol: u8, reversed: bool) -> impl Iterator<Item = (IpVersion, Rule)> {
+    let versions = [(IpVersion::V4, 4), (IpVersion::V6, 6)].into_iter();
+    let versions = versions.filter(move |(_, number)| filter.version().is_none_or(|wanted| wanted == *number));
+    versions.map(move |(version, _)| (version, ends(Rule::new().version(version).protocol(protocol), filter, reversed)))
+}
+
+/// Leads packets of which an end is no other machine to a chain: the node itself, its link, or many machines at a time.
+pub(super) fn lead_near(batch: &mut Transaction, chain: &str, end: End, to: &'static str) {
     for version in VERSIONS {
-        let to_node = Rule::new().address_in(End::Destination, version, node_set(version));
-        batch.rule(chain, &to_node.verdict(Verdict::Goto(refuse)), "the node's addresses");
+        let of_node = Rule::new().address_in(end, version, node_set(version));
+        batch.rule(chain, &of_node.verdict(Verdict::Goto(to)), "the node's addresses");
     }
     for prefix in NOT_OTHER_MACHINES {
         let prefix: IpNet = prefix.parse().expect("our own prefixes are prefixes");
         let octets = octets(prefix.addr());
-        let near =
-            Rule::new().version(version_of(prefix.addr())).address(End::Destination, &octets, prefix.prefix_len());
-        batch.rule(chain, &near.verdict(Verdict::Goto(refuse)), "addresses of no other machine");
+        let near = Rule::new().version(version_of(prefix.addr())).address(end, &octets, prefix.prefix_len());
+        batch.rule(chain, &near.verdict(Verdict::Goto(to)), "addresses of no other machine");
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) enum Hook {
     /// What the chain at `Input` accepted. What is not judged passes.
     AfterInput,
     Forward,
+    /// What others let pass between machines. What is not judged passes.
+    AfterForward,
     Output,
 }
 
@@ -68,6 +70,12 @@ impl Transaction {
         self.push(NEW_TABLE, FLAG_CREATE, &[], "make a table of the packet filter (nf_tables)");
     }
 
+    /// Makes a table that only this socket can change or take away, and that goes with it (Linux 5.12).
+    pub fn own_table(&mut self) {
+        let what = "make a table of the packet filter that has an owner (nf_tables)";
+        self.push(NEW_TABLE, FLAG_CREATE, &[(TABLE_FLAGS, &TABLE_OWNED.to_be_bytes())], what);
+    }
+
     /// Takes the table away, which must be there, with all that is in it.
     pub fn remove_table(&mut self) {
         self.push(DELETE_TABLE, 0, &[], "remove a table of the packet filter");
@@ -82,6 +90,7 @@ impl Transaction {
             Some(Hook::Input) => (1, 0, DROP),
             Some(Hook::AfterInput) => (1, 10, ACCEPT),
             Some(Hook::Forward) => (2, 0, DROP),
+            Some(Hook::AfterForward) => (2, 10, ACCEPT),
             Some(Hook::Output) => (3, 0, DROP),
         };
         let place = nested(&[(1, &number.to_be_bytes()), (2, &priority.to_be_bytes())]);
@@ -234,7 +243,7 @@ impl Rule {
     /// Matches packets that come from, or go to, the namespace's own loopback interface.
     pub fn loopback(self, hook: Hook) -> Rule {
         let key = match hook {
-            Hook::Prerouting(_) | Hook::Input | Hook::AfterInput | Hook::Forward => META_IN,
+            Hook::Prerouting(_) | Hook::Input | Hook::AfterInput | Hook::Forward | Hook::AfterForward => META_IN,
             Hook::Output => META_OUT,
         };
         self.meta(key).compare(EQUAL, &LOOPBACK_INDEX.to_ne_bytes())
@@ -243,6 +252,11 @@ impl Rule {
     /// Matches packets that came in by a device, by its index.
     pub fn of_device(self, index: u32) -> Rule {
         self.meta(META_IN).compare(EQUAL, &index.to_ne_bytes())
+    }
+
+    /// Matches packets that leave by another device.
+    pub fn not_out_by(self, index: u32) -> Rule {
+        self.meta(META_OUT).compare(NOT_EQUAL, &index.to_ne_bytes())
     }
 
     /// Has packets go on in the chain to which a map leads the device by which they came in, if it has that.
@@ -513,6 +527,9 @@ const DELETE_OBJECT: u16 = 20;
 
 /// The attribute with the table's name, the same in all messages.
 const TABLE_NAME: u16 = 1;
+/// `NFTA_TABLE_FLAGS` and `NFT_TABLE_F_OWNER`.
+const TABLE_FLAGS: u16 = 2;
+const TABLE_OWNED: u32 = 2;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
 const CHAIN_POLICY: u16 = 5;

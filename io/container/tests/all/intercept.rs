@@ -246,16 +246,16 @@ fn nothing_is_left_when_it_ends() {
     let Some(lab) = Lab::start("nothing_is_left_when_it_ends") else { return };
     let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
     let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
-    assert!(has_rules() && lab.host.spoofed().unwrap().is_some());
+    assert!(has_rules() && lab.host.dropped(&network).unwrap()["spoofed"] == 0);
     intercepting.end(&network);
     assert!(!has_rules());
     // As after a crash.
-    let host = HostIntercepts::open(&lab.instance()).unwrap();
+    let host = HostIntercepts::open("crashed").unwrap();
     host.set(&network, &filters(&["tcp port 80"])).unwrap();
     std::mem::forget((host, network));
     assert!(has_rules());
     assert_eq!(remove_networks(&lab.instance()).unwrap(), 1);
-    assert!(!has_rules() && lab.host.spoofed().unwrap().is_none());
+    assert!(!has_rules());
     // The name is free again, and nothing is led to what is gone.
     let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
     let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
@@ -291,6 +291,39 @@ fn bounds_are_kept_and_what_is_no_flow_is_refused() {
     assert!(matches!(host.set(&network, &filters(&most[..1])), Err(NetworkError::Spec(_))), "the node's bound");
     host.set(&networks[0], &[]).unwrap();
     host.set(&network, &filters(&most[..1])).unwrap();
+}
+
+/// Goal: whatever others take away of what leads packets to a module that fails closed, no packet of its flows goes past it, and the
+/// connection goes on once it is there again. One that fails open is passed by meanwhile.
+#[test]
+fn nothing_goes_past_who_fails_closed_while_rules_are_gone() {
+    let Some(lab) = Lab::start("nothing_goes_past_who_fails_closed_while_rules_are_gone") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let takings = [
+        "for v in -4 -6; do ip $v rule del priority 7800; done",
+        "for v in -4 -6; do ip $v route flush table $(ip $v rule show priority 7800 | sed 's/.*lookup //;s/ .*//'); done",
+    ];
+    for (port, refuse) in [(80, true), (81, false)] {
+        let intercepting = Intercepting::start(&lab, &network, &[&format!("tcp port {port}")], refuse);
+        for (_, server) in ENDS {
+            let listener = lab.server(|| TcpListener::bind(at(server, port)).unwrap());
+            for taking in takings {
+                let stream = lab.client(|| TcpStream::connect_timeout(&at(server, port), LONG)).unwrap();
+                drop((intercepting.accept(server), stream));
+                Command::new("sh").args(["-ec", taking]).status().unwrap();
+                Command::new("nft").args(["flush", "ruleset"]).status().unwrap();
+                let astray = || lab.host.dropped(&network).unwrap()["astray"];
+                let before = astray();
+                let stream = lab.client(|| TcpStream::connect_timeout(&at(server, port), SHORT));
+                assert_eq!((stream.is_err(), astray() > before), (refuse, refuse), "{server} {port}: {taking}");
+                assert_eq!(is_idle(&listener), refuse, "{server} {port}: {taking}");
+                assert!(!lab.host.restore().unwrap().is_empty() && intercepting.is_idle(server));
+            }
+            let stream = lab.client(|| TcpStream::connect_timeout(&at(server, port), LONG)).unwrap();
+            drop((intercepting.accept(server), stream));
+        }
+        intercepting.end(&network);
+    }
 }
 
 /// A module at work: what listens for it, and what leads packets there.

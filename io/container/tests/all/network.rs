@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_container::network::limits::{
-    FLOWS_MAX, ICMP_ERRORS_PER_SECOND, RATE_BURST_BYTES_MIN, RATE_QUEUE_BYTES_MIN,
+    FLOWS_MAX, FLOWS_NEAR_MAX, ICMP_ERRORS_PER_SECOND, RATE_BURST_BYTES_MIN, RATE_QUEUE_BYTES_MIN,
 };
 use netserv_container::network::{AddressWatch, ContainerNetwork, NetworkSpec, remove_networks};
 use netserv_model::Filter;
@@ -76,13 +76,14 @@ fn datagrams_pass_where_permitted_and_back() {
         let [server, resolver] = [5060, 0].map(|port| inside(network.netns(), || udp(at(container, port))));
         let [phone, stranger, dns] = [0, 0, 53].map(|port| lab.client(|| udp(at(client, port))));
         let (phone_at, stranger_at) = (phone.local_addr().unwrap(), stranger.local_addr().unwrap());
-        // It may not speak first.
-        assert!(server.send_to(b"unasked", phone_at).is_err(), "{container}");
         phone.send_to(b"register", at(container, 5060)).unwrap();
         assert_eq!(receive(&server), Some((b"register".to_vec(), phone_at)));
         server.send_to(b"ok", phone_at).unwrap();
         assert_eq!(receive(&phone).unwrap().0, b"ok");
-        assert!(server.send_to(b"spam", stranger_at).is_err(), "{container}");
+        // Nothing is kept of who sent there, so it may speak first to other machines; not so from other ports.
+        server.send_to(b"news", stranger_at).unwrap();
+        assert_eq!(receive(&stranger).unwrap().0, b"news");
+        assert!(resolver.send_to(b"spam", stranger_at).is_err(), "{container}");
         // Datagrams that are longer than a packet come in pieces.
         phone.send_to(&[7; 4000], at(container, 5060)).unwrap();
         assert_eq!(receive(&server).unwrap().0, [7; 4000], "{container}");
@@ -97,6 +98,24 @@ fn datagrams_pass_where_permitted_and_back() {
         dns.send_to(b"answer", resolver_at).unwrap();
         assert_eq!(receive(&resolver).unwrap().0, b"answer", "{container}");
         assert!(is_silent(&phone) && is_silent(&stranger), "{container}");
+    }
+}
+
+/// Goal: a listening port is no way to the node's own services, but programs on the node are answered.
+#[test]
+fn the_node_is_answered_and_not_asked() {
+    let Some(lab) = Lab::start("the_node_is_answered_and_not_asked") else { return };
+    let network = lab.container(1, &["udp port 5060"], &[]);
+    for (node, container) in [("10.71.1.1", "10.71.9.1"), ("fd71:1::1", "fd71:9::1")] {
+        let server = inside(network.netns(), || udp(at(container, 5060)));
+        let [client, service] = [0, 0].map(|port| udp(at(node, port)));
+        assert!(server.send_to(b"unasked", client.local_addr().unwrap()).is_err(), "{container}");
+        client.send_to(b"register", at(container, 5060)).unwrap();
+        assert_eq!(receive(&server), Some((b"register".to_vec(), client.local_addr().unwrap())));
+        server.send_to(b"ok", client.local_addr().unwrap()).unwrap();
+        assert_eq!(receive(&client).unwrap().0, b"ok");
+        assert!(server.send_to(b"spam", service.local_addr().unwrap()).is_err(), "{container}");
+        assert!(is_silent(&service), "{container}");
     }
 }
 
@@ -280,23 +299,92 @@ fn permissions_change_while_connections_are_open() {
     exchange(&mut client, &listener);
 }
 
+/// Goal: flows of datagrams that were open when permissions changed go on if they are still permitted, and only then.
+#[test]
+fn permissions_change_while_datagrams_go() {
+    let Some(lab) = Lab::start("permissions_change_while_datagrams_go") else { return };
+    let (all, none) = (["udp port 53", "udp port 5060"], NetworkRate::default());
+    let network = lab.container(1, &["udp port 5060"], &all);
+    for (client, container) in [("10.71.1.2", "10.71.9.1"), ("fd71:1::2", "fd71:9::1")] {
+        let asking = inside(network.netns(), || udp(at(container, 0)));
+        let dns = lab.client(|| udp(at(client, 53)));
+        let asks = || asking.send_to(b"query", at(client, 53)).is_ok() && receive(&dns).is_some();
+        assert!(asks(), "{container}");
+        network.permit(&filters(&["udp port 5060"]), &filters(&all[..1]), none).unwrap();
+        dns.send_to(b"answer", asking.local_addr().unwrap()).unwrap();
+        assert_eq!(receive(&asking).unwrap().0, b"answer", "{container}");
+        network.permit(&filters(&["udp port 5060"]), &filters(&all[1..]), none).unwrap();
+        let before = network.dropped().unwrap()["refused-in"];
+        dns.send_to(b"more", asking.local_addr().unwrap()).unwrap();
+        wait_until(|| network.dropped().unwrap()["refused-in"] > before);
+        assert!(asking.send_to(b"query", at(client, 53)).is_err() && is_silent(&asking), "{container}");
+        network.permit(&filters(&["udp port 5060"]), &filters(&all), none).unwrap();
+        assert!(asks(), "{container}");
+    }
+}
+
+/// Goal: however many senders somebody makes up toward a port that a container listens at, the container's own questions
+/// are answered, and who is new there is served.
+#[test]
+fn made_up_senders_take_away_neither_questions_nor_clients() {
+    let Some(lab) = Lab::start("made_up_senders_take_away_neither_questions_nor_clients") else { return };
+    let network = lab.container(1, &["udp port 5060"], &["udp port 53"]);
+    run(&format!("ip -n {} route add local 10.72.0.0/24 dev lo", lab.client));
+    run(&format!("ip -n {} route add 10.72.0.0/24 via 10.71.1.2", lab.router));
+    run(&format!("ip -n {} route add local fd72::/64 dev lo", lab.client));
+    run(&format!("ip -n {} route add fd72::/64 via fd71:1::2", lab.router));
+    for (client, container, made_up) in [("10.71.1.2", "10.71.9.1", "10.72.0.1"), ("fd71:1::2", "fd71:9::1", "fd72::1")]
+    {
+        let [server, asking] = [5060, 0].map(|port| inside(network.netns(), || udp(at(container, port))));
+        let script = format!(
+            "import socket\nfor p in range({}):\n s=socket.socket(socket.AF_INET6 if ':' in '{made_up}' else socket.AF_INET,\
+             socket.SOCK_DGRAM); s.bind(('{made_up}',20000+p)); s.sendto(b'x',('{container}',5060)); s.close()",
+            FLOWS_MAX + 100
+        );
+        let flood = || Command::new("python3").args(["-c", &script]).status().unwrap();
+        let served = std::thread::scope(|scope| {
+            let flood = scope.spawn(|| lab.client(flood).success());
+            let mut served = 0;
+            while !flood.is_finished() {
+                served += drain(&server);
+            }
+            assert!(flood.join().unwrap());
+            served + drain(&server)
+        });
+        assert!(served > 0, "{container}");
+        let [phone, dns] = [0, 53].map(|port| lab.client(|| udp(at(client, port))));
+        asking.send_to(b"query", at(client, 53)).unwrap();
+        assert_eq!(receive(&dns).unwrap().0, b"query", "{container}");
+        dns.send_to(b"answer", asking.local_addr().unwrap()).unwrap();
+        assert_eq!(receive(&asking).unwrap().0, b"answer", "{container}");
+        phone.send_to(b"register", at(container, 5060)).unwrap();
+        assert_eq!(receive(&server).unwrap().0, b"register", "{container}");
+        server.send_to(b"ok", phone.local_addr().unwrap()).unwrap();
+        assert_eq!(receive(&phone).unwrap().0, b"ok", "{container}");
+    }
+    assert_eq!(network.dropped().unwrap()["flows-full"], 0);
+}
+
 #[test]
 fn remote_ends_and_errors_are_bounded() {
     let Some(lab) = Lab::start("remote_ends_and_errors_are_bounded") else { return };
-    let network = lab.container(1, &["udp port 5060"], &[]);
-    let _server = inside(network.netns(), || udp(at("10.71.9.1", 5060)));
+    let network = lab.container(1, &["udp port 5060"], &["udp"]);
     let over = 100;
     let script = format!(
-        "import socket\nleft={}\nfor a in range(10,250):\n for p in range(20000,20100):\n  if left==0: break\n  left-=1\n  \
-         s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind((f'10.72.0.{{a}}',p))\n  \
-         s.sendto(b'x',('10.71.9.1',5060)); s.close()",
+        "import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('10.71.9.1',0))\n\
+         for p in range({}):\n try: s.sendto(b'x',('10.71.1.2',20000+p))\n except OSError: pass",
         FLOWS_MAX + over
     );
-    run(&format!("ip -n {} route add local 10.72.0.0/24 dev lo", lab.client));
-    run(&format!("ip -n {} route add 10.72.0.0/24 via 10.71.1.2", lab.router));
-    assert!(lab.client(|| Command::new("python3").args(["-c", &script]).status().unwrap()).success());
-    wait_until(|| network.dropped().unwrap()["flows-full"] >= over.into());
+    let open_many = || Command::new("python3").args(["-c", &script]).status().unwrap();
+    assert!(inside(network.netns(), open_many).success());
     assert_eq!(network.dropped().unwrap()["flows-full"], u64::from(over));
+    let script = format!(
+        "import socket\ns=[socket.socket(socket.AF_INET,socket.SOCK_DGRAM) for _ in range({})]\n\
+         for x in s: x.bind(('10.71.1.1',0)); x.sendto(b'x',('10.71.9.1',5060))",
+        FLOWS_NEAR_MAX + over
+    );
+    assert!(Command::new("python3").args(["-c", &script]).status().unwrap().success());
+    assert_eq!(network.dropped().unwrap()["flows-full"], u64::from(2 * over), "clients on the node");
     let script = format!(
         "import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_RAW,1)\n\
          for i in range({}): s.sendto(b'\\x03\\x03'+b'\\0'*34,('10.71.9.1',0))",

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets out of the kernel's own forwarding path, by netfilter queues.
 //!
-//! Rules in `mangle` PREROUTING lead matching packets to a queue of ours; everything else is forwarded by the kernel
-//! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when its socket is full: such
+//! Rules behind `mangle` PREROUTING lead matching packets to a queue of ours; everything else is forwarded by the kernel
+//! alone. They pass when nobody owns the queue, and by the queue's own flag when its socket is full: such
 //! packets are counted by the socket. The kernel's bound of the queue itself, behind which it counts nothing, is not reached.
 //!
-//! With several lanes, rules lead to a queue of each, by `--queue-balance`.
-//!
-//! A packet that passes goes on behind PREROUTING of `mangle`: rules that others put there behind ours do not see it.
+//! With several lanes, rules lead to a queue of each.
 //!
 //! Replaced packets: the kernel goes on with our bytes where it stood, before routing, so new ports or contents need
 //! no more. With a new source or destination that is not enough: the checks of the arriving interface (reverse path,
@@ -42,9 +40,10 @@ pub struct Nfqueue {
     // Rules go first when the first lane is dropped, so that no packet comes to a queue that nobody reads. Packets for the
     // queue of another lane that is dropped pass.
     guard: Option<RulesGuard>,
+    queue: QueuePair,
+    // Their tables go after the queues, whose packets would be lost with a hook.
     rules: Arc<Rules>,
     counted: Arc<Counted>,
-    queue: QueuePair,
     injector: Injector,
     owed_max: usize,
     counters: Counters,
@@ -63,18 +62,18 @@ impl Nfqueue {
     /// Opens the driver in one lane, as [`Nfqueue::open_lanes`].
     ///
     /// # Errors
-    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    /// Says what is lacking: rights, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Nfqueue, DriverError> {
         Ok(Nfqueue::open_lanes(config, 1)?.swap_remove(0))
     }
 
-    /// Removes what an earlier run of this instance left, takes two queues for each lane and makes the chain for filters.
+    /// Takes two queues for each lane and makes the tables for filters.
     ///
     /// The kernel chooses the lane by a packet's addresses and protocol, so that all of a flow is in one, in both
     /// directions. All lanes together have as many bytes in the kernel as one would have.
     ///
     /// # Errors
-    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    /// Says what is lacking: rights, or the kernel's support.
     pub fn open_lanes(config: &DriverConfig, lanes: usize) -> Result<Vec<Nfqueue>, DriverError> {
         let lanes = lanes.clamp(1, limits::LANES_MAX);
         let queue = QueueConfig {
@@ -87,7 +86,7 @@ impl Nfqueue {
         let (pairs, numbers) = QueuePair::open_row(queue, u16::try_from(lanes).expect("there are few lanes"))?;
         tracing::debug!(?numbers, instance = config.instance, "nfqueue driver is open");
         let rules = Arc::new(Rules::open(&config.instance, numbers, config.mark)?);
-        let counted = Arc::new(Counted::open(&config.instance)?);
+        let counted = Arc::new(Counted::open(&config.instance));
         let mut guard = Some(RulesGuard(Arc::clone(&rules), Arc::clone(&counted)));
         // The kernel's queue also has those that are still to be received.
         let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);

@@ -148,7 +148,7 @@ impl Queue {
         self.missed.set((missed, now));
         match self.fail_open {
             true => Counters { bypassed: missed, ..self.counters },
-            false => Counters { lost: missed, ..self.counters },
+            false => Counters { lost: self.counters.lost + missed, ..self.counters },
         }
     }
 
@@ -223,8 +223,11 @@ impl Queue {
         if !self.window.insert(queued.id, addresses) {
             self.counters.unseen += 1;
         } else if queued.truncated || addresses.is_none() {
-            self.counters.unseen += 1;
-            self.window.decide(queued.id, Outcome::Decided(Decision::Accept));
+            // Who fails closed has it dropped, as what is too long for a module's ring.
+            let decision = if self.fail_open { Decision::Accept } else { Decision::Drop };
+            self.counters.unseen += u64::from(self.fail_open);
+            self.counters.lost += u64::from(!self.fail_open);
+            self.window.decide(queued.id, Outcome::Decided(decision));
         } else {
             let id = PacketId(u64::from(self.tag) << 32 | u64::from(queued.id));
             batch.adopt(id, InterfaceId(queued.interface), slot, queued.range.clone());

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use netserv_model::container_link::is_container_link;
-use netserv_wire::ip::IpVersion;
 
 use super::netlink_tables::Chain;
-use super::{netlink_tables, tool};
+use super::{OURS, netlink_tables, tool};
 use crate::DriverError;
 
 /// What of others is on the way of forwarded packets, in words.
@@ -34,9 +33,8 @@ pub(crate) fn first() -> Result<Option<String>, DriverError> {
 /// # Errors
 /// The tables cannot be read. Without the tool `iptables-save`, nothing is known of its tables, and nothing found.
 pub(crate) fn find() -> Result<Foreign, DriverError> {
-    let tables = tool::save_all(&[IpVersion::V4, IpVersion::V6])?;
-    let mut found =
-        Foreign { everywhere: tables.iter().find_map(|(_, text)| first_in(text)), devices: BTreeMap::new() };
+    let tables = tool::save_all()?;
+    let mut found = Foreign { everywhere: tables.iter().find_map(|text| first_in(text)), devices: BTreeMap::new() };
     for Chain { text, devices } in netlink_tables::chains()? {
         match devices.is_empty() {
             true => found.everywhere = found.everywhere.or(Some(text)),
@@ -63,18 +61,14 @@ fn is_for_forwarded(line: &str) -> bool {
     let mut words = line.split_whitespace();
     match words.next() {
         Some("-A") => {
-            let on_the_way = matches!(words.next(), Some("PREROUTING" | "FORWARD" | "POSTROUTING"));
-            on_the_way && !words.any(|word| word.starts_with(OURS))
+            matches!(words.next(), Some("PREROUTING" | "FORWARD" | "POSTROUTING"))
         }
         Some(":FORWARD") => words.next() == Some("DROP"),
         // Made by `nft`, so that nobody here knows what it does.
-        Some("#") => line.contains("is incompatible, use 'nft'"),
+        Some("#") => line.contains("is incompatible, use 'nft'") && !line.contains(OURS),
         Some(_) | None => false,
     }
 }
-
-/// What the names of all our chains start with.
-const OURS: &str = "netserv-";
 
 #[cfg(test)]
 mod tests {
@@ -86,14 +80,12 @@ mod tests {
 
     #[test]
     fn rules_of_others_on_the_way_of_forwarded_packets_are_found() {
-        let ours = "*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:netserv-p-n - [0:0]\n\
-                    -A PREROUTING -j netserv-p-n\n-A netserv-p-n -p udp -j NFQUEUE --queue-num 5 --queue-bypass\nCOMMIT\n";
-        check(ours, None);
         check("*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n", None);
         check("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n", Some("`:FORWARD DROP [0:0]` in table filter"));
         let nat = "-A POSTROUTING -s 172.17.0.0/16 -j MASQUERADE";
-        check(&format!("{ours}*nat\n{nat}\nCOMMIT\n"), Some(&format!("`{nat}` in table nat")));
+        check(&format!("*nat\n{nat}\nCOMMIT\n"), Some(&format!("`{nat}` in table nat")));
         let nft = "# Table `fw' is incompatible, use 'nft' tool.";
+        check("# Table `netserv-p-n' is incompatible, use 'nft' tool.", None);
         check(nft, Some(&format!("`{}` in table ", &nft[2..])));
     }
 }

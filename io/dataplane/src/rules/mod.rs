@@ -1,98 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Our rules in the kernel's packet filter: one chain per instance and purpose in `mangle`, jumped to from PREROUTING.
+//! Our rules in the kernel's packet filter: tables of nf_tables of our own, one per instance, purpose and version of IP, each
+//! with a chain at PREROUTING.
 //!
 //! There packets have not been routed yet, so that a changed destination is routed afresh, and packets for the node
-//! itself are seen too. Everything goes through `iptables-restore --noflush`, which takes all lines or none. The two
-//! IP versions have tables of their own and are changed at the same time, by two processes.
+//! itself are seen too. Nobody else can take the rules away, and they go with this process ([`nftables`]). Both versions of IP
+//! change at once.
 
 mod counted;
 pub(crate) mod foreign;
 mod netlink_tables;
-mod text;
+mod nftables;
 mod tool;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_model::{Filter, Protocol};
 use netserv_wire::ip::IpVersion;
 
 pub(crate) use counted::Counted;
-pub(crate) use text::{Purpose, QueueRow, instance_text};
+use nftables::{
+    Batch, EQUAL, IPV4, IPV6, META_IN_NAME, META_MARK, META_PROTOCOL, NOT_EQUAL, Rule, TRANSPORT, Tables, text,
+};
 
 use crate::{Change, DriverError, FilterTable, filters};
 
-/// A chain of ours, from its making until [`Chain::close`].
-#[derive(Debug)]
-pub(crate) struct Chain {
-    purpose: Purpose,
-    instance: String,
-    queue: u16,
-    mark: u32,
-    versions: Vec<IpVersion>,
-}
-
-impl Chain {
-    /// Makes the chain, in place of one that an earlier run left; its rules leave packets with the mark alone.
-    pub fn open(purpose: Purpose, instance: &str, queue: u16, mark: u32) -> Result<Chain, DriverError> {
-        let instance = instance_text(instance);
-        remove(purpose, &instance)?;
-        let versions = versions_here();
-        let lines = text::opening(purpose, &instance);
-        let chain = Chain { purpose, instance, queue, mark, versions };
-        chain.run_or_undo(|_| lines.clone(), |chain| chain.close())?;
-        Ok(chain)
-    }
-
-    /// Takes the chain away, and what leads to it.
-    pub fn close(&self) {
-        if let Err(error) = remove(self.purpose, &self.instance) {
-            tracing::warn!(%error, chain = text::chain(self.purpose, &self.instance), "rules are left behind");
-        }
-    }
-
-    /// Runs the lines of each version; if one of them fails, runs `undo` and returns the first error.
-    fn run_or_undo(
-        &self,
-        lines: impl Fn(IpVersion) -> Vec<String>,
-        undo: impl FnOnce(&Chain),
-    ) -> Result<(), DriverError> {
-        let scripts: Vec<_> = self.versions.iter().map(|version| (*version, text::script(&lines(*version)))).collect();
-        let scripts: Vec<_> = scripts.into_iter().filter(|(_, script)| !script.is_empty()).collect();
-        let outcomes = tool::restore(&scripts);
-        if outcomes.iter().any(Result::is_err) && outcomes.iter().any(Result::is_ok) {
-            undo(self);
-        }
-        outcomes.into_iter().collect()
-    }
-
-    /// Appends the rules that lead signaling messages to the queue, but those that come in by one device.
-    pub fn intercept(&self, port: u16, magic: u32, except: Option<&str>) -> Result<(), DriverError> {
-        let to = (self.queue, self.mark);
-        let rules = |with_magic| {
-            move |version| {
-                let rule = text::intercepting(self.purpose, &self.instance, to, version, port, with_magic);
-                let except = except.map(|device| format!(" ! -i {device}"));
-                vec![rule + &except.unwrap_or_default()]
-            }
-        };
-        // Not every kernel has the u32 match; without it the messages are told apart later.
-        self.run_or_undo(rules(Some(magic)), Chain::empty).or_else(|error| {
-            tracing::debug!(%error, "packets on the signaling port are looked at one by one");
-            self.empty();
-            self.run_or_undo(rules(None), Chain::empty)
-        })
-    }
-
-    fn empty(&self) {
-        // Nothing to undo it with: what could not be emptied is removed at the end.
-        let emptied = self.run_or_undo(|_| vec![format!("-F {}", text::chain(self.purpose, &self.instance))], |_| ());
-        if let Err(error) = emptied {
-            tracing::debug!(%error, "a chain could not be emptied");
-        }
-    }
+/// Queues with numbers in a row; a packet's addresses and protocol choose the one that it goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueRow {
+    pub first: u16,
+    /// Not 0.
+    pub count: u16,
 }
 
 /// The queues that filters lead to.
@@ -106,140 +46,202 @@ pub(crate) struct QueueNumbers {
     pub is_closed_used: Arc<AtomicBool>,
 }
 
+/// The rules that lead signaling messages for other nodes to a queue. They go when this is dropped.
+pub(crate) struct Signaling {
+    _tables: Tables,
+}
+
+impl Signaling {
+    /// Leads UDP packets to a port that start with a magic number to a queue, but those with the mark, those for this
+    /// machine, and those that come in by one device.
+    ///
+    /// The magic number is looked for where the UDP payload of IPv4 packets starts; IPv6 packets are told apart later.
+    pub fn open(
+        instance: &str,
+        (queue, mark): (u16, u32),
+        (port, magic): (u16, u32),
+        except: Option<&str>,
+    ) -> Result<Signaling, DriverError> {
+        let table = text(&format!("{SIGNALING}{}", instance_text(instance)));
+        let (tables, mut batch) = (open()?, Batch::new());
+        for version in versions_here() {
+            let family = family(version);
+            batch.table(family, &table, CHAIN, BEFORE_PACKETS);
+            let mut rule = Rule::default();
+            rule.meta(META_PROTOCOL).compare(EQUAL, &[UDP]);
+            rule.load(TRANSPORT, 2, 2).compare(EQUAL, &port.to_be_bytes());
+            rule.meta(META_MARK).compare(NOT_EQUAL, &mark.to_ne_bytes());
+            if let Some(device) = except {
+                let mut name = device.as_bytes().to_vec();
+                name.resize(DEVICE_NAME_BYTES, 0);
+                rule.meta(META_IN_NAME).compare(NOT_EQUAL, &name);
+            }
+            rule.destination_kind().compare(NOT_EQUAL, &LOCAL.to_ne_bytes());
+            if version == IpVersion::V4 {
+                rule.load(TRANSPORT, UDP_HEADER_BYTES, 4).compare(EQUAL, &magic.to_be_bytes());
+            }
+            batch.rule(family, &table, CHAIN, rule.queue(queue, 1), false);
+        }
+        tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        Ok(Signaling { _tables: tables })
+    }
+}
+
 /// The filters that lead packets to a queue.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    chain: Chain,
+    table: Vec<u8>,
+    versions: Vec<IpVersion>,
     queues: QueueNumbers,
+    mark: u32,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    filters: BTreeMap<FilterId, Filter>,
-    /// Those of modules that fail closed.
-    failing_closed: BTreeSet<FilterId>,
+    tables: Tables,
     closed: bool,
+    filters: BTreeMap<FilterId, Filter>,
+    /// The kernel's rules of each.
+    rules: BTreeMap<FilterId, Vec<(IpVersion, u64)>>,
 }
 
 impl Rules {
-    /// Makes the chain, without filters.
+    /// Makes the tables, without filters; rules leave packets with the mark alone.
+    ///
+    /// # Errors
+    /// Another process has tables of this instance, or the kernel lacks something.
     pub fn open(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
-        let chain = Chain::open(Purpose::Packets, instance, queues.open.first, mark)?;
-        Ok(Rules { chain, queues, state: Mutex::default() })
+        let table = text(&format!("{PACKETS}{}", instance_text(instance)));
+        let (tables, versions, mut batch) = (open()?, versions_here(), Batch::new());
+        for version in &versions {
+            batch.table(family(*version), &table, CHAIN, AFTER_MANGLE);
+        }
+        tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
+        let state = Mutex::new(state);
+        Ok(Rules { table, versions, queues, mark, state })
     }
 
-    /// Takes all rules away; filters cannot be changed after that.
+    /// Takes all rules away; filters cannot be changed after that. The tables go when this is dropped, which has to be after the
+    /// queues: with a hook, the kernel drops all packets that wait for a verdict.
     pub fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut state.closed, true) {
-            self.chain.close();
+        if std::mem::replace(&mut state.closed, true) {
+            return;
+        }
+        let mut batch = Batch::new();
+        self.versions.iter().for_each(|version| batch.empty(family(*version), &self.table, CHAIN));
+        if let Err(error) = state.tables.carry_out(batch) {
+            tracing::warn!(%error, "rules stay until the process ends");
         }
     }
 
-    /// Returns one line per change; `backwards` gives the lines that undo them.
-    ///
-    /// Rules of modules that fail closed go to the front: a packet that others want too comes by their queue.
-    fn lines(&self, version: IpVersion, changes: &[Change<'_>], known: &State, backwards: bool) -> Vec<String> {
-        let chain = &self.chain;
-        let line = |change: &Change<'_>| {
-            let (install, id) = match *change {
-                Change::Install(id, _) | Change::InstallClosed(id, _) => (true, id),
-                Change::Remove(id) => (false, id),
-            };
-            let (queues, adding) = match known.failing_closed.contains(&id) {
-                true => (self.queues.closed, "-I"),
-                false => (self.queues.open, "-A"),
-            };
-            let filter = known.filters.get(&id)?;
-            let rule = text::filter(chain.purpose, &chain.instance, (queues, chain.mark), version, filter)?;
-            Some(format!("{} {rule}", if install == backwards { "-D" } else { adding }))
-        };
-        let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
-        if backwards {
-            lines.reverse();
-        }
-        lines
+    /// Returns the rule of a filter; `None` if it matches nothing in this version of IP.
+    fn rule(&self, version: IpVersion, filter: &Filter, fails_closed: bool) -> Option<Rule> {
+        let mut rule = matching(version, filter)?;
+        rule.meta(META_MARK).compare(NOT_EQUAL, &self.mark.to_ne_bytes());
+        let QueueRow { first, count } = if fails_closed { self.queues.closed } else { self.queues.open };
+        rule.queue(first, count);
+        Some(rule)
     }
 }
 
 impl FilterTable for Rules {
+    /// Rules of modules that fail closed go to the front: a packet that others want too comes by their queue.
     fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return Err(DriverError::Closed);
         }
-        // A filter may be installed and removed by the same changes, so lines are made from both.
-        let mut known =
-            State { closed: false, filters: state.filters.clone(), failing_closed: state.failing_closed.clone() };
+        let mut filters = state.filters.clone();
+        filters::apply(&mut filters, changes)?;
+        refuse_missing_version(changes, &self.versions)?;
+        // A filter may be installed and removed by the same changes.
+        let (mut batch, mut adding, mut removing) = (Batch::new(), BTreeMap::new(), Vec::new());
         for change in changes {
             match *change {
-                Change::Install(id, filter) => drop(known.filters.insert(id, filter.clone())),
-                Change::InstallClosed(id, filter) => {
-                    known.filters.insert(id, filter.clone());
-                    known.failing_closed.insert(id);
-                    self.queues.is_closed_used.store(true, Ordering::Relaxed);
-                }
+                Change::Install(id, filter) => drop(adding.insert(id, (filter, false))),
+                Change::InstallClosed(id, filter) => drop(adding.insert(id, (filter, true))),
+                Change::Remove(id) if adding.remove(&id).is_none() => removing.push(id),
                 Change::Remove(_) => {}
             }
         }
-        let mut filters = state.filters.clone();
-        filters::apply(&mut filters, changes)?;
-        refuse_missing_version(changes, &self.chain.versions)?;
-        let undo = |chain: &Chain| {
-            for version in &chain.versions {
-                let lines = text::script(&self.lines(*version, changes, &known, true));
-                // One of the two was never done, so undoing it fails.
-                tool::restore(&[(*version, lines)]);
+        for (version, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
+            batch.remove_rule(family(*version), &self.table, CHAIN, *handle);
+        }
+        let mut made = Vec::new();
+        for (id, (filter, fails_closed)) in adding {
+            self.queues.is_closed_used.fetch_or(fails_closed, Ordering::Relaxed);
+            for version in &self.versions {
+                if let Some(rule) = self.rule(*version, filter, fails_closed) {
+                    let number = batch.rule(family(*version), &self.table, CHAIN, &rule, fails_closed);
+                    made.push((id, *version, number));
+                }
             }
-        };
-        self.chain.run_or_undo(|version| self.lines(version, changes, &known, false), undo)?;
-        state.failing_closed = known.failing_closed;
-        state.failing_closed.retain(|id| filters.contains_key(id));
+        }
+        let handles = state.tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        state.rules.retain(|id, _| !removing.contains(id));
+        for (id, version, number) in made {
+            let handle = handles.get(&number).copied().unwrap_or_default();
+            state.rules.entry(id).or_default().push((version, handle));
+        }
         state.filters = filters;
         Ok(())
     }
 }
 
-/// Removes the chains that an instance left when it was killed; returns how many there were.
-///
-/// # Errors
-/// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
-pub(crate) fn remove_leftovers(instance: &str) -> Result<usize, DriverError> {
-    counted::remove_leftovers(instance)?;
-    let instance = instance_text(instance);
-    Ok(remove(Purpose::Packets, &instance)? + remove(Purpose::Signaling, &instance)?)
-}
-
-/// Finds out whether our rules can be had, by making some in a chain that nothing leads to and removing it.
-pub(crate) fn probe() -> Result<(), DriverError> {
-    let instance = instance_text(&format!("probe-{}", std::process::id()));
-    let chain = text::chain(Purpose::Packets, &instance);
-    let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
-    let rule = text::filter(Purpose::Packets, &instance, (QueueRow::one(0), 1), IpVersion::V4, &filter);
-    let made = [format!(":{chain} - [0:0]"), format!("-A {}", rule.expect("the filter is one for IPv4"))];
-    let removed = [format!("-F {chain}"), format!("-X {chain}")];
-    let script = text::script(&made) + &text::script(&removed);
-    tool::restore(&[(IpVersion::V4, script)]).into_iter().collect()
-}
-
-/// Removes what an earlier interceptor of an instance left.
-pub(crate) fn remove_signaling(instance: &str) -> Result<(), DriverError> {
-    remove(Purpose::Signaling, &instance_text(instance)).map(drop)
-}
-
-fn remove(purpose: Purpose, instance: &str) -> Result<usize, DriverError> {
-    let chain = text::chain(purpose, instance);
-    let versions = versions_here();
-    let mut scripts = Vec::new();
-    for (version, saved) in tool::save(&versions)? {
-        let lines = text::removal(&chain, &saved);
-        if !lines.is_empty() {
-            scripts.push((version, text::script(&lines)));
+/// Returns what matches a filter's packets; `None` if there are none in this version of IP.
+fn matching(version: IpVersion, filter: &Filter) -> Option<Rule> {
+    let number = match version {
+        IpVersion::V4 => 4,
+        IpVersion::V6 => 6,
+    };
+    if filter.version().is_some_and(|wanted| wanted != number) {
+        return None;
+    }
+    let mut rule = Rule::default();
+    for (net, is_source) in [(filter.source(), true), (filter.destination(), false)] {
+        if let Some(net) = net {
+            rule.prefix(&net, is_source);
         }
     }
-    tool::restore(&scripts).into_iter().collect::<Result<(), _>>()?;
-    Ok(scripts.len())
+    let protocol = match (filter.protocol(), version) {
+        (Protocol::Any, _) => None,
+        (Protocol::Tcp, _) => Some(TCP),
+        (Protocol::Udp, _) => Some(UDP),
+        (Protocol::Icmp, IpVersion::V4) => Some(ICMP),
+        (Protocol::Icmp, IpVersion::V6) => Some(ICMPV6),
+    };
+    if let Some(protocol) = protocol {
+        rule.meta(META_PROTOCOL).compare(EQUAL, &[protocol]);
+    }
+    if filter.opens_only() {
+        let flags = rule.load(TRANSPORT, TCP_FLAGS_OFFSET, 1).masked(&[TCP_OPENING_FLAGS]);
+        flags.compare(EQUAL, &[TCP_SYN]);
+    }
+    for (ports, is_source) in [(filter.source_ports(), true), (filter.destination_ports(), false)] {
+        if let Some(ports) = ports {
+            rule.port(ports, is_source);
+        }
+    }
+    Some(rule)
+}
+
+/// Finds out whether our rules can be had, by making some that match nothing.
+pub(crate) fn probe() -> Result<(), DriverError> {
+    let queues = QueueNumbers {
+        open: QueueRow { first: 0, count: 1 },
+        closed: QueueRow { first: 0, count: 1 },
+        is_closed_used: Arc::default(),
+    };
+    let rules = Rules::open(&format!("probe-{}", std::process::id()), queues, 1)?;
+    let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
+    rules.change(&[Change::Install(FilterId(0), &filter)])
+}
+
+fn open() -> Result<Tables, DriverError> {
+    Tables::open().map_err(|error| nftables::refused(WHAT, error))
 }
 
 fn refuse_missing_version(changes: &[Change<'_>], versions: &[IpVersion]) -> Result<(), DriverError> {
@@ -256,4 +258,67 @@ fn refuse_missing_version(changes: &[Change<'_>], versions: &[IpVersion]) -> Res
 fn versions_here() -> Vec<IpVersion> {
     let v6 = std::path::Path::new("/proc/thread-self/net/if_inet6").exists();
     if v6 { vec![IpVersion::V4, IpVersion::V6] } else { vec![IpVersion::V4] }
+}
+
+fn family(version: IpVersion) -> u8 {
+    match version {
+        IpVersion::V4 => IPV4,
+        IpVersion::V6 => IPV6,
+    }
+}
+
+/// Returns an instance name in the characters that may stand in names of tables.
+pub(crate) fn instance_text(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    name.chars().map(keep).take(INSTANCE_CHARS_MAX).collect()
+}
+
+/// What the names of all our tables begin with, and those of each kind.
+const OURS: &str = "netserv-";
+const PACKETS: &str = "netserv-p-";
+const SIGNALING: &str = "netserv-s-";
+const CHAIN: &[u8] = b"came\0";
+/// A table's name may have 255 characters.
+const INSTANCE_CHARS_MAX: usize = 100;
+const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners of Linux 5.12, nft_compat, xt_NFQUEUE)";
+/// Right after `NF_IP_PRI_MANGLE`: what others change and mark there is known.
+const AFTER_MANGLE: i32 = -149;
+/// Signaling goes first: a message of ours that a module's filter matches too is a message.
+const BEFORE_PACKETS: i32 = -151;
+const DEVICE_NAME_BYTES: usize = 16;
+/// `RTN_LOCAL`.
+const LOCAL: u32 = 2;
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+const UDP_HEADER_BYTES: u32 = 8;
+/// RFC 9293 §3.1: where the flags are; of SYN, ACK, RST and FIN, an opening segment has the first alone.
+const TCP_FLAGS_OFFSET: u32 = 13;
+const TCP_OPENING_FLAGS: u8 = 0x17;
+const TCP_SYN: u8 = 0x02;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_be_too_long_or_odd() {
+        assert_eq!(instance_text("a b\"\n-j DROP;ü"), "a_b__-j_DROP__");
+        assert_eq!(instance_text(&"x".repeat(300)).len(), INSTANCE_CHARS_MAX);
+    }
+
+    #[test]
+    fn filters_are_of_the_versions_of_their_addresses() {
+        for (text, v4, v6) in [
+            ("udp dst 10.2.0.0/24 port 5060", true, false),
+            ("udp src 2001:db8::/32", false, true),
+            ("icmp", true, true),
+            ("ip", true, true),
+        ] {
+            let filter: Filter = text.parse().unwrap();
+            let has = |version| matching(version, &filter).is_some();
+            assert_eq!((has(IpVersion::V4), has(IpVersion::V6)), (v4, v6), "{text}");
+        }
+    }
 }

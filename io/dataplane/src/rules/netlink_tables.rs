@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
+use super::OURS;
 use crate::DriverError;
 use netserv_wire::netlink::{
     FLAG_DUMP, FLAG_REQUEST, Message, TYPE_DONE, TYPE_ERROR, append, attributes, error_number, messages,
@@ -69,9 +70,9 @@ fn parse_chain(body: &[u8]) -> Option<Chain> {
     let of_devices = family == FAMILY_NETDEV || (family == FAMILY_INET && number == HOOK_INET_INGRESS);
     let on_the_way = of_devices || matches!(number, HOOK_PREROUTING | HOOK_FORWARD | HOOK_POSTROUTING);
     let of_iptables = matches!(family, FAMILY_IPV4 | FAMILY_IPV6) && TABLES_OF_IPTABLES.contains(&table.as_str());
-    // Ours mark flows that modules take over, which the node's filters are not about, and count what comes out of containers.
+    // Ours lead packets to modules, mark flows that modules take over, which the node's filters are not about, and count.
     let instance = table.strip_suffix('s').unwrap_or(&table);
-    let own = family == FAMILY_INET && is_container_link(&format!("{instance}n0"));
+    let own = table.starts_with(OURS) || family == FAMILY_INET && is_container_link(&format!("{instance}n0"));
     (on_the_way && !of_iptables && !own).then(|| Chain {
         text: format!("chain `{chain}` of nftables' table `{name} {table}`"),
         devices: if of_devices { devices_of(hook).unwrap_or_default() } else { Vec::new() },
@@ -203,6 +204,7 @@ mod tests {
         for (family, table, hook) in [
             (FAMILY_INET, "fw", None),
             (FAMILY_INET, "ns0a1b2c3d", Some(HOOK_PREROUTING)),
+            (FAMILY_IPV4, "netserv-p-n", Some(HOOK_PREROUTING)),
             (FAMILY_INET, "fw", Some(1)),
             (FAMILY_IPV4, "mangle", Some(HOOK_PREROUTING)),
             (FAMILY_IPV6, "filter", Some(HOOK_FORWARD)),

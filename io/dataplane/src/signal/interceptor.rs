@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use super::passage::Passage;
 use crate::nfqueue::queue::{Queue, QueueConfig};
 use crate::nfqueue::{Decision, Outcome};
-use crate::rules::{self, Chain, Purpose};
+use crate::rules::Signaling;
 use crate::{Batch, DriverConfig, DriverError, InterfaceId, PacketId, limits};
 
 /// A signaling message for somebody else, held until it is accepted or dropped.
@@ -101,16 +101,8 @@ struct Held {
 /// Rules that lead messages to a queue.
 struct Rules {
     // They go first when this is dropped, so that no packet comes to a queue that nobody reads.
-    _chain: ChainGuard,
+    _signaling: Signaling,
     queue: Queue,
-}
-
-struct ChainGuard(Chain);
-
-impl Drop for ChainGuard {
-    fn drop(&mut self) {
-        self.0.close();
-    }
 }
 
 impl Rules {
@@ -123,21 +115,20 @@ impl Rules {
             fail_open: false,
             tag: 0,
         })?;
-        let chain = ChainGuard(Chain::open(Purpose::Signaling, &config.instance, queue.number(), config.mark)?);
-        chain.0.intercept(UDP_PORT, MAGIC, except)?;
-        Ok(Rules { _chain: chain, queue })
+        let to = (queue.number(), config.mark);
+        let signaling = Signaling::open(&config.instance, to, (UDP_PORT, MAGIC), except)?;
+        Ok(Rules { _signaling: signaling, queue })
     }
 }
 
 impl Interceptor {
-    /// Removes what an earlier run of this instance left, and takes messages from a plane, or takes a queue and makes
-    /// rules, or both, as is needed.
+    /// Takes messages from a plane, or takes a queue and makes rules, or both, as is needed.
     ///
     /// Of the configuration `queue_packets` and `receive_buffer_bytes` do not matter: signaling has small bounds of its
     /// own.
     ///
     /// # Errors
-    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    /// Says what is lacking: rights, or the kernel's support.
     pub fn open(config: &DriverConfig, passage: Option<Passage>) -> Result<Interceptor, DriverError> {
         let failed = |error| DriverError::system("watching for signaling", error);
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -157,8 +148,6 @@ impl Interceptor {
         };
         if interceptor.needs_rules() {
             interceptor.make_rules()?;
-        } else {
-            rules::remove_signaling(&config.instance)?;
         }
         Ok(interceptor)
     }

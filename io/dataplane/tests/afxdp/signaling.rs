@@ -52,9 +52,7 @@ fn queries_are_intercepted_with_and_without_router_alert_and_without_rules() {
         assert_eq!((counters.intercepted, counters.unknown, counters.foreign, counters.send_failed), (24, 8, 0, 0));
         assert_eq!(receiver.receive().unwrap(), None);
     });
-    for tool in ["iptables-save", "ip6tables-save"] {
-        assert!(!chain.run(ROUTER, &[tool]).contains("netserv-s"), "{tool}");
-    }
+    assert!(!chain.run(ROUTER, &["nft", "list", "tables"]).contains("netserv-s"));
 }
 
 #[test]
@@ -134,7 +132,7 @@ fn rules_are_there_as_long_as_a_device_needs_them() {
     let Some(chain) = Chain::new(3) else { return };
     let (sender, receiver) = (socket(&chain, SENDER), socket(&chain, RECEIVER));
     let _entered = chain.enter(ROUTER);
-    let has_rules = || chain.run(ROUTER, &["iptables-save", "-t", "mangle"]).contains("netserv-s-devices");
+    let has_rules = || chain.run(ROUTER, &["nft", "list", "tables"]).contains("netserv-s-devices");
     with_interceptor(open("devices", &[]), |interceptor| {
         assert!(!has_rules());
         let until = |interceptor: &mut Interceptor, wanted: bool| {

@@ -286,7 +286,8 @@ pub fn packets_are_counted_by_destination(chain: &Chain, driver: &mut impl Drive
         let everywhere = if v6 { "::/0" } else { "0.0.0.0/0" };
         let asked = [prefix(around), host, prefix(elsewhere), prefix(everywhere), host];
         counters.count(&asked).unwrap();
-        assert_eq!(counters.read().unwrap(), vec![DestinationCount::default(); asked.len()]);
+        // The kernels themselves send something everywhere now and then.
+        assert_eq!(counters.read().unwrap()[..3], vec![DestinationCount::default(); 3]);
         (0..10).for_each(|number| flow.send(&[number]));
         (0..10).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
         let ten = DestinationCount { packets: 10, syns: 0 };

@@ -11,7 +11,7 @@ use netserv_wire::ip::build;
 
 use crate::common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
 use crate::common::{Chain, address, receive};
-use crate::{Nfqueue, config, open, rules};
+use crate::{Nfqueue, config, leads_to_queue, open, rules};
 
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
@@ -37,22 +37,25 @@ fn packets_are_counted_by_destination() {
     contract::packets_are_counted_by_destination(&chain, &mut driver);
 }
 
-/// What an instance that was killed left goes when it is opened again, and everything when it is closed.
+/// They stay while others clean the packet filter, and go with the driver.
 #[test]
 fn counters_of_destinations_go_with_the_driver() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     let prefix = || "10.0.1.0/24".parse().unwrap();
-    let (first, second) = (open("counted", &[]), open("counted", &[]));
-    let (killed, counters) = (first.destination_counters(), second.destination_counters());
-    killed.count(&[prefix()]).unwrap();
-    counters.count(&[prefix()]).unwrap();
-    drop(second);
-    assert_eq!(counters.read().unwrap(), []);
+    let driver = open("counted", &[]);
+    let counters = driver.destination_counters();
+    for _ in 0..2 {
+        counters.count(&[prefix(), "fd00::/16".parse().unwrap()]).unwrap();
+        chain.run(ROUTER, &["nft", "flush", "ruleset"]);
+        assert_eq!(counters.read().unwrap().len(), 2);
+        counters.count(&[]).unwrap();
+        assert_eq!(counters.read().unwrap(), []);
+    }
+    drop(driver);
     assert!(counters.count(&[prefix()]).is_err());
-    // To the other the table was taken away, as by `nft flush ruleset`: that is said once, and it counts anew.
-    assert!(killed.read().is_err());
-    assert_eq!(killed.read().unwrap()[0].packets, 0);
+    drop(counters);
+    assert_eq!(rules(&chain), "");
 }
 
 #[test]
@@ -219,15 +222,17 @@ fn rules_come_and_go_with_the_driver() {
     let empty = rules(&chain);
     let mut driver = open("rules", &["udp port 5060", "ip src 10.0.0.0/24", "icmp", "tcp dst fd00::/16 sport 1-9"]);
     let lines = rules(&chain);
-    let ours = |of: &str| lines.lines().filter(|line| line.contains("-j NFQUEUE") && line.contains(of)).count();
+    let ours = |of: &str| lines.lines().filter(|line| leads_to_queue(line) && line.contains(of)).count();
     assert_eq!([ours("5060"), ours("10.0.0.0/24"), ours("icmp"), ours("fd00::/16")], [2, 1, 2, 1], "{lines}");
     driver.remove(FilterId(1)).unwrap();
     assert!(!rules(&chain).contains("10.0.0.0/24"));
     assert!(matches!(driver.remove(FilterId(1)), Err(DriverError::FilterUnknown(FilterId(1)))));
     let table = driver.filters();
     drop(driver);
-    assert_eq!(rules(&chain), empty);
+    assert!(!rules(&chain).lines().any(leads_to_queue));
     assert!(matches!(table.change(&[Change::Remove(FilterId(2))]), Err(DriverError::Closed)));
+    drop(table);
+    assert_eq!(rules(&chain), empty);
 }
 
 /// A driver for about so many of the longest packets at a time, which more than that are sent of.

@@ -9,38 +9,52 @@ use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
 use crate::common::{Chain, add_inet_chain};
-use crate::{Nfqueue, config, open, rules_of};
+use crate::{Nfqueue, config, leads_to_queue, open, rules_of};
 
+/// Goal: nothing that others do to the packet filter takes our rules away, and no filter of ours fails for it. Method: what
+/// `iptables`, `ip6tables` and `nft` can do to all rules, then to our tables by name.
 #[test]
-fn leftovers_of_a_killed_instance_are_found() {
+fn nobody_takes_rules_away() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
-    let empty = rules_of(&chain, 0);
-    let other = open("other", &["udp port 1"]);
-    let others = rules_of(&chain, 0);
-    std::mem::forget(open("killed", &["udp port 5060"]));
-    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 2, "one chain in each version of IP");
-    assert_eq!(rules_of(&chain, 0), others);
-    std::mem::forget(open("killed", &["udp port 5060"]));
-    drop(open("killed", &[]));
-    drop(other);
-    assert_eq!(rules_of(&chain, 0), empty);
-    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 0);
+    let mut driver = open("kept", &["udp port 5060"]);
+    let ours = rules_of(&chain, 0);
+    assert_eq!(ours.lines().filter(|line| leads_to_queue(line)).count(), 2, "{ours}");
+    for tool in ["iptables", "ip6tables"] {
+        for table in ["raw", "mangle", "nat", "filter"] {
+            for what in ["-F", "-X"] {
+                chain.run(0, &[tool, "-t", table, what]);
+            }
+        }
+        chain.input(0, &[&format!("{tool}-restore")], "*mangle\nCOMMIT\n");
+    }
+    chain.run(0, &["nft", "flush", "ruleset"]);
+    for family in ["ip", "ip6"] {
+        for what in ["flush", "delete"] {
+            assert!(!chain.try_run(0, &["nft", what, "table", family, "netserv-p-kept"]), "{what} {family}");
+        }
+    }
+    assert_eq!(rules_of(&chain, 0), ours);
+    driver.remove(FilterId(0)).unwrap();
+    assert!(!rules_of(&chain, 0).lines().any(leads_to_queue));
+    drop(driver);
+    assert_eq!(rules_of(&chain, 0), "");
 }
 
+/// Goal: what another process has of this name is not taken from it, and no change is done in part.
 #[test]
 fn refused_rules_leave_the_others_as_they_were() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
     let driver = open("refused", &["udp port 5060"]);
-    // The IPv4 rule cannot be made since its chain is gone, the IPv6 rule can and has to be undone.
-    chain.run(0, &["iptables", "-t", "mangle", "-F", "netserv-p-refused"]);
-    chain.run(0, &["iptables", "-t", "mangle", "-F", "PREROUTING"]);
-    chain.run(0, &["iptables", "-t", "mangle", "-X", "netserv-p-refused"]);
     let before = rules_of(&chain, 0);
+    assert!(Nfqueue::open(&config("refused")).is_err());
     let filter: Filter = "tcp".parse().unwrap();
-    let refused = driver.filters().change(&[Change::Install(FilterId(9), &filter)]);
-    assert!(matches!(refused, Err(DriverError::Rules { command: "iptables-restore", .. })), "{refused:?}");
+    let changes = [Change::Install(FilterId(9), &filter), Change::Remove(FilterId(10))];
+    assert!(matches!(driver.filters().change(&changes), Err(DriverError::FilterUnknown(FilterId(10)))));
+    assert_eq!(rules_of(&chain, 0), before);
+    // One that comes and goes at once leaves nothing.
+    driver.filters().change(&[Change::Install(FilterId(9), &filter), Change::Remove(FilterId(9))]).unwrap();
     assert_eq!(rules_of(&chain, 0), before);
 }
 
@@ -68,7 +82,6 @@ fn queue_numbers_tried_queues_are_tried() {
     assert_eq!(opened.last().unwrap().lanes[0].queue_numbers(), [last - 1, last]);
     let refused = Nfqueue::open(&config(999));
     assert!(matches!(refused, Err(DriverError::QueuesTaken { first: 100, last: tried }) if tried == last));
-    std::mem::forget(opened); // The namespace takes the rules with it; removing them one by one would be slow.
 }
 
 #[test]

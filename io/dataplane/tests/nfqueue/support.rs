@@ -28,8 +28,14 @@ pub(crate) fn rules(chain: &Chain) -> String {
     rules_of(chain, ROUTER)
 }
 
-/// Returns all rules of a namespace, without comment lines and counters.
+/// Returns our rules in a namespace.
 pub(crate) fn rules_of(chain: &Chain, k: usize) -> String {
-    let saved = ["iptables", "ip6tables"].map(|tool| chain.run(k, &[tool, "-t", "mangle", "-S"]));
-    saved.concat()
+    let all = chain.run(k, &["nft", "list", "ruleset"]);
+    let tables = all.split_inclusive("\n}\n").filter(|table| table.lines().any(|line| line.contains(" netserv-")));
+    tables.collect()
+}
+
+/// Returns whether it is a rule that leads to a queue.
+pub(crate) fn leads_to_queue(rule: &str) -> bool {
+    rule.contains("NFQUEUE") || rule.contains(" queue ")
 }

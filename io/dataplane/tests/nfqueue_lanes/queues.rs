@@ -11,14 +11,14 @@ use netserv_model::effect::FilterId;
 use crate::common::contract::{RECEIVER, ROUTER, SENDER};
 use crate::common::load::{LaneThread, Load};
 use crate::common::{Chain, receive};
-use crate::{LANES, Nfqueue, config, open, rules};
+use crate::{LANES, Nfqueue, config, leads_to_queue, open, rules};
 
 #[test]
 fn flows_over_all_queues_stay_in_order_and_none_is_lost() {
     let Some((chain, flows)) = chain() else { return };
     let entered = chain.enter(ROUTER);
     let driver = open("rows", &["udp port 5060"]);
-    let balanced = rules(&chain).lines().filter(|line| line.contains("--queue-balance")).count();
+    let balanced = rules(&chain).lines().filter(|line| leads_to_queue(line)).count();
     assert_eq!(balanced, 2, "a rule in each version of IP");
     let closed = [Change::InstallClosed(FilterId(7), &"udp port 5061".parse().unwrap())];
     driver.filters().change(&closed).unwrap();

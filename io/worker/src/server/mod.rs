@@ -24,6 +24,7 @@ pub mod message_memory;
 pub mod module;
 mod orders;
 pub mod origin;
+mod places;
 pub mod relay;
 pub mod route;
 pub mod sockets;

@@ -196,7 +196,7 @@ fn hooks(net: &Net, machine: &str) -> Hooks {
         String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains(word)).count()
     };
     Hooks {
-        rules: lines_with(net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap(), "NFQUEUE"),
+        rules: lines_with(net.lab.run(machine, "nft", &["list", "ruleset", "ip"]).unwrap(), " queue num "),
         programs: lines_with(net.lab.run(machine, "ip", &["-o", "link"]).unwrap(), " prog/xdp "),
     }
 }

@@ -126,7 +126,8 @@ fn what_others_take_away_of_the_rules_comes_back(driver: Driver) {
         let said = |text: &str| net.lab.log("node", "netservd").contains(text);
         assert!(said("somebody took away what leads packets to modules"), "{taking}");
     }
-    assert!(net.lab.log("node", "netservd").contains("somebody took away what bounds a container's packets"));
+    let said = || net.lab.log("node", "netservd").contains("somebody took away what bounds a container's packets");
+    eventually("what bounds the container is there again", said);
 }
 
 fn connections_pass_untouched_when_the_module_is_gone(driver: Driver) {

@@ -10,6 +10,7 @@ mod control_messages;
 mod crash;
 mod draining;
 mod end_to_end;
+mod firewalls;
 mod full_disk;
 mod interception;
 mod net_monitor;

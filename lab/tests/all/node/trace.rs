@@ -250,6 +250,6 @@ fn received(net: &Net, machine: &str) -> u64 {
 
 /// Returns how many rules bring a machine's IPv4 packets to user space.
 fn rules(net: &Net, machine: &str) -> usize {
-    let output = net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap();
-    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("NFQUEUE")).count()
+    let output = net.lab.run(machine, "nft", &["list", "ruleset", "ip"]).unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains(" queue num ")).count()
 }

@@ -355,7 +355,12 @@ impl Networks {
     /// Returns how many packets the firewall of each user's container dropped, by reason: about 13 µs each.
     pub fn dropped(&self) -> BTreeMap<UserId, BTreeMap<String, u64>> {
         let read = |(user, made): (&UserId, &Made)| {
-            let counted = made.network.dropped();
+            let counted = made.network.dropped().and_then(|mut dropped| {
+                for (reason, packets) in self.host.dropped(&made.network)? {
+                    *dropped.entry(reason.to_owned()).or_default() += packets;
+                }
+                Ok(dropped)
+            });
             let counted = counted.inspect_err(|error| tracing::debug!(%user, %error, "a firewall does not count"));
             Some((user.clone(), counted.ok()?))
         };

@@ -64,6 +64,8 @@ struct State {
     deadlines: BTreeMap<u64, Option<Deadline>>,
     /// Since when there is none.
     idle_since: Instant,
+    /// It may be a way between its two ends, without requests.
+    is_opening: bool,
     /// Who waits until there is none.
     waker: Option<Waker>,
 }
@@ -87,7 +89,8 @@ pub enum Judgement {
 impl Default for Progress {
     /// Returns the state of a connection without a request.
     fn default() -> Progress {
-        let state = State { next: 0, deadlines: BTreeMap::new(), idle_since: Instant::now(), waker: None };
+        let (deadlines, idle_since) = (BTreeMap::new(), Instant::now());
+        let state = State { next: 0, deadlines, idle_since, is_opening: false, waker: None };
         Progress(Arc::new(Mutex::new(state)))
     }
 }
@@ -118,6 +121,17 @@ impl Progress {
             None => now + limits::HEAD_TIME_MAX,
         };
         if until <= now { Judgement::End } else { Judgement::GoOn(until) }
+    }
+
+    /// Returns whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.deadlines.is_empty() && !state.is_opening
+    }
+
+    /// Takes note of whether it is still to be told what the connection is for, and handed on if it is for others.
+    pub fn opening(&self, is_opening: bool) {
+        self.lock().is_opening = is_opening;
     }
 
     /// Waits until no request is under way.

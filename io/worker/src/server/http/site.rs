@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -33,12 +34,13 @@ use super::{intercepted, upgrade};
 use crate::limits;
 use crate::server::accepted::Accepted;
 use crate::server::origin::Origin;
+use crate::server::places::{IsIdle, Place, Places};
 use crate::sys;
 
 /// Where the connections of one HTTP module arrive.
 pub struct HttpSite {
     current: RwLock<Version>,
-    open: AtomicUsize,
+    places: Arc<Places>,
     stage: watch::Sender<Stage>,
     /// How long a request may take, and the end of its stream in HTTP/2.
     stream_ms: Arc<AtomicU64>,
@@ -57,11 +59,26 @@ pub struct Version {
 }
 
 /// One of the connections that a site may have, until this is dropped.
-struct Place(Arc<HttpSite>);
+struct SitePlace {
+    site: Arc<HttpSite>,
+    /// Nothing while this is being dropped.
+    place: Option<Place>,
+}
 
-impl Drop for Place {
+impl SitePlace {
+    /// Waits until the connection is to give way to another.
+    async fn given(&self) {
+        match &self.place {
+            Some(place) => place.given().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for SitePlace {
     fn drop(&mut self) {
-        self.0.closed();
+        drop(self.place.take());
+        self.site.closed();
     }
 }
 
@@ -92,7 +109,7 @@ impl HttpSite {
         let (stage, _) = watch::channel(Stage::Open);
         let stream_ms = Arc::new(AtomicU64::new(stream_ms(&version)));
         let builder = builder(StreamExecutor { stream_ms: Arc::clone(&stream_ms) });
-        HttpSite { current: RwLock::new(version), open: AtomicUsize::new(0), stage, stream_ms, builder }
+        HttpSite { current: RwLock::new(version), places: Arc::default(), stage, stream_ms, builder }
     }
 
     /// Has another version answer from here on. Requests that the old one has begun end with it.
@@ -126,7 +143,7 @@ impl HttpSite {
     /// Waits until there are no connections, or those that there are were cut.
     async fn emptied(&self) {
         let mut closed = self.stage.subscribe();
-        while self.open.load(Ordering::SeqCst) > 0 && *self.stage.borrow() < Stage::Ended {
+        while self.places.len() > 0 && *self.stage.borrow() < Stage::Ended {
             // The sender lives as long as the site.
             let _ = closed.changed().await;
         }
@@ -147,43 +164,50 @@ impl HttpSite {
         self.stage.send_replace(Stage::Ended);
     }
 
-    /// Takes a connection, unless there are as many as there may be.
+    /// Takes a connection. With as many as there may be, an idle one of a client that has more of them gives way, or there is
+    /// none.
     pub fn accept(self: &Arc<Self>, accepted: Accepted) {
         let version = self.version();
         let module = version.service.module();
         module.counts.connection();
         let most = usize::try_from(module.limits.connections).unwrap_or(usize::MAX);
-        let open = self.open.fetch_add(1, Ordering::SeqCst);
-        if open >= most - most / limits::HELD_CROWDED_SHARE {
+        if self.places.len() >= most - most / limits::HELD_CROWDED_SHARE {
             module.patience.give_way();
         }
-        if open >= most {
-            self.closed();
+        let progress = Progress::default();
+        let idle = progress.clone();
+        let Some(place) = self.places.take(accepted.client.ip(), most, IsIdle::from(move || idle.is_idle())) else {
             module.counts.refused();
             turn_away(&accepted.stream, version.tls.is_some());
             return;
-        }
+        };
         // Without the option the kernel holds more, and a client that takes it slowly seems to take nothing.
         let _ = sys::limit_unsent(&accepted.stream, limits::CLIENT_UNSENT_BYTES_MAX);
-        let (site, place) = (Arc::clone(self), Place(Arc::clone(self)));
+        let (site, place) = (Arc::clone(self), SitePlace { site: Arc::clone(self), place: Some(place) });
         tokio::spawn(async move {
-            match accepted.origin.clone() {
-                Some(origin) => {
-                    tokio::select! {
-                        () = site.serve_intercepted(&version, accepted, origin) => {}
-                        () = site.ended() => {}
-                    }
-                }
-                None => site.serve(accepted, version.tls).await,
+            tokio::select! {
+                () = site.serve_accepted(version, accepted, &progress) => {}
+                () = place.given() => {}
             }
             drop(place);
         });
     }
 
+    async fn serve_accepted(self: &Arc<Self>, version: Version, accepted: Accepted, progress: &Progress) {
+        match accepted.origin.clone() {
+            Some(origin) => {
+                tokio::select! {
+                    () = self.serve_intercepted(&version, accepted, origin, progress) => {}
+                    () = self.ended() => {}
+                }
+            }
+            None => self.serve(accepted, version.tls, progress).await,
+        }
+    }
+
     /// Takes a further place for a connection that has one already, of which something is left beyond its requests.
-    fn place(self: &Arc<Self>) -> Place {
-        self.open.fetch_add(1, Ordering::SeqCst);
-        Place(Arc::clone(self))
+    fn place(self: &Arc<Self>, client: IpAddr) -> SitePlace {
+        SitePlace { site: Arc::clone(self), place: Some(self.places.take_beyond(client)) }
     }
 
     /// Waits until the site's connections end.
@@ -201,37 +225,44 @@ impl HttpSite {
     }
 
     fn closed(&self) {
-        self.open.fetch_sub(1, Ordering::SeqCst);
         // Whoever waits for the end looks again.
         self.stage.send_if_modified(|stage| matches!(stage, Stage::Ending | Stage::Relaying));
     }
 
-    async fn serve_intercepted(self: &Arc<Self>, version: &Version, accepted: Accepted, origin: Arc<dyn Origin>) {
+    async fn serve_intercepted(
+        self: &Arc<Self>,
+        version: &Version,
+        accepted: Accepted,
+        origin: Arc<dyn Origin>,
+        progress: &Progress,
+    ) {
         let tls_names = version.tls.as_ref().map(|_| &*version.tls_names);
+        progress.opening(true);
         let ours = intercepted::begin(&version.service.module().counts, tls_names, accepted, origin).await;
+        progress.opening(false);
         let Some(Ours { stream, flow, upstream }) = ours else { return };
         let (is_secure, client) = (flow.is_secure, version.service.client(stream.get_ref()));
         let via = Via { flow, upstream: Some(upstream), client };
         match version.tls.as_ref().filter(|_| is_secure) {
-            Some(tls) => self.drive_tls(stream, tls, via).await,
-            None => self.drive(stream, via).await,
+            Some(tls) => self.drive_tls(stream, tls, via, progress).await,
+            None => self.drive(stream, via, progress).await,
         }
     }
 
-    async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
+    async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>, progress: &Progress) {
         // Without the option answers wait for acknowledgements, and still arrive.
         let _ = accepted.stream.set_nodelay(true);
         let client = self.version().service.client(&accepted.stream);
         let via = Via { flow: accepted.flow(tls.is_some()), upstream: None, client };
         match tls {
-            Some(tls) => self.drive_tls(accepted.stream, &tls, via).await,
-            None => self.drive(accepted.stream, via).await,
+            Some(tls) => self.drive_tls(accepted.stream, &tls, via, progress).await,
+            None => self.drive(accepted.stream, via, progress).await,
         }
     }
 
     /// Joins two connections that become one.
-    fn join(self: &Arc<Self>, agreed: Agreed) {
-        let (site, place) = (Arc::clone(self), self.place());
+    fn join(self: &Arc<Self>, agreed: Agreed, client: IpAddr) {
+        let (site, place) = (Arc::clone(self), self.place(client));
         tokio::spawn(async move {
             tokio::select! {
                 () = agreed.join() => {}
@@ -257,25 +288,24 @@ impl HttpSite {
     }
 
     /// Serves a connection as [`HttpSite::drive`] does, over TLS.
-    async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via)
+    async fn drive_tls<S>(self: &Arc<Self>, stream: S, tls: &TlsAcceptor, via: Via, progress: &Progress)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         if let Ok(Ok(stream)) = timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-            self.drive(stream, via).await;
+            self.drive(stream, via, progress).await;
         }
     }
 
     /// Serves a connection until one of both sides ends it.
-    async fn drive<S>(self: &Arc<Self>, stream: S, via: Via)
+    async fn drive<S>(self: &Arc<Self>, stream: S, via: Via, progress: &Progress)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let progress = Progress::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let (site, via, progress) = (Arc::clone(self), via.clone(), progress.clone());
             async move {
-                let is_old = request.version() == http::Version::HTTP_10;
+                let (is_old, client) = (request.version() == http::Version::HTTP_10, via.flow.client.ip());
                 let mut response = match via.upstream.as_ref().filter(|_| upgrade::is_wanted(&request)) {
                     Some(upstream) => {
                         upgrade::pass(site.version().service.module(), request, upstream, &progress).await
@@ -283,7 +313,7 @@ impl HttpSite {
                     None => site.version().service.handle(request, via, progress).await?,
                 };
                 if let Some(agreed) = response.extensions_mut().remove() {
-                    site.join(agreed);
+                    site.join(agreed, client);
                 }
                 let is_bounded =
                     response.headers().contains_key(CONTENT_LENGTH) || response.body().size_hint().exact().is_some();
@@ -309,20 +339,20 @@ impl HttpSite {
                 biased;
                 // A client that breaks the rules is told so by hyper, and is its own fault.
                 _ = connection.as_mut() => return,
-                () = due(&progress, alarm.as_mut()) => match progress.judge(Instant::now()) {
+                () = due(progress, alarm.as_mut()) => match progress.judge(Instant::now()) {
                     Judgement::GoOn(until) => alarm.as_mut().reset(until),
                     Judgement::End => {
                         if progress.is_done() {
-                            let place = self.place();
-                            end.linger(async move { place.0.reached(Stage::Ending).await });
+                            let place = self.place(via.flow.client.ip());
+                            end.linger(async move { place.site.reached(Stage::Ending).await });
                         }
                         return;
                     }
                 },
                 server = foreign.as_mut() => {
                     let Ok(server) = server else { return };
-                    let place = self.place();
-                    end.join(server, async move { place.0.ended().await });
+                    let place = self.place(via.flow.client.ip());
+                    end.join(server, async move { place.site.ended().await });
                     return;
                 }
                 changed = stage.wait_for(|stage| *stage > Stage::Open), if !ending => {

@@ -4,12 +4,13 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 use netserv_worker::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, TURN_TIME_MAX};
 use netserv_worker::server::engine::instances;
+use rustix::net::{AddressFamily, SocketType};
 
 use super::http::read_response;
 use super::{Spec, Worker, body, compile, connect, get, status, talk};
@@ -299,6 +300,21 @@ fn a_component_that_starts_too_large_is_refused() {
     assert_eq!(kind, RefusalKind::MemoryLimit, "{detail}");
 }
 
+/// Goal: who holds all connections that there may be and asks for nothing keeps nobody else from being served, also if it opens each
+/// anew that it loses. Method: clients of several networks of the loopback.
+#[test]
+fn idle_connections_of_one_client_give_way_to_those_of_others() {
+    let spec = Spec::new().with(|spec| spec.limits.connections = 30);
+    let _worker = Worker::with(&spec);
+    let mut idle: Vec<TcpStream> = (0..30).map(|_| connect(spec.port())).collect();
+    for round in 1..=60_u8 {
+        for _ in 0..2 {
+            assert_eq!(get_from([127, round, 0, 1], spec.port(), "/seen"), 200, "127.{round}.0.1");
+        }
+        idle.push(connect(spec.port()));
+    }
+}
+
 #[test]
 fn requests_and_connections_at_a_time_are_bounded() {
     let spec = Spec::new().with(|spec| {
@@ -398,4 +414,17 @@ fn refused_code(name: &str, wasm: &[u8]) -> String {
     let path = shared::folder().join(format!("{name}.wasm"));
     std::fs::write(&path, wasm).unwrap();
     compile(&[&path], &shared::folder().join(format!("{name}.cwasm"))).unwrap_err()
+}
+
+/// Asks for a path from an address; returns the status.
+fn get_from(client: [u8; 4], port: u16, path: &str) -> u16 {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from((client, 0))).unwrap();
+    rustix::net::connect(&socket, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+    let mut stream = TcpStream::from(socket);
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    // Who is turned away may be so with a reset.
+    let _ = stream.read_to_string(&mut answer);
+    status(&answer)
 }
