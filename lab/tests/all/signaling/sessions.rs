@@ -65,7 +65,7 @@ fn two_ways_and_two_requesters_of_one_module_share_a_node() {
 #[test]
 fn a_copied_setup_does_nothing_by_another_session() {
     let skew = format!("{FILES_ALLOWED}[admission]\nclock-skew-s = 20\n");
-    let Some((mut lab, user)) = up_with("a_copied_setup_does_nothing_by_another_session", &skew) else { return };
+    let Some((lab, user)) = up_with("a_copied_setup_does_nothing_by_another_session", &skew) else { return };
     let package = lab.package("net-monitor", &user).unwrap();
     let url = lab.publish("s", &package).unwrap();
     let net = Net { lab: &lab, user: &user, package: &package, url: &url, six: false };

@@ -307,7 +307,7 @@ fn a_place_is_stored_once_however_it_is_spelled() {
 #[test]
 fn the_origin_is_told_who_asks() {
     let origin = Origin::saying(&kept("", "hello"));
-    let edge = Edge::start_with(origin.port, super::CACHE_BYTES, |spec| {
+    let edge = Edge::start_with(origin.port, CACHE_BYTES, |spec| {
         spec.properties.insert("origin-headers".to_owned(), "x-key: secret".to_owned());
     });
     let forged = "x-forwarded-for: 6.6.6.6\r\nforwarded: for=6.6.6.6\r\nx-real-ip: 6.6.6.6\r\nx-key: 6.6.6.6\r\n";
