@@ -8,7 +8,7 @@ use netserv_model::WorkerId;
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::media::MediaTask;
 
-use crate::config::media::{MediaBlock, MediaShares};
+use crate::config::media::MediaBlock;
 use crate::event::JobKey;
 use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
 
