@@ -45,7 +45,12 @@ pub enum Change {
         /// The ports that it had.
         ports: Vec<u16>,
     },
+    /// These ports are of no call any more.
+    Free(Vec<u16>),
 }
+
+/// Draws a number below another one, which nobody can guess.
+pub type Draw = fn(usize) -> usize;
 
 /// All calls.
 #[derive(Debug)]
@@ -57,6 +62,8 @@ pub struct Relay {
     owners: BTreeMap<u16, Vec<u8>>,
     /// Ports for RTP that nobody has, the one that was used last at the end.
     free: VecDeque<u16>,
+    /// Which of these is next.
+    draw: Draw,
     next: u32,
     changes: VecDeque<Change>,
     totals: Totals,
@@ -94,11 +101,11 @@ impl From<&'static str> for Failure {
 
 impl Relay {
     /// Builds one without calls, which names these addresses.
-    pub fn new(settings: Settings, addresses: Vec<IpAddr>) -> Relay {
+    pub fn new(settings: Settings, addresses: Vec<IpAddr>, draw: Draw) -> Relay {
         let last = *settings.ports.end();
         let free = settings.ports.clone().step_by(2).filter(|port| *port < last).collect();
         let (calls, owners, changes) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Relay { settings, addresses, calls, owners, free, next: 0, changes, totals: Totals::default() }
+        Relay { settings, addresses, calls, owners, free, draw, next: 0, changes, totals: Totals::default() }
     }
 
     /// Returns how many calls there are.
@@ -131,16 +138,16 @@ impl Relay {
         self.next = self.next.max(number.wrapping_add(1));
         let restored = Call::restore(number, saved, now.ms);
         let fits = |call: &Call| {
-            let pairs = call.streams.iter().filter(|stream| stream.is_relayed()).flat_map(|stream| &stream.sides);
-            let known = pairs.clone().all(|side| self.free.contains(&side.port));
-            let ports: Vec<u16> = pairs.map(|side| side.port).collect();
+            let sides = call.all().filter(|stream| stream.is_relayed()).flat_map(|stream| &stream.sides);
+            let known = sides.clone().all(|side| self.free.contains(&side.port));
+            let ports: Vec<u16> = sides.map(|side| side.port).collect();
             known && ports.iter().enumerate().all(|(place, port)| !ports[..place].contains(port))
         };
         match restored.filter(|(id, call)| !self.calls.contains_key(id) && fits(call)) {
             Some((id, call)) => {
-                let ports: Vec<u16> = call.streams.iter().flat_map(|one| &one.sides).map(|side| side.port).collect();
+                let ports: Vec<u16> = call.all().flat_map(Stream::pairs).collect();
                 self.free.retain(|port| !ports.contains(port));
-                self.owners.extend(ports.into_iter().filter(|port| *port > 0).map(|port| (port, id.clone())));
+                self.owners.extend(ports.into_iter().map(|port| (port, id.clone())));
                 self.calls.insert(id, call);
             }
             None => self.changes.push_back(Change::Gone { number, ports: Vec::new() }),
@@ -181,7 +188,8 @@ impl Relay {
     pub fn counted(&mut self, port: u16, counts: Counts, now: Now) {
         let pair = port & !1;
         let Some(call) = self.owners.get(&pair).and_then(|id| self.calls.get_mut(id)) else { return };
-        let sides = call.streams.iter_mut().flat_map(|stream| &mut stream.sides);
+        let former = call.former.iter_mut().map(|(_, stream)| stream);
+        let sides = call.streams.iter_mut().chain(former).flat_map(|stream| &mut stream.sides);
         for side in sides.filter(|side| side.port == pair) {
             let known = &mut side.counts[usize::from(port & 1)];
             if counts.packets > known.packets {
@@ -210,7 +218,9 @@ impl Relay {
             Some(call) => call.party(tag).ok_or("The from-tag is of no party of this call")?,
             None => self.may_begin(source).map(|()| Party::Caller)?,
         };
-        let branch = text(dict, "via-branch").filter(|branch| !branch.is_empty());
+        // An offer in a dialog has a branch of its own, and makes none: the call is one of those that there are.
+        let is_fork = text(dict, "to-tag").is_none_or(<[u8]>::is_empty);
+        let branch = text(dict, "via-branch").filter(|branch| is_fork && !branch.is_empty());
         let branches = self.calls.get(id).map_or(&[][..], |call| &call.branches);
         let new_branch = branch.filter(|branch| !branches.iter().any(|known| known == branch));
         if new_branch.is_some_and(|branch| !fits(branch) || branches.len() >= BRANCHES_MAX) {
@@ -222,7 +232,13 @@ impl Relay {
         if of_all + sdp.media.len().saturating_sub(streams.len()) > STREAMS_OF_ALL_MAX {
             return Err(Failure::Full(TOO_MANY));
         }
-        let has_port = |place: usize| streams.get(place).is_some_and(Stream::is_relayed);
+        let other = |place: usize| streams.get(place).is_some_and(|stream| stream.is_other(&sdp.media[place]));
+        let others: Vec<usize> = (0..sdp.media.len()).filter(|place| other(*place)).collect();
+        let has_former = |place, kind| self.calls.get(id).is_some_and(|call| call.has_former(place, kind));
+        let has_port = |place: usize| match others.contains(&place) {
+            true => has_former(place, sdp.media[place].kind),
+            false => streams.get(place).is_some_and(Stream::is_relayed),
+        };
         let wants = |place: usize| sdp.media[place].is_relayed && sdp.media[place].port > 0 && !has_port(place);
         let new: Vec<usize> = (0..sdp.media.len()).filter(|place| wants(*place)).collect();
         if new.len() * 2 > self.free.len() {
@@ -233,11 +249,7 @@ impl Relay {
                 "Ran out of ports for a further stream".into()
             });
         }
-        let mut pairs = Vec::new();
-        for _ in &new {
-            let mut next = || self.free.pop_front().expect("they were counted");
-            pairs.push([next(), next()]);
-        }
+        let pairs: Vec<[u16; 2]> = new.iter().map(|_| [(); 2].map(|()| self.pair())).collect();
         self.owners.extend(pairs.iter().flatten().map(|port| (*port, id.to_vec())));
         if !self.calls.contains_key(id) {
             self.begin(id, tag, source, now);
@@ -248,13 +260,18 @@ impl Relay {
         }
         call.branches.extend(new_branch.map(<[u8]>::to_vec));
         call.streams.resize(call.streams.len().max(sdp.media.len()), Stream::default());
+        let free: Vec<Stream> =
+            others.into_iter().filter_map(|place| call.set_aside(place, sdp.media[place].kind)).collect();
         for (place, ports) in new.into_iter().zip(pairs) {
             call.streams[place].sides[0].port = ports[0];
             call.streams[place].sides[1].port = ports[1];
         }
         for (stream, media) in call.streams.iter_mut().zip(&sdp.media) {
-            (stream.kind, stream.protocol) = (media.kind.to_vec(), media.protocol.to_vec());
+            if media.port > 0 || !stream.is_relayed() {
+                (stream.kind, stream.protocol) = (media.kind.to_vec(), media.protocol.to_vec());
+            }
             if stream.is_relayed() {
+                stream.sides[party.other() as usize].is_told = true;
                 (stream.sides[party as usize].local, stream.sides[party.other() as usize].local) =
                     (Some(locals[0]), Some(locals[1]));
             }
@@ -263,7 +280,9 @@ impl Relay {
         let is_again = call.is_answered;
         call.streams.iter_mut().for_each(|stream| stream.sides[party as usize].is_offered = is_again);
         self.changes.push_back(put(id, call));
-        Ok(described(call, party.other(), &sdp, locals[1], &options))
+        let described = described(call, party.other(), &sdp, locals[1], &options);
+        self.release(&free);
+        Ok(described)
     }
 
     fn answer(&mut self, dict: &Dict, now: Now) -> Result<Value, Failure> {
@@ -281,13 +300,19 @@ impl Relay {
         // Of a call that was forked the last one that answers counts.
         call.tags[party as usize] = Some(tag.to_vec());
         for stream in call.streams.iter_mut().filter(|stream| stream.is_relayed()) {
-            stream.sides[party.other() as usize].local = Some(locals[1]);
+            let offerer = &mut stream.sides[party.other() as usize];
+            (offerer.local, offerer.is_told) = (Some(locals[1]), true);
+            // What it offered counts from here on.
+            offerer.generation = offerer.generation.wrapping_add(1);
         }
         take(call, party, (&sdp, &own), &options, now);
         call.streams.iter_mut().flat_map(|stream| &mut stream.sides).for_each(|side| side.is_offered = false);
         call.is_answered = true;
+        let former: Vec<Stream> = call.former.drain(..).map(|(_, stream)| stream).collect();
         self.changes.push_back(put(id, call));
-        Ok(described(call, party.other(), &sdp, locals[1], &options))
+        let described = described(call, party.other(), &sdp, locals[1], &options);
+        self.release(&former);
+        Ok(described)
     }
 
     fn delete(&mut self, dict: &Dict) -> Value {
@@ -340,7 +365,7 @@ impl Relay {
         let (packets, octets) = self
             .calls
             .values()
-            .map(report::sums)
+            .map(|call| report::sums(call.all()))
             .fold((self.totals.packets, self.totals.octets), |(packets, octets), counts| {
                 (packets + counts.packets, octets + counts.octets)
             });
@@ -372,6 +397,7 @@ impl Relay {
             is_answered: false,
             branches: Vec::new(),
             streams: Vec::new(),
+            former: Vec::new(),
         };
         self.next = self.next.wrapping_add(1);
         self.totals.calls += 1;
@@ -380,18 +406,36 @@ impl Relay {
 
     fn end(&mut self, id: &[u8]) -> Option<Call> {
         let call = self.calls.remove(id)?;
-        let pairs = call.streams.iter().flat_map(|stream| &stream.sides).map(|side| side.port).filter(|port| *port > 0);
-        let mut ports = Vec::new();
-        for port in pairs {
-            self.owners.remove(&port);
-            self.free.push_back(port);
-            ports.extend([port, port + 1]);
-        }
-        let sums = report::sums(&call);
-        self.totals.packets += sums.packets;
-        self.totals.octets += sums.octets;
+        let streams: Vec<Stream> = call.all().cloned().collect();
+        let ports = self.take_ports(&streams);
         self.changes.push_back(Change::Gone { number: call.number, ports });
         Some(call)
+    }
+
+    /// Frees the ports of streams that a call has no more.
+    fn release(&mut self, streams: &[Stream]) {
+        let ports = self.take_ports(streams);
+        if !ports.is_empty() {
+            self.changes.push_back(Change::Free(ports));
+        }
+    }
+
+    /// Returns the ports of streams, which are free, and keeps what these counted.
+    fn take_ports(&mut self, streams: &[Stream]) -> Vec<u16> {
+        let sums = report::sums(streams.iter());
+        self.totals.packets += sums.packets;
+        self.totals.octets += sums.octets;
+        let pairs: Vec<u16> = streams.iter().flat_map(Stream::pairs).collect();
+        pairs.iter().for_each(|pair| _ = self.owners.remove(pair));
+        self.free.extend(&pairs);
+        pairs.into_iter().flat_map(|pair| [pair, pair + 1]).collect()
+    }
+
+    /// Takes any free pair of ports but those that were used last: who does not know it is not to guess it by another one.
+    fn pair(&mut self) -> u16 {
+        let drawn = (self.draw)((self.free.len() - self.free.len().div_ceil(4)).max(1));
+        self.free.swap(0, drawn);
+        self.free.pop_front().expect("they were counted")
     }
 
     /// Reads the description of a request, which of its streams come from the relay itself, and what else is asked.

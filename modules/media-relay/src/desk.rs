@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::calls::call::{key, number_of};
-use crate::calls::{Change, Now, Relay};
+use crate::calls::{Change, Draw, Now, Relay};
 use crate::limits::{APPLIED_MS, WAITING_MAX};
 use crate::ng::{self, Answers, Message};
 use crate::settings::Settings;
@@ -68,10 +68,10 @@ pub struct Desk {
 
 impl Desk {
     /// Builds one without calls, which names these addresses.
-    pub fn new(settings: Settings, addresses: Vec<IpAddr>) -> Desk {
+    pub fn new(settings: Settings, addresses: Vec<IpAddr>, draw: Draw) -> Desk {
         Desk {
             control: settings.control.clone(),
-            relay: Relay::new(settings, addresses),
+            relay: Relay::new(settings, addresses, draw),
             answers: Answers::default(),
             outputs: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -191,6 +191,7 @@ impl Desk {
                     self.outputs.push_back(Output::Keep(key(number), None));
                     self.outputs.push_back(Output::Tell(Order::Free(ports).emit()));
                 }
+                Change::Free(ports) => self.outputs.push_back(Output::Tell(Order::Free(ports).emit())),
             }
         }
         is_to_be_confirmed

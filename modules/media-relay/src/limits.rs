@@ -47,11 +47,17 @@ pub const ADDRESSES_MAX: usize = 8;
 /// Addresses that may ask.
 pub const CONTROL_MAX: usize = 64;
 
-/// How long after a description an address that was learned gives way to the one that it names, and packets from where the party was
-/// before are heard.
+/// How long after the first packet behind a description somebody else may be the party, if nothing was known of it before, and packets
+/// from where the party was before are heard.
 pub const LEARNING_MS: u64 = 3000;
 /// Packets after a description that say that a party still is where it was: more than may have been on their way.
 pub const GOES_ON_PACKETS: u8 = 10;
+/// How long a party may be silent between these.
+pub const PAUSE_MS: u64 = 1000;
+/// Packets that follow each other, with none of the party between, that say that it is elsewhere.
+pub const LEADS_PACKETS: u8 = 5;
+/// Addresses of one description that a port remembers.
+pub const PLACES_MAX: usize = 4;
 /// Addresses of earlier descriptions that a port remembers.
 pub const LEFT_MAX: usize = 8;
 /// Branches of a call that was forked.

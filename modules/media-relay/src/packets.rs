@@ -12,7 +12,7 @@ use netserv_sdk::{
 
 use crate::calls::call::{Call, KEY};
 use crate::limits::HOPS_MAX;
-use crate::port::{Port, Reason, Saved};
+use crate::port::{Port, Reason, Saved, VERSION, VERSION_SOURCE};
 use crate::rewrite;
 use crate::settings::Settings;
 use crate::table::{COUNTED_MAX, Counts, Entry, News, Order};
@@ -103,18 +103,18 @@ impl PacketModule for MediaRelay {
     }
 
     fn export_state(&mut self) -> Result<Vec<u8>, StartError> {
-        let mut bytes = vec![STATE_VERSION];
+        let mut bytes = vec![VERSION];
         self.ports.iter().flatten().for_each(|port| port.save(&mut bytes));
         Ok(bytes)
     }
 
     fn import_state(&mut self, state: &[u8]) -> Result<(), StartError> {
-        let Some((&STATE_VERSION, mut rest)) = state.split_first() else {
+        let Some((version @ &(VERSION | VERSION_SOURCE), mut rest)) = state.split_first() else {
             return Err("the state is of another version".into());
         };
         self.load();
         while !rest.is_empty() {
-            let saved = Saved::take(&mut rest).ok_or("the state is damaged")?;
+            let saved = Saved::take(&mut rest, *version).ok_or("the state is damaged")?;
             if let Some(Some(port)) = self.place(saved.port) {
                 port.restore(saved);
             }
@@ -232,7 +232,6 @@ impl MediaRelay {
 }
 
 const NAMES: [&str; 2] = ["packets", "octets"];
-const STATE_VERSION: u8 = 1;
 const COUNTERS: u32 = 0;
 const COUNTERS_EACH: Duration = Duration::from_millis(200);
 const NEWS: u32 = 1;

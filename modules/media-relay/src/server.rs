@@ -13,6 +13,7 @@ use media_relay::settings::Settings;
 use netserv_server_sdk::udp::{Batch, Socket};
 use netserv_server_sdk::wasi::clocks::monotonic_clock::subscribe_duration;
 use netserv_server_sdk::wasi::io::poll::poll;
+use netserv_server_sdk::wasi::random::random::get_random_u64;
 use netserv_server_sdk::{counters, kv, messages, node};
 
 /// Takes requests until the module ends.
@@ -24,7 +25,7 @@ pub fn run() {
     let listens = own.iter().chain(strange).map(|address| SocketAddr::new(*address, settings.ng_port));
     let sockets = listens.map(|address| (address, None)).collect();
     let mut server = Server {
-        desk: Desk::new(settings, named),
+        desk: Desk::new(settings, named, draw),
         sockets,
         untold: VecDeque::new(),
         shown: Counted::default(),
@@ -172,6 +173,11 @@ impl Server {
         }
         self.shown = counted;
     }
+}
+
+fn draw(below: usize) -> usize {
+    let below = u64::try_from(below).unwrap_or(u64::MAX).max(1);
+    usize::try_from(get_random_u64() % below).unwrap_or(0)
 }
 
 /// How often an address that is not there yet is tried.

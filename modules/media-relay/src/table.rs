@@ -36,6 +36,8 @@ pub struct Entry {
     pub is_fixed: bool,
     /// The newest description is an offer that nobody has answered: the peer may still be where it was before.
     pub is_offered: bool,
+    /// The peer was not told of the port yet.
+    pub is_early: bool,
     /// What it carries.
     pub carries: Carries,
 }
@@ -160,8 +162,9 @@ pub fn emit_entries(entries: &[Entry]) -> Vec<u8> {
             Carries::Rtcp => 1,
             Carries::Other => 2,
         };
-        let flags = [(entry.is_strict, STRICT), (entry.is_fixed, FIXED), (entry.is_offered, OFFERED)];
-        bytes.push(flags.iter().filter(|(is_so, _)| *is_so).fold(carries, |byte, (_, flag)| byte | flag));
+        let offered = [(entry.is_offered, OFFERED), (entry.is_early, EARLY)];
+        let flags = [(entry.is_strict, STRICT), (entry.is_fixed, FIXED)].into_iter().chain(offered);
+        bytes.push(flags.filter(|(is_so, _)| *is_so).fold(carries, |byte, (_, flag)| byte | flag));
     }
     bytes
 }
@@ -175,14 +178,14 @@ pub fn parse_entries(mut bytes: &[u8]) -> Option<Vec<Entry>> {
         let generation = u32::from_be_bytes(take(rest)?);
         let (local, peer) = (take_ip(rest)??, take_end(rest)?);
         let [flags] = take(rest)?;
-        let carries = match flags & !(STRICT | FIXED | OFFERED) {
+        let carries = match flags & !(STRICT | FIXED | OFFERED | EARLY) {
             0 => Carries::Rtp,
             1 => Carries::Rtcp,
             2 => Carries::Other,
             _ => return None,
         };
-        let [is_strict, is_fixed, is_offered] = [STRICT, FIXED, OFFERED].map(|flag| flags & flag != 0);
-        entries.push(Entry { port, out, generation, local, peer, is_strict, is_fixed, is_offered, carries });
+        let [is_strict, is_fixed, is_offered, is_early] = [STRICT, FIXED, OFFERED, EARLY].map(|flag| flags & flag != 0);
+        entries.push(Entry { port, out, generation, local, peer, is_strict, is_fixed, is_offered, is_early, carries });
     }
     Some(entries)
 }
@@ -253,6 +256,7 @@ fn take_ip(bytes: &mut &[u8]) -> Option<Option<IpAddr>> {
 const STRICT: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const OFFERED: u8 = 0x20;
+const EARLY: u8 = 0x10;
 const SET: u8 = 1;
 const FREE: u8 = 2;
 const CONFIRM: u8 = 3;
@@ -275,6 +279,7 @@ mod tests {
             is_strict: port == 1,
             is_fixed: port == 2,
             is_offered: port == 3,
+            is_early: port == 2,
             carries: Carries::Rtcp,
         }
     }

@@ -93,7 +93,7 @@ fn offer(asked: &str) -> String {
 
 fn ask(request: &str) -> String {
     let settings = Settings::read(|name| (name == "control").then(|| "198.51.100.7".to_owned())).unwrap();
-    let mut desk = Desk::new(settings, vec!["192.0.2.1".parse().unwrap()]);
+    let mut desk = Desk::new(settings, vec!["192.0.2.1".parse().unwrap()], |_| 0);
     let server: SocketAddr = "198.51.100.7:40000".parse().unwrap();
     desk.handle_datagram(0, server, format!("1 {request}").as_bytes(), Now::default());
     desk.handle_timeout(Now { ms: APPLIED_MS, s: 0 });

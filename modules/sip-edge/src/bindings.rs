@@ -27,21 +27,21 @@ pub struct Bindings {
 pub struct Aor(u64);
 
 impl Aor {
-    /// Returns what stands for the URI of a To: without scheme, password, parameters and the usual ports, without escapes (RFC 3261 §10.3)
-    /// and in lower case. Those that a server takes
-    /// for the same are to be the same here; others may be, too, which costs a REGISTER.
+    /// Returns what stands for the URI of a To: its user or number, without escapes (RFC 3261 §19.1.4) and in lower case. Those that a server
+    /// takes for the same are to be the same here, and Kamailio's `registrar` tells users apart by nothing else (`use_domain = 0`). Others may be
+    /// the same, too, which costs a REGISTER.
     pub fn of(uri: &[u8]) -> Aor {
-        let uri = unescaped(uri).to_ascii_lowercase();
-        let bare = [&b"sip:"[..], b"sips:"].iter().find_map(|scheme| uri.strip_prefix(*scheme)).unwrap_or(&uri);
-        let host = bare.iter().rposition(|byte| *byte == b'@').unwrap_or(0);
-        let (user, host) = bare.split_at(host);
-        let user = user.split(|byte| matches!(byte, b':' | b';')).next().unwrap_or_default();
-        let bare = &[user, host].concat()[..];
-        let end = bare.iter().position(|byte| matches!(byte, b';' | b'?')).unwrap_or(bare.len());
-        let bare = &bare[..end];
-        let bare = [&b":5060"[..], b":5061"].iter().find_map(|port| bare.strip_suffix(*port)).unwrap_or(bare);
+        let (scheme, rest) = uri.split_at(uri.iter().position(|byte| *byte == b':').map_or(0, |at| at + 1));
+        let user = match rest.iter().position(|byte| *byte == b'@') {
+            Some(at) => &rest[..at],
+            // A domain, of which there is no user.
+            None if [&b"sip:"[..], b"sips:"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) => b"",
+            None => rest,
+        };
+        // A password, and parameters.
+        let user = unescaped(user.split(|byte| *byte == b':').next().unwrap_or_default()).to_ascii_lowercase();
         let mut hasher = DefaultHasher::new();
-        bare.hash(&mut hasher);
+        user.split(|byte| matches!(byte, b';' | b'?')).next().unwrap_or_default().hash(&mut hasher);
         Aor(hasher.finish())
     }
 
@@ -480,6 +480,10 @@ mod tests {
                 "To: <sip:alice@example.com>",
                 "To: \"A\" <sips:alice@EXAMPLE.com:5061;x=y>;tag=2",
                 "To: <sip:%61lice:secret@example.com>",
+                "To: <sip:alice@192.0.2.1>",
+                "To: sip:Alice@other.example:5070;x=%40y",
+                "To: <SIP:alice;x=y@[2001:db8::1]?a=b@c>",
+                "To: <tel:alice;phone-context=example.com>",
             ] {
                 let text = |text: String| other(text).replace("To: <sip:alice@example.com>", to);
                 let mut bindings = registered();
@@ -505,6 +509,27 @@ mod tests {
         bindings.forget(Aor::from_bytes(Aor::of(b"sip:alice@example.com;user=phone").to_bytes()));
         assert_eq!((bindings.count(), bindings.phones.len()), (0, 0));
         bindings.forget(Aor::of(b"sip:alice@example.com"));
+    }
+
+    /// Goal: what stands for a user stands for no other one, whatever a URI has besides.
+    #[test]
+    fn a_user_is_told_from_others() {
+        let alice = Aor::of(b"sip:alice@example.com");
+        for other in [
+            "sip:bob@example.com",
+            "sip:alice%40b@example.com",
+            "sip:alice2@a",
+            "tel:+1",
+            "sip:alice",
+            "sip:@a",
+            "alice",
+            "",
+        ] {
+            let is_no_uri = other == "alice";
+            assert_eq!(Aor::of(other.as_bytes()) == alice, is_no_uri, "{other}");
+        }
+        assert_eq!(Aor::of(b"tel:+49-30;phone-context=a"), Aor::of(b"sip:+49-30@b;user=phone"));
+        assert_eq!(Aor::of(b"sip:a.example"), Aor::of(b"sips:b.example:5061"), "both without a user");
     }
 
     /// Goal: of a server that has begun anew nothing is confirmed that the one before confirmed, or was asked.

@@ -12,6 +12,8 @@ pub struct Framing {
     held: Vec<u8>,
     /// Bytes of a body that are still to come, and whether they go on.
     body: Option<(usize, bool)>,
+    /// The last byte was a zero that went on, and may be the first of STUN.
+    is_behind_zero: bool,
     /// Nothing more is looked at.
     is_lost: bool,
 }
@@ -53,6 +55,25 @@ impl Framing {
                 self.body = (part.len() < left).then_some((left - part.len(), goes_on));
                 rest = after;
                 continue;
+            }
+            if std::mem::take(&mut self.is_behind_zero) && matches!(rest[0], 1 | 0x11) {
+                match Start::of(&[&[0], &rest[..rest.len().min(STUN_HEADER_BYTES)]].concat()) {
+                    Start::KeepAlive(length) => {
+                        self.body = Some((length - 1, true));
+                        continue;
+                    }
+                    Start::TooShort => {
+                        self.is_behind_zero = true;
+                        return self.held = rest.to_vec();
+                    }
+                    Start::Sip | Start::Other => {}
+                }
+            }
+            if rest == [0] {
+                // A keep-alive of zeros, which nobody says is over, goes on at once.
+                take(Piece::Body(rest, true));
+                self.is_behind_zero = true;
+                return;
             }
             if rest.starts_with(b"\r") {
                 let (piece, length) = match rest {
@@ -115,7 +136,7 @@ impl Framing {
     /// Returns what the next version of the module has to know.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (left, goes_on) = self.body.unwrap_or((0, true));
-        let flags = u8::from(self.is_lost) | u8::from(goes_on) << 1;
+        let flags = u8::from(self.is_lost) | u8::from(goes_on) << 1 | u8::from(self.is_behind_zero) << 2;
         [&[flags][..], &u64::try_from(left).unwrap_or(u64::MAX).to_be_bytes(), &self.held].concat()
     }
 
@@ -125,7 +146,7 @@ impl Framing {
         let (left, held) = rest.split_first_chunk()?;
         let left = usize::try_from(u64::from_be_bytes(*left)).ok()?;
         let body = (left > 0).then_some((left, flags & 2 != 0));
-        Some(Framing { held: held.to_vec(), body, is_lost: flags & 1 != 0 })
+        Some(Framing { held: held.to_vec(), body, is_behind_zero: flags & 4 != 0, is_lost: flags & 1 != 0 })
     }
 
     /// Returns how many bytes are held back.
@@ -270,6 +291,16 @@ mod tests {
                     (2, 0, false),
                     "{keep_alive:?} by {at_a_time}: {found:?}"
                 );
+            }
+        }
+        // Zeros are held back for nothing that may follow, however many there are.
+        for zeros in 1..6 {
+            for at_a_time in [1, 2, 9] {
+                let (found, framing) = pieces(&vec![0; zeros], at_a_time);
+                assert_eq!((found, framing.held()), (vec![format!("body {}", "\0".repeat(zeros))], 0));
+                let next = [&vec![0; zeros - 1][..], &stun, EMPTY.as_bytes()].concat();
+                let (found, framing) = pieces(&next, at_a_time);
+                assert!(found.len() == 2 && found[1].starts_with("head") && framing.is_between(), "{found:?}");
             }
         }
         assert_eq!(Start::of(b"INVITE sip:a SIP/2.0\r"), Start::Sip);

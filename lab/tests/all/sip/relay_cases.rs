@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::media_relay::Net;
+use super::relay_strangers::{
+    changed_lines, one_packet_while_silent, rejected_while_silent, ringing, ringing_strict, ten_a_second_while_silent,
+};
 use crate::common::{Driver, ask_udp, eventually};
 use netserv_lab::node::workspace;
 use netserv_lab::patience::grown;
@@ -20,10 +23,11 @@ over_one_driver! {
     nfqueue: [cases_of_other_relays_end_as_the_page_says]
 }
 
-/// A case: its name in the table, and what is done. Each result is a number of packets that were heard, of those that were sent.
+/// A case: its name in the table, and what is done. Each result is a number of packets that were heard, of those that were sent. Where that
+/// depends on moments, it is `some`.
 type Case = (&'static str, fn(&Relay<'_>) -> Vec<String>);
 
-const CASES: [Case; 15] = [
+const CASES: [Case; 21] = [
     ("re-INVITE to another port, then one late packet of the old one: the new port hears, the old one", late_packet),
     ("the same, the new port silent for 3.2 s, then with another SSRC: the other party hears", late_packet_and_silence),
     ("re-INVITE with the same SDP, another port of the NAT and another SSRC: the other party hears, this one", rebound),
@@ -44,16 +48,34 @@ const CASES: [Case; 15] = [
         kept_open(relay, &[0x80, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
     }),
     ("the same with a report of RTCP", |relay| kept_open(relay, &[0x80, 201, 0, 1, 0, 0, 0, 1])),
+    (
+        "a stranger sends two packets a second to all ports of a call, from 4 s before the answer on: the caller hears, the callee, the stranger",
+        ringing,
+    ),
+    ("the same with one each 2.5 s and `strict-source`", ringing_strict),
+    (
+        "re-INVITE with the same SDP, a silent party, one packet of a stranger: the party hears, the stranger",
+        one_packet_while_silent,
+    ),
+    (
+        "the same with ten a second for 3 s, then the party speaks again: the other party hears it, it hears, the stranger",
+        ten_a_second_while_silent,
+    ),
+    ("re-INVITE to another port that is rejected, of a silent party: the party hears there", rejected_while_silent),
+    (
+        "audio and video become video and audio: late packets of the one kind that a port of the other hears; then each hears its own",
+        changed_lines,
+    ),
 ];
 
 /// RFC 8489 §5: a binding indication.
 const STUN_INDICATION: [u8; 20] =
     [0, 0x11, 0, 0, 0x21, 0x12, 0xa4, 0x42, b't', b'r', b'a', b'n', b's', b'a', b'c', b't', b'i', b'o', b'n', b'1'];
 /// An address that nobody has here, as of a phone behind a NAT.
-const BEHIND_NAT: &str = "192.168.7.7:4444";
-const PACKET_EACH: Duration = Duration::from_millis(20);
+pub(super) const BEHIND_NAT: &str = "192.168.7.7:4444";
+pub(super) const PACKET_EACH: Duration = Duration::from_millis(20);
 /// How long what was sent last is waited for, on a machine that is not busy.
-const LAST_WAIT: Duration = Duration::from_millis(200);
+pub(super) const LAST_WAIT: Duration = Duration::from_millis(200);
 const TABLE: &str = "| case | media-relay | rtpengine 10.5 |\n";
 
 /// Goal: in each case the parties hear by media-relay what the page says, which is all that is right; what rtpengine does in the same script
@@ -250,21 +272,21 @@ fn kept_open(relay: &Relay<'_>, bytes: &[u8]) -> Vec<String> {
     vec![of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
 }
 
-fn of(heard: usize, sent: usize) -> String {
+pub(super) fn of(heard: usize, sent: usize) -> String {
     format!("{heard} of {sent}")
 }
 
 /// A call under way: `a` at the receiver, `b` at the sender, and a further port of the one that is another one later.
-struct Call {
-    a: UdpSocket,
-    b: UdpSocket,
-    elsewhere: UdpSocket,
-    a_to: SocketAddr,
-    b_to: SocketAddr,
+pub(super) struct Call {
+    pub a: UdpSocket,
+    pub b: UdpSocket,
+    pub elsewhere: UdpSocket,
+    pub a_to: SocketAddr,
+    pub b_to: SocketAddr,
 }
 
 impl Call {
-    fn begin(relay: &Relay<'_>, a_named: Option<&str>, elsewhere: &str) -> Call {
+    pub fn begin(relay: &Relay<'_>, a_named: Option<&str>, elsewhere: &str) -> Call {
         let (a, b, elsewhere) = (relay.phone("receiver"), relay.phone("sender"), relay.phone(elsewhere));
         let named = a_named.map_or(a.local_addr().unwrap(), |named| named.parse().unwrap());
         let b_to = relay.offer("a", "", named);
@@ -297,14 +319,14 @@ impl Call {
     }
 
     /// A re-INVITE of `a` that changes nothing.
-    fn described_again(&self, relay: &Relay<'_>) {
+    pub fn described_again(&self, relay: &Relay<'_>) {
         relay.offer("a", "b", BEHIND_NAT.parse().unwrap());
         relay.answer(("a", "b"), self.b.local_addr().unwrap(), &[]);
     }
 }
 
 /// A relay, and the Call-ID of one case.
-struct Relay<'a> {
+pub(super) struct Relay<'a> {
     net: &'a Net,
     ng: UdpSocket,
     call_id: String,
@@ -318,22 +340,22 @@ impl<'a> Relay<'a> {
         Relay { net, ng, call_id: format!("case-{place}") }
     }
 
-    fn phone(&self, machine: &str) -> UdpSocket {
+    pub fn phone(&self, machine: &str) -> UdpSocket {
         let address = self.net.lab.v4(machine);
         self.net.lab.within(machine, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
     }
 
-    fn offer(&self, from: &str, to: &str, end: SocketAddr) -> SocketAddr {
+    pub fn offer(&self, from: &str, to: &str, end: SocketAddr) -> SocketAddr {
         let told = self.ask("offer", &[("from-tag", from), ("to-tag", to)], Some(end));
         destination(&told).unwrap_or_else(|| panic!("{told}"))
     }
 
-    fn answer(&self, (from, to): (&str, &str), end: SocketAddr, more: &[(&str, &str)]) -> SocketAddr {
+    pub fn answer(&self, (from, to): (&str, &str), end: SocketAddr, more: &[(&str, &str)]) -> SocketAddr {
         let told = self.ask("answer", &[&[("from-tag", from), ("to-tag", to)], more].concat(), Some(end));
         destination(&told).unwrap_or_else(|| panic!("{told}"))
     }
 
-    fn ask(&self, command: &str, names: &[(&str, &str)], end: Option<SocketAddr>) -> Value {
+    pub fn ask(&self, command: &str, names: &[(&str, &str)], end: Option<SocketAddr>) -> Value {
         let mut request = self.request(command, end);
         let given = names.iter().filter(|(_, value)| !value.is_empty());
         request.extend(given.map(|(name, value)| ((*name).to_owned(), json!(value))));
@@ -344,13 +366,13 @@ impl<'a> Relay<'a> {
         self.send_request(&Value::Object(request))
     }
 
-    fn request(&self, command: &str, end: Option<SocketAddr>) -> Map<String, Value> {
+    pub fn request(&self, command: &str, end: Option<SocketAddr>) -> Map<String, Value> {
         let names = [("command", json!(command)), ("call-id", json!(self.call_id))];
         let sdp = end.map(|end| ("sdp", json!(sdp(end))));
         names.into_iter().chain(sdp).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    fn send_request(&self, request: &Value) -> Value {
+    pub fn send_request(&self, request: &Value) -> Value {
         static COOKIE: AtomicU64 = AtomicU64::new(0);
         let cookie = format!("{}_{} ", self.call_id, COOKIE.fetch_add(1, Ordering::Relaxed));
         let mut bytes = vec![0; 65_536];
@@ -367,38 +389,56 @@ impl<'a> Relay<'a> {
 
     fn send(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr) {
         for number in 0..count {
-            let [high, low] = number.to_be_bytes();
-            let packet = [&[0x80, 0, high, low, 0, 0, 0, 0, 0, 0, 0, ssrc][..], &[0xff; 160]].concat();
-            from.send_to(&packet, to).unwrap();
+            send_one(from, number, ssrc, to);
             std::thread::sleep(PACKET_EACH);
         }
     }
 
     /// Sends, and returns how many of these each of some phones got.
-    fn talk(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr, phones: &[&UdpSocket]) -> Vec<usize> {
+    pub fn talk(&self, from: &UdpSocket, count: u16, ssrc: u8, to: SocketAddr, phones: &[&UdpSocket]) -> Vec<usize> {
         phones.iter().for_each(|phone| _ = hear(phone, grown(LAST_WAIT)));
         self.send(from, count, ssrc, to);
         phones.iter().map(|phone| hear(phone, grown(LAST_WAIT))).collect()
     }
 }
 
+/// Sends RTP.
+pub(super) fn send_one(from: &UdpSocket, number: u16, ssrc: u8, to: SocketAddr) {
+    let [high, low] = number.to_be_bytes();
+    let packet = [&[0x80, 0, high, low, 0, 0, 0, 0, 0, 0, 0, ssrc][..], &[0xff; 160]].concat();
+    from.send_to(&packet, to).unwrap();
+}
+
 /// Returns how many packets a phone gets until nothing comes for so long.
 fn hear(phone: &UdpSocket, quiet: Duration) -> usize {
+    hear_sources(phone, quiet).len()
+}
+
+/// Returns the synchronization sources of the packets that a phone gets until nothing comes for so long.
+pub(super) fn hear_sources(phone: &UdpSocket, quiet: Duration) -> Vec<u8> {
     phone.set_read_timeout(Some(quiet)).unwrap();
     let begun = Instant::now();
     let mut bytes = [0; 2048];
-    let heard = std::iter::from_fn(|| phone.recv(&mut bytes).ok());
-    heard.take_while(|_| begun.elapsed() < Duration::from_secs(10)).count()
+    let heard = std::iter::from_fn(|| phone.recv(&mut bytes).ok().map(|_| bytes[11]));
+    heard.take_while(|_| begun.elapsed() < Duration::from_secs(10)).collect()
 }
 
 fn sdp(end: SocketAddr) -> String {
-    let (address, port) = (end.ip(), end.port());
-    format!("v=0\r\no=- 1 1 IN IP4 {address}\r\ns=-\r\nc=IN IP4 {address}\r\nt=0 0\r\nm=audio {port} RTP/AVP 0\r\n")
+    sdp_of(end.ip(), &[("audio", end.port())])
+}
+
+pub(super) fn sdp_of(address: IpAddr, lines: &[(&str, u16)]) -> String {
+    let lines: String = lines.iter().map(|(kind, port)| format!("m={kind} {port} RTP/AVP 0\r\n")).collect();
+    format!("v=0\r\no=- 1 1 IN IP4 {address}\r\ns=-\r\nc=IN IP4 {address}\r\nt=0 0\r\n{lines}")
 }
 
 /// Returns where the description in an answer has RTP go to.
-fn destination(told: &Value) -> Option<SocketAddr> {
+pub(super) fn destination(told: &Value) -> Option<SocketAddr> {
+    destination_of(told, "audio")
+}
+
+pub(super) fn destination_of(told: &Value, kind: &str) -> Option<SocketAddr> {
     let sdp = told["sdp"].as_str()?;
     let behind = |start: &str| sdp.split_once(start)?.1.split([' ', '\r', '\n']).next();
-    Some(SocketAddr::new(behind("c=IN IP4 ")?.parse().ok()?, behind("m=audio ")?.parse().ok()?))
+    Some(SocketAddr::new(behind("c=IN IP4 ")?.parse().ok()?, behind(&format!("m={kind} "))?.parse().ok()?))
 }

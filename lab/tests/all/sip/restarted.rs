@@ -25,7 +25,7 @@ const FORGOTTEN_MAX: Duration = Duration::from_secs(10);
 const FEW: Phones = Phones { count: 20, first: 0, every_ms: 500, seconds: 3, forms: "notify", tcp: false };
 
 /// Goal: a phone that Kamailio has lost by a restart is registered again at its next REGISTER, and can be called, though the edge confirmed it until
-/// then and stays where it is. Method: Kamailio, killed and started again between two readings of the agent's, which therefore does not take it for gone.
+/// then and stays where it is; so is one whose registrations another phone has ended, however that one spells the address. Method: Kamailio, killed and started again between two readings of the agent's, which therefore does not take it for gone.
 fn a_server_that_has_begun_anew_is_asked_for_each_registration(driver: Driver) {
     let test = "a_server_that_has_begun_anew_is_asked_for_each_registration";
     if !is_root() {
@@ -54,6 +54,20 @@ fn a_server_that_has_begun_anew_is_asked_for_each_registration(driver: Driver) {
             rpc(&provider.lab, "ul.lookup", "\"location\", \"alice\"").is_ok_and(|said| said.contains("sip:alice@"))
         };
         assert!(is_known(&provider));
+        // Kamailio tells users apart by their names alone: who ends alice's registrations by another address of hers ends them here, too.
+        for (cseq, to) in
+            [(1, "sip:alice@SERVER"), (2, "sip:alice@other.example"), (3, "tel:alice"), (4, "sip:%61lice:x@a;b=%40c")]
+        {
+            let ended = register("alice", 10 + number, cseq, "5062", "")
+                .replace("Contact: <sip:alice@198.51.100.9:5062>", "Contact: *")
+                .replace("Expires: 600", "Expires: 0")
+                .replace("To: <sip:alice@example.org>", &format!("To: <{to}>"));
+            let mut other = Client::open(&provider, "receiver", v6, false);
+            assert_eq!(other.ask(&ended).of(), "200 of Kamailio", "{to}");
+            assert!(!is_known(&provider), "{to}");
+            assert_eq!([(); 2].map(|()| refresh(&mut phone)), ["200 of Kamailio", "200 of the edge"], "{to}");
+            assert!(is_known(&provider), "{to}");
+        }
         let kept = provider.counter("n2", "register").unwrap();
 
         kill_server(&mut provider);

@@ -63,6 +63,8 @@ pub struct Call {
     pub branches: Vec<Vec<u8>>,
     /// The streams, in the order of the descriptions.
     pub streams: Vec<Stream>,
+    /// Streams of which an offer makes something else, with their places: they go on until there is an answer, and if there is none.
+    pub former: Vec<(usize, Stream)>,
 }
 
 /// A stream.
@@ -93,6 +95,8 @@ pub struct Side {
     pub is_fixed: bool,
     /// Its newest description is an offer that nobody has answered, and there was another one before.
     pub is_offered: bool,
+    /// The party was told of the port.
+    pub is_told: bool,
     /// The party has the stream rejected, or on hold: in one direction at most.
     pub is_still: bool,
     /// What came from the party, of RTP and RTCP.
@@ -123,6 +127,16 @@ impl Stream {
         self.sides[0].port > 0
     }
 
+    /// Returns whether a description makes something else of it: what is under way to its ports is for none of another kind.
+    pub fn is_other(&self, media: &Media<'_>) -> bool {
+        self.is_relayed() && media.port > 0 && media.is_relayed && self.kind != media.kind
+    }
+
+    /// Returns the ports for RTP that it has.
+    pub fn pairs(&self) -> impl Iterator<Item = u16> {
+        self.sides.iter().map(|side| side.port).filter(|port| *port > 0)
+    }
+
     /// Returns what the packet part has to know.
     fn entries(&self) -> impl Iterator<Item = Entry> {
         let is_rtp = self.protocol.to_ascii_uppercase().windows(4).any(|part| part == b"RTP/");
@@ -143,6 +157,7 @@ impl Stream {
                     is_strict: own.is_strict,
                     is_fixed: own.is_fixed,
                     is_offered: own.is_offered,
+                    is_early: !own.is_told,
                     carries,
                 }
             })
@@ -153,7 +168,30 @@ impl Stream {
 impl Call {
     /// Returns what the packet part has to know.
     pub fn entries(&self) -> Vec<Entry> {
-        self.streams.iter().flat_map(Stream::entries).collect()
+        self.all().flat_map(Stream::entries).collect()
+    }
+
+    /// Returns the streams, and those that were before.
+    pub fn all(&self) -> impl Iterator<Item = &Stream> + Clone {
+        self.streams.iter().chain(self.former.iter().map(|(_, stream)| stream))
+    }
+
+    /// Puts a stream aside whose place is for one of another kind. Returns one whose ports are free: no answer was for it.
+    pub fn set_aside(&mut self, place: usize, kind: &[u8]) -> Option<Stream> {
+        let stream = std::mem::take(&mut self.streams[place]);
+        let Some(known) = self.former.iter().position(|(at, _)| *at == place) else {
+            self.former.push((place, stream));
+            return None;
+        };
+        if self.former[known].1.kind == kind {
+            self.streams[place] = self.former.swap_remove(known).1;
+        }
+        Some(stream)
+    }
+
+    /// Returns whether the place of a stream had one of that kind before, which no answer has ended.
+    pub fn has_former(&self, place: usize, kind: &[u8]) -> bool {
+        self.former.iter().any(|(at, stream)| *at == place && stream.kind == kind)
     }
 
     /// Returns which party has a tag.
@@ -186,23 +224,25 @@ impl Call {
         let side = |side: &Side| {
             Value::List(vec![Value::number(u32::from(side.is_still) + 2 * u32::from(side.local.is_some()))])
         };
-        let streams = self.streams.iter().map(|stream| {
+        let saved = |stream: &Stream| {
             Value::List(vec![
                 Value::text(&stream.kind),
                 Value::text(&stream.protocol),
                 side(&stream.sides[0]),
                 side(&stream.sides[1]),
             ])
-        });
+        };
+        let former = self.former.iter().map(|(place, stream)| Value::List(vec![Value::number(*place), saved(stream)]));
         let value = Value::dict([
             ("answered", Value::number(u32::from(self.is_answered))),
             ("branches", Value::List(self.branches.iter().map(Value::text).collect())),
             ("created", Value::number(self.created_s)),
             ("entries", Value::Text(table::emit_entries(&self.entries()))),
+            ("former", Value::List(former.collect())),
             ("id", Value::text(id)),
             ("signalled", Value::number(self.signalled_s)),
             ("source", Value::text(self.source.to_string())),
-            ("streams", Value::List(streams.collect())),
+            ("streams", Value::List(self.streams.iter().map(saved).collect())),
             ("tags", Value::List(vec![tag(0), tag(1)])),
         ]);
         let mut bytes = Vec::new();
@@ -220,6 +260,13 @@ impl Call {
         let mut entries = table::parse_entries(text(dict, "entries")?)?.into_iter();
         let saved = dict.get(&b"streams"[..])?.as_list()?.iter().take(STREAMS_MAX);
         let streams = saved.map(|saved| restore_stream(saved, &mut entries)).collect::<Option<Vec<_>>>()?;
+        let former = dict.get(&b"former"[..]).and_then(Value::as_list).unwrap_or_default().iter().take(STREAMS_MAX);
+        let former = former.map(|saved| {
+            let [place, stream] = saved.as_list()? else { return None };
+            let place = usize::try_from(place.as_int()?).ok().filter(|place| *place < streams.len())?;
+            Some((place, restore_stream(stream, &mut entries)?))
+        });
+        let former = former.collect::<Option<Vec<_>>>()?;
         let branches = dict.get(&b"branches"[..]).and_then(Value::as_list).unwrap_or_default();
         let call = Call {
             number,
@@ -231,6 +278,7 @@ impl Call {
             is_answered: int(dict, "answered")? != 0,
             branches: branches.iter().filter_map(Value::as_text).take(BRANCHES_MAX).map(<[u8]>::to_vec).collect(),
             streams,
+            former,
         };
         Some((text(dict, "id")?.to_vec(), call))
     }
@@ -258,7 +306,7 @@ fn restore_stream(saved: &Value, entries: &mut impl Iterator<Item = Entry>) -> O
         side.port = rtp.port;
         side.local = Some(rtp.local);
         side.peers = [rtp.peer, rtcp.peer];
-        (side.generation, side.is_offered) = (rtp.generation, rtp.is_offered);
+        (side.generation, side.is_offered, side.is_told) = (rtp.generation, rtp.is_offered, !rtp.is_early);
         (side.is_strict, side.is_fixed) = (rtp.is_strict, rtp.is_fixed);
     }
     Some(stream)

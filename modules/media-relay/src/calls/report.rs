@@ -26,9 +26,9 @@ pub fn call(call: &Call) -> Value {
     ])
 }
 
-/// Returns what all ports of a call counted.
-pub fn sums(call: &Call) -> Counts {
-    sum(call.streams.iter().flat_map(|stream| &stream.sides).flat_map(|side| &side.counts))
+/// Returns what all ports of streams counted.
+pub fn sums<'a>(streams: impl Iterator<Item = &'a Stream>) -> Counts {
+    sum(streams.flat_map(|stream| &stream.sides).flat_map(|side| &side.counts))
 }
 
 fn party_of(call: &Call, party: Party, tag: &[u8]) -> Value {

@@ -11,7 +11,7 @@ fn relay(properties: &[(&str, &str)]) -> Relay {
     let all = [&[("control", "198.51.100.7"), ("ports", "30000-30015")], properties].concat();
     let read = |name: &str| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1"].map(|address| address.parse().unwrap());
-    Relay::new(Settings::read(read).unwrap(), addresses.to_vec())
+    Relay::new(Settings::read(read).unwrap(), addresses.to_vec(), |_| 0)
 }
 
 fn sdp(address: &str, ports: &[u16]) -> String {
@@ -61,6 +61,7 @@ fn entries(relay: &mut Relay) -> Vec<Entry> {
         last = match change {
             Change::Put { entries, .. } => entries,
             Change::Gone { .. } => Vec::new(),
+            Change::Free(_) => last,
         };
     }
     last
@@ -97,10 +98,12 @@ fn a_call_gets_ports_that_lead_to_each_other() {
     assert!(offered.contains("m=audio 30000 "), "{offered}");
     let changed = entries(&mut relay);
     assert_eq!(changed[2].peer, Some("10.0.0.7:6000".parse().unwrap()));
-    assert_eq!(changed.iter().map(|entry| entry.generation).collect::<Vec<_>>(), [1, 1, 2, 2]);
-    // Each description has its party learned anew, also if it says the same.
+    assert_eq!(changed.iter().map(|entry| entry.generation).collect::<Vec<_>>(), [2, 2, 2, 2]);
+    // Each description has its party learned anew, also if it says the same, and so has an answer who offered.
     offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
-    assert_eq!(entries(&mut relay).iter().map(|entry| entry.generation).collect::<Vec<_>>(), [2, 2, 2, 2]);
+    assert_eq!(entries(&mut relay).iter().map(|entry| entry.generation).collect::<Vec<_>>(), [3, 3, 2, 2]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    assert_eq!(entries(&mut relay).iter().map(|entry| entry.generation).collect::<Vec<_>>(), [4, 4, 3, 3]);
 }
 
 #[test]
@@ -109,7 +112,12 @@ fn an_offer_in_a_call_counts_for_good_once_it_is_answered() {
     let flags = |relay: &mut Relay| entries(relay).iter().map(|entry| entry.is_offered).collect::<Vec<_>>();
     let good = sdp("10.0.0.9", &[4000]);
     offer(&mut relay, "1", &good, &[]);
+    let early = |relay: &mut Relay| entries(relay).iter().map(|entry| entry.is_early).collect::<Vec<_>>();
+    assert_eq!(early(&mut relay), [true, true, false, false], "who offers is not told of its port");
+    offer(&mut relay, "1", &good, &[]);
     assert_eq!(flags(&mut relay), [false; 4]);
+    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
+    assert_eq!(early(&mut relay), [false; 4]);
     answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
     offer(&mut relay, "1", &sdp("10.0.0.9", &[4002]), &[("to-tag", "b")]);
     assert_eq!(flags(&mut relay), [true, true, false, false]);
@@ -429,6 +437,137 @@ fn a_branch_is_deleted_alone() {
         let refused = offer(&mut many, "1", &good, &[("via-branch", bad)]);
         assert_eq!(reason(&refused), "The via-branch is too long, or one too many");
     }
+}
+
+/// Goal: offers in a dialog, of which there may be any number (hold, session timers), make no branches, each of which would have to be deleted.
+#[test]
+fn an_offer_in_a_dialog_is_no_branch() {
+    let good = sdp("10.0.0.9", &[4000]);
+    let mut relay = relay(&[]);
+    described(&offer(&mut relay, "1", &good, &[("via-branch", ".0")]));
+    described(&answer(&mut relay, "1", &good, &[]));
+    for number in 0..3 * BRANCHES_MAX {
+        let branch = format!("z9hG4bK-{number}");
+        described(&offer(&mut relay, "1", &good, &[("to-tag", "b"), ("via-branch", &branch)]));
+        described(&answer(&mut relay, "1", &good, &[("via-branch", &branch)]));
+    }
+    assert_eq!(relay.calls[&b"1"[..]].branches, [b".0"]);
+    let ended = [("command", "delete"), ("call-id", "1"), ("from-tag", "a"), ("to-tag", "b"), ("via-branch", "bye")];
+    ask(&mut relay, &ended);
+    assert!(relay.is_empty());
+}
+
+fn lines(address: &str, lines: &[(&str, u16)]) -> String {
+    let media: String = lines
+        .iter()
+        .map(|(kind, port)| {
+            let protocol = if *kind == "image" { "udptl t38" } else { "RTP/AVP 0" };
+            format!("m={kind} {port} {protocol}\r\n")
+        })
+        .collect();
+    format!("{}{media}", sdp(address, &[]))
+}
+
+fn told_ports(value: &Value) -> Vec<u16> {
+    let lines = described(value);
+    let ports = lines.lines().filter_map(|line| line.strip_prefix("m=")?.split(' ').nth(1)?.parse().ok());
+    ports.collect()
+}
+
+fn freed(relay: &mut Relay) -> Vec<u16> {
+    let mut freed = Vec::new();
+    while let Some(change) = relay.poll_change() {
+        if let Change::Free(ports) = change {
+            freed.extend(ports);
+        }
+    }
+    freed
+}
+
+/// Goal: what is under way to the port of a stream is for none of another kind, which gets ports of its own; those of before are there until there
+/// is an answer, and for good if there is none.
+#[test]
+fn a_line_of_another_kind_gets_other_ports() {
+    let (audio, fax) = ([("audio", 4000)], [("image", 4000)]);
+    let in_call = [("to-tag", "b")];
+    let called = || {
+        let mut relay = relay(&[]);
+        offer(&mut relay, "1", &lines("10.0.0.9", &audio), &[]);
+        answer(&mut relay, "1", &lines("10.0.0.8", &audio), &[]);
+        assert_eq!(freed(&mut relay), []);
+        relay
+    };
+    let ports = |entries: &[Entry]| entries.iter().step_by(2).map(|entry| entry.port).collect::<Vec<_>>();
+    let mut relay = called();
+    assert_eq!(told_ports(&offer(&mut relay, "1", &lines("10.0.0.9", &fax), &in_call)), [30006]);
+    let known = entries(&mut relay);
+    assert_eq!(ports(&known), [30004, 30006, 30000, 30002], "both go on");
+    assert_eq!((known[0].carries, known[0].is_early, known[4].carries), (Carries::Other, true, Carries::Rtp));
+    let mut kept = called();
+    offer(&mut kept, "1", &lines("10.0.0.9", &fax), &in_call);
+    let mut saved = Vec::new();
+    while let Some(change) = kept.poll_change() {
+        if let Change::Put { saved: bytes, .. } = change {
+            saved = bytes;
+        }
+    }
+    let mut after = self::relay(&[]);
+    after.restore(0, &saved, NOW);
+    assert_eq!(after.calls, kept.calls);
+    assert_eq!(after.owners, kept.owners);
+    // By media of before, a call is not over.
+    relay.counted(30000, Counts { packets: 5, octets: 9, ..Counts::default() }, NOW);
+    assert_eq!(told_ports(&answer(&mut relay, "1", &lines("10.0.0.8", &fax), &[])), [30004]);
+    assert_eq!(freed(&mut relay), [30000, 30001, 30002, 30003]);
+    assert_eq!((relay.totals.packets, relay.owners.len(), relay.free.len()), (5, 2, 6));
+    // Rejected: the next offer is of the stream that was there all the time.
+    for next in [&audio, &fax] {
+        let mut relay = called();
+        offer(&mut relay, "1", &lines("10.0.0.9", &fax), &in_call);
+        let (expected, free) =
+            if next == &audio { (30002, &[30004, 30005, 30006, 30007][..]) } else { (30006, &[][..]) };
+        assert_eq!(told_ports(&offer(&mut relay, "1", &lines("10.0.0.9", next), &in_call)), [expected]);
+        assert_eq!(freed(&mut relay), free);
+        ask(&mut relay, &[("command", "delete"), ("call-id", "1")]);
+        assert_eq!((relay.owners.len(), relay.free.len()), (0, 8));
+    }
+    // A third kind, and one that is only rejected.
+    let mut relay = called();
+    offer(&mut relay, "1", &lines("10.0.0.9", &fax), &in_call);
+    assert_eq!(told_ports(&offer(&mut relay, "1", &lines("10.0.0.9", &[("video", 4000)]), &in_call)), [30010]);
+    assert_eq!(freed(&mut relay), [30004, 30005, 30006, 30007]);
+    offer(&mut relay, "1", &lines("10.0.0.9", &[("image", 0)]), &in_call);
+    assert_eq!(freed(&mut relay), []);
+
+    let mut both = self::relay(&[]);
+    let told = told_ports(&offer(&mut both, "1", &lines("10.0.0.9", &[("audio", 4000), ("video", 4002)]), &[]));
+    answer(&mut both, "1", &lines("10.0.0.8", &[("audio", 6000), ("video", 6002)]), &[]);
+    let changed = [("video", 4002), ("audio", 4000)];
+    let other = told_ports(&offer(&mut both, "1", &lines("10.0.0.9", &changed), &in_call));
+    assert!(other.iter().all(|port| !told.contains(port)), "{told:?} {other:?}");
+    // Without room for these, the call stays as it is.
+    let mut full = self::relay(&[("ports", "30000-30007")]);
+    offer(&mut full, "1", &lines("10.0.0.9", &[("audio", 4000), ("video", 4002)]), &[]);
+    let refused = offer(&mut full, "1", &lines("10.0.0.9", &changed), &[]);
+    assert_eq!(reason(&refused), "Ran out of ports for a further stream");
+    assert_eq!(full.calls[&b"1"[..]].former, []);
+}
+
+/// Goal: a port says nothing of others. Method: another number each time, of those that are asked for.
+#[test]
+fn ports_are_drawn_from_all_but_those_that_were_used_last() {
+    let mut relay = relay(&[]);
+    relay.draw = |below| below - 1;
+    let told = offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
+    assert_eq!(
+        told_ports(&told),
+        [30000],
+        "of seven pairs the fifth: the first was put in the place of the one before"
+    );
+    assert_eq!(entries(&mut relay)[0].port, 30010, "of eight pairs the sixth");
+    ask(&mut relay, &[("command", "delete"), ("call-id", "1")]);
+    offer(&mut relay, "2", &sdp("10.0.0.9", &[4000]), &[]);
+    assert!(entries(&mut relay).iter().all(|entry| ![30010, 30000].contains(&entry.port)));
 }
 
 #[test]

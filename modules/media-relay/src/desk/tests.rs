@@ -7,7 +7,7 @@ const NOW: Now = Now { ms: 0, s: 0 };
 
 fn desk() -> Desk {
     let read = |name: &str| (name == "control").then(|| "198.51.100.7 2001:db8::7".to_owned());
-    Desk::new(Settings::read(read).unwrap(), vec!["192.0.2.1".parse().unwrap()])
+    Desk::new(Settings::read(read).unwrap(), vec!["192.0.2.1".parse().unwrap()], |_| 0)
 }
 
 fn server() -> SocketAddr {

@@ -27,6 +27,7 @@ fn entry(local: &str, out: &str, peer: &str) -> Entry {
         is_strict: false,
         is_fixed: false,
         is_offered: false,
+        is_early: false,
         carries: Carries::Rtp,
     }
 }
@@ -162,14 +163,14 @@ fn calls_in_kv_are_there_at_once_and_what_was_learned_goes_along() {
             "{length}"
         );
     }
-    assert!(started(&[]).import_state(&[2]).is_err());
+    assert!(started(&[]).import_state(&[3]).is_err());
 }
 
 /// Returns whether a state that ends there has whole ports.
 fn is_at_port(state: &[u8], length: usize) -> bool {
     let mut rest = &state[1..length];
     while !rest.is_empty() {
-        if Saved::take(&mut rest).is_none() {
+        if Saved::take(&mut rest, state[0]).is_none() {
             return false;
         }
     }
