@@ -67,7 +67,7 @@ fn local_ports(told: &Value, found: &mut Vec<u16>) {
             entries.values().for_each(|value| local_ports(value, found));
         }
         Value::Array(values) => values.iter().for_each(|value| local_ports(value, found)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
