@@ -146,7 +146,6 @@ need_test() {
   note_java
   need_lab
   need_voip
-  need nft nftables "takes rules of nodes away, as other programs do"
   need rtpengine rtpengine-daemon "is the relay that media-relay is compared with"
   need_radio
   need prometheus prometheus "is asked by the agent"

@@ -84,6 +84,10 @@ impl PacketLoop {
     }
 
     /// Puts a packet into the ring of the container that it is at; gives it back with why not.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a packet that does not get in is moved back, and nothing is allocated for it"
+    )]
     pub(super) fn show(&mut self, mut held: Held, received: &[u8]) -> Result<(), (Held, DropReason)> {
         let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
         match self.offer(&mut held.at, held.interface, bytes) {

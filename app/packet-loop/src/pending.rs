@@ -34,7 +34,7 @@ pub(super) struct Held {
     /// Its name with the driver, which is owed a verdict unless a module made it.
     pub(super) packet: PacketId,
     /// Its length in bytes, as changed so far.
-    pub(super) length: u32,
+    pub(super) length: u16,
     /// What filters see of it, as changed so far.
     pub(super) flow: Flow,
     /// The number of the interface that it came in by.
@@ -160,9 +160,9 @@ impl Held {
     }
 }
 
-/// Returns a packet's length.
-pub(super) fn length_of(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+/// Returns a packet's length, which IP bounds to 16 bits.
+pub(super) fn length_of(bytes: &[u8]) -> u16 {
+    u16::try_from(bytes.len()).unwrap_or(u16::MAX)
 }
 
 /// The packets inside containers, found again by their cookie.

@@ -92,8 +92,8 @@ impl Seats {
     }
 
     /// Takes what a packet needs that modules of a seat's user made longer by so many bytes; false if there is not enough.
-    pub(super) fn may_add(&self, seat: SeatId, bytes: u32, now: Instant) -> bool {
-        bytes == 0 || self.seats[seat.0 as usize].budget.take_bytes(bytes as usize, now)
+    pub(super) fn may_add(&self, seat: SeatId, bytes: u16, now: Instant) -> bool {
+        bytes == 0 || self.seats[seat.0 as usize].budget.take_bytes(bytes.into(), now)
     }
 
     /// Returns whether two seats are of the same user.
