@@ -498,7 +498,8 @@ fn every_figure_is_a_goal_of_the_bench() {
 fn every_list_of_building_blocks_is_the_same() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let netservd = read("app/netservd/src/config/blocks.rs");
-    let node = [quoted(&netservd, "const ALWAYS:"), quoted(&netservd, "const OPTIONAL:")].concat();
+    let always = quoted(&read("core/model/src/dependency.rs"), "const BLOCKS_ALWAYS:");
+    let node = [always, quoted(&netservd, "const OPTIONAL:")].concat();
     let worker = quoted(&read("io/worker/src/server/blocks/mod.rs"), "const BLOCKS:");
     let worker: BTreeSet<(String, String)> = worker.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
     let netserv = read("app/netserv/src/cmd/module/code.rs");
