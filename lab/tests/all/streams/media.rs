@@ -90,42 +90,6 @@ fn clips_are_converted(test: &str, flavour: Flavour) {
     assert!(metrics.contains(&failed), "{metrics}");
 }
 
-/// Goal: a user whose clients read slowly does not keep the jobs of a node from others. Method: the one place that there is, is alice's whose
-/// client takes 1 kB a second; a clip of bob's is looked at all the same.
-#[test]
-fn a_slow_reader_gives_way_to_another_user() {
-    let test = "a_slow_reader_gives_way_to_another_user";
-    if !Path::new("/usr/bin/ffmpeg").exists() {
-        return skipped(test, "needs ffmpeg");
-    }
-    let settings = "[blocks.media]\njobs = 1\njobs-per-user = 1\n";
-    let Some(net) = Serving::with_settings(test, Driver::Nfqueue, settings, LISTEN) else { return };
-    let [alice, bob] = [&net.alice, &net.bob].map(|user| {
-        net.install("converter", user, &[]);
-        let address = net.address(user, false);
-        eventually("the module answers", || net.get("receiver", address, "/").is_some());
-        address
-    });
-    let sound = net.lab.dir().join("sound.mp3");
-    let mut ffmpeg = Command::new("/usr/bin/ffmpeg");
-    ffmpeg.args(["-v", "error", "-f", "lavfi", "-i", "sine=frequency=440", "-t", "120"]);
-    assert!(ffmpeg.arg(&sound).status().unwrap().success());
-    let url = format!("http://{}/stream/wav", host_port(alice, 80));
-    let data = format!("@{}", sound.display());
-    let mut slow = net.lab.command("receiver", "curl");
-    slow.args(["-s", "--limit-rate", "1k", "--data-binary", &data, "-o", "/dev/null", &url]);
-    let mut slow = slow.spawn().unwrap();
-    let runs = "netserv_media_jobs{state=\"running\"} 1";
-    eventually("the slow one has the place", || net.lab.metrics("node").unwrap().contains(runs));
-    let told = post(&net, bob, "/probe", &sound);
-    assert!(told.contains("audio mp3"), "{told}\n{}", net.lab.log("node", "netservd"));
-    let metrics = net.lab.metrics("node").unwrap();
-    assert!(metrics.contains("netserv_media_jobs_total{user=\"alice\",outcome=\"time\"} 1"), "{metrics}");
-    // It would go on with what the kernel has.
-    let _ = slow.kill();
-    let _ = slow.wait();
-}
-
 /// Goal: what a job makes is sent by the node, and one that fails is not taken for whole. Method: a clip, and one that is damaged behind its
 /// begin.
 fn handed_over(net: &Serving, address: IpAddr, clip: &Path) {

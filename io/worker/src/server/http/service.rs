@@ -266,7 +266,6 @@ impl HttpService {
             false => (None, body.boxed_unsync()),
         };
         state.forwarding.clone_from(&forwarding);
-        let switch = state.egress.switch();
         let mut store = self.engine.store(state);
         let (sender, receiver) = oneshot::channel();
         let begun = begin(&mut store, scheme, Request::from_parts(head, body), sender);
@@ -280,7 +279,7 @@ impl HttpService {
         let (service, broken) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
         let (breaks, forwards) = (Arc::clone(&broken), forwarding.clone());
         let call = async move {
-            let handled = service.run(store, request, out, deadline, forwards, switch, &breaks).await;
+            let handled = service.run(store, request, out, deadline, forwards, &breaks).await;
             drop(turn);
             handled
         };
@@ -389,10 +388,9 @@ impl HttpService {
         out: ResponseOutparam,
         deadline: Instant,
         forwarding: Option<Forwarding>,
-        switch: Option<Arc<Switch>>,
         broken: &AtomicBool,
     ) -> Handled {
-        let mut ended = self.ended.subscribe();
+        let (mut ended, switch) = (self.ended.subscribe(), store.data().egress.switch());
         let call = async {
             let proxy = self.pre.instantiate_async(&mut store).await?;
             proxy.wasi_http_incoming_handler().call_handle(&mut store, request, out).await
