@@ -319,7 +319,7 @@ fn at(place: &Place, key: &str, writer: Option<Writer>, names: Vec<String>) -> O
 }
 
 /// Begins an entry, as soon as fewer are written than may be.
-fn put(key: &str) -> Option<Writer> {
+pub fn put(key: &str) -> Option<Writer> {
     for _ in 0..TRIES_MAX {
         match cache::put(key) {
             Ok(writer) => return Some(writer),
@@ -360,7 +360,7 @@ fn not_kept(place: &Place, writer: Option<Writer>, why: NotKept, fetched: &Fetch
 }
 
 /// Writes an entry without a body.
-fn mark(writer: Writer, entry: &Entry, seconds: u64) -> bool {
+pub fn mark(writer: Writer, entry: &Entry, seconds: u64) -> bool {
     let Some(meta) = entry.encode() else { return false };
     let details =
         Details { content_type: String::new(), etag: String::new(), max_age: seconds, meta, tags: Vec::new() };

@@ -213,6 +213,14 @@ fn given(site: Site, request: Request, outcome: Outcome, held: Option<(Held, boo
         drop(outcome);
         return passed(&site, request, reason);
     }
+    if let Outcome::Failed(ErrorCode::HttpProtocolError | ErrorCode::HttpResponseTransferCoding(_)) = &outcome
+        && site.is_taken_over()
+        && site.plan.is_none()
+        && !matches!(held, Some((_, true)))
+    {
+        // What the origin says is not understood: what it says to the viewer's own question, the viewer may understand.
+        return passed(&site, request, reason);
+    }
     usage::add(&site.label, Counted::Misses, 1);
     let status = CacheStatus { forwarded: Some(reason), ..CacheStatus::default() };
     match (outcome, held) {
@@ -278,10 +286,16 @@ fn head(site: &Site, request: Request, held: Held) -> Response {
     on(site, fetched, times, CacheStatus { forwarded: Some(Forwarded::Stale), ..CacheStatus::default() })
 }
 
-/// Sends a request on that may change what is stored.
+/// Sends a request on that may change what is stored. If its answer is late, the instance may not see it, and nothing is served meanwhile of
+/// which nobody knows whether it is right.
 fn changed(site: &Site, request: Request) -> Response {
     let requested = now();
-    let fetched = match send(site, request) {
+    let mut held_back = None;
+    let answer = send_with(site, request, || held_back = purge::hold_back(site));
+    if let Some(key) = held_back {
+        cache::remove(&key);
+    }
+    let fetched = match answer {
         Ok(fetched) => fetched,
         Err(error) => return failed(&error),
     };
@@ -306,7 +320,12 @@ fn passed(site: &Site, request: Request, reason: Forwarded) -> Response {
     }
 }
 
-fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
+fn send(site: &Site, request: Request) -> Result<http::Fetched, ErrorCode> {
+    send_with(site, request, || {})
+}
+
+/// Sends a request on as it is. The node waits for as long as the origin takes, and `late` is called before the instance may have to end.
+fn send_with(site: &Site, mut request: Request, late: impl FnOnce()) -> Result<http::Fetched, ErrorCode> {
     if !site.may_ask() {
         return Err(ErrorCode::ConnectionLimitReached);
     }
@@ -315,7 +334,7 @@ fn send(site: &Site, mut request: Request) -> Result<http::Fetched, ErrorCode> {
     let mut headers = forward::request(&site.request(), &site.policy);
     forwarded::tell(&mut headers);
     headers.extend(request.header("upgrade").map(|protocol| ("upgrade".to_owned(), protocol.to_vec())));
-    let answer = http::forward(&site.scheme, request, &headers);
+    let answer = http::forward_or_pass_with(&site.scheme, request, &headers, late);
     stall::asked(&site.label, &answer);
     answer
 }

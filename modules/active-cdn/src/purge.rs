@@ -6,7 +6,9 @@ use netserv_server_sdk::cache::{self, Error, Scope};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::{control, counters};
 
+use crate::fill;
 use crate::process::{place, rules};
+use crate::site::Site;
 
 /// Returns the number of the last purge that was told.
 pub fn last() -> Option<u64> {
@@ -34,6 +36,13 @@ pub fn one(key: &str) -> u64 {
         Some(Entry::Stored(_) | Entry::Pass) | None => gone + made(key) + variants(key),
         Some(Entry::Variants(_)) => gone + made(key) + all(&Scope::Prefix(format!("{key}\n"))),
     }
+}
+
+/// Has requests for what is stored for a site go to the origin for a while, each by itself. Returns the key that says so.
+pub fn hold_back(site: &Site) -> Option<String> {
+    let key = site.key().filter(|key| site.is_kept && cache::stat(key).is_some())?;
+    one(&key);
+    fill::mark(fill::put(&key)?, &Entry::Pass, HELD_BACK_SECONDS).then_some(key)
 }
 
 /// Takes variants out of the cache whose names the cache has forgotten, which the next response would tell again.
@@ -70,6 +79,8 @@ fn all(scope: &Scope) -> u64 {
 
 /// Variants of one response; further ones are not stored while these are fresh.
 pub const VARIANTS_MAX: u32 = 64;
+/// Seconds for which a change may be under way that nobody saw the end of.
+const HELD_BACK_SECONDS: u64 = 60;
 /// How often a purge is tried while another one goes on.
 const TRIES_MAX: u32 = 500;
 /// Nanoseconds between two tries.

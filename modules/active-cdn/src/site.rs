@@ -78,6 +78,11 @@ impl Site {
         Site { policy: policy(), scheme, server: None, is_kept, label, authority, plan, may_ask, method, path, headers }
     }
 
+    /// Returns whether the request was on its way to somebody else.
+    pub fn is_taken_over(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Returns the key of what the request asks for; nothing if it has none. What servers said on connections that were taken over is
     /// theirs alone, and beside the rest as a variant is.
     pub fn key(&self) -> Option<String> {

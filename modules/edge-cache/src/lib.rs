@@ -101,7 +101,12 @@ fn from_server(request: Request, writer: Option<(String, Writer)>) -> Response {
     let is_for_all = writer.is_some();
     let goes_on = |name: &str| !(is_of_connection(name) || is_for_all && forward::is_of_one_client(name));
     let headers: Vec<_> = request.headers().iter().filter(|(name, _)| goes_on(name)).cloned().collect();
-    let fetched = match http::forward(&Scheme::Http, request, &headers) {
+    // Who joins waits for an instance to see the answer; the rest goes on as long as the server takes.
+    let answer = match is_for_all {
+        true => http::forward(&Scheme::Http, request, &headers),
+        false => http::forward_or_pass(&Scheme::Http, request, &headers),
+    };
+    let fetched = match answer {
         Ok(fetched) => fetched,
         Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
     };

@@ -52,12 +52,14 @@ pub use crate::bindings::imports::netserv::http1_1_0::hits::{self, Error as HitE
 use crate::bindings::imports::netserv::http1_2_0::counted_hits;
 use crate::bindings::imports::netserv::http1_3_0::forwarding;
 use crate::bindings::imports::netserv::http1_4_0::counted_hand_over;
+use crate::bindings::imports::wasi::clocks::monotonic_clock;
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
     Fields, FutureIncomingResponse, IncomingBody, IncomingRequest, OutgoingBody, OutgoingRequest, OutgoingResponse,
     RequestOptions, ResponseOutparam,
 };
+use crate::bindings::imports::wasi::io::poll::poll;
 use crate::bindings::imports::wasi::io::streams::{InputStream, OutputStream, StreamError};
 
 /// A module that answers HTTP requests. Each comes to a fresh instance: what is to last goes to [`kv`](crate::kv).
@@ -444,9 +446,30 @@ pub fn forward(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)])
 /// # Errors
 /// What WASI says of it.
 pub fn forward_or_pass(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)]) -> Result<Fetched, ErrorCode> {
+    forward_or_pass_with(scheme, request, headers, || {})
+}
+
+/// Does what [`forward_or_pass`] does, and calls `late` before the instance may have to end without the answer: a quarter of a second after it
+/// began to wait.
+///
+/// # Errors
+/// What WASI says of it.
+pub fn forward_or_pass_with(
+    scheme: &Scheme,
+    request: Request,
+    headers: &[(String, Vec<u8>)],
+    late: impl FnOnce(),
+) -> Result<Fetched, ErrorCode> {
     let method = request.incoming.method();
     let to = head(scheme, &request.authority, &method, &request.path, fields(headers))?;
-    wait_for(&forwarding::forward(request.incoming, to)?)
+    let answer = forwarding::forward(request.incoming, to)?;
+    let (came, waited) = (answer.subscribe(), monotonic_clock::subscribe_duration(LATE_NS));
+    let is_late = !poll(&[&came, &waited]).contains(&0);
+    drop((came, waited));
+    if is_late {
+        late();
+    }
+    wait_for(&answer)
 }
 
 /// Sends a request's head, and returns its body if it is to have one.
@@ -568,6 +591,8 @@ const OF_THE_NODE: [&str; 9] = [
 ];
 /// Nanoseconds for which a server may be silent in the middle of its answer: an hour, as the node has it.
 const SILENCE_NS_MAX: u64 = 3_600_000_000_000;
+/// Nanoseconds after which an answer is late: half of what the node waits while others want an instance.
+const LATE_NS: u64 = 250_000_000;
 /// Bytes asked for at once.
 const READ_BYTES: u64 = 64 * 1024;
 /// What `blocking-write-and-flush` takes at once.

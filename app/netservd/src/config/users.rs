@@ -124,11 +124,16 @@ fn ceiling<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModuleLimits, D
     Ceiling::deserialize(deserializer)
 }
 
-/// Twice what a manifest gets by default, so that a plain module never meets the ceiling.
+/// Twice what a manifest gets by default, so that a plain module never meets the ceiling. A cache that fetches a page has time for a server
+/// that takes a minute, as long as other proxies wait.
 fn module_ceiling() -> ModuleLimits {
     let default = ModuleLimits::default();
-    ModuleLimits { memory_bytes: 2 * default.memory_bytes, call_ms: 2 * default.call_ms, ..default }
+    let (memory_bytes, call_ms) = (2 * default.memory_bytes, 2 * default.call_ms);
+    ModuleLimits { memory_bytes, call_ms, request_ms: REQUEST_MS_MAX, ..default }
 }
+
+/// Milliseconds that a request may take by default if its module asks for so many: a minute, and what the module does besides.
+const REQUEST_MS_MAX: u32 = 70_000;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::UPGRADE;
-use http::uri::{Authority, Scheme, Uri};
+use http::uri::{Authority, Scheme};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
@@ -18,6 +18,7 @@ use wasmtime_wasi_http::{
 
 use super::exchange::{Patience, send};
 use super::http::forwarding::{Answer, Upload};
+use super::http::passing::Passing;
 use super::http::upgrade::{self, Switch};
 use super::http::upstream::Upstream;
 use super::module::Module;
@@ -29,8 +30,8 @@ use crate::limits;
 pub struct Egress {
     module: Arc<Module>,
     upstream: Option<(Authority, Arc<Upstream>)>,
-    /// Whether the client can have an answer as it comes.
-    passes: bool,
+    /// The client's request, if it can have its answer as it comes.
+    passing: Option<Passing>,
     /// Whether the instance is one of those that answer requests, of which a part may wait for long.
     answers: bool,
     /// The client's connection, if the request that the instance answers is to make it something else.
@@ -43,7 +44,7 @@ impl Egress {
     /// Returns what sends requests only to where the module may connect.
     pub fn new(module: &Arc<Module>) -> Egress {
         let (module, broken) = (Arc::clone(module), Arc::default());
-        Egress { module, upstream: None, passes: false, answers: false, switch: None, broken }
+        Egress { module, upstream: None, passing: None, answers: false, switch: None, broken }
     }
 
     /// Sends the requests of an instance that answers one itself.
@@ -57,10 +58,10 @@ impl Egress {
         self.answers
     }
 
-    /// Sends requests to `authority` to where the intercepted flow went, too. If the client's connection can become one with the server's, it
-    /// `passes` what is not understood of the answer.
-    pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>, passes: bool) -> Egress {
-        (self.upstream, self.passes) = (Some((authority, upstream)), passes);
+    /// Sends requests to `authority` to where the intercepted flow went, too. What is not understood of the answer to the client's own
+    /// request goes to the client, if it is `passing`.
+    pub fn with_upstream(mut self, authority: Authority, upstream: Arc<Upstream>, passing: Option<Passing>) -> Egress {
+        (self.upstream, self.passing) = (Some((authority, upstream)), passing);
         self
     }
 
@@ -92,7 +93,7 @@ impl Egress {
         mut request: Request<WasiBody>,
         upload: Upload,
     ) -> impl Future<Output = Answer> + Send + 'static + use<> {
-        let (route, switch) = (self.route(request.uri()), self.switch());
+        let (route, switch) = (self.route(&request, true), self.switch());
         upgrade::ask_in(&mut request);
         async move {
             let silent = upload.silent().clone();
@@ -103,8 +104,13 @@ impl Egress {
         }
     }
 
-    /// Returns how to get to the server of a request.
-    fn route(&self, uri: &Uri) -> Result<Route, Error> {
+    /// Returns how to get to the server of a request, with which the body of the client's goes, or not.
+    fn route<B>(&self, request: &Request<B>, has_body: bool) -> Result<Route, Error> {
+        if self.passing.as_ref().is_some_and(Passing::is_passed) {
+            // Nobody would have the answer.
+            return Err(Error::ConnectionTerminated);
+        }
+        let uri = request.uri();
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.clone();
         let tls = uri.scheme() == Some(&Scheme::HTTPS);
         let is_same = |(own, upstream): &&(Authority, Arc<Upstream>)| upstream.is_secure() == tls && *own == authority;
@@ -112,8 +118,8 @@ impl Egress {
         if upstream.is_none() && !self.module.has_block("http-client") {
             return Err(Error::HttpRequestDenied);
         }
-        let passes = self.passes && upstream.is_some();
-        Ok(Route { module: Arc::clone(&self.module), authority, tls, upstream, passes })
+        let passing = self.passing.as_ref().filter(|own| upstream.is_some() && own.is_same(request, has_body)).cloned();
+        Ok(Route { module: Arc::clone(&self.module), authority, tls, upstream, passing })
     }
 }
 
@@ -126,7 +132,7 @@ impl WasiHttpHooks for Egress {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Exchange, Error>> + Send> {
-        let (route, switch) = (self.route(request.uri()), self.switch());
+        let (route, switch) = (self.route(&request, false), self.switch());
         let broken = Arc::clone(&self.broken);
         let mut request = request.map(|body| RequestBody { body, broken }.boxed_unsync());
         upgrade::ask_in(&mut request);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -20,7 +20,7 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::http::body::nothing;
 use super::http::forwarding::Answer;
-use super::http::heads::{Answers, Heads, Taker};
+use super::http::heads::{Answers, Heads};
 use super::http::hop_by_hop;
 use super::http::interim::Excess;
 use super::http::kept::Kept;
@@ -97,15 +97,15 @@ pub async fn send(
     {
         let again = repeated(&request);
         sender.excess.watch(&mut request);
-        sender.heads.expect(false, None);
-        let sent = timeout(patience.first_byte, sender.requests.try_send_request(request));
+        let request_sent = sender.heads.expect(request, false, route.taker());
+        let sent = timeout(patience.first_byte, sender.requests.try_send_request(request_sent));
         match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
             Ok(response) => {
                 let driver = sender.driver.clone();
                 return Ok((answered(response, patience, sender, keeper)?, driver));
             }
             // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
-            Err(mut error) => match error.take_message().or(again) {
+            Err(mut error) => match error.take_message().or(again).filter(|_| !route.is_passed()) {
                 Some(unsent) => request = unsent,
                 None => return Err(error.into_error().into()),
             },
@@ -116,16 +116,10 @@ pub async fn send(
     let driver = tokio::spawn(async move { connection.with_upgrades().await.ok() }).abort_handle();
     sender.driver = Some(driver.clone());
     sender.excess.watch(&mut request);
-    let passes_to = route.upstream.clone().filter(|_| route.passes);
-    let passes_to = passes_to.map(|upstream| Box::new(move |foreign| upstream.give(foreign)) as Taker);
-    sender.heads.expect(true, passes_to);
+    let request = sender.heads.expect(request, true, route.taker());
     let sent = timeout(patience.first_byte, sender.requests.send_request(request));
-    let sent = sent.await.map_err(|_| Error::ConnectionReadTimeout)?;
-    if sent.is_err() && route.upstream.as_ref().is_some_and(|upstream| upstream.has_given()) {
-        // The client's connection takes what came, and ends all that waits for it.
-        return std::future::pending().await;
-    }
-    Ok((answered(sent?, patience, sender, keeper)?, Some(driver)))
+    let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
+    Ok((answered(response, patience, sender, keeper)?, Some(driver)))
 }
 
 /// Where connections are kept for the next request.
@@ -185,7 +179,7 @@ fn answered(mut response: Response<Incoming>, patience: Patience, sender: Sender
     }
     if sender.heads.is_odd() {
         // The lines that are left out may have said so.
-        response.headers_mut().append(CACHE_CONTROL, HeaderValue::from_static("private"));
+        hop_by_hop::make_private(response.headers_mut());
     }
     let mut keep = keeper.map(|keeper| (sender, keeper));
     // RFC 9112 §6.3: with both, the chunks count, and the connection ends.

@@ -18,6 +18,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::Error;
 
+use super::http::heads::Taker;
+use super::http::passing::Passing;
 use super::http::upstream::Upstream;
 use super::module::{Module, Transport};
 use super::origin::Stream;
@@ -46,11 +48,26 @@ pub struct Route {
     pub tls: bool,
     /// The server of the client's connection, if that is it.
     pub upstream: Option<Arc<Upstream>>,
-    /// Whether an answer that is not understood goes to the client as it comes.
-    pub passes: bool,
+    /// The client's request, to which an answer goes that is not understood.
+    pub passing: Option<Passing>,
 }
 
 impl Route {
+    /// Returns what gives the client's connection an answer that is not understood, if that is for the client.
+    pub fn taker(&self) -> Option<Taker> {
+        let (passing, upstream) = (self.passing.clone()?, self.upstream.clone()?);
+        Some(Box::new(move |foreign| {
+            if passing.pass() {
+                upstream.give(foreign);
+            }
+        }))
+    }
+
+    /// Returns whether the client has what its server says.
+    pub fn is_passed(&self) -> bool {
+        self.passing.as_ref().is_some_and(Passing::is_passed)
+    }
+
     /// Connects in `time`, which the caller sees to.
     ///
     /// # Errors

@@ -68,6 +68,8 @@ struct State {
     is_opening: bool,
     /// Who waits until there is none.
     waker: Option<Waker>,
+    /// Whether it is another protocol's from here on.
+    is_upgraded: bool,
 }
 
 /// A request under way, until this is dropped.
@@ -90,7 +92,7 @@ impl Default for Progress {
     /// Returns the state of a connection without a request.
     fn default() -> Progress {
         let (deadlines, idle_since) = (BTreeMap::new(), Instant::now());
-        let state = State { next: 0, deadlines, idle_since, is_opening: false, waker: None };
+        let state = State { next: 0, deadlines, idle_since, is_opening: false, waker: None, is_upgraded: false };
         Progress(Arc::new(Mutex::new(state)))
     }
 }
@@ -142,6 +144,16 @@ impl Progress {
         }
         state.waker = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    /// Has no more requests come.
+    pub fn upgrade(&self) {
+        self.lock().is_upgraded = true;
+    }
+
+    /// Returns whether no more requests come, but another protocol.
+    pub fn is_upgraded(&self) -> bool {
+        self.lock().is_upgraded
     }
 
     /// Returns whether there were requests, and all are over.

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Heads of servers' answers, looked at before hyper has them: what is none, and lines that are none.
 //!
-//! An answer that cannot be understood goes to the client as it came, if the client's connection can become one with the server's. Otherwise it is one as of HTTP/0.9: all that comes is the body.
+//! An answer that cannot be understood goes to the client as it came, if it is for the client and the client's connection can become one with
+//! the server's. Otherwise one without a head is as of HTTP/0.9: all that comes is the body.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::interim::Excess;
 use super::opening;
@@ -35,6 +40,20 @@ struct Expected {
     is_first: bool,
     /// Who has the connection if what comes is no answer that is understood.
     passes_to: Option<Taker>,
+    sending: Sending,
+}
+
+/// How far the request of an answer has gone.
+#[derive(Default)]
+struct Sending {
+    /// Whether its body was given whole to what writes it,
+    is_given: Arc<AtomicBool>,
+    /// whether some of it was written,
+    has_begun: bool,
+    /// and whether all was.
+    is_over: bool,
+    /// Who waits for that.
+    waker: Option<Waker>,
 }
 
 /// A connection to a server that is to be one with the client's, and what was read of it.
@@ -43,10 +62,13 @@ pub type Foreign = (Box<dyn Stream>, Vec<u8>);
 pub type Taker = Box<dyn FnOnce(Foreign) + Send>;
 
 impl Heads {
-    /// Has what comes next on the connection be the head of an answer, the first one there or a later one. With `passes_to`, what is not
-    /// understood is given there, with the connection.
-    pub fn expect(&self, is_first: bool, passes_to: Option<Taker>) {
-        *self.expected() = Some(Expected { is_first, passes_to });
+    /// Has what comes next on the connection be the head of the answer to a request, the first one there or a later one. With `passes_to`, what
+    /// is not understood is given there, with the connection, once the request has gone. Returns the request as it is to be sent.
+    pub fn expect(&self, request: Request<WasiBody>, is_first: bool, passes_to: Option<Taker>) -> Request<WasiBody> {
+        let sending = Sending::default();
+        let is_given = Arc::clone(&sending.is_given);
+        *self.expected() = Some(Expected { is_first, passes_to, sending });
+        request.map(|body| Given::new(body, is_given).boxed_unsync())
     }
 
     /// Returns whether there was more in the head of the last answer than is understood, which is left out.
@@ -62,6 +84,82 @@ impl Heads {
         self.0.is_odd.store(is_odd, Ordering::Relaxed);
         *self.expected() = None;
     }
+
+    fn has_written(&self) {
+        if let Some(expected) = &mut *self.expected() {
+            expected.sending.has_begun = true;
+        }
+    }
+
+    fn has_flushed(&self) {
+        let mut expected = self.expected();
+        let Some(sending) = expected.as_mut().map(|expected| &mut expected.sending) else { return };
+        sending.is_over |= sending.has_begun && sending.is_given.load(Ordering::Acquire);
+        if let Some(waker) = sending.waker.take_if(|_| sending.is_over) {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the request has gone, if its client is to have the connection: of what is left of it there, nobody else knows.
+    fn poll_sent(&self, context: &Context<'_>) -> Poll<()> {
+        match &mut *self.expected() {
+            Some(Expected { passes_to: Some(_), sending, .. }) if !sending.is_over => {
+                sending.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Some(_) | None => Poll::Ready(()),
+        }
+    }
+}
+
+/// A request's body, which says when it was given whole.
+struct Given {
+    body: WasiBody,
+    is_given: Arc<AtomicBool>,
+}
+
+impl Given {
+    fn new(body: WasiBody, is_given: Arc<AtomicBool>) -> Given {
+        let given = Given { body, is_given };
+        given.look();
+        given
+    }
+
+    fn look(&self) {
+        if self.body.is_end_stream() || self.body.size_hint().exact() == Some(0) {
+            self.is_given.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Of a `GET`, hyper asks for none that says no length.
+        self.is_given.store(true, Ordering::Release);
+    }
+}
+
+impl Body for Given {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match &frame {
+            Some(Ok(_)) => self.look(),
+            Some(Err(_)) => {}
+            None => self.is_given.store(true, Ordering::Release),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A connection to a server whose answers' heads are looked at, and whose interim ones are bounded.
@@ -76,12 +174,15 @@ pub struct Answers {
     looked: usize,
     /// What is to be read before anything else.
     begun: Bytes,
+    /// Whether what has come is no answer that is understood, and whether there is more in it than is.
+    other: Option<bool>,
 }
 
 impl Answers {
     /// Has the heads be looked at that come by a connection, as far as they are expected.
     pub fn new(stream: Box<dyn Stream>, heads: Heads, excess: Excess) -> Answers {
-        Answers { stream: Some(stream), heads, excess, head: Vec::new(), looked: 0, begun: Bytes::new() }
+        let (head, begun) = (Vec::new(), Bytes::new());
+        Answers { stream: Some(stream), heads, excess, head, looked: 0, begun, other: None }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut Box<dyn Stream>>> {
@@ -98,10 +199,10 @@ impl Answers {
     }
 
     /// Looks at what has come of a head. Once it is known what it is, that is to be read, or somebody else has the connection.
-    fn look(&mut self, is_ended: bool) -> io::Result<()> {
+    fn look(&mut self, is_ended: bool) {
         let is_full = self.head.len() >= limits::HEAD_BYTES_MAX;
         if !is_ended && !is_full && !opening::may_tell_more(&self.head, self.looked) {
-            return Ok(());
+            return;
         }
         self.looked = self.head.len();
         match look(&self.head) {
@@ -112,32 +213,35 @@ impl Answers {
                 self.begun = [&self.begun, &self.head[..]].concat().into();
                 (self.head, self.looked) = (rest, 0);
                 if !self.head.is_empty() {
-                    self.look(false)?;
+                    self.look(false);
                 }
             }
             Look::Answer { is_odd } => self.is_known(is_odd, &[]),
-            Look::Unknown => return self.pass_on(true),
-            Look::Other { is_odd } => return self.pass_on(is_odd),
+            Look::Unknown => self.other = Some(true),
+            Look::Other { is_odd } => self.other = Some(is_odd),
         }
-        Ok(())
     }
 
     fn pass_on(&mut self, is_odd: bool) -> io::Result<()> {
+        self.other = None;
         let expected = self.heads.expected().take();
-        let Some(Expected { is_first: true, passes_to }) = expected else {
-            self.is_known(true, &[]);
-            return Ok(());
-        };
-        let Some(taker) = passes_to else {
-            // RFC 1945 §3.1: what begins with no status line is a body. Radios of old have a head that begins with `ICY`.
-            let (line, from, is_odd): (&[u8], usize, bool) = match &self.head[..] {
-                [b'I', b'C', b'Y', b' ', ..] => (b"HTTP/1.0", 3, true),
-                [b'H', b'T', b'T', b'P', b'/', ..] => (b"", 0, is_odd),
-                _ => (b"HTTP/1.0 200 OK\r\n\r\n", 0, true),
-            };
-            self.head.drain(..from);
-            self.is_known(is_odd, line);
-            return Ok(());
+        let taker = match expected {
+            Some(Expected { passes_to: Some(taker), .. }) => taker,
+            Some(Expected { is_first: true, .. }) => {
+                // RFC 1945 §3.1: what begins with no status line is a body. Radios of old have a head that begins with `ICY`.
+                let (line, from, is_odd): (&[u8], usize, bool) = match &self.head[..] {
+                    [b'I', b'C', b'Y', b' ', ..] => (b"HTTP/1.0", 3, true),
+                    [b'H', b'T', b'T', b'P', b'/', ..] => (b"", 0, is_odd),
+                    _ => (b"HTTP/1.0 200 OK\r\n\r\n", 0, true),
+                };
+                self.head.drain(..from);
+                self.is_known(is_odd, line);
+                return Ok(());
+            }
+            Some(_) | None => {
+                self.is_known(true, &[]);
+                return Ok(());
+            }
         };
         let begun = [&self.begun, &self.head[..]].concat();
         if let Some(stream) = self.stream.take() {
@@ -189,13 +293,21 @@ fn look(bytes: &[u8]) -> Look {
     if (100..200).contains(&status) && status != 101 {
         return Look::Interim(length);
     }
-    let is_line = |line: &&[u8]| !matches!(line, [] | [b'\r'] | [b' ' | b'\t', ..]);
-    let lines = bytes[..length].split(|byte| *byte == b'\n').filter(is_line).count();
-    let is_odd = lines != response.headers.len() + 1;
+    let mut lines = bytes[..length].split(|byte| *byte == b'\n').filter(|line| !matches!(line, [] | [b'\r']));
+    // The status line, and one that goes on none.
+    let is_cut = lines.by_ref().nth(1).is_some_and(goes_on);
+    let lines =
+        bytes[..length].split(|byte| *byte == b'\n').filter(|line| !matches!(line, [] | [b'\r']) && !goes_on(line));
+    let is_odd = is_cut || lines.count() != response.headers.len() + 1;
     match is_framed(response.version == Some(0), response.headers) {
         true => Look::Answer { is_odd },
         false => Look::Other { is_odd },
     }
+}
+
+/// Returns whether a line is more of the one before it (RFC 9112 §5.2).
+fn goes_on(line: &[u8]) -> bool {
+    matches!(line, [b' ' | b'\t', ..])
 }
 
 /// Returns whether it is said in one way where an answer ends (RFC 9112 §6.3).
@@ -222,6 +334,10 @@ impl AsyncRead for Answers {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.excess.check()?;
         loop {
+            if let Some(is_odd) = self.other {
+                ready!(self.heads.poll_sent(context));
+                self.pass_on(is_odd)?;
+            }
             if !self.begun.is_empty() {
                 read_begun(&mut self.begun, into);
                 return Poll::Ready(Ok(()));
@@ -230,14 +346,16 @@ impl AsyncRead for Answers {
                 return self.stream()?.poll_read(context, into);
             }
             let is_ended = ready!(self.poll_head(context))?;
-            self.look(is_ended)?;
+            self.look(is_ended);
         }
     }
 }
 
 impl AsyncWrite for Answers {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write(context, bytes)
+        let written = ready!(self.stream()?.poll_write(context, bytes));
+        self.heads.has_written();
+        Poll::Ready(written)
     }
 
     fn poll_write_vectored(
@@ -245,7 +363,9 @@ impl AsyncWrite for Answers {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write_vectored(context, slices)
+        let written = ready!(self.stream()?.poll_write_vectored(context, slices));
+        self.heads.has_written();
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -253,7 +373,9 @@ impl AsyncWrite for Answers {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream()?.poll_flush(context)
+        let flushed = ready!(self.stream()?.poll_flush(context));
+        self.heads.has_flushed();
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -282,6 +404,9 @@ mod tests {
         check(b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", odd);
         check(b"HTTP/1.1 200 OK\r\na: b\r\n: c\r\n\r\n", odd);
         check(b"HTTP/1.1 200 OK\r\na: \x01\r\n\r\n", odd);
+        check(b"HTTP/1.1 200 OK\r\n a: b\r\nc: d\r\n\r\n", odd);
+        check(b"\r\nHTTP/1.1 200 OK\r\n\ta: b\r\n\r\n", odd);
+        check(b"HTTP/1.1 200 OK\r\na: b\r\n \x01\r\n\r\n", odd);
         check(b"HTTP/1.1 103 Early Hints\r\na: b\r\n\r\nHTTP", Look::Interim(34));
         check(b"HTTP/1.1 101 Any\r\n\r\n", plain);
         check(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\n", plain);

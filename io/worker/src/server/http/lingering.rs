@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Re
 use tokio::time::timeout;
 
 use super::heads::Foreign;
+use super::rewound::Rewound;
 use crate::limits;
 
 /// A stream that is read for a while longer when it is dropped, if its [`End`] says so: what a client sends to a socket that is closed, such
@@ -25,7 +26,14 @@ pub struct Lingering<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
 
 /// How a stream ends. Clones are of the same one.
 #[derive(Clone, Default)]
-pub struct End(Arc<Mutex<How>>);
+pub struct End(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    how: How,
+    /// What was read of it, and by nobody else.
+    unread: Vec<u8>,
+}
 
 #[derive(Default)]
 enum How {
@@ -51,12 +59,21 @@ impl End {
         self.set(How::Joined(server, Box::pin(over)));
     }
 
-    fn set(&self, how: How) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    /// Has what was read of the stream go where it goes, before what it has.
+    pub fn leave(&self, unread: Vec<u8>) {
+        self.lock().unread = unread;
     }
 
-    fn take(&self) -> How {
-        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn set(&self, how: How) {
+        self.lock().how = how;
+    }
+
+    fn take(&self) -> Inner {
+        mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,11 +90,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lingering<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Drop for Lingering<S> {
     fn drop(&mut self) {
-        match (self.end.take(), self.stream.take()) {
+        let Inner { how, unread } = self.end.take();
+        match (how, self.stream.take()) {
             (How::Lingers(over), Some(stream)) => drop(tokio::spawn(linger(stream, limits::LINGER_TIME_MAX, over))),
             // Between its bytes and the server's, others would be missing.
             (How::Joined(..), Some(_)) if self.is_blocked => {}
-            (How::Joined(server, over), Some(stream)) => drop(tokio::spawn(join(stream, server, over))),
+            (How::Joined(server, over), Some(stream)) => {
+                drop(tokio::spawn(join(Rewound::new(unread, stream), server, over)));
+            }
             (How::Closed, _) | (_, None) => {}
         }
     }

@@ -3,6 +3,7 @@
 
 mod again;
 pub mod body;
+mod chunks;
 pub mod client_hello;
 pub mod connection;
 pub mod forwarding;
@@ -14,6 +15,7 @@ pub mod interim;
 pub mod kept;
 mod lingering;
 pub mod opening;
+pub mod passing;
 pub mod patience;
 pub mod presence;
 mod requests;

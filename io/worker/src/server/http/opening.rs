@@ -30,8 +30,19 @@ pub enum Opening {
 pub struct Framing {
     /// Bytes of its head, with the empty lines before it.
     pub head: usize,
-    /// Bytes of its body; nothing of one in chunks.
-    pub body: Option<u64>,
+    /// Where its body ends.
+    pub body: End,
+}
+
+/// Where the body of a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// After so many bytes.
+    After(u64),
+    /// With its last chunk.
+    Chunks,
+    /// Its head does not say so in one way.
+    Odd,
 }
 
 /// Looks at the first bytes of a connection.
@@ -136,15 +147,31 @@ fn readable(request: &httparse::Request<'_, '_>, length: usize) -> Opening {
     if !is_known || !is_named || more.is_some() {
         return Opening::Other;
     }
-    let is_in_chunks = of("transfer-encoding").next().is_some();
-    let mut lengths = of("content-length").map(|line| str::from_utf8(line.value).ok()?.trim().parse().ok());
-    let body = match (lengths.next(), lengths.next()) {
-        (_, _) if is_in_chunks => None,
-        (None, _) => Some(0),
-        (Some(length), None) => length,
-        (Some(_), Some(_)) => None,
+    Opening::Http(Some(framing_of(request, length)))
+}
+
+/// Returns where the first request of these bytes ends; nothing if hyper does not read its head.
+pub fn framing(bytes: &[u8]) -> Option<Framing> {
+    let mut lines = [const { MaybeUninit::uninit() }; limits::HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    let Ok(httparse::Status::Complete(head)) = request.parse_with_uninit_headers(bytes, &mut lines) else {
+        return None;
     };
-    Opening::Http(Some(Framing { head: length, body }))
+    Some(framing_of(&request, head))
+}
+
+fn framing_of(request: &httparse::Request<'_, '_>, head: usize) -> Framing {
+    let of = |name: &'static str| request.headers.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
+    let is_old = request.version == Some(0);
+    let mut codings = of("transfer-encoding").map(|line| line.value.trim_ascii());
+    let mut lengths = of("content-length").map(|line| str::from_utf8(line.value).ok()?.trim().parse().ok());
+    let body = match (codings.next(), codings.next(), lengths.next(), lengths.next()) {
+        (Some(coding), None, ..) if coding.eq_ignore_ascii_case(b"chunked") && !is_old => End::Chunks,
+        (None, _, None, _) => End::After(0),
+        (None, _, Some(Some(length)), None) => End::After(length),
+        _ => End::Odd,
+    };
+    Framing { head, body }
 }
 
 /// Says what a head is that hyper does not read, once its end is there.
@@ -248,11 +275,11 @@ mod tests {
     #[test]
     fn a_request_ends_where_its_head_says() {
         for (lines, body) in [
-            ("", Some(0)),
-            ("content-length: 12\r\n", Some(12)),
-            ("content-length: 12\r\ncontent-length: 12\r\n", None),
-            ("content-length: -1\r\n", None),
-            ("transfer-encoding: chunked\r\ncontent-length: 12\r\n", None),
+            ("", End::After(0)),
+            ("content-length: 12\r\n", End::After(12)),
+            ("content-length: 12\r\ncontent-length: 12\r\n", End::Odd),
+            ("content-length: -1\r\n", End::Odd),
+            ("transfer-encoding: chunked\r\ncontent-length: 12\r\n", End::Chunks),
         ] {
             let head = format!("\r\nPOST / HTTP/1.1\r\nhost: a\r\n{lines}\r\n");
             let expected = Opening::Http(Some(Framing { head: head.len(), body }));

@@ -10,8 +10,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::chunks::Chunks;
 use super::connection::Progress;
-use super::opening::{self, Framing, Opening};
+use super::lingering;
+use super::opening::{self, End, Framing, Opening};
 use super::rewound::read_begun;
 use super::upstream::Upstream;
 use crate::limits;
@@ -30,6 +32,8 @@ pub struct Requests<S> {
     is_passed: bool,
     upstream: Option<Arc<Upstream>>,
     progress: Progress,
+    /// How the connection ends, to which goes what was not read by then.
+    end: lingering::End,
 }
 
 /// What comes next on a connection.
@@ -39,14 +43,39 @@ enum Next {
     Head,
     /// So many bytes of a body.
     Body(u64),
+    /// A body in chunks.
+    Chunks(Chunks),
     /// Something whose end is not known here, or no request any more.
     Any,
+}
+
+impl Next {
+    /// Returns how many of these bytes come before the next head.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let (taken, next) = match *self {
+            Next::Head => (0, Next::Head),
+            Next::Any => (bytes.len(), Next::Any),
+            Next::Body(left) => {
+                let of_body = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let left = left - of_body as u64;
+                (of_body, if left == 0 { Next::Head } else { Next::Body(left) })
+            }
+            Next::Chunks(mut chunks) => match chunks.take(bytes) {
+                Some(of_body) if chunks == Chunks::Ended => (of_body, Next::Head),
+                Some(of_body) => (of_body, Next::Chunks(chunks)),
+                // What is to be said of it, hyper says.
+                None => (bytes.len(), Next::Any),
+            },
+        };
+        *self = next;
+        taken
+    }
 }
 
 impl<S> Requests<S> {
     /// Looks at what comes by a connection, on which requests are in `progress`. Without the server that it was opened to, what the module
     /// cannot be asked is written as it can, or left to hyper.
-    pub fn new(stream: S, upstream: Option<Arc<Upstream>>, progress: Progress) -> Requests<S> {
+    pub fn new(stream: S, upstream: Option<Arc<Upstream>>, progress: Progress, end: lingering::End) -> Requests<S> {
         Requests {
             stream,
             next: Next::Head,
@@ -56,6 +85,7 @@ impl<S> Requests<S> {
             is_passed: false,
             upstream,
             progress,
+            end,
         }
     }
 
@@ -69,6 +99,7 @@ impl<S> Requests<S> {
             Opening::Unknown => return false,
             // RFC 9113 §3.4: within TLS, connections are of HTTP/2, too.
             Opening::Other if self.head.starts_with(HTTP_2) => self.is_known(self.head.len(), Next::Any),
+            Opening::Other if HTTP_2.starts_with(&self.head) => {}
             Opening::Other if self.upstream.is_some() => return true,
             Opening::Other => match opening::encoded(&self.head) {
                 Some(encoded) => {
@@ -77,28 +108,38 @@ impl<S> Requests<S> {
                 }
                 None => self.is_known(self.head.len(), Next::Any),
             },
-            Opening::Upgrade | Opening::Tls(_) => self.is_known(self.head.len(), Next::Any),
-            Opening::Http(Some(Framing { head, body: Some(0) })) => self.is_known(head, Next::Head),
-            Opening::Http(Some(Framing { head, body: Some(body) })) => self.is_known(head, Next::Body(body)),
-            Opening::Http(Some(Framing { body: None, .. }) | None) => self.is_known(self.head.len(), Next::Any),
+            Opening::Tls(_) | Opening::Http(None) => self.is_known(self.head.len(), Next::Any),
+            Opening::Http(Some(framing)) => self.is_framed(framing),
+            Opening::Upgrade => match opening::framing(&self.head) {
+                Some(framing) => self.is_framed(framing),
+                None => self.is_known(self.head.len(), Next::Any),
+            },
         }
         false
     }
 
-    /// Has so much of what came be read.
+    /// Has a request be read that ends where its head says.
+    fn is_framed(&mut self, Framing { head, body }: Framing) {
+        match body {
+            End::After(bytes) => self.is_known(head, Next::Body(bytes)),
+            End::Chunks => self.is_known(head, Next::Chunks(Chunks::begin())),
+            End::Odd => self.is_known(self.head.len(), Next::Any),
+        }
+    }
+
+    /// Has so much of what came be read, and what is of the body behind it.
     fn is_known(&mut self, bytes: usize, next: Next) {
-        let rest = self.head.split_off(bytes);
+        self.next = next;
+        let all = bytes + self.next.take(&self.head[bytes..]);
+        let rest = self.head.split_off(all);
         self.begun = std::mem::replace(&mut self.head, rest).into();
-        (self.looked, self.next) = (0, next);
-        if let Next::Body(left) = &mut self.next {
-            let of_body = usize::try_from(*left).unwrap_or(usize::MAX).min(self.head.len());
-            *left -= of_body as u64;
-            let rest = self.head.split_off(of_body);
-            self.begun = [&self.begun[..], &std::mem::replace(&mut self.head, rest)].concat().into();
-        }
-        if self.next == Next::Body(0) {
-            self.next = Next::Head;
-        }
+        self.looked = 0;
+    }
+}
+
+impl<S> Drop for Requests<S> {
+    fn drop(&mut self) {
+        self.end.leave([&self.begun[..], &self.head].concat());
     }
 }
 
@@ -115,16 +156,13 @@ impl<S: AsyncRead + Unpin> Requests<S> {
         Poll::Ready(Ok(piece.filled().is_empty()))
     }
 
-    fn poll_body(&mut self, left: u64, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_body(&mut self, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
-        let came = into.filled().len() - before;
-        let of_body = usize::try_from(left).unwrap_or(usize::MAX).min(came);
+        let of_body = self.next.take(&into.filled()[before..]);
         // What is behind it is the next request's.
         self.head.extend_from_slice(&into.filled()[before + of_body..]);
         into.set_filled(before + of_body);
-        let left = left - of_body as u64;
-        self.next = if left == 0 { Next::Head } else { Next::Body(left) };
         Poll::Ready(Ok(()))
     }
 }
@@ -138,8 +176,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Requests<S> {
             }
             match self.next {
                 Next::Any => return Pin::new(&mut self.stream).poll_read(context, into),
-                Next::Body(left) => return self.poll_body(left, context, into),
+                Next::Body(_) | Next::Chunks(_) => return self.poll_body(context, into),
                 Next::Head => {}
+            }
+            if self.progress.is_upgraded() {
+                let all = self.head.len();
+                self.is_known(all, Next::Any);
+                continue;
             }
             if self.is_passed || self.look() {
                 self.is_passed = true;
@@ -184,5 +227,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Requests<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::net::TcpStream;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::server::origin::Origin;
+
+    /// A server that cannot be reached.
+    struct Nowhere;
+
+    impl Origin for Nowhere {
+        fn connect(&self) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
+            Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+        }
+    }
+
+    /// Goal: what a connection of HTTP/2 begins with is that, in whatever pieces it comes.
+    #[tokio::test]
+    async fn a_preface_in_pieces_is_one() {
+        for piece in 1..HTTP_2.len() {
+            let (mut far, near) = duplex(64);
+            let upstream = Some(Arc::new(Upstream::new(Arc::new(Nowhere), None, None)));
+            let mut requests = Requests::new(near, upstream, Progress::default(), lingering::End::default());
+            far.write_all(&HTTP_2[..piece]).await.unwrap();
+            let mut all = vec![0; HTTP_2.len()];
+            assert!(timeout(Duration::from_millis(5), requests.read(&mut all)).await.is_err(), "{piece}");
+            far.write_all(&HTTP_2[piece..]).await.unwrap();
+            timeout(Duration::from_secs(20), requests.read_exact(&mut all))
+                .await
+                .expect("it is not passed on")
+                .unwrap();
+            assert_eq!(all, HTTP_2, "{piece}");
+        }
     }
 }

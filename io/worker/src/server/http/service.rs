@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -27,6 +27,7 @@ use super::body::{RequestBody, ResponseBody, nothing};
 use super::connection::{Deadline, Progress, Underway};
 use super::forwarding::{self, Forwarding};
 use super::held::{Held, HeldBody};
+use super::passing::Passing;
 use super::presence::Watched;
 use super::upgrade::{Agreed, Switch};
 use super::upstream::Upstream;
@@ -217,11 +218,10 @@ impl HttpService {
             return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
         };
         let egress = Egress::new(&self.module).that_answers();
+        let can_pass = via.upstream.is_some() && request.version() < Version::HTTP_2;
+        let passing = can_pass.then(|| Passing::new(&request));
         let egress = match via.upstream {
-            Some(upstream) => {
-                let passes = request.version() < Version::HTTP_2 && request.body().is_end_stream();
-                egress.with_upstream(authority, upstream, passes)
-            }
+            Some(upstream) => egress.with_upstream(authority, upstream, passing.clone()),
             None => egress,
         };
         let egress = egress.with_switch(Switch::of(&mut request));
@@ -231,6 +231,10 @@ impl HttpService {
         let mut state = self.state(egress);
         (state.flow, state.client) = (Some(via.flow), via.client.as_ref().map(Watched::presence));
         let response = self.answer(request, scheme, state, turn, deadline, Some((underway, ends))).await;
+        if passing.is_some_and(|passing| !passing.give()) {
+            // The client's connection takes what came, and ends all that waits for it.
+            return std::future::pending().await;
+        }
         if response.status().is_server_error()
             && let Ok(status) = StatusCode::from_u16(blame.load(Ordering::Acquire))
         {

@@ -310,9 +310,10 @@ impl HttpSite {
                     Some(upstream) => {
                         upgrade::pass(site.version().service.module(), request, upstream, &progress).await
                     }
-                    None => site.version().service.handle(request, via, progress).await?,
+                    None => site.version().service.handle(request, via, progress.clone()).await?,
                 };
                 if let Some(agreed) = response.extensions_mut().remove() {
+                    progress.upgrade();
                     site.join(agreed, client);
                 }
                 let is_bounded =
@@ -326,7 +327,8 @@ impl HttpSite {
             }
         });
         let end = End::default();
-        let stream = Requests::new(Lingering::new(stream, end.clone()), via.upstream.clone(), progress.clone());
+        let stream =
+            Requests::new(Lingering::new(stream, end.clone()), via.upstream.clone(), progress.clone(), end.clone());
         let stream = TokioIo::new(stream);
         let connection = self.builder.serve_connection_with_upgrades(stream, service);
         let mut connection = std::pin::pin!(connection);

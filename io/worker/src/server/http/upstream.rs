@@ -88,11 +88,6 @@ impl Upstream {
         taken(&self.unread, &self.is_unread).await
     }
 
-    /// Returns whether a connection was given that nobody has taken.
-    pub fn has_given(&self) -> bool {
-        lock(&self.foreign).is_some()
-    }
-
     /// Keeps a connection for the next request, if there is none.
     pub fn keep(&self, sender: Sender) {
         if !sender.requests.is_closed() {

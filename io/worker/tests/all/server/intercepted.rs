@@ -19,6 +19,7 @@ use netserv_worker::server::http::service::HttpService;
 use netserv_worker::server::http::site::{HttpSite, Version};
 use netserv_worker::server::module::{Module, Profile, Shared};
 use netserv_worker::server::{blocks, component, route, tls};
+use netserv_worker::storage::cache::{CacheHandle, CacheSource};
 use netserv_worker::wakeup::Wakeup;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
@@ -417,6 +418,9 @@ fn a_module_knows_between_whom_a_request_is() {
     }
 }
 
+/// Bytes of a cache that is large enough.
+const CACHE_BYTES: u64 = 64 << 20;
+
 /// A module with `server-tests` that takes over connections, in this process.
 pub struct Site {
     runtime: Runtime,
@@ -438,6 +442,12 @@ impl Site {
         Site::of(super::component("http_compressor"), limits, "tls.pem", &[])
     }
 
+    /// Starts one of a module that caches.
+    pub fn caching(component: &str) -> Site {
+        let limits = ModuleLimits { requests: 512, ..ModuleLimits::default() };
+        Site::of(super::component(component), limits, "tls.pem", &[])
+    }
+
     fn of(component: PathBuf, limits: ModuleLimits, certificate: &str, tls_names: &[&str]) -> Site {
         route::trust(pem("certificates/authority.pem"));
         let engine = Arc::new(ServerEngine::new().unwrap());
@@ -451,7 +461,9 @@ impl Site {
             blocks: blocks::all(),
             network: ServerLoad::default(),
         };
-        let module = Arc::new(Module::new(profile, Shared::default(), Arc::new(Wakeup::new().unwrap())));
+        let cache = Arc::new(CacheHandle::new(&CacheSource::in_memory(CACHE_BYTES), &profile.name.name));
+        let shared = Shared { cache, ..Shared::default() };
+        let module = Arc::new(Module::new(profile, shared, Arc::new(Wakeup::new().unwrap())));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let service = Arc::new(runtime.block_on(HttpService::start(&engine, component, &module)).unwrap());
         let tls = std::fs::File::open(pem(certificate)).map(|file| tls::acceptor(file).unwrap()).unwrap();

@@ -26,6 +26,7 @@ mod patience;
 mod peer;
 mod program;
 mod radio;
+mod refreshed;
 mod resident;
 mod slow;
 mod start;

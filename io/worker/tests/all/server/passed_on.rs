@@ -10,14 +10,28 @@ use std::time::{Duration, Instant};
 use netserv_model::manifest::ModuleLimits;
 use netserv_worker::limits::{HEAD_BYTES_MAX, HEADERS_MAX, SERVER_HEADERS_MAX};
 
+use super::compressed::head_of;
 use super::intercepted::{Nginx, Site, accept, connect, head, listener};
 use super::{serve_each, status};
 
 const PAGE: &[u8] = b"GET /page HTTP/1.1\r\nhost: site.test\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage";
 
+const UPLOAD: &[u8] = b"POST /page HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+const CHUNKS: &[u8] =
+    b"POST /page HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5;a\r\nhello\r\n0\r\nb: c\r\n\r\n";
+const UPGRADE: &[u8] = b"GET /chat HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+
+/// How a client asks for what is odd.
+const ASKS: [&str; 4] = [
+    "GET /odd HTTP/1.1\r\nhost: site.test\r\n\r\n",
+    "POST /odd HTTP/1.1\r\nhost: site.test\r\ncontent-length: 5\r\n\r\nhello",
+    "POST /odd HTTP/1.1\r\nhost: site.test\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "POST /odd HTTP/1.1\r\nhost: site.test\r\ncontent-length: 0\r\n\r\n",
+];
+
 /// Goal: an answer that cannot be understood comes to the client byte by byte. Method: a server that says it and closes, first on a new
-/// connection and then after a page that is understood, which comes by the module.
+/// connection and then on the one by which a page came that is understood, to requests with a body and without.
 #[test]
 fn an_answer_that_is_not_understood_comes_as_it_is() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\nbody", "a: b\r\n".repeat(SERVER_HEADERS_MAX + 1));
@@ -37,23 +51,28 @@ fn an_answer_that_is_not_understood_comes_as_it_is() {
     ] {
         let said = answer.to_owned();
         let port = serve_each(move |mut stream| {
-            if head(&mut stream).starts_with("GET /page ") {
+            let mut asked = head_of(&mut stream);
+            while asked.starts_with("GET /page ") {
                 let _ = stream.write_all(ANSWER);
-            } else {
-                let _ = stream.write_all(said.as_bytes());
+                asked = head_of(&mut stream);
             }
+            // A body that was not read would have the connection reset.
+            let chunked = asked.contains("chunked");
+            let body = if chunked { 15 } else { 5 * usize::from(asked.contains("content-length: 5")) };
+            let _ = stream.read_exact(&mut vec![0; body]);
+            let _ = stream.write_all(said.as_bytes());
         });
-        for after_another in [false, true] {
+        for (ask, after_another) in ASKS.iter().flat_map(|ask| [(ask, false), (ask, true)]) {
             let mut client = connect(site.before(SocketAddr::from(([127, 0, 0, 1], port))));
             if after_another {
                 client.write_all(PAGE).unwrap();
                 assert!(head(&mut client).starts_with("HTTP/1.1 200 "));
                 client.read_exact(&mut [0; 4]).unwrap();
             }
-            client.write_all(b"GET /odd HTTP/1.1\r\nhost: site.test\r\n\r\n").unwrap();
+            client.write_all(ask.as_bytes()).unwrap();
             let mut got = Vec::new();
             client.read_to_end(&mut got).unwrap();
-            assert_eq!(String::from_utf8_lossy(&got), answer, "{after_another}");
+            assert_eq!(String::from_utf8_lossy(&got), answer, "{ask} {after_another}");
         }
     }
 }
@@ -75,18 +94,19 @@ fn a_request_that_cannot_be_read_goes_to_its_server() {
         &many,
         &long,
     ] {
-        for before in [&b""[..], PAGE, b"POST /page HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello"] {
+        for before in [&[][..], &[PAGE], &[UPLOAD], &[CHUNKS], &[PAGE, UPGRADE]] {
             let mut client = connect(at);
-            if !before.is_empty() {
-                client.write_all(before).unwrap();
-                let mut arrived = accept(&server);
-                head(&mut arrived);
-                if before.starts_with(b"POST") {
-                    arrived.read_exact(&mut [0; 5]).unwrap();
-                }
-                arrived.write_all(ANSWER).unwrap();
+            let mut arrived = None;
+            for asked in before {
+                client.write_all(asked).unwrap();
+                // What asks for another protocol has a connection of its own.
+                let mut server = arrived.take().filter(|_| *asked != UPGRADE).unwrap_or_else(|| accept(&server));
+                let body = if head(&mut server).contains("chunked") { 15 } else { 5 * usize::from(*asked == UPLOAD) };
+                server.read_exact(&mut vec![0; body]).unwrap();
+                server.write_all(ANSWER).unwrap();
                 assert!(head(&mut client).starts_with("HTTP/1.1 200 "));
                 client.read_exact(&mut [0; 4]).unwrap();
+                arrived = Some(server);
             }
             let (mut sends, bytes) = (client.try_clone().unwrap(), request.as_bytes().to_vec());
             let sent = thread::spawn(move || sends.write_all(&bytes).unwrap());
@@ -209,4 +229,21 @@ fn whether_a_body_is_wanted_is_the_servers_to_say() {
             assert!(head(&mut client).contains(" 200 "));
         }
     }
+}
+
+/// Goal: of two requests that come at once, the second is answered, too, if nobody understands the first answer.
+#[test]
+fn a_request_behind_one_whose_answer_is_passed_is_answered() {
+    let port = serve_each(|mut stream| {
+        while head_of(&mut stream).starts_with("GET /odd ") {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n");
+        }
+        let _ = stream.write_all(ANSWER);
+    });
+    let site = Site::compressing(ModuleLimits::default());
+    let mut client = connect(site.before(SocketAddr::from(([127, 0, 0, 1], port))));
+    client.write_all(&[b"GET /odd HTTP/1.1\r\nhost: site.test\r\n\r\n", PAGE].concat()).unwrap();
+    let mut got = String::new();
+    client.read_to_string(&mut got).unwrap();
+    assert!(got.contains("gzip, chunked") && got.ends_with("page"), "{got}");
 }

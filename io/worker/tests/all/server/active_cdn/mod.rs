@@ -5,6 +5,7 @@ mod bad_clients;
 mod bad_origins;
 mod beside;
 mod ended;
+mod late;
 mod numbers;
 mod processed;
 mod reports;

@@ -18,7 +18,7 @@ const VIEWERS: [(&str, &str); 5] = [
 ];
 const NAMED: &str = "alice";
 /// What answers say of how long they are fresh, and for how many seconds a shared cache takes them to be.
-const CONTROLS: [(&str, u64); 17] = [
+const CONTROLS: [(&str, u64); 22] = [
     ("", 0),
     ("cache-control: max-age=0\r\n", 0),
     ("cache-control: public, max-age=0\r\n", 0),
@@ -36,13 +36,20 @@ const CONTROLS: [(&str, u64); 17] = [
     ("cache-control: public, max-age=60\r\n", 60),
     ("cache-control: s-maxage=60\r\n", 60),
     ("expires: Fri, 01 Jan 2100 00:00:00 GMT\r\n", u64::MAX),
+    ("cdn-cache-control: max-age=60\r\n", 60),
+    ("surrogate-control: max-age=60\r\n", 60),
+    ("cache-control: private\r\ncdn-cache-control: max-age=60\r\n", 60),
+    ("cache-control: max-age=60\r\ncdn-cache-control: private\r\n", 0),
+    ("connection: cache-control\r\ncache-control: private\r\nexpires: Fri, 01 Jan 2100 00:00:00 GMT\r\n", 0),
 ];
 const VALIDATORS: [&str; 4] =
     ["", "etag: \"{}\"\r\n", "etag: W/\"{}\"\r\n", "last-modified: Tue, 15 Nov 1994 12:45:26 GMT\r\n"];
 const VARIES: [&str; 3] = ["", "vary: accept\r\n", "vary: cookie, authorization\r\n"];
 const AGES: [(&str, u64); 2] = [("", 0), ("age: 100\r\n", 100)];
+/// First lines that nobody understands, which may have said that the answer is for one viewer. They are beside the controls alone.
+const ODDS: [&str; 4] = ["", " cache-control: private\r\n", "vary: cookie\u{1}\r\n", "vary cookie\r\n"];
 
-/// Goal: of all combinations of what an origin says, no viewer is given what was made for another, but by an answer that is fresh for all
+/// Goal: of combinations of what an origin says, no viewer is given what was made for another, but by an answer that is fresh for all
 /// (RFC 9111 §4): not who comes while the first one waits, not later, not by a 304, and not by who takes stale answers.
 /// Method: five viewers ask for each page within the time that its origin takes, twice. The origin says of every date that nothing
 /// changed since.
@@ -79,7 +86,7 @@ fn nobody_is_given_what_was_made_for_another() {
 }
 
 /// Pages that are asked for side by side.
-const PARTS: usize = 8;
+const PARTS: usize = 16;
 
 /// Asks for pages, and returns what came that must not have come.
 fn wrong_of(port: u16, pages: &[Says]) -> Vec<String> {
@@ -117,18 +124,30 @@ struct Says {
     validator: usize,
     vary: usize,
     age: usize,
+    odd: usize,
 }
 
 impl Says {
     fn all() -> impl Iterator<Item = Says> {
-        let count = CONTROLS.len() * VALIDATORS.len() * VARIES.len() * AGES.len();
-        (0..count).map(Says::numbered)
+        let (controls, validators) = (0..CONTROLS.len(), 0..VALIDATORS.len());
+        controls.flat_map(move |control| {
+            let plain = Says { control, validator: 0, vary: 0, age: 0, odd: 0 };
+            let varies = move |validator| (0..VARIES.len()).map(move |vary| Says { validator, vary, ..plain });
+            let aged = validators.clone().map(move |validator| Says { validator, age: 1, ..plain });
+            let odd = (1..ODDS.len()).map(move |odd| Says { odd, ..plain });
+            validators.clone().flat_map(varies).chain(aged).chain(odd)
+        })
     }
 
     fn numbered(number: usize) -> Says {
-        let (control, rest) = (number % CONTROLS.len(), number / CONTROLS.len());
-        let (validator, rest) = (rest % VALIDATORS.len(), rest / VALIDATORS.len());
-        Says { control, validator, vary: rest % VARIES.len(), age: rest / VARIES.len() }
+        let mut left = number;
+        let mut next = |count: usize| {
+            let at = left % count;
+            left /= count;
+            at
+        };
+        let (control, validator, vary) = (next(CONTROLS.len()), next(VALIDATORS.len()), next(VARIES.len()));
+        Says { control, validator, vary, age: next(AGES.len()), odd: next(ODDS.len()) }
     }
 
     fn of(path: &str) -> Says {
@@ -136,16 +155,16 @@ impl Says {
     }
 
     fn path(self) -> String {
-        let Says { control, validator, vary, age } = self;
-        let number = ((age * VARIES.len() + vary) * VALIDATORS.len() + validator) * CONTROLS.len() + control;
-        format!("/{number}")
+        let Says { control, validator, vary, age, odd } = self;
+        let number = ((odd * AGES.len() + age) * VARIES.len() + vary) * VALIDATORS.len() + validator;
+        format!("/{}", number * CONTROLS.len() + control)
     }
 
     fn head(self, who: &str) -> String {
         let validator = VALIDATORS[self.validator].replace("{}", who);
         // One of them is given a name.
         let cookie = if who == NAMED { "set-cookie: id=alice\r\n" } else { "" };
-        [CONTROLS[self.control].0, &validator, VARIES[self.vary], AGES[self.age].0, cookie].concat()
+        [ODDS[self.odd], CONTROLS[self.control].0, &validator, VARIES[self.vary], AGES[self.age].0, cookie].concat()
     }
 
     /// Returns whether others may be given what was made for a viewer.
@@ -154,6 +173,6 @@ impl Says {
         let of_one = VIEWERS.iter().any(|(who, line)| *who == made_for && line.starts_with("authorization"));
         let says_so = ["public", "s-maxage", "must-revalidate"].iter().any(|word| control.contains(word));
         // What is for nobody in particular may be guessed about, but not for who has a cookie.
-        seconds > AGES[self.age].1 && self.vary != 2 && (!of_one || says_so)
+        self.odd == 0 && seconds > AGES[self.age].1 && self.vary != 2 && (!of_one || says_so)
     }
 }
