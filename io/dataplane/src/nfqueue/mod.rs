@@ -96,7 +96,7 @@ impl Nfqueue {
         pairs.into_iter().map(lane).collect()
     }
 
-    /// Opens one lane beside another driver's, for packets that come in by the devices of [`Nfqueue::set_devices`]. The names
+    /// Opens one lane beside another driver's, for packets that come in by the devices of [`Rules::set_devices`]. The names
     /// of its packets have `tag` in their upper halves, or one more.
     ///
     /// # Errors
