@@ -118,6 +118,7 @@ need_lab() {
   need nc netcat-openbsd "sends the text that the echo module returns"
   need curl curl "asks the node's API in tests"
   need nginx nginx "serves module packages"
+  need dnsmasq dnsmasq-base "is the name server"
   need ethtool ethtool "turns offloads off on links that lose packets"
   need ping iputils-ping "looks whether the lab's hosts reach each other"
 }

@@ -11,7 +11,7 @@ use netserv_model::control::ControlMessage;
 use netserv_model::request::{Ask, Hop, ModuleStatus, NodeReport, Outcome, ServerCounts};
 use netserv_model::target::Target;
 use netserv_model::{ModuleName, NodeId, RefusalKind, SessionId};
-use netserv_placement::{Answer, Distance, Node};
+use netserv_placement::{Answer, Distance, Node, Served};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
@@ -196,6 +196,11 @@ async fn installed(
             addresses: own().flat_map(|status| status.addresses.clone()).collect(),
             distance,
             activity: own().map(|own| activity(own.packets.seen, own.server.unwrap_or_default())).sum(),
+            served: Served {
+                requests: own().map(|own| own.server.unwrap_or_default().requests).sum(),
+                errors: own().map(|own| own.server.unwrap_or_default().errors).sum(),
+            },
+            is_failing: false,
         }
     });
     let edge = result.nodes.last().map(|last| last.node.clone());
@@ -242,7 +247,7 @@ fn own<'a>(
 /// Returns a number that is higher as soon as anybody was there, also by a connection that was opened long ago, and by an answer that
 /// still goes out.
 fn activity(packets: u64, server: ServerCounts) -> u64 {
-    let ServerCounts { connections, requests, refused: _, failed: _, bytes_in, bytes_out } = server;
+    let ServerCounts { connections, requests, refused: _, failed: _, errors: _, bytes_in, bytes_out } = server;
     [packets, connections, requests, bytes_in, bytes_out].into_iter().fold(0, u64::saturating_add)
 }
 

@@ -172,11 +172,9 @@ mod tests {
     use super::*;
 
     fn deployment(nodes: &[(&str, &[&str])], health: Health) -> Deployment {
-        let node = |(name, addresses): &(&str, &[&str])| Node {
-            name: name.parse().unwrap(),
-            addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
-            distance: None,
-            activity: 0,
+        let node = |(name, addresses): &(&str, &[&str])| {
+            let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            Node::new(name.parse().unwrap(), addresses)
         };
         Deployment {
             rule: RuleId(0),

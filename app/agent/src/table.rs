@@ -107,16 +107,7 @@ impl Row {
             rule: rule.unwrap_or(RuleId(u32::MAX)),
             client: self.client,
             session: self.session,
-            nodes: self
-                .nodes
-                .iter()
-                .map(|(name, addresses)| Node {
-                    name: name.clone(),
-                    addresses: addresses.clone(),
-                    distance: None,
-                    activity: 0,
-                })
-                .collect(),
+            nodes: self.nodes.iter().map(|(name, addresses)| Node::new(name.clone(), addresses.clone())).collect(),
             health,
             seen: now,
             lease_until: now,

@@ -460,9 +460,10 @@ fn policy(policy: &PolicyReport) -> Vec<String> {
 }
 
 fn served(counts: &ServerCounts) -> String {
-    let ServerCounts { connections, requests, refused, failed, bytes_in, bytes_out } = *counts;
+    let ServerCounts { connections, requests, refused, failed, errors, bytes_in, bytes_out } = *counts;
+    let errors = if errors > 0 { format!(", {errors} answered with an error") } else { String::new() };
     format!(
-        "served: {} with {}, {refused} refused, {failed} failed, {} in, {} out",
+        "served: {} with {}, {refused} refused, {failed} failed{errors}, {} in, {} out",
         count(connections, "connection"),
         count(requests, "request"),
         format_bytes(bytes_in),

@@ -396,7 +396,7 @@ impl ControlLoop {
             started: about.started,
             load: self.parts.node.load(),
             packets: self.parts.packets.sender().totals().sums(),
-            missing: about.missing.clone(),
+            missing: [about.missing.clone(), about.notices.lines()].concat(),
             devices: about.devices.clone(),
             planes: about.planes.clone(),
             applications: self.parts.node.applications(),

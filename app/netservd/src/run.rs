@@ -50,6 +50,7 @@ use crate::machine::about::About;
 use crate::machine::doctor;
 use crate::machine::keeper::Keeper;
 use crate::machine::maintenance::Mark;
+use crate::machine::notices::Notices;
 use crate::machine::own_addresses;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
@@ -131,7 +132,7 @@ fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Kee
     let launcher = LauncherConfig::new(worker, &config.state_dir, &config.instance());
     let media = media_files(config);
     let jvm_files = jvm.map(|jvm| jvm.files.clone());
-    let name_servers = config.osgi.name_servers.clone();
+    let name_servers = config.name_servers().to_vec();
     let authorities = config.blocks.http_client.file().map(Path::to_path_buf);
     let files = LauncherConfig { jvm: jvm_files, media, name_servers, authorities, ..launcher };
     let keeper = Arc::new(Keeper::new(files));
@@ -206,9 +207,11 @@ async fn run_node(
     // Billing goes by it: rather no node than one that counts from nothing.
     let messages = records.messages().context("messages to modules cannot be read")?;
     let usage = records.usage().context("what was used before cannot be read")?;
+    let notices = Notices::default();
     let (modules, repository) = match keeper {
         Some(keeper) => {
-            let parts = ModuleParts { runtimes: &runtimes, keeper, logs: logs.clone(), installed: &installed };
+            let (logs, notices) = (logs.clone(), notices.clone());
+            let parts = ModuleParts { runtimes: &runtimes, keeper, logs, installed: &installed, notices };
             let (sender, workers) = (packets.sender(), (worker_events, worker_inbox));
             let (owners, repository) = start_modules(&config, parts, sender, &events, workers)?;
             (Some(owners), Some(repository))
@@ -242,7 +245,7 @@ async fn run_node(
         packets,
         application_counts: application_counts.clone(),
         recording,
-        about: About { started, driver: why, runtimes, missing, devices, planes },
+        about: About { started, driver: why, runtimes, missing, notices, devices, planes },
         operator: operator.clone(),
         mark,
         maintenance,
@@ -290,6 +293,7 @@ struct ModuleParts<'a> {
     keeper: Arc<Keeper>,
     logs: Logs,
     installed: &'a [InstalledRecord],
+    notices: Notices,
 }
 
 fn start_modules(
@@ -299,9 +303,9 @@ fn start_modules(
     news: &mpsc::Sender<Event>,
     (events, inbox): (mpsc::Sender<WorkerEvent>, mpsc::Receiver<WorkerEvent>),
 ) -> Result<(ModuleOwners, Arc<Repository>)> {
-    let ModuleParts { runtimes, keeper, logs, installed } = parts;
-    let networks =
-        network_jobs::start(Networks::new(Store::open(&config.state_dir.join("node.db"))?, config.instance())?)?;
+    let ModuleParts { runtimes, keeper, logs, installed, notices } = parts;
+    let store = Store::open(&config.state_dir.join("node.db"))?;
+    let networks = network_jobs::start(Networks::new(store, config.instance(), notices)?)?;
     for record in installed {
         let (user, module) = (record.user.clone(), record.module.name.clone());
         // It was started just now.

@@ -454,6 +454,15 @@ pub struct AgentNode {
     /// The round trips from node to node on the way there, together, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<u64>,
+    /// HTTP requests that the module answered there, as of the last refresh,
+    #[serde(default)]
+    pub requests: u64,
+    /// and those answered with a status of 500 or above.
+    #[serde(default)]
+    pub errors: u64,
+    /// Whether all requests of late failed; no client is sent there until the next refresh.
+    #[serde(default)]
+    pub failing: bool,
 }
 
 /// One deployment of an agent's.

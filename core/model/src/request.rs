@@ -585,6 +585,8 @@ pub struct ServerCounts {
     pub refused: u64,
     /// Requests and connections that ended with a trap, a time-out or an error of the module's.
     pub failed: u64,
+    /// HTTP responses with a status of 500 or above, whether the module, the node or the module's own server said so.
+    pub errors: u64,
     /// Bytes that came from clients and servers.
     pub bytes_in: u64,
     /// Bytes that went to them.

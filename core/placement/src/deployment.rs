@@ -22,6 +22,15 @@ pub struct Distance {
     pub rtt_us: u64,
 }
 
+/// The HTTP requests that a module answered since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// All of them.
+    pub requests: u64,
+    /// Those answered with a status of 500 or above.
+    pub errors: u64,
+}
+
 /// A node that has the module, as it answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -33,6 +42,26 @@ pub struct Node {
     pub distance: Option<Distance>,
     /// How much the module has had to do there since it was loaded: packets, connections and requests.
     pub activity: u64,
+    /// What it answered there.
+    pub served: Served,
+    /// Every request between the last two answers of the node failed. Clients are not sent there until the next one.
+    pub is_failing: bool,
+}
+
+impl Node {
+    /// Returns a node of which nothing but this is known.
+    pub fn new(name: NodeId, addresses: Vec<IpAddr>) -> Node {
+        Node { name, addresses, distance: None, activity: 0, served: Served::default(), is_failing: false }
+    }
+
+    /// Judges how it serves, by what these nodes were before.
+    pub(crate) fn judge(&mut self, before: &[Node]) {
+        let before = before.iter().find(|node| node.name == self.name).map_or_else(Served::default, |node| node.served);
+        // It was loaded anew.
+        let before = if self.served.requests < before.requests { Served::default() } else { before };
+        let requests = self.served.requests - before.requests;
+        self.is_failing = requests > 0 && self.served.errors.saturating_sub(before.errors) >= requests;
+    }
 }
 
 /// How a deployment is.
@@ -91,8 +120,8 @@ impl Deployment {
         self.address.unwrap_or(self.client)
     }
 
-    /// Returns the node that is nearest to the clients, if the module runs there.
+    /// Returns the node that is nearest to the clients, if the module runs there and serves them.
     pub fn nearest(&self) -> Option<&Node> {
-        self.nodes.last().filter(|_| matches!(self.health, Health::Running | Health::Ailing))
+        self.nodes.last().filter(|node| matches!(self.health, Health::Running | Health::Ailing) && !node.is_failing)
     }
 }

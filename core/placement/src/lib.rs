@@ -26,7 +26,7 @@ mod rule;
 mod tests;
 mod wish;
 
-pub use deployment::{Deployment, DeploymentId, Distance, Health, Node};
+pub use deployment::{Deployment, DeploymentId, Distance, Health, Node, Served};
 pub use moves::{Ended, MoveEnd, MoveRecord, Moves, Moving, Why};
 pub use placement::{Counters, Placement};
 pub use regulator::{Bounds, Regulator, Said};

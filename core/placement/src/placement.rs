@@ -434,7 +434,8 @@ impl Placement {
         let (lease, idle) = (granted.min(rule.lease), rule.idle);
         // By which others are known to share it: by the way, and not by who takes the module. One that moves is where it is.
         deployment.edge = edge.filter(|_| rule.moves.is_none()).unwrap_or(deployment.edge);
-        let nodes = nearest_to_clients(nodes);
+        let mut nodes = nearest_to_clients(nodes);
+        nodes.iter_mut().for_each(|node| node.judge(&deployment.nodes));
         // Whom the module answers itself, the provider's server does not see any more.
         let busy = |nodes: &[Node]| nodes.iter().map(|node| node.activity).sum::<u64>();
         if busy(&nodes) > busy(&deployment.nodes) && !self.shut.contains(&deployment.rule) {

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::limits::{BACKOFF_MIN, PROBES_MAX, REGIONS_MAX, REMOVES_MAX, RULES_MAX, SWEEP_REST};
 use crate::rule::tests::rule;
-use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Ticket, Wish};
+use crate::{Answer, Change, Deployment, DeploymentId, Health, Node, Placement, Rule, RuleId, Served, Ticket, Wish};
 
 const RULE: RuleId = RuleId(0);
 /// What nodes grant, if they say nothing else.
@@ -120,6 +120,30 @@ fn a_module_stays_while_it_has_something_to_do_and_its_rule_is_in_force() {
     agent.deploy("192.0.2.1", "edge");
     agent.placement.gate(RULE, false);
     assert!(!lives(&mut agent, 1), "its rule waits");
+}
+
+/// Goal: clients are not sent to a node at which all requests fail, and are tried there again after a while.
+#[test]
+fn a_node_whose_requests_all_fail_is_not_the_nearest() {
+    let mut agent = Agent::new(vec![rule()]);
+    agent.deploy("192.0.2.1", "edge");
+    let mut refreshed = |requests, errors| {
+        agent.see("192.0.2.1", 1);
+        agent.sleep(30);
+        let node = Node { served: Served { requests, errors }, ..Node::new("edge".parse().unwrap(), Vec::new()) };
+        for wish in agent.wishes() {
+            agent.answer(&wish, with("edge", vec![node.clone()]));
+        }
+        let shown = agent.placement.deployments().next().unwrap().1.nodes[0].is_failing;
+        assert_eq!(agent.nearest("192.0.2.1").is_none(), shown);
+        shown
+    };
+    assert!(!refreshed(0, 0));
+    assert!(refreshed(2, 2), "all of them");
+    assert!(!refreshed(2, 2), "nobody has tried since");
+    assert!(!refreshed(4, 3), "one was served");
+    assert!(refreshed(5, 4));
+    assert!(refreshed(1, 1), "it was loaded anew");
 }
 
 /// Goal: when a route moves so that two deployments end at one node, one stays, and no REMOVE takes its module. Method: the refresh of the
@@ -829,10 +853,14 @@ fn done(edge: &str) -> Answer {
 }
 
 fn busy(edge: &str, activity: u64) -> Answer {
-    let node = |name: &str| Node { name: name.parse().unwrap(), addresses: Vec::new(), distance: None, activity };
+    let node = |name: &str| Node { activity, ..Node::new(name.parse().unwrap(), Vec::new()) };
+    with(edge, vec![node("n1"), node(edge)])
+}
+
+fn with(edge: &str, nodes: Vec<Node>) -> Answer {
     Answer::Done {
         session: SessionId([7; 16]),
-        nodes: vec![node("n1"), node(edge)],
+        nodes,
         edge: Some(edge.parse().unwrap()),
         address: Some(at(edge)),
         lease: LEASE,

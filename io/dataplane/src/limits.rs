@@ -7,6 +7,8 @@ pub use netserv_model::limits::{BATCH_PACKETS_MAX, LANES_MAX};
 
 /// Filters of one node.
 pub const FILTERS_MAX: usize = 16_384;
+/// Devices without XDP whose packets `afxdp` has led to a netfilter queue.
+pub const DEVICES_BESIDE_MAX: usize = 1024;
 /// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple
 /// of a page, so that the starts of the packets do not all fall into the same cache sets.
 pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;

@@ -303,6 +303,12 @@ pub const KEPT_TIME_MAX: Duration = Duration::from_secs(15);
 pub const KEPT_PER_SERVER_MAX: usize = 32;
 /// and how many of a module in all.
 pub const KEPT_MAX: usize = 64;
+/// How long an address of a name is tried alone before the next one is tried beside it (RFC 8305 §5).
+pub const HEAD_START_TIME: Duration = Duration::from_millis(250);
+/// How long an address is tried last after another one of its name has answered before it.
+pub const SLOW_TIME: Duration = Duration::from_secs(60);
+/// Such addresses that are known for each module.
+pub const SLOW_ADDRESSES_MAX: usize = 64;
 /// Topics of one module's channel.
 pub const CHANNEL_TOPICS_MAX: usize = 64;
 /// Bytes of the messages that one topic keeps, with [`CHANNEL_MESSAGE_COST`] for each.

@@ -64,5 +64,8 @@ pub(super) fn shown(node: &Node) -> AgentNode {
         addresses: node.addresses.clone(),
         ip_hops: node.distance.map(|distance| distance.ip_hops),
         rtt_us: node.distance.map(|distance| distance.rtt_us),
+        requests: node.served.requests,
+        errors: node.served.errors,
+        failing: node.is_failing,
     }
 }

@@ -129,15 +129,17 @@ impl Way {
     }
 }
 
-/// Returns a node with how far it is.
+/// Returns a node with how far it is, and how many requests failed there.
 fn node(node: &AgentNode) -> String {
-    match (node.ip_hops, node.rtt_us) {
-        (Some(hops), Some(rtt_us)) => {
-            let hops = if hops == 1 { "1 hop".to_owned() } else { format!("{hops} hops") };
-            format!("{} ({hops}, {}.{} ms)", node.node, rtt_us / 1000, rtt_us % 1000 / 100)
-        }
-        _ => node.node.to_string(),
-    }
+    let hops = node.ip_hops.map(|hops| if hops == 1 { "1 hop".to_owned() } else { format!("{hops} hops") });
+    let far =
+        hops.zip(node.rtt_us).map(|(hops, rtt_us)| format!("{hops}, {}.{} ms", rtt_us / 1000, rtt_us % 1000 / 100));
+    let errors = (node.errors > 0).then(|| {
+        let avoided = if node.failing { ", clients are not sent there" } else { "" };
+        format!("{} of {} failed{avoided}", node.errors, count(node.requests, "request"))
+    });
+    let known: Vec<String> = far.into_iter().chain(errors).collect();
+    if known.is_empty() { node.node.to_string() } else { format!("{} ({})", node.node, known.join(", ")) }
 }
 
 impl Status {
@@ -149,7 +151,8 @@ impl Status {
         }
         let mut table = Table::new(&["RULE", "HEALTH", "SEEN", "NODES"]);
         for deployment in &status.deployments {
-            let style = if deployment.health == "running" { Style::Good } else { Style::Warn };
+            let is_good = deployment.health == "running" && !deployment.nodes.iter().any(|node| node.failing);
+            let style = if is_good { Style::Good } else { Style::Warn };
             let nodes = deployment.nodes.iter().map(node).collect::<Vec<_>>().join(", ");
             let seen = format!("{} s ago", deployment.seen_s);
             table.row([plain(&deployment.rule), (style, deployment.health.clone()), plain(seen), plain(nodes)]);

@@ -273,7 +273,15 @@ fn answers_to_a_probe_stand_below_their_node() {
         restarts: 2,
         last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
         packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
-        server: Some(ServerCounts { connections: 1, requests: 5, refused: 2, failed: 3, bytes_in: 2048, bytes_out: 9 }),
+        server: Some(ServerCounts {
+            connections: 1,
+            requests: 5,
+            refused: 2,
+            failed: 3,
+            errors: 4,
+            bytes_in: 2048,
+            bytes_out: 9,
+        }),
         counters: BTreeMap::from([("sip".to_owned(), 4)]),
     }];
     let node = node(&result(vec![first], None));
@@ -306,7 +314,7 @@ r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6      
        address: 192.0.2.7
        floating: 2001:db8::7
        gave up: 192.0.2.9, another owner has it since epoch 3
-       served: 1 connection with 5 requests, 2 refused, 3 failed, 2.0 KiB in, 9 B out
+       served: 1 connection with 5 requests, 2 refused, 3 failed, 4 answered with an error, 2.0 KiB in, 9 B out
        counter: sip = 4
        last failure: trapped: out of bounds (2 restarts)
        fix: find the trap with `netserv module test`

@@ -15,6 +15,7 @@ pub mod tls;
 mod users;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -205,6 +206,11 @@ impl Config {
         Ok(policy)
     }
 
+    /// Returns whom modules ask for names.
+    pub fn name_servers(&self) -> &[IpAddr] {
+        if self.network.name_servers.is_empty() { &self.osgi.name_servers } else { &self.network.name_servers }
+    }
+
     /// Returns whether Queries on their way to others are intercepted.
     pub fn intercepts(&self) -> bool {
         self.role == Role::Node && self.signaling.intercept
@@ -333,7 +339,11 @@ impl Config {
             GATHER_TIME_MAX.as_micros()
         );
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
-        ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
+        ensure!(
+            self.osgi.name_servers.is_empty() || self.network.name_servers.is_empty(),
+            "osgi.name-servers is the older name of network.name-servers; keep one of them"
+        );
+        ensure!(self.name_servers().len() <= NAME_SERVERS_MAX, "name-servers has more than {NAME_SERVERS_MAX}");
         for scheme in &self.fetch.schemes {
             let known = ["https", "http", "file"].contains(&scheme.as_str());
             ensure!(known, "fetch.schemes has `{scheme}`, but only https, http and file are fetched");
@@ -435,6 +445,8 @@ mod tests {
             ("flavours = []", "flavours"),
             ("[osgi]\njvm = '/usr'", "jvm"),
             ("[osgi]\nname-servers = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']", "name-servers"),
+            ("[network]\nname-servers = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']", "name-servers"),
+            ("osgi.name-servers = ['192.0.2.1']\nnetwork.name-servers = ['192.0.2.1']", "the older name"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
             ("[blocks]\nenabled = ['kvv']", "kvv"),
             ("[blocks.kv]\nbytes = 1", "blocks.kv.bytes"),

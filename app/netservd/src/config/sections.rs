@@ -221,7 +221,7 @@ pub struct Osgi {
     /// Where archives of Java's classes are, by which it starts faster; nodes of one machine may share it. Empty means
     /// `jvm` in `state-dir`.
     pub archive: PathBuf,
-    /// Whom modules ask for names, three at most; each user has to be permitted to (`connect`).
+    /// An older name of `network.name-servers`, for modules of both flavours.
     pub name_servers: Vec<IpAddr>,
 }
 
@@ -331,6 +331,8 @@ pub struct Network {
     /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
     #[schemars(with = "Vec<String>")]
     pub prefixes: Vec<IpNet>,
+    /// Whom modules ask for names, three at most; each user has to be permitted to (`connect`).
+    pub name_servers: Vec<IpAddr>,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use netserv_model::UnixTime;
 use netserv_model::api::{DeviceInfo, PlaneInfo};
 
+use super::notices::Notices;
 use super::runtimes::Runtimes;
 
 /// What the node says of itself.
@@ -16,6 +17,8 @@ pub struct About {
     pub runtimes: Runtimes,
     /// What it cannot do on this machine.
     pub missing: Vec<String>,
+    /// What it cannot do for the time being.
+    pub notices: Notices,
     /// The devices that the forwarding plane serves.
     pub devices: Vec<DeviceInfo>,
     /// The forwarding planes that were looked at.

@@ -70,7 +70,7 @@ impl Jvm {
             false => config.osgi.archive.clone(),
         };
         let archive = archives.join(fingerprint(&home, &worker, &host));
-        let name_servers = config.osgi.name_servers.clone();
+        let name_servers = config.name_servers().to_vec();
         let files = JvmFiles { worker, java_home: home, host, archive, name_servers };
         Ok(Jvm { files, java: release.feature, engine })
     }

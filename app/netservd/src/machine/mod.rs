@@ -7,6 +7,7 @@ pub mod jvm;
 pub mod keeper;
 pub mod load;
 pub mod maintenance;
+pub mod notices;
 pub mod own_addresses;
 pub mod plane;
 pub mod processor;

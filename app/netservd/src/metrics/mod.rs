@@ -309,6 +309,7 @@ fn servers(out: &mut Exposition, modules: &[&ModuleStatus]) {
             ("requests", counts.requests),
             ("refused", counts.refused),
             ("failed", counts.failed),
+            ("errors", counts.errors),
         ] {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("what", what)], value);
         }

@@ -141,7 +141,7 @@ impl Placement {
         let lease = self.lease_of(deployment.rule);
         let Some(moving) = deployment.moving.take() else { return };
         (deployment.edge, deployment.client, deployment.epoch) = (moving.to.clone(), moving.client, epoch);
-        deployment.nodes = vec![Node { name: moving.to, addresses: Vec::new(), distance: None, activity: 0 }];
+        deployment.nodes = vec![Node::new(moving.to, Vec::new())];
         (deployment.address, deployment.session, deployment.failures) = (Some(moving.address), None, 0);
         (deployment.health, deployment.lease_until) = (Health::Running, now + lease);
         self.next_epoch = self.next_epoch.max(epoch.saturating_add(1));

@@ -16,10 +16,11 @@ use netserv_model::usage::Traffic;
 use super::addresses::{addresses_of, node_addresses};
 use super::error::NetworkError;
 use super::limits::{ADDRESSES_MAX, PERMITS_MAX};
+use super::link_state::HostEnd;
 use super::matching::Permits;
 use super::namespace::Inside;
 use super::rate::Ends;
-use super::socket::Socket;
+use super::socket::{Requests, Socket};
 use super::{firewall, link, nftables, rate, sent};
 
 /// What a container's network is to be.
@@ -186,6 +187,24 @@ impl ContainerNetwork {
         sent::see(&rules, &self.name, self.indices.0)?;
         sent::bound(&rules, &self.name, permits.rate)?;
         Ok(true)
+    }
+
+    /// Puts back what somebody took away of the node's end of the link: that it is up, routes, and neighbours. Returns what that
+    /// was, for people.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel does not tell, or refuses.
+    pub fn restore_link(&self) -> Result<Vec<&'static str>, NetworkError> {
+        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let permits = self.permits();
+        let neighbours: Vec<IpAddr> = permits.all_addresses().collect();
+        let (own, floating) = (&permits.addresses, &permits.floating);
+        let wanted = HostEnd { index: self.indices.0, neighbours: &neighbours, own, floating, is_open: false };
+        let mut requests = Requests::default();
+        let missing = wanted.mend(&host, &mut requests);
+        let missing = missing.map_err(NetworkError::kernel("ask for the node's end of a container's link"))?;
+        host.carry_out(&requests)?;
+        Ok(missing)
     }
 
     /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.

@@ -15,15 +15,8 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::FLOATING_MAX;
 use super::link::{self, CREATE, EXCLUSIVE};
+use super::link_state::floating_route;
 use super::socket::{Requests, Socket};
-
-/// The protocol number of routes for floating addresses, as `ip route show proto 79` lists them; 79 is `O`. Neither
-/// iproute2 nor a routing daemon has it for anything else.
-pub const FLOATING_PROTOCOL: u8 = 79;
-
-/// Before every route that a routing daemon learned from others (bird's have 32). In IPv4 0, as any route without a metric:
-/// one of the operator's for the same address is then in the way, and the kernel says so. IPv6 has no 0.
-const METRIC_V6: u32 = 1;
 
 impl ContainerNetwork {
     /// Has these addresses lead to the container beside its own, and no other floating ones. Those that stay are not touched.
@@ -71,7 +64,7 @@ impl ContainerNetwork {
         let mut requests = Requests::default();
         for address in addresses {
             link::container_neighbour(&mut requests, self.indices.0, *address);
-            let route = link::container_route(*address, self.indices.0, FLOATING_PROTOCOL, metric(*address));
+            let route = floating_route(*address, self.indices.0);
             let what = format!("lead packets for {address} to the container");
             route.push(&mut requests, link::NEW_ROUTE, CREATE | EXCLUSIVE, what);
         }
@@ -87,7 +80,7 @@ impl ContainerNetwork {
         };
         for address in addresses {
             let mut requests = Requests::default();
-            let route = link::container_route(*address, self.indices.0, FLOATING_PROTOCOL, metric(*address));
+            let route = floating_route(*address, self.indices.0);
             route.push(&mut requests, link::DELETE_ROUTE, 0, format!("lead packets for {address} nowhere"));
             warn(host.carry_out(&requests));
             let mut requests = Requests::default();
@@ -112,10 +105,6 @@ fn check(own: &[IpAddr], wanted: &BTreeSet<IpAddr>) -> Result<(), NetworkError> 
         Some(address) => Err(NetworkError::Spec(format!("{address} cannot be a floating address here"))),
         None => Ok(()),
     }
-}
-
-fn metric(address: IpAddr) -> Option<u32> {
-    Some(METRIC_V6).filter(|_| address.is_ipv6())
 }
 
 /// What is to go may be gone: with the link, or since it never came.

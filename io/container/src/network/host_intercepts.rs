@@ -9,7 +9,7 @@
 //! Others can take rules of policy routing and routes away, but not the table. So it also drops what would go past a module
 //! that fails closed: packets of its flows that are about to leave by another device than the container's link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +21,7 @@ use netserv_wire::ip::IpVersion;
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
+use super::link_state::HostEnd;
 use super::matching::{TCP, VERSIONS, octets, version_of};
 use super::nftables::{self, End, Hook, Rule, Transaction, Verdict};
 use super::socket::{Requests, Socket};
@@ -115,8 +116,26 @@ impl HostIntercepts {
         if self.state().links.contains_key(network.name()) { self.set(network, &[]) } else { Ok(()) }
     }
 
-    /// Puts back what somebody took away of what leads packets to containers: rules of policy routing, and routes. Returns what
-    /// that was, for people.
+    /// Returns rules of policy routing of others by which packets may go past containers, since they come before ours, in the
+    /// words of `ip rule`.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel does not tell.
+    pub fn preceding(&self) -> Result<Vec<String>, NetworkError> {
+        let state = self.state();
+        let marks: Vec<u32> = state.links.values().map(|link| link.mark).collect();
+        let mut found = Vec::new();
+        for version in VERSIONS {
+            if state.links.values().any(|link| link.versions.contains(&version)) {
+                let rules = routing::preceding(&state.routes, version, &marks);
+                found.extend(rules.map_err(NetworkError::kernel("ask for policy routing"))?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Puts back what somebody took away of what leads packets to containers: rules of policy routing, routes, and neighbours. Returns
+    /// what that was, for people.
     ///
     /// # Errors
     /// [`NetworkError`] if the kernel does not tell, or refuses.
@@ -131,6 +150,13 @@ impl HostIntercepts {
                 routing::marks(&state.routes, version).map_err(NetworkError::kernel("ask for policy routing"))?;
             for link in state.links.values().filter(|link| link.versions.contains(&version)) {
                 let mut requests = Requests::default();
+                let hop = link.hops[usize::from(version == IpVersion::V6)];
+                let neighbours = [hop];
+                let is_open = version == IpVersion::V4;
+                let (own, floating) = (&[], &BTreeSet::new());
+                let end = HostEnd { index: link.index, neighbours: &neighbours, own, floating, is_open };
+                let mended = end.mend(&state.routes, &mut requests);
+                missing.extend(mended.map_err(NetworkError::kernel("ask for the node's end of a container's link"))?);
                 if !marks.contains(&link.mark) {
                     routing::add_rule(&mut requests, version, link.mark, link.mark);
                     missing.push("rules of policy routing");
@@ -138,12 +164,7 @@ impl HostIntercepts {
                 let leads = routing::leads(&state.routes, version, link.mark, link.index);
                 // Without the rule, the question says nothing of the route.
                 if !marks.contains(&link.mark) || !leads.map_err(NetworkError::kernel("ask for a route"))? {
-                    routing::lead_to(
-                        &mut requests,
-                        link.mark,
-                        link.index,
-                        link.hops[usize::from(version == IpVersion::V6)],
-                    );
+                    routing::lead_to(&mut requests, link.mark, link.index, hop);
                     missing.push("routes");
                 }
                 state.routes.carry_out(&requests)?;

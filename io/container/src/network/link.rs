@@ -22,7 +22,7 @@ type Station = [u8; 6];
 pub(super) const INSIDE_NAME: &str = "net0";
 /// The stations of both ends; each link has but these two, so all links have the same.
 const HOST_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 1];
-const INSIDE_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 2];
+pub(super) const INSIDE_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 2];
 /// The next hops: addresses of one link that nobody has, beside a neighbour entry that says where they are.
 const NEXT_HOP_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
 const NEXT_HOP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
@@ -186,12 +186,38 @@ pub(super) fn close_host_end(host: &Socket, name: &str) -> Result<(), NetworkErr
     host.carry_out(&requests)
 }
 
-fn host_address(requests: &mut Requests, index: u32) {
+/// Gives the node's end an address.
+pub(super) fn host_address(requests: &mut Requests, index: u32) {
     let ([a, b, c, d], octets) = (index.to_ne_bytes(), octets(NEXT_HOP_V4));
     let header = [family(NEXT_HOP_V4), 32, 0, SCOPE_LINK, a, b, c, d];
     let list: [(u16, &[u8]); 2] = [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets)];
     let what = "give the node's end of the link an address";
     requests.push(NEW_ADDRESS, CREATE | REPLACE, &header, &list, what);
+}
+
+/// Returns whether the node's end has the address that it is given for interception.
+pub(super) fn has_host_address(host: &Socket, index: u32) -> io::Result<bool> {
+    let mut found = false;
+    host.ask(GET_ADDRESS, FLAG_DUMP, &[0; ADDRESS_HEADER_BYTES], &[], |message| {
+        let Some((header, list)) = message.body.split_at_checked(ADDRESS_HEADER_BYTES) else { return };
+        let local = attributes(list).find(|(kind, _)| *kind == ADDRESS_LOCAL).and_then(|(_, bytes)| address(bytes));
+        found |= header[4..] == index.to_ne_bytes() && local == Some(NEXT_HOP_V4);
+    })?;
+    Ok(found)
+}
+
+/// Returns whether a device is set up.
+pub(super) fn is_up(socket: &Socket, index: u32) -> io::Result<bool> {
+    let mut flags = None;
+    socket.ask(GET_LINK, 0, &link_header(index, false), &[], |message| {
+        flags = message.body.get(8..12).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
+    })?;
+    flags.map(|flags| flags & UP != 0).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+}
+
+/// Sets a device up.
+pub(super) fn set_up(requests: &mut Requests, index: u32) {
+    requests.push(SET_LINK, 0, &link_header(index, true), &[], "set a device up");
 }
 
 /// Has the container's end know where to send packets of both versions of IP, whichever it has addresses of.
@@ -295,7 +321,7 @@ fn start_link(requests: &mut Requests, index: u32, settings: &[(u16, u32)]) {
     }
     let list: [(u16, &[u8]); 1] = [(LINK_FAMILIES, &nested(&families))];
     requests.push(SET_LINK, 0, &link_header(index, false), &list, "set a device's options");
-    requests.push(SET_LINK, 0, &link_header(index, true), &[], "set a device up");
+    set_up(requests, index);
 }
 
 fn neighbour(requests: &mut Requests, index: u32, address: IpAddr, station: Station) {
@@ -381,10 +407,10 @@ pub(super) const OWN_PROTOCOL: u8 = 78;
 /// `RTNH_F_ONLINK`.
 const ON_LINK: u32 = 4;
 
-const NEIGHBOUR_ADDRESS: u16 = 1;
-const NEIGHBOUR_STATION: u16 = 2;
+pub(super) const NEIGHBOUR_ADDRESS: u16 = 1;
+pub(super) const NEIGHBOUR_STATION: u16 = 2;
 /// `NUD_PERMANENT`.
-const PERMANENT: u16 = 0x80;
+pub(super) const PERMANENT: u16 = 0x80;
 
 fn link_header(index: u32, up: bool) -> [u8; 16] {
     let mut header = [0; 16];
@@ -415,7 +441,8 @@ fn link_name(message: Message<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
+/// Reads an address of either version.
+pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }

@@ -8,12 +8,12 @@ use netserv_wire::ip::IpVersion;
 use netserv_wire::netlink::{FLAG_DUMP, Message, attributes};
 
 use super::error::NetworkError;
-use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, family};
+use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, address, family};
 use super::matching::octets;
 use super::socket::{Requests, Socket};
 
 /// The place of our rules among others': after the node's own addresses, before what is usual.
-pub(super) const PRIORITY: u32 = 7800;
+pub const PRIORITY: u32 = 7800;
 
 /// Leads packets with a mark to the table of a number, in one version of IP.
 pub(super) fn add_rule(requests: &mut Requests, version: IpVersion, mark: u32, table: u32) {
@@ -40,6 +40,14 @@ pub(super) fn marks(socket: &Socket, version: IpVersion) -> io::Result<Vec<u32>>
     }
 }
 
+/// Returns the rules of others that come before ours and are about packets with such marks that are forwarded, in the words of
+/// `ip rule`.
+pub(super) fn preceding(socket: &Socket, version: IpVersion, marks: &[u32]) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    socket.ask(GET_RULE, FLAG_DUMP, &rule_header(version), &[], |message| found.extend(before_ours(message, marks)))?;
+    Ok(found)
+}
+
 /// Leads a whole table to the station at the other end of a link.
 pub(super) fn lead_to(requests: &mut Requests, table: u32, index: u32, next_hop: IpAddr) {
     let header = table_header(next_hop.is_ipv4(), SCOPE_UNIVERSE, UNICAST, ON_LINK);
@@ -48,17 +56,23 @@ pub(super) fn lead_to(requests: &mut Requests, table: u32, index: u32, next_hop:
     requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead intercepted packets to the container");
 }
 
-/// Returns whether packets with a mark go out by a link.
+/// Returns whether packets with a mark go out by a link, whatever their destination.
 pub(super) fn leads(socket: &Socket, version: IpVersion, mark: u32, index: u32) -> io::Result<bool> {
     // Of networks for documentation (RFC 5737, RFC 3849), where nobody is.
     let anywhere: IpAddr = match version {
         IpVersion::V4 => [192, 0, 2, 1].into(),
         IpVersion::V6 => [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into(),
     };
-    let destination = octets(anywhere);
+    goes_out_by(socket, anywhere, Some(mark), index)
+}
+
+/// Returns whether packets to an address, with a mark or none, go out by a link.
+pub(super) fn goes_out_by(socket: &Socket, to: IpAddr, mark: Option<u32>, index: u32) -> io::Result<bool> {
+    let (destination, mark) = (octets(to), mark.map(u32::to_ne_bytes));
     let bits = u8::try_from(8 * destination.len()).expect("an address is short");
-    let header = [family(anywhere), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let list: [(u16, &[u8]); 2] = [(ROUTE_DESTINATION, &destination), (ROUTE_MARK, &mark.to_ne_bytes())];
+    let header = [family(to), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut list: Vec<(u16, &[u8])> = vec![(ROUTE_DESTINATION, &destination)];
+    list.extend(mark.as_ref().map(|mark| (ROUTE_MARK, mark.as_slice())));
     let mut out = None;
     let asked = socket.ask(GET_ROUTE, 0, &header, &list, |message| {
         let list = message.body.get(header.len()..).unwrap_or_default();
@@ -96,10 +110,18 @@ const NEW_RULE: u16 = 32;
 const DELETE_RULE: u16 = 33;
 const GET_RULE: u16 = 34;
 /// `FRA_PRIORITY` and others.
+const RULE_DESTINATION: u16 = 1;
+const RULE_SOURCE: u16 = 2;
+const RULE_DEVICE_IN: u16 = 3;
 const RULE_PRIORITY: u16 = 6;
 const RULE_MARK: u16 = 10;
 const RULE_TABLE: u16 = 15;
 const RULE_MASK: u16 = 16;
+const RULE_DEVICE_OUT: u16 = 17;
+/// `FRA_L3MDEV`
+const RULE_DOMAIN: u16 = 19;
+/// `RT_TABLE_LOCAL`
+const LOCAL_TABLE: u32 = 255;
 const RULE_PROTOCOL: u16 = 21;
 /// `FR_ACT_TO_TBL`.
 const TO_TABLE: u8 = 1;
@@ -141,6 +163,32 @@ fn table_header(v4: bool, scope: u8, kind: u8, flags: u32) -> [u8; 12] {
     let [a, b, c, d] = flags.to_ne_bytes();
     // The table's number stands in an attribute, since it does not fit here.
     [family(address), 0, 0, 0, 0, OWN_PROTOCOL, scope, kind, a, b, c, d]
+}
+
+fn before_ours(message: Message<'_>, marks: &[u32]) -> Option<String> {
+    let (header, list) = message.body.split_first_chunk::<RULE_HEADER_BYTES>().filter(|_| message.kind == NEW_RULE)?;
+    let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+    let number = |wanted: u16| of(wanted).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
+    let name = |wanted: u16| of(wanted).map(|bytes| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
+    let priority = number(RULE_PRIORITY).unwrap_or(0);
+    let table = number(RULE_TABLE).unwrap_or_else(|| header[4].into());
+    let (came_by, mark) = (name(RULE_DEVICE_IN), number(RULE_MARK));
+    let mask = number(RULE_MASK).unwrap_or(u32::MAX);
+    let is_marked = mark.is_none_or(|mark| marks.iter().any(|own| own & mask == mark));
+    // Packets of the node's own, and of virtual routing domains, are none that modules take over.
+    let is_other = came_by.as_deref() == Some("lo") || of(RULE_DEVICE_OUT).is_some() || of(RULE_DOMAIN).is_some();
+    if priority >= PRIORITY || table == LOCAL_TABLE || is_other || !is_marked {
+        return None;
+    }
+    let prefix = |word: &str, kind: u16, bits: u8| {
+        let address = of(kind).and_then(address)?;
+        Some(format!(" {word} {address}/{bits}"))
+    };
+    let mut text = format!("{priority}:{}", prefix("from", RULE_SOURCE, header[2]).unwrap_or(" from all".to_owned()));
+    text += &prefix("to", RULE_DESTINATION, header[1]).unwrap_or_default();
+    text += &mark.map(|mark| format!(" fwmark {mark:#x}/{mask:#x}")).unwrap_or_default();
+    text += &came_by.map(|device| format!(" iif {device}")).unwrap_or_default();
+    Some(if header[7] == TO_TABLE { format!("{text} lookup {table}") } else { text })
 }
 
 fn own_mark(message: Message<'_>) -> Option<u32> {

@@ -50,6 +50,65 @@ fn a_connection_is_taken_over_and_both_ends_see_each_other() {
     }
 }
 
+/// Goal: whatever goes of the node's end of a link comes back, and with it connections that a module takes over and those to the
+/// container's own addresses. A link that goes down takes routes and neighbours along, and `ip` takes single ones.
+#[test]
+fn what_goes_of_a_link_comes_back() {
+    let Some(lab) = Lab::start("what_goes_of_a_link_comes_back") else { return };
+    let own = ["10.72.9.1", "fd72:9::1"];
+    let network = lab.container(1, &own);
+    network.permit(&filters(&["tcp port 9000-9009"]), &[], Default::default()).unwrap();
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    let link = network.name();
+    let takings = [
+        format!("ip link set {link} down; ip link set {link} up"),
+        format!("ip link set {link} down"),
+        format!("ip addr flush dev {link}"),
+        format!("for v in -4 -6; do ip $v neigh flush nud all dev {link}; done"),
+        format!("for v in -4 -6; do ip $v route flush dev {link}; done"),
+    ];
+    for (number, taking) in takings.iter().enumerate() {
+        Command::new("sh").args(["-ec", taking]).status().unwrap();
+        let restored = [network.restore_link().unwrap(), lab.host.restore().unwrap()].concat();
+        assert!(!restored.is_empty(), "{taking}");
+        let again = [network.restore_link().unwrap(), lab.host.restore().unwrap()].concat();
+        assert!(again.is_empty(), "{taking}: {again:?}");
+        for ((_, server), own) in ENDS.into_iter().zip(own) {
+            let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+            let mut taken = intercepting.accept(server);
+            pass(&mut stream, &mut taken, b"request");
+            pass(&mut taken, &mut stream, b"answer");
+            let port = 9000 + u16::try_from(number).unwrap();
+            let listener = inside(network.netns(), || TcpListener::bind(at(own, port)).unwrap());
+            lab.client(|| TcpStream::connect_timeout(&at(own, port), LONG))
+                .unwrap_or_else(|error| panic!("{taking}: {own}: {error}"));
+            drop(listener);
+        }
+    }
+}
+
+/// Goal: rules of policy routing before ours are told of, unless they are about other packets than those that are taken over.
+#[test]
+fn rules_of_others_before_ours_are_told_of() {
+    let Some(lab) = Lab::start("rules_of_others_before_ours_are_told_of") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let before = |rules: &[&str]| {
+        rules.iter().for_each(|rule| run(&format!("ip {rule}")));
+        lab.host.preceding().unwrap()
+    };
+    assert_eq!(before(&["rule add prio 1000 from 10.72.1.0/24 lookup 100"]), [""; 0], "nothing is taken over");
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    let others = [
+        "rule add prio 1001 iif lo lookup 100",
+        "rule add prio 1002 fwmark 0x1 lookup 100",
+        "rule add prio 9000 from all lookup 100",
+        "-6 rule add prio 1003 to fd72:2::/64 iif eth1 lookup 100",
+    ];
+    let expected = ["1000: from 10.72.1.0/24 lookup 100", "1003: from all to fd72:2::/64 iif eth1 lookup 100"];
+    assert_eq!(before(&others), expected);
+    intercepting.end(&network);
+}
+
 #[test]
 fn connections_that_were_there_before_go_on() {
     let Some(lab) = Lab::start("connections_that_were_there_before_go_on") else { return };

@@ -11,6 +11,7 @@ use netserv_wire::gist::UDP_PORT;
 use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
+use super::beside;
 use super::egress::ForwardingCache;
 use super::frame::{self, EthernetRepr};
 use super::kernel::{Kernel, interface_id};
@@ -237,7 +238,8 @@ impl Lane {
             let start = received.range.start + header_bytes;
             let place = |offset: usize| u16::try_from(offset).expect("a frame is small");
             let (start, end) = (place(start), place(start + view.bytes().len()));
-            *sequence = sequence.wrapping_add(1);
+            // The highest bit is for packets that come otherwise.
+            *sequence = sequence.wrapping_add(1) & (beside::TAG - 1);
             let index = received.frame.index();
             let id = PacketId(u64::from(*sequence) << 32 | u64::try_from(index).expect("there are few frames"));
             let taken = batch.push(id, interface_id(interface), view.bytes());

@@ -18,7 +18,8 @@ use super::obstacles::{Obstacles, Watcher};
 use super::plane::{Plane, Served};
 use super::program::Link;
 use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, TEND_INTERVAL, once_free};
-use crate::{DriverError, XdpForward, limits};
+use crate::nfqueue::Nfqueue;
+use crate::{Driver as _, DriverError, XdpForward, limits};
 
 /// What only the first lane does. When this goes, so does the program, and filters can be changed no more.
 pub(super) struct Leader {
@@ -40,6 +41,11 @@ pub(super) struct Leader {
     forwarded: u64,
     /// Queues that each device had when the program was put on it, where the kernel tells.
     queues: BTreeMap<u32, usize>,
+    /// Where packets come that a filter wants of devices without XDP, once there was one; and which devices lead there.
+    pub beside: Option<Nfqueue>,
+    led: BTreeMap<u32, String>,
+    /// Those whose packets pass modules unseen, since the kernel does not lead them there.
+    unseen: BTreeMap<u32, String>,
 }
 
 impl Leader {
@@ -67,6 +73,9 @@ impl Leader {
             without_socket: 0,
             forwarded: 0,
             queues: BTreeMap::new(),
+            beside: None,
+            led: BTreeMap::new(),
+            unseen: BTreeMap::new(),
         };
         let busy_until = Instant::now() + BUSY_MAX;
         for (device, queues) in devices {
@@ -93,7 +102,16 @@ impl Leader {
                 left_to_kernel: self.why_not_forwarded(lane, *device),
             })
         };
-        self.links.iter().filter_map(device).collect()
+        let beside = |mode: &str, name: &String| DeviceInfo {
+            name: name.clone(),
+            mode: mode.to_owned(),
+            zero_copy: false,
+            queues: 1,
+            left_to_kernel: Some("XDP does not reach it".to_owned()),
+        };
+        let led = self.led.values().map(|name| beside(NETFILTER, name));
+        let unseen = self.unseen.values().map(|name| beside(UNSEEN, name));
+        self.links.iter().filter_map(device).chain(led).chain(unseen).collect()
     }
 
     /// Hears of changes. To be called often; links are looked at if they changed.
@@ -137,9 +155,53 @@ impl Leader {
             }
         }
         lane.set_served();
+        self.follow_beside(lane);
         self.follow_addresses(lane)?;
         self.follow_abilities();
         self.follow_interfaces(lane)
+    }
+
+    /// Leads to a netfilter queue what comes in by devices that are to be served and cannot be.
+    fn follow_beside(&mut self, lane: &Lane) {
+        let names = &self.plane.config.interfaces;
+        let mut wanted = self.missed(lane);
+        wanted.retain(|_, name| names.is_empty() || names.contains(name));
+        let too_many = wanted.keys().nth(limits::DEVICES_BESIDE_MAX).copied();
+        let mut unseen = too_many.map_or_else(BTreeMap::new, |first| wanted.split_off(&first));
+        if self.led == wanted && self.unseen == unseen {
+            return;
+        }
+        match self.lead(lane, &wanted) {
+            Ok(()) => {
+                for name in wanted.values().filter(|name| !self.led.values().any(|led| led == *name)) {
+                    tracing::info!(
+                        device = name,
+                        "XDP does not reach a device; what modules want of it comes by a netfilter queue"
+                    );
+                }
+                self.led = wanted;
+            }
+            Err(error) => {
+                if self.unseen.is_empty() {
+                    tracing::warn!(%error, "XDP does not reach some devices, nor does a netfilter queue");
+                }
+                wanted.retain(|device, _| !self.led.contains_key(device));
+                unseen.extend(wanted);
+            }
+        }
+        for name in unseen.values().filter(|name| !self.unseen.values().any(|before| before == *name)) {
+            tracing::warn!(device = name, "modules see nothing of what comes in by a device");
+        }
+        self.unseen = unseen;
+    }
+
+    fn lead(&mut self, lane: &Lane, devices: &BTreeMap<u32, String>) -> Result<(), DriverError> {
+        if self.beside.is_none() && !devices.is_empty() {
+            let queue = self.plane.filters.open_queue(&self.plane.config)?;
+            queue.poll_fd().map_or(Ok(()), |readable| lane.watch(readable))?;
+            self.beside = Some(queue);
+        }
+        self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(devices.keys().copied()))
     }
 
     /// Begins to serve a device in some lanes, and tries until a moment while it is busy; the others are told. The first lane
@@ -281,19 +343,25 @@ impl Leader {
     /// Says whether signaling messages may come in by devices that are not served.
     pub fn follow_signaling(&self, lane: &Lane) {
         let Some(passage) = self.plane.signaling.get() else { return };
-        let interfaces = lane.forwarding.interfaces();
+        passage.set_partial(!self.missed(lane).is_empty());
+    }
+
+    /// Returns the devices by which packets of others may come in, and that are not served, with their names.
+    fn missed(&self, lane: &Lane) -> BTreeMap<u32, String> {
         let is_served = |device: &u32| self.links.contains_key(device);
-        let is_missed = |(index, interface): (&u32, &Interface)| {
+        let is_missed = |(index, interface): &(&u32, &Interface)| {
             let is_seen = is_served(index) || interface.vlan.is_some_and(|(device, _)| is_served(&device));
             interface.name != self.plane.tun.name() && interface.brings_packets() && !is_seen
         };
-        passage.set_partial(interfaces.iter().any(is_missed));
+        let missed = lane.forwarding.interfaces().iter().filter(is_missed);
+        missed.map(|(index, interface)| (*index, interface.name.clone())).collect()
     }
 
     /// Does what has to be done now and then.
     fn tend(&mut self, lane: &mut Lane) {
         self.grow(lane);
         self.follow_signaling(lane);
+        self.follow_beside(lane);
         if !lane.troubled.is_empty()
             && let Err(error) = self.follow_links(lane)
         {
@@ -360,11 +428,16 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
+        self.beside = None;
         self.links.clear();
         self.plane.detached();
         self.plane.table.close();
     }
 }
+
+/// How devices are served that XDP does not reach.
+const NETFILTER: &str = "netfilter queue";
+const UNSEEN: &str = "none";
 
 /// Returns the devices to be served, with the number of queues that they can have. Links to containers come and go, and
 /// each would take sockets of its own, so they are left to the kernel unless they are named.

@@ -12,6 +12,7 @@
 //!
 //! When the process ends in whatever way, the kernel takes the program off the devices and the TUN device away.
 
+mod beside;
 mod counted;
 mod egress;
 mod features;
@@ -45,6 +46,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::api::DeviceInfo;
 
+use beside::is_beside;
 use kernel::{Interface, Kernel};
 use lane::Lane;
 use leader::Leader;
@@ -55,6 +57,7 @@ pub use sys::bpf::AttachMode;
 use tun::Tun;
 
 use crate::XdpForward;
+use crate::nfqueue::Nfqueue;
 use crate::signal::Passage;
 use crate::{
     Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId,
@@ -67,6 +70,8 @@ pub struct Afxdp {
     /// What only the first lane does.
     leader: Option<Leader>,
     lane: Lane,
+    /// Whether the queue beside was looked at first in the last turn.
+    beside_was_first: bool,
 }
 
 impl Afxdp {
@@ -94,7 +99,7 @@ impl Afxdp {
         let mut leader = Some(Leader::open(&plane, &mut lanes, devices)?);
         let now = Instant::now();
         lanes.iter_mut().skip(1).for_each(|lane| lane.follow(now));
-        Ok(lanes.into_iter().map(|lane| Afxdp { leader: leader.take(), lane }).collect())
+        Ok(lanes.into_iter().map(|lane| Afxdp { leader: leader.take(), lane, beside_was_first: false }).collect())
     }
 
     /// Returns how the program is attached to each device, by the device's index; nothing for other lanes than the first.
@@ -151,6 +156,28 @@ impl Afxdp {
         run.map(|(redirected, _)| redirected).map_err(|error| DriverError::system("running an XDP program", error))
     }
 
+    fn queue_beside(&mut self) -> Option<&mut Nfqueue> {
+        self.leader.as_mut()?.beside.as_mut()
+    }
+
+    /// Fills an empty batch from the sockets or the netfilter queue beside them, which are looked at first in turn: neither has
+    /// to wait until the other one is empty.
+    fn take_in(&mut self, batch: &mut Batch) -> Result<(), DriverError> {
+        self.beside_was_first = !self.beside_was_first;
+        let beside_first = self.beside_was_first;
+        for beside in [beside_first, !beside_first] {
+            match self.queue_beside() {
+                Some(queue) if beside => drop(queue.receive(batch, Some(Duration::ZERO))?),
+                None if beside => {}
+                Some(_) | None => self.lane.take_in(batch),
+            }
+            if !batch.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Hears of changes, at most so often, and says that we are alive.
     fn look(&mut self) {
         let now = Instant::now();
@@ -177,7 +204,7 @@ impl Driver for Afxdp {
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {
-        Arc::<table::Table>::clone(&self.lane.plane.table)
+        Arc::<beside::Filters>::clone(&self.lane.plane.filters)
     }
 
     fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
@@ -205,7 +232,7 @@ impl Driver for Afxdp {
         loop {
             self.look();
             self.lane.retry();
-            self.lane.take_in(batch);
+            self.take_in(batch)?;
             if batch.is_empty() {
                 self.lane.busy_poll(batch, deadline);
             }
@@ -216,6 +243,9 @@ impl Driver for Afxdp {
     }
 
     fn finish(&mut self, packet: PacketId, verdict: Final<'_>) {
+        if let Some(queue) = self.queue_beside().filter(|_| is_beside(packet)) {
+            return queue.finish(packet, verdict);
+        }
         let lane = &mut self.lane;
         let Some(owed) = lane.take_owed(packet) else {
             lane.counters.unknown += 1;
@@ -238,7 +268,10 @@ impl Driver for Afxdp {
     }
 
     fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
-        self.lane.explain_owed(packet, verdict)
+        match self.queue_beside().filter(|_| is_beside(packet)) {
+            Some(queue) => queue.explain(packet, verdict),
+            None => self.lane.explain_owed(packet, verdict),
+        }
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
@@ -254,7 +287,7 @@ impl Driver for Afxdp {
 
     fn flush(&mut self) -> Result<(), DriverError> {
         self.lane.flush();
-        Ok(())
+        self.queue_beside().map_or(Ok(()), Nfqueue::flush)
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -267,12 +300,14 @@ impl Driver for Afxdp {
         let closed_lost = of_plane(layout::COUNTER_CLOSED_LOST);
         // Those that were dropped for a module that fails closed were counted by their reason, too.
         let unseen = layout::COUNTERS_UNSEEN.into_iter().map(of_plane).sum::<u64>().saturating_sub(closed_lost);
-        Counters {
+        let own = Counters {
             unseen: lane.counters.unseen + unseen,
             lost: lane.ports.lost() + of_plane(layout::COUNTER_SIGNALING_LOST) + closed_lost,
             forwarded: of_plane(layout::COUNTER_FORWARDED),
             ..lane.counters
-        }
+        };
+        let beside = self.leader.as_ref().and_then(|leader| leader.beside.as_ref()).map(Nfqueue::counters);
+        own + beside.unwrap_or_default()
     }
 
     fn owed_max(&self) -> usize {
@@ -331,7 +366,6 @@ fn choose_devices(
     for name in &config.interfaces {
         match interfaces.values().find(|interface| interface.name == *name) {
             None => tracing::warn!(name, "there is no such interface yet"),
-            Some(interface) if interface.station.is_none() => return unsupported(format!("`{name}` is no Ethernet")),
             Some(_) => {}
         }
     }

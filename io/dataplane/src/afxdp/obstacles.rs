@@ -33,6 +33,13 @@ pub(super) struct Obstacles {
     pub rules: Option<String>,
 }
 
+impl Obstacles {
+    /// Returns what holds after a look that failed: nothing is forwarded in XDP, and rules that were there are there.
+    fn unknown(&self, why: String) -> Obstacles {
+        Obstacles { everywhere: Some(why), devices: BTreeMap::new(), rules: self.rules.clone() }
+    }
+}
+
 /// Looks for obstacles as long as it lives.
 pub(super) struct Watcher {
     shared: Arc<Shared>,
@@ -217,7 +224,7 @@ impl Looker {
             XdpForward::On => self.interception().map(|everywhere| Obstacles { everywhere, ..Obstacles::default() }),
             XdpForward::Off => self.everything().map(|found| Obstacles { rules: found.rules, ..Obstacles::default() }),
         };
-        found.unwrap_or_else(|error| Obstacles { everywhere: Some(error.to_string()), ..Obstacles::default() })
+        found.unwrap_or_else(|error| self.shared.lock().found.unknown(error.to_string()))
     }
 
     fn everything(&self) -> Result<Obstacles, DriverError> {
@@ -335,6 +342,14 @@ mod tests {
             assert_eq!(parse(kind), Some((7, kind.to_owned())));
         }
         assert!(PLAIN_QUEUES.into_iter().all(|kind| parse(kind).is_none()));
+    }
+
+    /// Goal: packets for modules go on meeting rules of others when it cannot be told whether these are there.
+    #[test]
+    fn a_look_that_fails_takes_no_rules_away() {
+        let known = Obstacles { rules: Some("a rule".to_owned()), ..Obstacles::default() };
+        let after = known.unknown("no answer".to_owned());
+        assert_eq!((after.everywhere.as_deref(), after.rules), (Some("no answer"), known.rules));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::beside::Filters;
 use super::counted::Counted;
 use super::heart::Heart;
 use super::program::Program;
@@ -26,6 +27,7 @@ pub(super) struct Plane {
     pub program: Arc<Program>,
     pub counted: Arc<Counted>,
     pub table: Arc<Table>,
+    pub filters: Arc<Filters>,
     pub heart: Heart,
     pub tun: Tun,
     /// Where signaling messages go; nothing if the kernel keeps them.
@@ -64,12 +66,14 @@ pub(super) struct Served {
 impl Plane {
     pub fn new(config: &DriverConfig, program: Program, tun: Tun, lanes: usize) -> Result<Plane, DriverError> {
         let program = Arc::new(program);
+        let table = Arc::new(Table::new(Arc::clone(&program))?);
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bells = std::iter::repeat_with(bell).take(lanes).collect::<Result<_, _>>();
         Ok(Plane {
             config: config.clone(),
             heart: Heart::new(program.heart()?, lanes, config.fail_open),
-            table: Arc::new(Table::new(Arc::clone(&program))?),
+            filters: Arc::new(Filters::new(Arc::clone(&table))),
+            table,
             counted: Arc::new(Counted::new(Arc::clone(&program))),
             program,
             tun,

@@ -117,7 +117,8 @@ fn notes_on(interface: &Interface, ability: Option<Ability>) -> Vec<String> {
 fn why_not_served(interface: &Interface) -> Option<String> {
     let name = &interface.name;
     if interface.station.is_none() {
-        return (!interface.is_loopback).then(|| format!("`{name}` is no Ethernet, so its packets pass unseen"));
+        return (!interface.is_loopback)
+            .then(|| format!("`{name}` is no Ethernet, so its packets come by a netfilter queue"));
     }
     if interface.vlan.is_some() {
         return Some(format!("`{name}` is served by way of the device below it"));

@@ -27,6 +27,7 @@ use pair::QueuePair;
 use queue::{Queue, QueueConfig};
 pub(crate) use window::Outcome;
 
+use crate::counted::Uncounted;
 use crate::inject::Injector;
 use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
 use crate::rules::{self, Counted, Rules};
@@ -43,18 +44,21 @@ pub struct Nfqueue {
     queue: QueuePair,
     // Their tables go after the queues, whose packets would be lost with a hook.
     rules: Arc<Rules>,
-    counted: Arc<Counted>,
+    /// `None` where another driver counts.
+    counted: Option<Arc<Counted>>,
     injector: Injector,
     owed_max: usize,
     counters: Counters,
 }
 
-struct RulesGuard(Arc<Rules>, Arc<Counted>);
+struct RulesGuard(Arc<Rules>, Option<Arc<Counted>>);
 
 impl Drop for RulesGuard {
     fn drop(&mut self) {
         self.0.close();
-        self.1.close();
+        if let Some(counted) = &self.1 {
+            counted.close();
+        }
     }
 }
 
@@ -86,22 +90,47 @@ impl Nfqueue {
         let (pairs, numbers) = QueuePair::open_row(queue, u16::try_from(lanes).expect("there are few lanes"))?;
         tracing::debug!(?numbers, instance = config.instance, "nfqueue driver is open");
         let rules = Arc::new(Rules::open(&config.instance, numbers, config.mark)?);
-        let counted = Arc::new(Counted::open(&config.instance));
-        let mut guard = Some(RulesGuard(Arc::clone(&rules), Arc::clone(&counted)));
+        let counted = Some(Arc::new(Counted::open(&config.instance)));
+        let mut guard = Some(RulesGuard(Arc::clone(&rules), counted.clone()));
+        let lane = |queue| Nfqueue::new(config, queue, guard.take(), Arc::clone(&rules), counted.clone());
+        pairs.into_iter().map(lane).collect()
+    }
+
+    /// Opens one lane beside another driver's, for packets that come in by the devices of [`Rules::set_devices`]. The names
+    /// of its packets have `tag` in their upper halves, or one more.
+    ///
+    /// # Errors
+    /// As of [`Nfqueue::open_lanes`].
+    pub(crate) fn open_beside(config: &DriverConfig, tag: u32) -> Result<Nfqueue, DriverError> {
+        let queue = QueueConfig {
+            first_number: config.queue,
+            packets: config.queue_packets,
+            receive_buffer_bytes: config.receive_buffer_bytes,
+            fail_open: config.fail_open,
+            tag,
+        };
+        let (mut pairs, numbers) = QueuePair::open_row(queue, 1)?;
+        let rules = Arc::new(Rules::open_for_devices(&config.instance, numbers, config.mark)?);
+        let guard = RulesGuard(Arc::clone(&rules), None);
+        Nfqueue::new(config, pairs.swap_remove(0), Some(guard), rules, None)
+    }
+
+    fn new(
+        config: &DriverConfig,
+        queue: QueuePair,
+        guard: Option<RulesGuard>,
+        rules: Arc<Rules>,
+        counted: Option<Arc<Counted>>,
+    ) -> Result<Nfqueue, DriverError> {
         // The kernel's queue also has those that are still to be received.
         let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
-        let lane = |queue| {
-            Ok(Nfqueue {
-                guard: guard.take(),
-                rules: Arc::clone(&rules),
-                counted: Arc::clone(&counted),
-                queue,
-                injector: Injector::open(config.mark)?,
-                owed_max,
-                counters: Counters::default(),
-            })
-        };
-        pairs.into_iter().map(lane).collect()
+        let (injector, counters) = (Injector::open(config.mark)?, Counters::default());
+        Ok(Nfqueue { guard, queue, rules, counted, injector, owed_max, counters })
+    }
+
+    /// Returns its rules.
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
     }
 
     /// Returns the numbers of the lane's netfilter queues: for modules that fail open, and for those that fail closed.
@@ -154,7 +183,10 @@ impl Driver for Nfqueue {
     }
 
     fn destination_counters(&self) -> Arc<dyn DestinationCounters> {
-        Arc::<Counted>::clone(&self.counted)
+        match &self.counted {
+            Some(counted) => Arc::<Counted>::clone(counted),
+            None => Arc::new(Uncounted),
+        }
     }
 
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {

@@ -30,7 +30,7 @@ impl QueuePair {
     pub fn open_row(config: QueueConfig, pairs: u16) -> Result<(Vec<QueuePair>, QueueNumbers), DriverError> {
         let is_closed_used = Arc::new(AtomicBool::new(false));
         let open = Queue::open_row(config, pairs)?;
-        let closed = Queue::open_row(QueueConfig { tag: 1, fail_open: false, ..config }, pairs)?;
+        let closed = Queue::open_row(QueueConfig { tag: config.tag | 1, fail_open: false, ..config }, pairs)?;
         let row = |queues: &[Queue]| QueueRow { first: queues[0].number(), count: pairs };
         let (row_open, row_closed) = (row(&open), row(&closed));
         let pair = |(open, closed)| QueuePair::new(open, closed, Arc::clone(&is_closed_used));

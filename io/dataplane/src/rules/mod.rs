@@ -22,7 +22,7 @@ use netserv_wire::ip::IpVersion;
 
 pub(crate) use counted::Counted;
 use nftables::{
-    Batch, EQUAL, IPV4, IPV6, META_IN_NAME, META_MARK, META_PROTOCOL, NOT_EQUAL, Rule, TRANSPORT, Tables, text,
+    Batch, EQUAL, IPV4, IPV6, META_IN, META_IN_NAME, META_MARK, META_PROTOCOL, NOT_EQUAL, Rule, TRANSPORT, Tables, text,
 };
 
 use crate::{Change, DriverError, FilterTable, filters};
@@ -91,6 +91,8 @@ impl Signaling {
 #[derive(Debug)]
 pub(crate) struct Rules {
     table: Vec<u8>,
+    /// Where the rules of filters are.
+    chain: &'static [u8],
     versions: Vec<IpVersion>,
     queues: QueueNumbers,
     mark: u32,
@@ -112,15 +114,48 @@ impl Rules {
     /// # Errors
     /// Another process has tables of this instance, or the kernel lacks something.
     pub fn open(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
+        Rules::open_in(CHAIN, instance, queues, mark)
+    }
+
+    /// Makes the tables for packets that come in by some devices, none at first ([`Rules::set_devices`]).
+    ///
+    /// # Errors
+    /// As of [`Rules::open`].
+    pub fn open_for_devices(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
+        Rules::open_in(OF_DEVICES, instance, queues, mark)
+    }
+
+    fn open_in(chain: &'static [u8], instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
         let table = text(&format!("{PACKETS}{}", instance_text(instance)));
         let (tables, versions, mut batch) = (open()?, versions_here(), Batch::new());
         for version in &versions {
             batch.table(family(*version), &table, CHAIN, AFTER_MANGLE);
+            if chain != CHAIN {
+                batch.chain(family(*version), &table, chain);
+            }
         }
         tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
         let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
         let state = Mutex::new(state);
-        Ok(Rules { table, versions, queues, mark, state })
+        Ok(Rules { table, chain, versions, queues, mark, state })
+    }
+
+    /// Leads to the filters what comes in by these devices, and nothing else.
+    ///
+    /// # Errors
+    /// The kernel refuses, and all is as it was.
+    pub fn set_devices(&self, devices: impl Iterator<Item = u32> + Clone) -> Result<(), DriverError> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = Batch::new();
+        for version in &self.versions {
+            batch.empty(family(*version), &self.table, CHAIN);
+            for device in devices.clone() {
+                let mut rule = Rule::default();
+                rule.meta(META_IN).compare(EQUAL, &device.to_ne_bytes()).goto(self.chain);
+                batch.rule(family(*version), &self.table, CHAIN, &rule, false);
+            }
+        }
+        state.tables.carry_out(batch).map(drop).map_err(|error| nftables::refused(WHAT, error))
     }
 
     /// Takes all rules away; filters cannot be changed after that. The tables go when this is dropped, which has to be after the
@@ -168,14 +203,14 @@ impl FilterTable for Rules {
             }
         }
         for (version, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
-            batch.remove_rule(family(*version), &self.table, CHAIN, *handle);
+            batch.remove_rule(family(*version), &self.table, self.chain, *handle);
         }
         let mut made = Vec::new();
         for (id, (filter, fails_closed)) in adding {
             self.queues.is_closed_used.fetch_or(fails_closed, Ordering::Relaxed);
             for version in &self.versions {
                 if let Some(rule) = self.rule(*version, filter, fails_closed) {
-                    let number = batch.rule(family(*version), &self.table, CHAIN, &rule, fails_closed);
+                    let number = batch.rule(family(*version), &self.table, self.chain, &rule, fails_closed);
                     made.push((id, *version, number));
                 }
             }
@@ -278,6 +313,8 @@ const OURS: &str = "netserv-";
 const PACKETS: &str = "netserv-p-";
 const SIGNALING: &str = "netserv-s-";
 const CHAIN: &[u8] = b"came\0";
+/// What came by the devices that count.
+const OF_DEVICES: &[u8] = b"devices\0";
 /// A table's name may have 255 characters.
 const INSTANCE_CHARS_MAX: usize = 100;
 const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners of Linux 5.12, nft_compat, xt_NFQUEUE)";

@@ -135,6 +135,11 @@ impl Batch {
         self.push(family, table, NEW_CHAIN, CREATE, &list);
     }
 
+    /// Makes a chain to which rules lead.
+    pub fn chain(&mut self, family: u8, table: &[u8], chain: &[u8]) {
+        self.push(family, table, NEW_CHAIN, CREATE, &[(3, chain)]);
+    }
+
     /// Takes the rules of a chain away. The chain stays: when a hook leaves a namespace, the kernel drops all packets there that
     /// wait for a verdict.
     pub fn empty(&mut self, family: u8, table: &[u8], chain: &[u8]) {
@@ -231,6 +236,13 @@ impl Rule {
         self.expression("objref", &[(1, &COUNTER.to_be_bytes()), (2, counter)])
     }
 
+    /// Has the packet go on in another chain.
+    pub fn goto(&mut self, chain: &[u8]) -> &mut Rule {
+        let verdict = nested(&[(1, &GOTO.to_be_bytes()), (2, chain)]);
+        let data = nested(&[(DATA_VERDICT, &verdict)]);
+        self.expression("immediate", &[(1, &VERDICT_REGISTER.to_be_bytes()), (2, &data)])
+    }
+
     /// Hands the packet to one of the netfilter queues with these numbers; it goes on if nobody has that.
     ///
     /// By the target of `iptables`, since more kernels have that than the expression `queue`.
@@ -291,6 +303,10 @@ pub(super) const OBJECT_DATA: u16 = 4;
 const COUNTER: u32 = 1;
 const LIST_ELEMENT: u16 = 1;
 const DATA_VALUE: u16 = 1;
+const DATA_VERDICT: u16 = 2;
+/// `NFT_GOTO` and `NFT_REG_VERDICT`.
+const GOTO: i32 = -4;
+const VERDICT_REGISTER: u32 = 0;
 
 /// `NFPROTO_INET`: both versions of IP, and each by itself.
 pub(super) const INET: u8 = 1;

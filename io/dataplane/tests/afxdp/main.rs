@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod auto;
+mod beside;
 mod classify;
 #[path = "../common/mod.rs"]
 mod common;

@@ -10,6 +10,7 @@ mod cap;
 pub mod carrier;
 pub mod command;
 pub mod component;
+pub mod connect;
 pub mod connect_to;
 pub mod disk;
 pub mod egress;

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::compute::{Budget, Reserved};
 use crate::error::HostError;
 use crate::limits;
+use crate::server::connect::SlowAddresses;
 use crate::server::connect_to::ConnectTo;
 use crate::server::hits::Hits;
 use crate::server::http::kept::Kept;
@@ -94,6 +95,8 @@ pub struct Module {
     pub connect_to: ConnectTo,
     /// Connections to servers for its next requests.
     pub kept: Arc<Kept>,
+    /// Addresses of servers that are tried last.
+    pub slow_addresses: SlowAddresses,
     /// What the node answers again without an instance.
     pub hits: Hits,
     /// What its server part did.
@@ -134,6 +137,7 @@ impl Module {
             long_waits: Budget::new(waiting::most(&limits)),
             connect_to,
             kept: Arc::default(),
+            slow_addresses: SlowAddresses::default(),
             hits: Hits::new(&shared.hit_memory.0),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
@@ -341,6 +345,7 @@ pub struct Counts {
     requests: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
+    errors: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -366,6 +371,11 @@ impl Counts {
         add(&self.failed, 1);
     }
 
+    /// Counts an HTTP response that says that the server failed.
+    pub fn error(&self) {
+        add(&self.errors, 1);
+    }
+
     /// Counts bytes that came in.
     pub fn bytes_in(&self, bytes: usize) {
         add(&self.bytes_in, bytes as u64);
@@ -378,10 +388,16 @@ impl Counts {
 
     /// Returns all of it.
     pub fn all(&self) -> ServerCounts {
-        let [connections, requests, refused, failed, bytes_in, bytes_out] =
-            [&self.connections, &self.requests, &self.refused, &self.failed, &self.bytes_in, &self.bytes_out]
-                .map(|count| count.load(Ordering::Relaxed));
-        ServerCounts { connections, requests, refused, failed, bytes_in, bytes_out }
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ServerCounts {
+            connections: of(&self.connections),
+            requests: of(&self.requests),
+            refused: of(&self.refused),
+            failed: of(&self.failed),
+            errors: of(&self.errors),
+            bytes_in: of(&self.bytes_in),
+            bytes_out: of(&self.bytes_out),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::uri::Authority;
 use netserv_wire::container::frames::LogLevel;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -24,7 +24,6 @@ use super::http::upstream::Upstream;
 use super::module::{Module, Transport};
 use super::origin::Stream;
 use super::{connect_to, tls};
-use crate::limits;
 
 /// Where a container has the operator's own authorities, if there are any.
 pub const AUTHORITIES: &str = "/etc/authorities.pem";
@@ -94,8 +93,7 @@ impl Route {
             Err(_) => tokio::net::lookup_host((host, port)).await.map_err(no_name)?.collect(),
         };
         let permitted = found.into_iter().filter(|address| self.module.may_connect(Transport::Tcp, *address));
-        let permitted: Vec<SocketAddr> = permitted.take(limits::EGRESS_ADDRESSES_MAX).collect();
-        connect_to_one_of(&permitted, until).await
+        self.module.slow_addresses.connect(permitted.collect(), until).await
     }
 }
 
@@ -129,21 +127,6 @@ fn no_tls(error: io::Error) -> Error {
     }
 }
 
-/// Connects to the first address that answers. Each has its share of the time that is left: one that is silent leaves the
-/// others theirs.
-async fn connect_to_one_of(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, Error> {
-    let mut last = Error::HttpRequestDenied;
-    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
-        let share = until.saturating_duration_since(Instant::now()) / u32::try_from(left).unwrap_or(u32::MAX);
-        last = match timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => Error::Connect(error),
-            Err(_) => Error::ConnectionTimeout,
-        };
-    }
-    Err(last)
-}
-
 fn no_name(_: io::Error) -> Error {
     Error::DnsError { rcode: None, info_code: None }
 }
@@ -152,48 +135,4 @@ fn client_config() -> Result<Arc<ClientConfig>, Error> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let config = CONFIG.get_or_init(|| tls::client(AUTHORITIES_FILE.get().map(PathBuf::as_path)).map(Arc::new));
     config.clone().map_err(|why| Error::InternalError(Some(why)))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpListener;
-
-    use super::*;
-
-    #[test]
-    fn a_silent_address_leaves_time_for_the_next() {
-        crate::server::thread::runtime().unwrap().block_on(async {
-            let time = Duration::from_secs(1);
-            let (silent, _connected) = silent().await;
-            let good = TcpListener::bind("127.0.0.1:0").unwrap();
-            let begun = Instant::now();
-            let stream = connect_to_one_of(&[silent, good.local_addr().unwrap()], begun + time).await.unwrap();
-            assert_eq!(stream.peer_addr().unwrap(), good.local_addr().unwrap());
-            assert!(begun.elapsed() >= time / 2, "{:?}", begun.elapsed());
-            let refused = {
-                let gone = TcpListener::bind("127.0.0.1:0").unwrap();
-                gone.local_addr().unwrap()
-            };
-            assert!(matches!(
-                connect_to_one_of(&[silent, refused], Instant::now() + time).await,
-                Err(Error::Connect(_))
-            ));
-            assert!(matches!(
-                connect_to_one_of(&[refused, silent], Instant::now() + time).await,
-                Err(Error::ConnectionTimeout)
-            ));
-            assert!(matches!(connect_to_one_of(&[], begun).await, Err(Error::HttpRequestDenied)));
-        });
-    }
-
-    /// Returns an address that does not answer: more connections than a listener holds wait there to be taken.
-    async fn silent() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        rustix::net::listen(&listener, 0).unwrap();
-        let (address, mut connected) = (listener.local_addr().unwrap(), Vec::new());
-        while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
-            connected.push(stream.unwrap());
-        }
-        (address, (listener, connected))
-    }
 }

@@ -8,3 +8,4 @@ mod cdn_process;
 mod cdn_told;
 mod compressor;
 mod http_cache;
+mod origin_names;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
 use netserv_container::network::{
-    ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, node_addresses, remove_networks,
+    ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, ROUTING_PRIORITY, node_addresses, remove_networks,
 };
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
 use netserv_model::effect::{InterceptJob, ModuleSlot};
@@ -28,6 +28,7 @@ use netserv_wire::container::frames::PartKind;
 use crate::effects::store::Store;
 use crate::event::UserNetwork;
 use crate::limits::METERED_NETWORKS_MAX;
+use crate::machine::notices::Notices;
 use addresses::Addresses;
 use interceptions::Interceptions;
 
@@ -49,6 +50,7 @@ pub struct Networks {
     floating: BTreeMap<UserId, BTreeSet<IpAddr>>,
     /// When it was last looked whether all rules are there.
     looked_at: Instant,
+    notices: Notices,
 }
 
 /// How often it is looked whether all rules are there.
@@ -81,7 +83,7 @@ impl Networks {
     ///
     /// # Errors
     /// The kernel does not say what is intercepted.
-    pub fn new(store: Store, instance: String) -> Result<Networks> {
+    pub fn new(store: Store, instance: String, notices: Notices) -> Result<Networks> {
         let chosen = store.addresses().unwrap_or_else(|error| {
             tracing::error!(%error, "containers get other addresses than before");
             BTreeMap::new()
@@ -99,6 +101,7 @@ impl Networks {
             interceptions: Interceptions::default(),
             floating: BTreeMap::new(),
             looked_at: Instant::now(),
+            notices,
         })
     }
 
@@ -300,6 +303,31 @@ impl Networks {
     /// Puts back what somebody took away: other programs remove rules of policy routing that they did not make, and whole tables of the
     /// packet filter.
     fn restore_rules(&self) {
+        let mut lost = None;
+        for (user, made) in &self.made {
+            match made.network.restore_link() {
+                Ok(missing) if missing.is_empty() => {}
+                Ok(missing) => {
+                    let missing = missing.join(", ");
+                    tracing::warn!(%user, missing, "somebody took away what leads to a container; it is there again");
+                }
+                Err(error) => {
+                    lost = Some(format!(
+                        "nothing leads to that of {user}: {error}; fix: end its modules, and install them again"
+                    ))
+                }
+            }
+        }
+        self.notices.set("networks of containers", lost);
+        let preceding = self.host.preceding().unwrap_or_else(|error| vec![error.to_string()]);
+        let preceding = (!preceding.is_empty()).then(|| {
+            let rules = preceding.join(", ");
+            format!(
+                "rules of policy routing come before the node's, and what they match may pass modules unseen: {rules}; fix: give \
+                 them priorities above {ROUTING_PRIORITY}"
+            )
+        });
+        self.notices.set("interception", preceding);
         match self.host.restore() {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {

@@ -184,7 +184,7 @@ fn module() -> ModuleName {
 fn open(dir: &tempfile::TempDir) -> Networks {
     let store = Store::open(&dir.path().join("node.db")).unwrap();
     let instance = crate::config::Config { state_dir: dir.path().to_owned(), ..Default::default() }.instance();
-    let mut networks = Networks::new(store, instance).unwrap();
+    let mut networks = Networks::new(store, instance, Notices::default()).unwrap();
     networks.set_plan(plan());
     networks
 }

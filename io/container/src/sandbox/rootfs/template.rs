@@ -50,10 +50,16 @@ impl Template {
 /// Writes what the C library reads to find the address of a name.
 pub(super) fn write_resolver_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> {
     let servers: String = name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    let resolver = format!("{servers}{RESOLVER_OPTIONS}");
     let files = [
         ("/etc/hosts", "127.0.0.1 localhost container\n::1 localhost container\n"),
         ("/etc/nsswitch.conf", "passwd: files\nhosts: files dns\n"),
-        ("/etc/resolv.conf", servers.as_str()),
+        ("/etc/resolv.conf", resolver.as_str()),
     ];
     files.into_iter().try_for_each(|(path, text)| write(&inside(root, Path::new(path)), text))
 }
+
+/// `single-request`: the C library would ask for IPv4 and IPv6 addresses by one `sendmmsg`, which Wasm workers may not make: it
+/// sends descriptors, too, and they can copy the control socket's. One after the other, the questions go by `sendto`.
+/// The times keep a server that is silent from taking all the time that a connection has: with one of two silent, two seconds.
+const RESOLVER_OPTIONS: &str = "options single-request timeout:1 attempts:3\n";

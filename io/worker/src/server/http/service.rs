@@ -242,6 +242,9 @@ impl HttpService {
             let is_counted = status == StatusCode::PAYLOAD_TOO_LARGE;
             return Ok(if is_counted { self.own_answer(status) } else { self.turn_away(status) });
         }
+        if response.status().is_server_error() {
+            self.module.counts.error();
+        }
         Ok(response)
     }
 
