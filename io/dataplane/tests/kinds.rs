@@ -54,7 +54,7 @@ fn drivers_do_what_the_page_says_with_each_kind_of_packet() {
     }
     let mut table = String::from("|  |");
     columns.iter().for_each(|(name, closed, _)| {
-        write!(table, " `{name}`, {} |", if *closed { "closed" } else { "open" }).unwrap()
+        write!(table, " `{name}`, {} |", if *closed { "closed" } else { "open" }).unwrap();
     });
     table += "\n|---|---|---|---|---|\n";
     for kind in KINDS {
@@ -200,7 +200,7 @@ impl Sniffer {
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| {
                 let _ = sender.send(line.parse().unwrap());
-            })
+            });
         });
         (Sniffer(child), receiver)
     }

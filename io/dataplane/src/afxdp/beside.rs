@@ -89,7 +89,7 @@ fn install(id: FilterId, filter: &Filter, closed: bool) -> Change<'_> {
 
 /// Returns the changes that take changes back.
 fn undoing<'a>(changes: &[Change<'_>], before: &'a BTreeMap<FilterId, (Filter, bool)>) -> Vec<Change<'a>> {
-    let is_gone = |id: FilterId| changes.iter().any(|change| *change == Change::Remove(id));
+    let is_gone = |id: FilterId| changes.contains(&Change::Remove(id));
     let undo = |change: &Change<'_>| match *change {
         // The same changes took it away.
         Change::Install(id, _) | Change::InstallClosed(id, _) if is_gone(id) && !before.contains_key(&id) => None,

@@ -201,7 +201,8 @@ impl Leader {
             queue.poll_fd().map_or(Ok(()), |readable| lane.watch(readable))?;
             self.beside = Some(queue);
         }
-        self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(devices.keys().copied()))
+        let devices: Vec<u32> = devices.keys().copied().collect();
+        self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(&devices))
     }
 
     /// Begins to serve a device in some lanes, and tries until a moment while it is busy; the others are told. The first lane

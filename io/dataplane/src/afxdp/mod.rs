@@ -364,9 +364,8 @@ fn choose_devices(
 ) -> Result<BTreeMap<u32, u32>, DriverError> {
     let unsupported = |why: String| Err(DriverError::Unsupported { what: "AF_XDP", why });
     for name in &config.interfaces {
-        match interfaces.values().find(|interface| interface.name == *name) {
-            None => tracing::warn!(name, "there is no such interface yet"),
-            Some(_) => {}
+        if !interfaces.values().any(|interface| interface.name == *name) {
+            tracing::warn!(name, "there is no such interface yet");
         }
     }
     let devices = leader::wanted_devices(&config.interfaces, interfaces);

@@ -144,12 +144,12 @@ impl Rules {
     ///
     /// # Errors
     /// The kernel refuses, and all is as it was.
-    pub fn set_devices(&self, devices: impl Iterator<Item = u32> + Clone) -> Result<(), DriverError> {
+    pub fn set_devices(&self, devices: &[u32]) -> Result<(), DriverError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Batch::new();
         for version in &self.versions {
             batch.empty(family(*version), &self.table, CHAIN);
-            for device in devices.clone() {
+            for device in devices {
                 let mut rule = Rule::default();
                 rule.meta(META_IN).compare(EQUAL, &device.to_ne_bytes()).goto(self.chain);
                 batch.rule(family(*version), &self.table, CHAIN, &rule, false);

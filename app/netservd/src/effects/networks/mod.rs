@@ -314,7 +314,7 @@ impl Networks {
                 Err(error) => {
                     lost = Some(format!(
                         "nothing leads to that of {user}: {error}; fix: end its modules, and install them again"
-                    ))
+                    ));
                 }
             }
         }

@@ -265,10 +265,8 @@ mod tests {
 
     /// Looks at what bytes are, wherever a request ends.
     fn check(bytes: &[u8], expected: &Opening) {
-        let found = match look(bytes) {
-            Opening::Http(_) => HTTP,
-            other => other,
-        };
+        let found = look(bytes);
+        let found = if matches!(found, Opening::Http(_)) { HTTP } else { found };
         assert_eq!(found, *expected, "{:?}", String::from_utf8_lossy(bytes));
     }
 
