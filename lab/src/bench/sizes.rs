@@ -12,8 +12,8 @@ use crate::netns::program;
 use crate::node::{Part, module_parts, workspace};
 
 /// Modules that are whole applications.
-const APPLICATIONS: [&str; 6] =
-    ["sip-edge", "net-monitor-live", "media-relay", "active-cdn", "stream-reflector", "video-transcoder"];
+const APPLICATIONS: [&str; 7] =
+    ["sip-edge", "net-monitor-live", "media-relay", "active-cdn", "edge-cache", "stream-reflector", "video-transcoder"];
 /// Sample modules that have to be there.
 const MODULES_MIN: usize = 12;
 /// What an ELF file for this machine begins with.

@@ -338,7 +338,7 @@ fn made_up_senders_take_away_neither_questions_nor_clients() {
         let [server, asking] = [5060, 0].map(|port| inside(network.netns(), || udp(at(container, port))));
         let script = format!(
             "import socket\nfor p in range({}):\n s=socket.socket(socket.AF_INET6 if ':' in '{made_up}' else socket.AF_INET,\
-             socket.SOCK_DGRAM); s.bind(('{made_up}',20000+p)); s.sendto(b'x',('{container}',5060)); s.close()",
+             socket.SOCK_DGRAM); s.setsockopt(*((41,78) if ':' in '{made_up}' else (0,15)),1); s.bind(('{made_up}',20000+p)); s.sendto(b'x',('{container}',5060)); s.close()",
             FLOWS_MAX + 100
         );
         let flood = || Command::new("python3").args(["-c", &script]).status().unwrap();

@@ -38,7 +38,7 @@ fn a_full_disk_refuses_packages_and_is_told_and_the_node_goes_on() {
     let refused = net.setup(&monitor, &filter);
     let Outcome::Refused(refusal) = &refused else { panic!("{refused:?}") };
     assert_eq!(refusal.kind, RefusalKind::NodeFailed, "{refusal}");
-    assert!(refusal.detail.contains("the package store cannot be written"), "{refusal}");
+    assert!(refusal.detail.contains("the download cannot be kept: No space left on device"), "{refusal}");
     let refreshed = net.setup(&echo, &filter);
     assert!(matches!(refreshed, Outcome::Refreshed { .. }), "{refreshed:?}");
     assert_eq!(net.not_stored(), 1);
