@@ -34,7 +34,11 @@ impl Nslp {
                 let of_others = || self.lease_of(key, &mri).filter(|(_, lease)| !lease.is_here).map(|_| answer);
                 let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
                 let time = time.or_else(|| {
-                    of_others().and_then(longest_lease).map(Duration::from_secs).map(|time| time.min(setup.ttl))
+                    of_others()
+                        .and_then(longest_lease)
+                        .filter(|seconds| *seconds > 0)
+                        .map(Duration::from_secs)
+                        .map(|time| time.min(setup.ttl))
                 });
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
                 let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
