@@ -451,10 +451,10 @@ pub(crate) fn budget_of(time: Duration) -> Option<Duration> {
     Some(budget).filter(|budget| *budget >= BUDGET_MIN)
 }
 
-/// Returns the seconds of the lease that ends last, of those that an answer tells of.
+/// Returns the seconds of the lease that ends last, of those that an answer tells of; nothing if no node has one.
 pub(crate) fn longest_lease(answer: &Response) -> Option<u64> {
     let shown = answer.entries.iter().filter_map(|entry| entry.outcome.lease_s());
-    shown.chain(Some(answer.withheld.lease_s)).max()
+    shown.chain(Some(answer.withheld.lease_s)).max().filter(|seconds| *seconds > 0)
 }
 
 /// Builds the entry of a node that did nothing.

@@ -472,10 +472,12 @@ impl Nslp {
             return;
         }
         let is_on_way_there = exchange.message.is_for_way_back() && !exchange.is_back && exchange.mri.is_some();
-        let place = match is_on_way_there {
-            _ if host_only || self.follows(key.0, exchange) => Place::Meant,
-            true => Place::Passed("the request is for the nodes on the way back"),
-            false => Place::of(target, node, is_first),
+        let place = if host_only || self.follows(key.0, exchange) {
+            Place::Meant
+        } else if is_on_way_there {
+            Place::Passed("the request is for the nodes on the way back")
+        } else {
+            Place::of(target, node, is_first)
         };
         let passed_by = match place {
             Place::Meant => None,

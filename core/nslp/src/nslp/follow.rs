@@ -31,15 +31,10 @@ impl Nslp {
         match (exchange.message.body(), mri) {
             (Body::Setup(setup), Some(mri)) => {
                 // A REMOVE for this node alone leaves the lease to the nodes further on.
-                let of_others = || self.lease_of(key, &mri).filter(|(_, lease)| !lease.is_here).map(|_| answer);
-                let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
-                let time = time.or_else(|| {
-                    of_others()
-                        .and_then(longest_lease)
-                        .filter(|seconds| *seconds > 0)
-                        .map(Duration::from_secs)
-                        .map(|time| time.min(setup.ttl))
-                });
+                let is_of_others = self.lease_of(key, &mri).is_some_and(|(_, lease)| !lease.is_here);
+                let of_others = longest_lease(answer).filter(|_| is_of_others);
+                let of_others = of_others.map(|seconds| Duration::from_secs(seconds).min(setup.ttl));
+                let time = exchange.lease_time(answer, setup.ttl, self.config.host_only).or(of_others);
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
                 let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
                 let installed = Arc::new(Installed { user: wanted.user.clone(), module: wanted.module.clone() });

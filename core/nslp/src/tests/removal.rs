@@ -46,6 +46,24 @@ impl Node {
         self.receive_from(OLD, &flow().inverted(), answer.emit().as_bytes());
         while self.nslp.poll_api_call().is_some() {}
     }
+
+    /// GIST finds another next node, whereupon this node looks at the path.
+    fn is_led_elsewhere(&mut self) {
+        let kind = Notification::StatusChange(RouteStatus::Good(NEW));
+        let event = Event::NetworkNotification { nslp_id: NSLP_ID, session: SESSION, mri: flow(), kind };
+        self.at(60_000);
+        self.nslp.handle_event(self.now, event);
+        self.at(62_000);
+    }
+
+    /// Returns how often the node that came next before is told that the path leads elsewhere.
+    fn tears_to_old(&mut self) -> usize {
+        let is_tear = |call: &ApiCall| {
+            let ApiCall::SendMessage { sii, data, .. } = call else { return false };
+            *sii == Some(OLD) && matches!(Payload::parse(data), Ok(Payload::Tear(_)))
+        };
+        std::iter::from_fn(|| self.nslp.poll_api_call()).filter(is_tear).count()
+    }
 }
 
 #[test]
@@ -86,16 +104,7 @@ fn a_path_is_followed_for_the_nodes_that_still_have_the_module() {
     let mut node = Node::new(|_| {});
     node.passes(&setup(&[]), 1, installed("me"), installed("next"));
     node.passes(&remove(&["me"]), 2, held("me", Outcome::Removed), passed("next"));
-    // Its path leads elsewhere now.
-    let event = Event::NetworkNotification {
-        nslp_id: NSLP_ID,
-        session: SESSION,
-        mri: flow(),
-        kind: Notification::StatusChange(RouteStatus::Good(NEW)),
-    };
-    node.at(60_000);
-    node.nslp.handle_event(node.now, event);
-    node.at(62_000);
+    node.is_led_elsewhere();
     let request = node.asked();
     let (_, text) = node.sent_request().request();
     assert_eq!(text, setup(&[]));
@@ -103,10 +112,20 @@ fn a_path_is_followed_for_the_nodes_that_still_have_the_module() {
     let answer = Response { entries: vec![installed("new")], ..response(1, &[]) };
     node.receive_from(NEW, &flow().inverted(), answer.emit().as_bytes());
     assert_eq!(node.nslp.state_counts().leases, 1);
-    let tear = |call: &ApiCall| {
-        let ApiCall::SendMessage { sii, data, .. } = call else { return false };
-        *sii == Some(OLD) && matches!(Payload::parse(data), Ok(Payload::Tear(_)))
-    };
-    let told = std::iter::from_fn(|| node.nslp.poll_api_call()).any(|call| tear(&call));
+    let told = node.tears_to_old() > 0;
     assert!(told, "who had it next before is told");
+}
+
+/// Goal: the module of one node stays there though the path leads elsewhere, where nobody is to have it.
+#[test]
+fn a_path_on_which_nobody_has_the_module_is_not_followed() {
+    let mut node = Node::new(|_| {});
+    node.passes(&setup(&["next"]), 1, passed("me"), installed("next"));
+    node.is_led_elsewhere();
+    let request = node.asked();
+    node.sent_request();
+    node.report(request, passed("me"));
+    let answer = Response { entries: vec![passed("new")], ..response(1, &[]) };
+    node.receive_from(NEW, &flow().inverted(), answer.emit().as_bytes());
+    assert_eq!((node.nslp.state_counts().leases, node.tears_to_old()), (0, 0));
 }
