@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netserv_model::limits::{NONCES_PER_USER_MAX, REQUESTS_PENDING_MAX};
-use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId};
+use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId, share};
 
 use crate::Controller;
 use crate::limits::{QUARANTINED_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
@@ -256,10 +256,8 @@ impl Controller {
     pub(crate) fn make_way(&mut self, user: &UserId) -> bool {
         let count = |tenant: &Tenant| tenant.modules.values().map(Entry::requests).sum::<usize>();
         let own = self.tenants.get(user).map_or(0, count);
-        let counts = self.tenants.iter().map(|(user, tenant)| (count(tenant), user));
-        let Some((most, greedy)) = counts.max_by_key(|(count, _)| *count).filter(|(most, _)| own + 1 < *most) else {
-            return false;
-        };
+        let counts = self.tenants.iter().map(|(user, tenant)| (user, count(tenant)));
+        let Some((greedy, most)) = share::greediest(counts, own) else { return false };
         let greedy = greedy.clone();
         let slow = |(name, entry): (&ModuleName, &Entry)| {
             let operation = entry.operation.as_ref()?;

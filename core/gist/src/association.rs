@@ -3,10 +3,10 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use netserv_model::Instant;
+use netserv_model::{Instant, share};
 use netserv_wire::gist::{Message, MessageStream, MessageType, Mri, Nli, StreamMessage};
 use rand::Rng;
 
@@ -557,8 +557,5 @@ fn spread_of(rows: usize) -> Duration {
 
 /// Returns what a peer's connections are counted under: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
 fn whose(peer: SocketAddr) -> IpAddr {
-    match peer.ip() {
-        IpAddr::V4(v4) => v4.into(),
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-    }
+    share::network(peer.ip(), 32, 64)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Token buckets for networks of addresses, in bounded memory whatever addresses are made up.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use netserv_model::Instant;
+use netserv_model::{Instant, share};
 use sha2::{Digest, Sha256};
 
 use crate::api::RateLimit;
@@ -43,10 +43,7 @@ fn network(address: IpAddr) -> u64 {
 
 /// Returns what somebody has who has one address of it: 24 bits of IPv4, 56 of IPv6 (RFC 6177 §2).
 pub(crate) fn site(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() >> 8 << 8).into(),
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 72 << 72).into(),
-    }
+    share::network(address, 24, 56)
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fair shares of something that all users of a node have together.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
 /// Which part of what is left one user may hold.
 pub const SHARE_PART: u64 = 4;
 
@@ -10,9 +14,37 @@ pub fn is_fair(own: u64, held: u64, all: u64) -> bool {
     own <= all.saturating_sub(held) / SHARE_PART
 }
 
+/// Returns who holds the most of something that is full, and how much, if one who holds `own` would still hold less with one more.
+pub fn greediest<K>(held: impl Iterator<Item = (K, usize)>, own: usize) -> Option<(K, usize)> {
+    held.max_by_key(|(_, count)| *count).filter(|(_, most)| own + 1 < *most)
+}
+
+/// Returns the first address of the network that an address is in, of so many bits by version of IP: whoever has one address of a
+/// network may have all of it.
+pub fn network(address: IpAddr, v4_bits: u8, v6_bits: u8) -> IpAddr {
+    let bits = if address.is_ipv4() { v4_bits } else { v6_bits };
+    IpNet::new(address, bits).map_or(address, |network| network.network())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_the_most_gives_way_to_who_has_less_even_with_one_more() {
+        let held = || [("a", 3), ("b", 5), ("c", 1)].into_iter();
+        assert_eq!(greediest(held(), 3), Some(("b", 5)));
+        assert_eq!(greediest(held(), 4), None);
+        assert_eq!(greediest(std::iter::empty::<(&str, usize)>(), 0), None);
+    }
+
+    #[test]
+    fn an_address_is_of_its_network() {
+        for (address, first) in [("192.0.2.77", "192.0.2.0"), ("2001:db8:1:2ff::7", "2001:db8:1:200::")] {
+            assert_eq!(network(address.parse().unwrap(), 24, 56), first.parse::<IpAddr>().unwrap());
+            assert_eq!(network(address.parse().unwrap(), 32, 128), address.parse::<IpAddr>().unwrap());
+        }
+    }
 
     /// Goal: eight users who take all that they get leave a ninth a thirtieth, and one alone has a fifth.
     #[test]

@@ -2,10 +2,10 @@
 //! Bounds on how much a node does within a time.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::Instant;
+use netserv_model::{Instant, share};
 
 /// So many within a time, which begins with the first of them.
 #[derive(Debug)]
@@ -75,10 +75,7 @@ impl SourceBursts {
 
 /// Returns what a source is known by: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
 fn whose(source: IpAddr) -> IpAddr {
-    match source {
-        IpAddr::V4(_) => source,
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-    }
+    share::network(source, 32, 64)
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! Connections of peers: accepted, and with TLS spoken on them where the port is for that, before the node hears of them.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use netserv_model::share;
 use netserv_node::Ends;
 use netserv_node::gist::Channel;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -117,10 +118,7 @@ struct Handshakes(VecDeque<(IpAddr, AbortHandle)>);
 
 /// Returns what a peer's handshakes are counted under: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
 fn whose(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => peer,
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-    }
+    share::network(peer, 32, 64)
 }
 
 impl Handshakes {

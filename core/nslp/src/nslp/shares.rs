@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::{Instant, RefusalKind, UserId};
+use netserv_model::{Instant, RefusalKind, UserId, share};
 use netserv_wire::nslp::Message;
 
 use super::Nslp;
@@ -24,11 +24,10 @@ impl Nslp {
             *counts.entry(proven_user(exchange)).or_default() += 1;
         }
         let own = counts.get(&message.user()).copied().unwrap_or(0);
-        let Some((user, most)) = counts.into_iter().max_by_key(|(_, count)| *count) else { return false };
-        if own + 1 >= most {
+        let Some((user, _)) = share::greediest(counts.into_iter(), own) else {
             self.counters.requests_over_limit += 1;
             return false;
-        }
+        };
         let theirs = self.exchanges.iter().filter(|(_, one)| one.is_pending() && proven_user(one) == user);
         let Some(slowest) = theirs.min_by_key(|(_, one)| one.started).map(|(key, _)| *key) else { return false };
         self.counters.requests_displaced += 1;

@@ -6,9 +6,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use netserv_model::share;
 use tokio::sync::Notify;
 
 use crate::limits;
@@ -143,10 +144,7 @@ impl std::fmt::Debug for IsIdle {
 
 /// Returns the network under which a client's connections count: whoever has one address often has many beside it.
 fn network(client: IpAddr) -> IpAddr {
-    match client {
-        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() >> 16 << 16).into(),
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 88 << 88).into(),
-    }
+    share::network(client, 16, 40)
 }
 
 #[cfg(test)]
