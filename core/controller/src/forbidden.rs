@@ -16,8 +16,8 @@ use crate::sessions::sessions_of;
 use crate::state::{Key, Session, entry_in};
 
 impl Controller {
-    /// Ends the sessions of a module that ask for what the policy does not allow, unless that are all: the module goes with them. Give
-    /// the package's manifest if it has just come.
+    /// Ends the sessions of a module whose filters the policy does not allow. If these are all its sessions, it ends none: the caller
+    /// removes the module. `manifest` is the package's, if it has just arrived.
     pub(crate) fn end_forbidden(&mut self, key: &Key, manifest: Option<&Manifest>) {
         let Some(active) = self.active_of(key) else { return };
         let Some(user) = self.policy.users.get(&key.0) else { return };
@@ -36,8 +36,8 @@ impl Controller {
         }
     }
 
-    /// Takes the rules of a module away that the policy does not allow. While its package is not there, nobody knows for which session
-    /// each is.
+    /// Removes the rules of a module that the policy does not allow, if its package is missing: only the package tells which session
+    /// each rule is for.
     fn drop_forbidden_rules(&mut self, key: &Key) {
         let (policy, user) = (&self.policy, self.policy.users.get(&key.0));
         let active = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut());

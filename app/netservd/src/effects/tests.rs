@@ -61,7 +61,7 @@ fn states_that_wait_to_be_loaded_are_bounded() {
         keep(&mut rig, n, 0);
     }
     assert_eq!(held(&rig), (1..=STATES_HELD_PER_USER_MAX).collect::<Vec<_>>());
-    // One of each other user takes the room of whoever has more.
+    // A user with fewer states takes a place of the user with the most.
     for n in 0..STATES_HELD_MAX - 1 {
         keep(&mut rig, 100 + n, 1 + n);
     }

@@ -13,9 +13,9 @@ use crate::exchange::{Beyond, Exchange, Own};
 use crate::leases::{Installed, Lease};
 
 impl Nslp {
-    /// Ends the leases of a module that the family of a REMOVE's session has toward its destination, if no node has it by them any more. A
-    /// lease that other nodes still hold goes on without this one. A REMOVE for all sessions that removed the module here ends
-    /// the leases of others, too.
+    /// Ends the leases of a REMOVE's session family toward its destination, each if no node holds the module by it any more. If only other
+    /// nodes hold it, this node follows its path for them. A REMOVE for all sessions that removed the module here also ends the
+    /// leases of other families.
     pub(super) fn remove_leases(
         &mut self,
         now: Instant,

@@ -42,7 +42,7 @@ pub enum PackageRequest {
     Remove(PathBuf),
     /// A download ended.
     Fetched(UserId, Ticket, Result<Box<Ready>, Refusal>),
-    /// A compilation goes on in another lane, so that there is a place in the one where it was.
+    /// A compilation moved to another lane, which leaves a free place in its old one.
     Promoted,
     /// A compilation ended.
     Built(BuildId, Box<Build>, Made),
@@ -208,7 +208,7 @@ impl Schedule {
         }
     }
 
-    /// Forgets who does not wait any more. Code of a package keeps its place for a while: whoever asks again goes on waiting there.
+    /// Drops the entries of askers that gave up. A package's code keeps its place in the queue for a while, for an asker that comes back.
     fn abandon(&mut self, id: EffectId) {
         let now = Instant::now();
         self.fetches.take_out(|fetch| fetch.ticket.id() != id);
