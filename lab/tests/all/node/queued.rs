@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Driver, Serving, shortened};
+use crate::common::{Driver, Serving, eventually, shortened};
 use netserv_lab::netns::wait_until;
 use netserv_model::request::Outcome;
 
@@ -29,6 +29,12 @@ fn modules_that_come_and_go_cost_nobody_else_a_packet(driver: Driver) {
     net.install("net-monitor", &net.bob, &["--filter", &seen[0], "--filter", &seen[1]]);
     let mut counts = net.lab.command("sender", "python3");
     net.lab.start("sender", "counting", counts.args(["-c", COUNTS])).unwrap();
+    // The kernel itself drops packets while a neighbour's address is unknown.
+    for end in &ends {
+        eventually("the hosts reach each other", || {
+            net.lab.run("receiver", "ping", &["-c", "1", "-W", "1", end]).is_ok()
+        });
+    }
     let mut sends = net.lab.command("receiver", "python3");
     sends.args(["-c", SENDS, &RATE.to_string(), &ends[0], &ends[1]]);
     net.lab.start("receiver", "sending", &mut sends).unwrap();
