@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -262,13 +262,19 @@ fn streams(provider: &mut SipProvider, v6: bool, connections: usize, random: &mu
         }
         stream.set_read_timeout(Some(QUIET)).unwrap();
         let (mut said, mut room) = (Vec::new(), [0; 4096]);
-        loop {
+        let is_closed = loop {
             match stream.read(&mut room) {
-                Ok(0) => return (said, true),
+                Ok(0) => break true,
                 Ok(length) => said.extend_from_slice(&room[..length]),
-                Err(error) => return (said, !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)),
+                Err(error) => break !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
             }
+        };
+        // The server closes once it has read all, which takes long on a busy machine.
+        if !is_closed && stream.shutdown(Shutdown::Write).is_ok() {
+            stream.set_read_timeout(Some(LONG)).unwrap();
+            while stream.read(&mut room).is_ok_and(|length| length > 0) {}
         }
+        (said, is_closed)
     };
     let speaking = || {
         let mut said = Vec::new();
