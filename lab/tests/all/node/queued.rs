@@ -17,7 +17,7 @@ const RATE: usize = 1000;
 /// Changes of another user's network and of what is led to it; a twenty-fifth in CI.
 const CHANGES: u64 = 1000;
 
-/// Goal: of packets that a user's module sees, none is lost while another user's modules come and go, over IPv4 and IPv6. The
+/// Goal: of packets that are for a user's module, none is lost, and it sees all that its ring has room for, while another user's modules come and go, over IPv4 and IPv6. The
 /// kernel drops all packets that wait for a verdict whenever a hook of nf_tables leaves the node's network namespace.
 /// Method: a module that takes connections over is installed and removed, which makes a container's network, leads packets to
 /// it, and ends both.
@@ -29,7 +29,9 @@ fn modules_that_come_and_go_cost_nobody_else_a_packet(driver: Driver) {
     net.install("net-monitor", &net.bob, &["--filter", &seen[0], "--filter", &seen[1]]);
     let mut counts = net.lab.command("sender", "python3");
     net.lab.start("sender", "counting", counts.args(["-c", COUNTS])).unwrap();
-    // The kernel itself drops packets while a neighbour's address is unknown.
+    let came = |net: &Serving| net.lab.log("sender", "counting").lines().last().unwrap_or_default().to_owned();
+    // The kernel itself drops packets while a neighbour's address is unknown, and while nobody has the port.
+    eventually("packets are counted", || came(&net) == "0 0");
     for end in &ends {
         eventually("the hosts reach each other", || {
             net.lab.run("receiver", "ping", &["-c", "1", "-W", "1", end]).is_ok()
@@ -48,12 +50,15 @@ fn modules_that_come_and_go_cost_nobody_else_a_packet(driver: Driver) {
 
     net.lab.stop("receiver", "sending").unwrap();
     let sent = net.lab.log("receiver", "sending").trim().to_owned();
-    let came = || net.lab.log("sender", "counting").lines().last().unwrap_or_default().to_owned();
     assert!(sent.split(' ').all(|count| count.parse::<usize>().is_ok_and(|count| count >= RATE)), "{sent}");
-    assert!(wait_until(Duration::from_secs(10), || came() == sent), "{} of {sent} packets came", came());
+    assert!(wait_until(Duration::from_secs(10), || came(&net) == sent), "{} of {sent} packets came", came(&net));
     let monitor = net.status(&net.bob, "net-monitor").unwrap();
+    // On a busy machine the module's ring may be full: then packets pass, and are counted.
+    let full = "netserv_unseen_packets_total{reason=\"ring-full\"} ";
+    let metrics = net.lab.get("node", "/metrics").unwrap();
+    let unseen = metrics.lines().find_map(|line| line.strip_prefix(full)?.parse::<u64>().ok()).unwrap_or(0);
     let all: usize = sent.split(' ').map(|count| count.parse::<usize>().unwrap()).sum();
-    assert!(monitor.packets.seen >= all as u64, "the module saw them all: {monitor:?}");
+    assert!(monitor.packets.seen + unseen >= all as u64, "the module saw all but {unseen}: {monitor:?}");
 }
 
 /// Says how many datagrams came of each version of IP, whenever none comes for a while.
