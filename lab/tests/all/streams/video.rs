@@ -50,7 +50,9 @@ fn a_small_device_shows_a_live_video(driver: Driver) {
         assert_eq!(stage.counter("asked"), 1, "{codec:?}: counted anew by what replaced it");
         // What is there for the first second may be less than all.
         for (pictures, per_second) in [(&full, 25), (&grey, 5), (&palette, 10), (&same, 10)] {
-            let (least, most) = (per_second * 5, per_second * 9 + 2);
+            // Of one whose machine has other things to do, as much less.
+            let second_ms = usize::try_from(grown(Duration::from_secs(1)).as_millis()).unwrap();
+            let (least, most) = (per_second * 5000 / second_ms, per_second * 9 + 2);
             assert!((least..=most).contains(&pictures.len()), "{codec:?}: {} of {per_second} a second", pictures.len());
         }
         let shown = video::decode(&full, (320, 240), "rgb24", 3).unwrap();
