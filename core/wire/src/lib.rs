@@ -11,7 +11,6 @@
 pub mod container;
 pub mod gist;
 pub mod ip;
-pub mod netlink;
 pub mod nslp;
 pub mod sip;
 pub mod state;

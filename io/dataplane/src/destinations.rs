@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+use netserv_netlink::{Family, Socket};
 
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, limits};
@@ -18,7 +19,7 @@ use crate::{DriverError, limits};
 pub(crate) struct Destinations {
     routes: Routes,
     /// Tells when links, addresses, routes or rules of routing change.
-    notices: OwnedFd,
+    notices: Socket,
     /// The mark of the packets.
     mark: u32,
     known: HashMap<IpAddr, (bool, Instant)>,
@@ -29,14 +30,14 @@ impl Destinations {
     /// Opens the ways to ask for packets with a mark.
     pub fn open(mark: u32) -> Result<Destinations, DriverError> {
         // First the notices, so that no change goes unseen.
-        let notices = routes::open(GROUPS)?;
+        let notices = routes::listen(Family::Route, GROUPS)?;
         Ok(Destinations { routes: Routes::open()?, notices, mark, known: HashMap::new(), now: Instant::now() })
     }
 
     /// Forgets what may have changed. To be called before a batch of packets.
     pub fn look(&mut self) {
         self.now = Instant::now();
-        if routes::drain(&self.notices) {
+        if self.notices.drain() {
             self.known.clear();
         }
     }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use netserv_wire::netlink::{FLAG_DUMP, FLAG_REQUEST, TYPE_DONE, TYPE_ERROR, append, error_number, messages};
+use netserv_netlink::message::{FLAG_DUMP, FLAG_REQUEST, TYPE_DONE, TYPE_ERROR, append, error_number, messages};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

@@ -6,12 +6,12 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use netserv_netlink::{Family, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::NetworkError;
 use super::limits::NODE_ADDRESSES_MAX;
-use super::link;
-use super::socket::Socket;
+use super::{link, sockets};
 
 /// Tells when addresses of the node change, in the network namespace in which it was made.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ impl AddressWatch {
     /// # Errors
     /// The kernel gives no socket.
     pub fn open() -> io::Result<AddressWatch> {
-        Socket::listening(link::ADDRESS_GROUPS).map(AddressWatch)
+        Socket::listening(Family::Route, link::ADDRESS_GROUPS).map(AddressWatch)
     }
 
     /// Waits for a change at most so long, and returns whether there was one.
     pub fn wait(&self, time: Duration) -> bool {
-        let mut fds = [PollFd::new(self.0.fd(), PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         let time = Timespec::try_from(time).ok();
         let changed = poll(&mut fds, time.as_ref()).is_ok_and(|ready| ready > 0);
         if changed {
@@ -45,7 +45,7 @@ impl AddressWatch {
 /// # Errors
 /// [`NetworkError`] if the kernel does not tell.
 pub fn node_addresses() -> Result<BTreeSet<IpAddr>, NetworkError> {
-    let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let host = sockets::routes()?;
     addresses_of(&host)
 }
 

@@ -12,6 +12,7 @@ use netserv_model::Filter;
 use netserv_model::floating::is_container_address;
 use netserv_model::policy::NetworkRate;
 use netserv_model::usage::Traffic;
+use netserv_netlink::{Family, Requests, Socket, nftables};
 
 use super::addresses::{addresses_of, node_addresses};
 use super::error::NetworkError;
@@ -20,8 +21,7 @@ use super::link_state::HostEnd;
 use super::matching::Permits;
 use super::namespace::Inside;
 use super::rate::Ends;
-use super::socket::{Requests, Socket};
-use super::{firewall, link, nftables, rate, sent};
+use super::{firewall, link, rate, sent, sockets};
 
 /// What a container's network is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl ContainerNetwork {
     /// [`NetworkError`] if the specification is over a bound, an address is taken, or the kernel refuses.
     pub fn create(spec: &NetworkSpec) -> Result<ContainerNetwork, NetworkError> {
         check(spec)?;
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let host = sockets::routes()?;
         let node = addresses_of(&host)?;
         let NetworkSpec { name, addresses, listen, connect, rate } = spec.clone();
         let permits = Permits { addresses, listen, connect, node, rate, ..Permits::default() };
@@ -78,7 +78,7 @@ impl ContainerNetwork {
         };
         network.indices = (index(&host, &network.name)?, index(&network.routes, link::INSIDE_NAME)?);
         rate::take_datagrams_apart(&generic, network.indices.1)?;
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = sockets::rules()?;
         sent::see(&rules, &network.name, network.indices.0)?;
         network.hold(&host, rate)?;
         link::set_up_inside(&network.routes, &spec.addresses)?;
@@ -116,7 +116,7 @@ impl ContainerNetwork {
         check_permits(listen, connect)?;
         rate.check().map_err(NetworkError::Spec)?;
         let before = self.permits().rate;
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let host = sockets::routes()?;
         let hold = |rate| if rate == before { Ok(()) } else { self.hold(&host, rate) };
         let changed = hold(rate).and_then(|()| {
             self.change(|permits| {
@@ -154,9 +154,9 @@ impl ContainerNetwork {
     /// The kernel does not tell.
     pub fn dropped(&self) -> io::Result<BTreeMap<String, u64>> {
         let _alone = self.permits();
-        let mut dropped = nftables::counters(&self.rules, nftables::TABLE)?;
-        dropped.push((rate::PACKETS_OUT.to_owned(), sent::dropped(&Socket::rules()?, &self.name)?));
-        dropped.extend(self.ends(&Socket::routes()?).dropped()?);
+        let mut dropped = nftables::counters(&self.rules, &firewall::table())?;
+        dropped.push((rate::PACKETS_OUT.to_owned(), sent::dropped(&Socket::open(Family::Netfilter)?, &self.name)?));
+        dropped.extend(self.ends(&Socket::open(Family::Route)?).dropped()?);
         Ok(dropped.into_iter().collect())
     }
 
@@ -167,7 +167,7 @@ impl ContainerNetwork {
     /// The kernel does not tell.
     pub fn traffic(&self) -> io::Result<Traffic> {
         let Traffic { packets_in, bytes_in, packets_out, bytes_out } =
-            link::traffic_of(&Socket::routes()?, self.indices.0)?;
+            link::traffic_of(&Socket::open(Family::Route)?, self.indices.0)?;
         // What comes out of this end of the link, the container sent.
         Ok(Traffic { packets_in: packets_out, bytes_in: bytes_out, packets_out: packets_in, bytes_out: bytes_in })
     }
@@ -177,7 +177,7 @@ impl ContainerNetwork {
     /// # Errors
     /// [`NetworkError`] if the kernel does not tell, or refuses.
     pub fn restore(&self) -> Result<bool, NetworkError> {
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = sockets::rules()?;
         // What goes on holds the same.
         let permits = self.permits();
         let is_there = sent::is_there(&rules, &self.name);
@@ -195,7 +195,7 @@ impl ContainerNetwork {
     /// # Errors
     /// [`NetworkError`] if the kernel does not tell, or refuses.
     pub fn restore_link(&self) -> Result<Vec<&'static str>, NetworkError> {
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let host = sockets::routes()?;
         let permits = self.permits();
         let neighbours: Vec<IpAddr> = permits.all_addresses().collect();
         let (own, floating) = (&permits.addresses, &permits.floating);
@@ -212,9 +212,9 @@ impl ContainerNetwork {
     /// # Errors
     /// [`NetworkError`] if the kernel refuses.
     pub fn remove(&self) -> Result<(), NetworkError> {
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let host = sockets::routes()?;
         link::remove(&host, &self.name)?;
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = sockets::rules()?;
         sent::forget(&rules, &self.name, self.indices.0)?;
         self.removed.store(true, Ordering::Relaxed);
         Ok(())
@@ -231,7 +231,7 @@ impl ContainerNetwork {
 
     /// Holds both ends of the link to a rate; `host` is a socket of the node's namespace, which is this thread's.
     fn hold(&self, host: &Socket, rate: NetworkRate) -> Result<(), NetworkError> {
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = sockets::rules()?;
         sent::bound(&rules, &self.name, rate)?;
         self.ends(host).shape(rate)
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::matching::Permits;
-use super::socket::Socket;
+use super::sockets;
 
 impl ContainerNetwork {
     /// Returns a network that has these addresses and is no network: its namespace is the caller's, and nothing is added
@@ -20,13 +20,12 @@ impl ContainerNetwork {
     /// No descriptor is left.
     pub fn detached(addresses: &[IpAddr]) -> Result<ContainerNetwork, NetworkError> {
         let namespace = File::open("/proc/self/ns/net").map_err(NetworkError::kernel("open a namespace"))?;
-        let socket = || Socket::routes().map_err(NetworkError::kernel("open a netlink socket"));
         let permits = Permits { addresses: addresses.to_vec(), ..Permits::default() };
         Ok(ContainerNetwork {
             name: String::new(),
             namespace: OwnedFd::from(namespace),
-            routes: socket()?,
-            rules: socket()?,
+            routes: sockets::routes()?,
+            rules: sockets::routes()?,
             indices: (0, 0),
             permits: Mutex::new(permits),
             prepared: Mutex::new(false),

@@ -6,11 +6,10 @@ use std::fs;
 use netserv_model::Filter;
 
 use super::error::NetworkError;
-use super::firewall;
 use super::matching::{Intercept, ListenerPorts, Permits};
 use super::namespace::Inside;
-use super::socket::Socket;
 use super::transparent::{prepare_inside, transparent};
+use super::{firewall, sockets};
 use crate::doctor::Check;
 use crate::sys;
 
@@ -61,7 +60,7 @@ fn interception() -> Check {
 }
 
 fn try_out() -> Result<(), NetworkError> {
-    Inside::make()?.rules.carry_out(&firewall::new(&Permits::default()))
+    Ok(Inside::make()?.rules.carry_out(&firewall::new(&Permits::default()))?)
 }
 
 /// Tries all that interception needs in a namespace of its own.
@@ -73,7 +72,7 @@ fn try_interception() -> Result<(), NetworkError> {
     let trial = move || {
         sys::unshare(libc::CLONE_NEWNET).map_err(NetworkError::kernel("make a network namespace (needs root)"))?;
         prepare_inside(false)?;
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = sockets::rules()?;
         rules.carry_out(&firewall::new(&permits))?;
         transparent(false).map(drop).map_err(NetworkError::kernel("make a transparent socket"))
     };

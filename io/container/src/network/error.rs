@@ -4,6 +4,7 @@
 use std::io;
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_netlink::Refused;
 
 /// A container's network that could not be made or changed.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,12 @@ impl NetworkError {
     pub(super) fn kernel(step: impl Into<String>) -> impl FnOnce(io::Error) -> NetworkError {
         let step = step.into();
         move |source| NetworkError::Kernel { step, source }
+    }
+}
+
+impl From<Refused> for NetworkError {
+    fn from(Refused { step, source }: Refused) -> NetworkError {
+        NetworkError::Kernel { step, source }
     }
 }
 

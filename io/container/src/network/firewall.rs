@@ -10,19 +10,24 @@
 //! - ICMP errors pass at a bounded rate: the kernel asks whether they belong to a socket. Echoes pass as permits say.
 
 use netserv_model::{Filter, Protocol};
+use netserv_netlink::Requests;
+use netserv_netlink::nftables::{End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, FLOWS_NEAR_MAX, ICMP_ERRORS_PER_SECOND};
 use super::matching::{
     ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, lead_near, matching, node_set, octets, of_protocol, version_of,
 };
-use super::nftables::{End, Hook, Rule, TABLE, Transaction, Verdict};
-use super::socket::Requests;
 use super::{intercept, rate};
+
+/// Returns the table in a container's namespace.
+pub(super) fn table() -> Table {
+    Table::inet("netserv")
+}
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
-    let mut batch = Transaction::of(TABLE);
+    let mut batch = Transaction::of(table());
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
@@ -41,7 +46,7 @@ pub(super) fn new(permits: &Permits) -> Requests {
 
 /// Returns what changes the firewall; flows that are under way go on if they are still permitted.
 pub(super) fn changed(permits: &Permits) -> Requests {
-    let mut batch = Transaction::of(TABLE);
+    let mut batch = Transaction::of(table());
     batch.remove_rules();
     fill(&mut batch, permits);
     batch.finish()

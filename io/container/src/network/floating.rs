@@ -10,13 +10,14 @@ use std::io;
 use std::net::IpAddr;
 
 use netserv_model::floating::is_container_address;
+use netserv_netlink::{Requests, Socket};
 
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::FLOATING_MAX;
 use super::link::{self, CREATE, EXCLUSIVE};
 use super::link_state::floating_route;
-use super::socket::{Requests, Socket};
+use super::sockets;
 
 impl ContainerNetwork {
     /// Has these addresses lead to the container beside its own, and no other floating ones. Those that stay are not touched.
@@ -27,7 +28,7 @@ impl ContainerNetwork {
     pub fn float(&self, wanted: &BTreeSet<IpAddr>) -> Result<(), NetworkError> {
         let (own, before) = (self.addresses(), self.floating());
         check(&own, wanted)?;
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let host = sockets::routes()?;
         let come: Vec<IpAddr> = wanted.difference(&before).copied().collect();
         if !come.is_empty() {
             let both: BTreeSet<IpAddr> = wanted.union(&before).copied().collect();
@@ -57,7 +58,7 @@ impl ContainerNetwork {
             link::container_address(&mut requests, self.indices.1, *address, true, what);
         }
         link::ways_out(&mut requests, self.indices.1, |v4| addresses.iter().any(|address| address.is_ipv4() == v4));
-        self.routes.carry_out(&requests)
+        Ok(self.routes.carry_out(&requests)?)
     }
 
     fn lead_here(&self, host: &Socket, addresses: &[IpAddr]) -> Result<(), NetworkError> {
@@ -68,7 +69,7 @@ impl ContainerNetwork {
             let what = format!("lead packets for {address} to the container");
             route.push(&mut requests, link::NEW_ROUTE, CREATE | EXCLUSIVE, what);
         }
-        host.carry_out(&requests)
+        Ok(host.carry_out(&requests)?)
     }
 
     /// Takes addresses away, or what is there of them: the route first, so that nothing more comes.
@@ -82,16 +83,16 @@ impl ContainerNetwork {
             let mut requests = Requests::default();
             let route = floating_route(*address, self.indices.0);
             route.push(&mut requests, link::DELETE_ROUTE, 0, format!("lead packets for {address} nowhere"));
-            warn(host.carry_out(&requests));
+            warn(host.carry_out(&requests).map_err(NetworkError::from));
             let mut requests = Requests::default();
             link::forget_neighbour(&mut requests, self.indices.0, *address);
-            warn(host.carry_out(&requests));
+            warn(host.carry_out(&requests).map_err(NetworkError::from));
         }
         warn(self.change(|permits| permits.floating.clone_from(left)));
         for address in addresses {
             let mut requests = Requests::default();
             link::forget_address(&mut requests, self.indices.1, *address);
-            warn(self.routes.carry_out(&requests));
+            warn(self.routes.carry_out(&requests).map_err(NetworkError::from));
         }
     }
 }

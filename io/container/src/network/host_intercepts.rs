@@ -16,6 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link_group, container_link_prefix};
+use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdict};
+use netserv_netlink::{Requests, Socket};
 use netserv_wire::ip::IpVersion;
 
 use super::container_network::ContainerNetwork;
@@ -23,9 +25,7 @@ use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
 use super::link_state::HostEnd;
 use super::matching::{TCP, VERSIONS, octets, version_of};
-use super::nftables::{self, End, Hook, Rule, Transaction, Verdict};
-use super::socket::{Requests, Socket};
-use super::{intercept, link, routing};
+use super::{intercept, link, routing, sockets};
 
 /// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl HostIntercepts {
     /// [`NetworkError`] if the kernel gives no socket or does not let them go.
     pub fn open(instance: &str) -> Result<HostIntercepts, NetworkError> {
         remove_intercepts(instance)?;
-        let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let routes = sockets::routes()?;
+        let rules = sockets::rules()?;
         let state = Mutex::new(State { routes, rules, links: BTreeMap::new(), is_made: false });
         Ok(HostIntercepts { instance: instance.to_owned(), state })
     }
@@ -105,7 +105,7 @@ impl HostIntercepts {
         if gone && let Some(mark) = had.or_else(|| mark_of(&name)) {
             state.let_go(&name, mark);
         }
-        changed
+        Ok(changed?)
     }
 
     /// Forgets a container whose link is being removed.
@@ -182,7 +182,7 @@ impl HostIntercepts {
     pub fn dropped(&self, network: &ContainerNetwork) -> io::Result<BTreeMap<&'static str, u64>> {
         let state = self.state();
         let counters =
-            if state.is_made { nftables::counters(&state.rules, &table_name(&self.instance))? } else { vec![] };
+            if state.is_made { nftables::counters(&state.rules, &table_of(&self.instance))? } else { vec![] };
         let of = |reason| {
             let name = counter(network.name(), reason);
             counters.iter().find(|(counter, _)| *counter == name).map(|(_, packets)| (reason, *packets))
@@ -201,7 +201,7 @@ impl Drop for HostIntercepts {
         if !state.is_made {
             return;
         }
-        if let Err(error) = nftables::remove_table(&state.rules, &table_name(&self.instance)) {
+        if let Err(error) = nftables::remove_table(&state.rules, table_of(&self.instance)) {
             tracing::debug!(%error, "the table of intercepts goes with its socket");
         }
         if let Err(error) = remove_intercepts(&self.instance) {
@@ -225,7 +225,7 @@ impl State {
                 Err(error) if version == IpVersion::V6 && routing::is_missing_here(&error) => {}
                 Err(error) => {
                     self.let_go(name, mark);
-                    return Err(error);
+                    return Err(error.into());
                 }
                 Ok(()) => versions.push(version),
             }
@@ -258,7 +258,7 @@ impl State {
 /// # Errors
 /// [`NetworkError`] with the first that could not be removed.
 pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
-    let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let routes = sockets::routes()?;
     for version in VERSIONS {
         let marks = routing::marks(&routes, version).map_err(NetworkError::kernel("ask for policy routing"))?;
         let mut requests = Requests::default();
@@ -288,7 +288,7 @@ const PRIORITY: i32 = -99;
 /// Returns what makes the table, or its rules anew. It stays until the node ends, for the reason that [`sent`](super::sent)
 /// has.
 fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
-    let mut batch = Transaction::of(&table_name(instance));
+    let mut batch = Transaction::of(table_of(instance));
     batch.own_table();
     batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
     batch.chain(GUARD, Some(Hook::AfterForward));
@@ -345,6 +345,10 @@ fn counter(link: &str, reason: &str) -> String {
 }
 
 /// The table is called as the links, without their numbers.
+fn table_of(instance: &str) -> Table {
+    Table::inet(&table_name(instance))
+}
+
 fn table_name(instance: &str) -> String {
     container_link_prefix(instance).trim_end_matches('n').to_owned()
 }

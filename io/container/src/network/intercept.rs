@@ -11,12 +11,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netserv_model::Filter;
+use netserv_netlink::nftables::{End, Hook, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
 use super::matching::{Intercept, Permits, TCP, lead_near, octets, of_protocol, version_of};
-use super::nftables::{End, Hook, Rule, Transaction, Verdict};
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.
 pub(super) fn check<'a>(filters: impl Iterator<Item = &'a Filter>) -> Result<(), NetworkError> {

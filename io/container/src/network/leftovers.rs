@@ -5,8 +5,7 @@ use netserv_model::container_link::{container_link_group, container_link_prefix,
 
 use super::error::NetworkError;
 use super::host_intercepts::remove_intercepts;
-use super::socket::Socket;
-use super::{link, sent};
+use super::{link, sent, sockets};
 
 /// Removes the links of all containers of an instance in this network namespace and what leads packets of others there,
 /// also what a killed run left, and returns how many links there were. However many: about 30 ms.
@@ -15,10 +14,10 @@ use super::{link, sent};
 /// [`NetworkError`] with the first that could not be removed.
 pub fn remove_networks(instance: &str) -> Result<usize, NetworkError> {
     remove_intercepts(instance)?;
-    let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let rules = sockets::rules()?;
     let prefix = container_link_prefix(instance);
     let is_ours = |name: &str| is_container_link(name) && name.starts_with(&prefix);
-    let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let host = sockets::routes()?;
     let links = || {
         let names = link::names(&host).map_err(NetworkError::kernel("ask for devices"))?;
         Ok::<Vec<String>, NetworkError>(names.into_iter().filter(|name| is_ours(name)).collect())

@@ -37,10 +37,6 @@ pub const RATE_QUEUE_BYTES_MIN: u64 = 128 * 1024;
 pub const RATE_QUEUE_BYTES_MAX: u64 = 512 * 1024;
 /// The largest packet of a container's interface, in bytes.
 pub const MTU: u32 = 1500;
-/// Bytes of the largest set of rules that is handed to the kernel at once, and of its answers.
-pub const RULES_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long the kernel may take to answer over netlink.
-pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Filters by which a container intercepts connections.
 pub const INTERCEPTS_MAX: usize = 64;
 /// Such filters of all containers of a node: each packet that the kernel forwards may be compared with all of them.

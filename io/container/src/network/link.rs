@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
 use netserv_model::usage::Traffic;
-use netserv_wire::netlink::{FLAG_DUMP, Message, attributes, nested};
+use netserv_netlink::message::{FLAG_DUMP, Message, attributes, nested};
+use netserv_netlink::{Requests, Socket};
 
 use super::error::NetworkError;
 use super::limits::MTU;
 use super::matching::octets;
-use super::socket::{Requests, Socket};
 
 /// An Ethernet address.
 type Station = [u8; 6];
@@ -57,7 +57,7 @@ pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) ->
     ];
     let mut requests = Requests::default();
     requests.push(NEW_LINK, CREATE | EXCLUSIVE, &link_header(0, false), &list, format!("make the device {name}"));
-    host.carry_out(&requests)
+    Ok(host.carry_out(&requests)?)
 }
 
 /// Sets up what is inside: interface, addresses, and the way out.
@@ -70,7 +70,7 @@ pub(super) fn set_up_inside(inside: &Socket, addresses: &[IpAddr]) -> Result<(),
         container_address(&mut requests, index, *address, false, format!("give the container {address}"));
     }
     ways_out(&mut requests, index, |v4| addresses.iter().any(|address| address.is_ipv4() == v4));
-    inside.carry_out(&requests)
+    Ok(inside.carry_out(&requests)?)
 }
 
 /// Gives an interface an address. A passive one is the source of what asks for it, and of nothing else: in IPv4 since others
@@ -160,7 +160,7 @@ pub(super) fn set_up_host(host: &Socket, name: &str, addresses: &[IpAddr]) -> Re
         let what = format!("lead packets for {address} to the container");
         route.push(&mut requests, NEW_ROUTE, CREATE | EXCLUSIVE, what);
     }
-    host.carry_out(&requests)
+    Ok(host.carry_out(&requests)?)
 }
 
 /// Lets packets with other sources than the container's come from the node's end of its link, if there is any way back to
@@ -174,7 +174,8 @@ pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 
     }
     // Without any address, the kernel takes the only source of a device to be what leads there.
     host_address(&mut requests, index);
-    host.carry_out(&requests).map(|()| (index, INSIDE_HOPS))
+    host.carry_out(&requests)?;
+    Ok((index, INSIDE_HOPS))
 }
 
 /// Has sources be checked as before. The address stays until the link goes: with a device's last address of IPv4, the kernel takes away
@@ -183,7 +184,7 @@ pub(super) fn close_host_end(host: &Socket, name: &str) -> Result<(), NetworkErr
     let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
     let mut requests = Requests::default();
     start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, 1)]);
-    host.carry_out(&requests)
+    Ok(host.carry_out(&requests)?)
 }
 
 /// Gives the node's end an address.
@@ -225,7 +226,7 @@ pub(super) fn open_inside_end(inside: &Socket) -> Result<(), NetworkError> {
     let index = index_of(inside, INSIDE_NAME).map_err(NetworkError::kernel("find the container's interface"))?;
     let mut requests = Requests::default();
     ways_out(&mut requests, index, |_| true);
-    inside.carry_out(&requests)
+    Ok(inside.carry_out(&requests)?)
 }
 
 /// Removes a device by its name, and with it the other end, routes and neighbours. One that is not there is removed.
@@ -234,8 +235,8 @@ pub(super) fn remove(host: &Socket, name: &str) -> Result<(), NetworkError> {
     let header = link_header(0, false);
     requests.push(DELETE_LINK, 0, &header, &[(LINK_NAME, &text(name))], format!("remove the device {name}"));
     match host.carry_out(&requests) {
-        Err(NetworkError::Kernel { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(()),
-        other => other,
+        Err(refused) if refused.source.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+        other => Ok(other?),
     }
 }
 
@@ -244,7 +245,7 @@ pub(super) fn remove_group(host: &Socket, group: u32) -> Result<(), NetworkError
     let mut requests = Requests::default();
     let list: [(u16, &[u8]); 1] = [(LINK_GROUP, &group.to_ne_bytes())];
     requests.push(DELETE_LINK, 0, &link_header(0, false), &list, "remove the links of all containers");
-    host.carry_out(&requests)
+    Ok(host.carry_out(&requests)?)
 }
 
 /// Returns the names of all devices.

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-use netserv_wire::netlink::{FLAG_DUMP, attributes};
+use netserv_netlink::message::{FLAG_DUMP, attributes};
+use netserv_netlink::{Requests, Socket};
 
 use super::link::{self, CREATE, ContainerRoute, OWN_PROTOCOL, REPLACE, container_route};
 use super::routing;
-use super::socket::{Requests, Socket};
 
 /// What is wanted at the node's end of a link.
 pub(super) struct HostEnd<'a> {

@@ -7,9 +7,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use netserv_model::policy::NetworkRate;
 use netserv_model::{Filter, Protocol};
+use netserv_netlink::nftables::{End, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
-
-use super::nftables::{End, Rule, Transaction, Verdict};
 
 /// What a firewall lets pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

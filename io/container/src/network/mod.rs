@@ -20,11 +20,10 @@ mod link;
 mod link_state;
 mod matching;
 mod namespace;
-mod nftables;
 mod rate;
 mod routing;
 mod sent;
-mod socket;
+mod sockets;
 mod transparent;
 
 pub use addresses::{AddressWatch, node_addresses};

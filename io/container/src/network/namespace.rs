@@ -2,12 +2,13 @@
 //! A new network namespace.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::OwnedFd;
+
+use netserv_netlink::Socket;
 
 use super::error::NetworkError;
 use super::limits::TCP_BUFFER_BYTES_MAX;
-use super::socket::Socket;
+use super::sockets;
 use crate::sys;
 
 /// A namespace and ways to change it.
@@ -40,8 +41,7 @@ impl Inside {
             let written = fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
             written.map_err(NetworkError::kernel("write /proc/sys/net in the container's namespace"))?;
         }
-        let socket = |opened: io::Result<Socket>| opened.map_err(NetworkError::kernel("open a netlink socket"));
-        let (routes, rules) = (socket(Socket::routes())?, socket(Socket::rules())?);
-        Ok(Inside { namespace: namespace.into(), routes, rules, generic: socket(Socket::generic())? })
+        let (routes, rules, generic) = (sockets::routes()?, sockets::rules()?, sockets::generic()?);
+        Ok(Inside { namespace: namespace.into(), routes, rules, generic })
     }
 }

@@ -12,7 +12,9 @@
 use std::io;
 
 use netserv_model::policy::NetworkRate;
-use netserv_wire::netlink::{attributes, nested};
+use netserv_netlink::message::{attributes, nested};
+use netserv_netlink::nftables::{Rule, Verdict};
+use netserv_netlink::{Requests, Socket};
 
 use super::error::NetworkError;
 use super::limits::{
@@ -20,8 +22,6 @@ use super::limits::{
     RATE_QUEUE_TIME,
 };
 use super::link::{CREATE, REPLACE};
-use super::nftables::{Rule, Verdict};
-use super::socket::{Requests, Socket};
 
 /// Why packets are dropped, as the counters are called.
 pub(super) const PACKETS_IN: &str = "packet-rate-in";
@@ -81,7 +81,7 @@ pub(super) fn take_datagrams_apart(socket: &Socket, index: u32) -> Result<(), Ne
     let list: [(u16, &[u8]); 2] = [(NESTED | FEATURES_HEADER, &device), (NESTED | FEATURES_WANTED, &wanted)];
     let mut requests = Requests::default();
     requests.push(family, 0, &[FEATURES_SET, 1, 0, 0], &list, "have the link take datagrams apart (ethtool)");
-    socket.carry_out(&requests)
+    Ok(socket.carry_out(&requests)?)
 }
 
 fn token_bucket(requests: &mut Requests, index: u32, bits_per_second: u64) {

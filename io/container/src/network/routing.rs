@@ -4,13 +4,12 @@
 use std::io;
 use std::net::IpAddr;
 
+use netserv_netlink::message::{FLAG_DUMP, Message, attributes};
+use netserv_netlink::{Refused, Requests, Socket};
 use netserv_wire::ip::IpVersion;
-use netserv_wire::netlink::{FLAG_DUMP, Message, attributes};
 
-use super::error::NetworkError;
 use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, address, family};
 use super::matching::octets;
-use super::socket::{Requests, Socket};
 
 /// The place of our rules among others': after the node's own addresses, before what is usual.
 pub const PRIORITY: u32 = 7800;
@@ -99,8 +98,8 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Says that the kernel has no such thing, for errors of requests.
-pub(super) fn is_missing_here(error: &NetworkError) -> bool {
-    matches!(error, NetworkError::Kernel { source, .. } if is_missing(source))
+pub(super) fn is_missing_here(refused: &Refused) -> bool {
+    is_missing(&refused.source)
 }
 
 /// `RTM_NEWROUTE`, `RTM_NEWRULE` and others.

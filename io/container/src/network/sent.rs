@@ -9,15 +9,15 @@ use std::io;
 
 use netserv_model::container_link::{container_link_prefix, is_container_link};
 use netserv_model::policy::NetworkRate;
+use netserv_netlink::Socket;
+use netserv_netlink::nftables::{self, Hook, Rule, Table, Transaction};
 
 use super::error::NetworkError;
-use super::nftables::{self, Hook, Rule, Transaction};
 use super::rate;
-use super::socket::Socket;
 
 /// Makes a chain of a link's name, of nothing yet, for the packets that come out of the link.
 pub(super) fn see(rules: &Socket, link: &str, index: u32) -> Result<(), NetworkError> {
-    let mut batch = Transaction::of(&table_of(link));
+    let mut batch = Transaction::of(table_of(link));
     batch.table();
     batch.chain(SENT, Some(Hook::Prerouting(PRIORITY)));
     batch.verdict_map(LINKS);
@@ -27,15 +27,15 @@ pub(super) fn see(rules: &Socket, link: &str, index: u32) -> Result<(), NetworkE
     batch.remove_rules_of(link);
     batch.counter(link);
     batch.lead(LINKS, &index.to_ne_bytes(), link);
-    rules.carry_out(&batch.finish())
+    Ok(rules.carry_out(&batch.finish())?)
 }
 
 /// Bounds the packets that come out of a link, or has another bound than before.
 pub(super) fn bound(rules: &Socket, link: &str, rate: NetworkRate) -> Result<(), NetworkError> {
-    let mut batch = Transaction::of(&table_of(link));
+    let mut batch = Transaction::of(table_of(link));
     batch.remove_rules_of(link);
     batch.rule(link, &rate::over(rate, link), "packets in a second");
-    rules.carry_out(&batch.finish())
+    Ok(rules.carry_out(&batch.finish())?)
 }
 
 /// Returns how many of the packets that came out of a link were dropped.
@@ -55,26 +55,26 @@ pub(super) fn is_there(rules: &Socket, link: &str) -> io::Result<bool> {
 
 /// Forgets a link, if it is known.
 pub(super) fn forget(rules: &Socket, link: &str, index: u32) -> Result<(), NetworkError> {
-    let mut batch = Transaction::of(&table_of(link));
+    let mut batch = Transaction::of(table_of(link));
     batch.lead_no_more(LINKS, &index.to_ne_bytes());
     batch.remove_chain(link);
     batch.remove_counter(link);
     match rules.carry_out(&batch.finish()) {
-        Err(NetworkError::Kernel { source, .. }) if source.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-        done => done,
+        Err(refused) if refused.source.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => Ok(done?),
     }
 }
 
 /// Takes the table of an instance away.
 pub(super) fn remove_table(rules: &Socket, instance: &str) -> Result<(), NetworkError> {
-    nftables::remove_table(rules, &table_of(&container_link_prefix(instance)))
+    Ok(nftables::remove_table(rules, table_of(&container_link_prefix(instance)))?)
 }
 
 /// The table is called as the links, with another end.
-fn table_of(link: &str) -> String {
+fn table_of(link: &str) -> Table {
     debug_assert!(is_container_link(link) || link.ends_with('n'), "{link}");
     let digits = link.trim_end_matches(|byte: char| byte.is_ascii_digit());
-    format!("{}s", digits.trim_end_matches('n'))
+    Table::inet(&format!("{}s", digits.trim_end_matches('n')))
 }
 
 const SENT: &str = "sent";

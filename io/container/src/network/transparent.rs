@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
+use netserv_netlink::Requests;
 use netserv_wire::ip::IpVersion;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -17,8 +18,7 @@ use super::error::NetworkError;
 use super::intercept::{DELIVER, check};
 use super::limits::{BACKLOG, TRANSPARENT_SOCKETS_MAX};
 use super::matching::{Intercept, ListenerPorts};
-use super::socket::{Requests, Socket};
-use super::{link, routing};
+use super::{link, routing, sockets};
 use crate::sys;
 
 /// Listening sockets for intercepted connections, in a container's namespace.
@@ -113,7 +113,7 @@ pub(super) fn prepare_inside(with_link: bool) -> Result<(), NetworkError> {
             written.map_err(NetworkError::kernel(format!("write {} in the container", path.display())))?;
         }
     }
-    let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let routes = sockets::routes()?;
     if with_link {
         link::open_inside_end(&routes)?;
     } else {

@@ -2,11 +2,13 @@
 //! What devices can do for XDP, as the kernel's `netdev` family tells over generic netlink (Linux 6.3).
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netserv_netlink::message::{self, FLAG_DUMP, Message};
+use netserv_netlink::{Family, Socket};
 
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, sys};
-use netserv_wire::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// What one device can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,23 +43,21 @@ pub(super) struct Features {
     routes: Routes,
     family: u16,
     /// Tells when that changes.
-    notices: OwnedFd,
+    notices: Socket,
 }
 
 impl Features {
     /// Opens the way to ask; `None` where the kernel does not tell.
     pub fn open() -> Result<Option<Features>, DriverError> {
         let routes = Routes::generic()?;
-        let mut request = Vec::new();
-        let header = [GET_FAMILY, 1, 0, 0];
-        netlink::append(&mut request, CONTROL, FLAG_REQUEST, SEQUENCE, &header, &[(FAMILY_NAME, NAME)]);
+        let (header, list) = ([GET_FAMILY, 1, 0, 0], [(FAMILY_NAME, NAME)]);
         let mut found = None;
-        if let Err(error) = routes.ask(&request, |message| found = parse_family(message)) {
+        if let Err(error) = routes.ask(CONTROL, 0, &header, &list, |message| found = parse_family(message)) {
             tracing::debug!(%error, "the kernel does not tell what devices can do for XDP");
             return Ok(None);
         }
         let Some((family, group)) = found else { return Ok(None) };
-        let notices = routes::open_generic()?;
+        let notices = routes::listen(Family::Generic, 0)?;
         sys::set_option(&notices, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
             .map_err(|error| DriverError::system("listening for changes of devices", error))?;
         Ok(Some(Features { routes, family, notices }))
@@ -70,27 +70,24 @@ impl Features {
 
     /// Returns whether anything changed since the last call.
     pub fn changed(&self) -> bool {
-        routes::drain(&self.notices)
+        self.notices.drain()
     }
 
     /// Returns how many receive queues a device has at present; 0 where the kernel does not tell.
     pub fn queues(&self, device: u32) -> usize {
-        let mut request = Vec::new();
         let attributes: [(u16, &[u8]); 1] = [(QUEUE_DEVICE, &device.to_ne_bytes())];
-        let header = [GET_QUEUES, 1, 0, 0];
-        netlink::append(&mut request, self.family, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &header, &attributes);
         let mut count = 0;
-        let asked = self.routes.ask(&request, |message| count += usize::from(is_receive_queue(message)));
+        let each = |message: Message<'_>| count += usize::from(is_receive_queue(message));
+        let asked = self.routes.ask(self.family, FLAG_DUMP, &[GET_QUEUES, 1, 0, 0], &attributes, each);
         if asked.is_ok() { count } else { 0 }
     }
 
     /// Returns what each device can do, by its index.
     pub fn of_devices(&self) -> Result<BTreeMap<u32, Ability>, DriverError> {
-        let mut request = Vec::new();
-        netlink::append(&mut request, self.family, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &[GET_DEVICE, 1, 0, 0], &[]);
         let mut found = BTreeMap::new();
+        let each = |message: Message<'_>| found.extend(parse_device(message));
         self.routes
-            .ask(&request, |message| found.extend(parse_device(message)))
+            .ask(self.family, FLAG_DUMP, &[GET_DEVICE, 1, 0, 0], &[], each)
             .map_err(|error| DriverError::system("asking what devices can do", error))?;
         Ok(found)
     }
@@ -125,15 +122,14 @@ const FEATURE_TARGET: u64 = 4;
 const FEATURE_ZERO_COPY: u64 = 8;
 /// Bytes of `struct genlmsghdr`.
 const HEADER_BYTES: usize = 4;
-const SEQUENCE: u32 = 1;
 
 /// Returns the number of the family, and that of the group that hears of changes.
 fn parse_family(message: Message<'_>) -> Option<(u16, i32)> {
     let (mut family, mut group) = (None, None);
-    for (attribute, content) in netlink::attributes(message.body.get(HEADER_BYTES..)?) {
+    for (attribute, content) in message::attributes(message.body.get(HEADER_BYTES..)?) {
         match attribute {
             FAMILY_ID => family = content.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes)),
-            FAMILY_GROUPS => group = netlink::attributes(content).find_map(|(_, content)| parse_group(content)),
+            FAMILY_GROUPS => group = message::attributes(content).find_map(|(_, content)| parse_group(content)),
             _ => {}
         }
     }
@@ -141,14 +137,14 @@ fn parse_family(message: Message<'_>) -> Option<(u16, i32)> {
 }
 
 fn parse_group(content: &[u8]) -> Option<i32> {
-    let mut name = netlink::attributes(content).filter(|(attribute, _)| *attribute == GROUP_NAME);
-    let mut number = netlink::attributes(content).filter(|(attribute, _)| *attribute == GROUP_ID);
+    let mut name = message::attributes(content).filter(|(attribute, _)| *attribute == GROUP_NAME);
+    let mut number = message::attributes(content).filter(|(attribute, _)| *attribute == GROUP_ID);
     (name.next()?.1 == GROUP).then_some(())?;
     number.next()?.1.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
 }
 
 fn is_receive_queue(message: Message<'_>) -> bool {
-    let attributes = netlink::attributes(message.body.get(HEADER_BYTES..).unwrap_or_default());
+    let attributes = message::attributes(message.body.get(HEADER_BYTES..).unwrap_or_default());
     let mut kinds = attributes.filter(|(attribute, _)| *attribute == QUEUE_TYPE);
     let kind = kinds.next().and_then(|(_, content)| content.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
     kind == Some(QUEUE_RECEIVES)
@@ -156,7 +152,7 @@ fn is_receive_queue(message: Message<'_>) -> bool {
 
 fn parse_device(message: Message<'_>) -> Option<(u32, Ability)> {
     let (mut index, mut features) = (None, None);
-    for (attribute, content) in netlink::attributes(message.body.get(HEADER_BYTES..)?) {
+    for (attribute, content) in message::attributes(message.body.get(HEADER_BYTES..)?) {
         match attribute {
             DEVICE_INDEX => index = content.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes)),
             DEVICE_FEATURES => features = content.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes)),
@@ -172,12 +168,12 @@ mod tests {
 
     fn message(attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        netlink::append(&mut bytes, 0x20, 0, 1, &[0; HEADER_BYTES], attributes);
+        message::append(&mut bytes, 0x20, 0, 1, &[0; HEADER_BYTES], attributes);
         bytes
     }
 
     fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
-        message(attributes)[netlink::HEADER_BYTES + HEADER_BYTES..].to_vec()
+        message(attributes)[message::HEADER_BYTES + HEADER_BYTES..].to_vec()
     }
 
     #[test]
@@ -185,10 +181,10 @@ mod tests {
         let group = |name: &[u8], number: i32| nested(&[(GROUP_NAME, name), (GROUP_ID, &number.to_ne_bytes())]);
         let groups = nested(&[(1, &group(b"page-pool\0", 8)), (2, &group(GROUP, 9))]);
         let bytes = message(&[(FAMILY_ID, &33_u16.to_ne_bytes()), (FAMILY_GROUPS, &groups)]);
-        assert_eq!(netlink::messages(&bytes).next().and_then(parse_family), Some((33, 9)));
+        assert_eq!(message::messages(&bytes).next().and_then(parse_family), Some((33, 9)));
         let features = (FEATURE_BASIC | FEATURE_TARGET).to_ne_bytes();
         let device = message(&[(DEVICE_INDEX, &7_u32.to_ne_bytes()), (DEVICE_FEATURES, &features)]);
-        let (index, ability) = netlink::messages(&device).next().and_then(parse_device).unwrap();
+        let (index, ability) = message::messages(&device).next().and_then(parse_device).unwrap();
         assert_eq!((index, ability), (7, Ability::of(true, true, false)));
         for length in 0..bytes.len().max(device.len()) {
             for whole in [&bytes, &device] {
@@ -196,7 +192,7 @@ mod tests {
                 if let Some(field) = cut.first_chunk_mut::<4>() {
                     *field = u32::try_from(length).unwrap().to_ne_bytes();
                 }
-                for message in netlink::messages(&cut) {
+                for message in message::messages(&cut) {
                     let _ = (parse_family(message), parse_device(message));
                 }
             }

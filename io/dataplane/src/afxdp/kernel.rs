@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use super::obstacles;
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, InterfaceId};
 use netserv_model::container_link::is_container_link;
-use netserv_wire::netlink::{self, FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message};
+use netserv_netlink::message::{self, FLAG_ACK, FLAG_DUMP, Message};
+use netserv_netlink::{Family, Socket};
 
 /// An Ethernet address.
 pub(super) type Station = [u8; 6];
@@ -106,11 +107,11 @@ impl Interface {
 pub(super) struct Kernel {
     routes: Routes,
     /// Tells when links, addresses or their settings change.
-    links: OwnedFd,
+    links: Socket,
     /// Tells when routes or neighbours change.
-    route_changes: OwnedFd,
+    route_changes: Socket,
     /// Tells when rules of policy routing change.
-    rules: OwnedFd,
+    rules: Socket,
 }
 
 impl Kernel {
@@ -126,9 +127,9 @@ impl Kernel {
     fn open_for([links, route_changes, rules]: [u32; 3]) -> Result<Kernel, DriverError> {
         Ok(Kernel {
             routes: Routes::open()?,
-            links: routes::open(links)?,
-            route_changes: routes::open(route_changes)?,
-            rules: routes::open(rules)?,
+            links: routes::listen(Family::Route, links)?,
+            route_changes: routes::listen(Family::Route, route_changes)?,
+            rules: routes::listen(Family::Route, rules)?,
         })
     }
 
@@ -139,17 +140,17 @@ impl Kernel {
 
     /// Returns whether links or addresses changed since the last call.
     pub fn links_changed(&self) -> bool {
-        routes::drain(&self.links)
+        self.links.drain()
     }
 
     /// Returns whether routes or neighbours changed since the last call.
     pub fn ways_changed(&self) -> bool {
-        routes::drain(&self.route_changes)
+        self.route_changes.drain()
     }
 
     /// Returns whether rules of policy routing changed since the last call.
     pub fn rules_changed(&self) -> bool {
-        routes::drain(&self.rules)
+        self.rules.drain()
     }
 
     /// Returns what the rules of policy routing look at.
@@ -223,10 +224,9 @@ impl Kernel {
         }
         let source_bits = if came.is_some() { bits } else { 0 };
         let header = [family, bits, source_bits, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let mut request = Vec::new();
-        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &attributes);
         let mut found = Route::Kernel("the kernel told of no route");
-        match self.routes.ask(&request, |message| found = parse_route(message, destination)) {
+        let each = |message: Message<'_>| found = parse_route(message, destination);
+        match self.routes.ask(GET_ROUTE, 0, &header, &attributes, each) {
             Ok(()) => Ok(found),
             Err(error) if [libc::EXDEV, libc::EINVAL].iter().any(|number| error.raw_os_error() == Some(*number)) => {
                 Ok(Route::Refused)
@@ -244,11 +244,9 @@ impl Kernel {
     /// Returns what is known of a neighbour.
     pub fn neighbour(&self, interface: u32, address: IpAddr) -> Neighbour {
         let (family, octets) = octets(address);
-        let mut request = Vec::new();
-        let header = neighbour_header(family, interface, 0);
-        netlink::append(&mut request, GET_NEIGHBOUR, FLAG_REQUEST, SEQUENCE, &header, &[(NEIGHBOUR_ADDRESS, &octets)]);
+        let (header, list) = (neighbour_header(family, interface, 0), [(NEIGHBOUR_ADDRESS, octets.as_slice())]);
         let mut found = Neighbour::Unknown;
-        let answer = self.routes.ask(&request, |message| found = parse_neighbour(message));
+        let answer = self.routes.ask(GET_NEIGHBOUR, 0, &header, &list, |message| found = parse_neighbour(message));
         if answer.is_err() { Neighbour::Unknown } else { found }
     }
 
@@ -267,11 +265,8 @@ impl Kernel {
     /// Has the kernel find out whether a neighbour is still there.
     pub fn use_neighbour(&self, interface: u32, address: IpAddr) {
         let (family, octets) = octets(address);
-        let mut request = Vec::new();
-        let header = neighbour_header(family, interface, FLAG_USE);
-        let flags = FLAG_REQUEST | FLAG_ACK | FLAG_REPLACE;
-        netlink::append(&mut request, NEW_NEIGHBOUR, flags, SEQUENCE, &header, &[(NEIGHBOUR_ADDRESS, &octets)]);
-        if let Err(error) = self.routes.ask(&request, |_| ()) {
+        let (header, list) = (neighbour_header(family, interface, FLAG_USE), [(NEIGHBOUR_ADDRESS, octets.as_slice())]);
+        if let Err(error) = self.routes.ask(NEW_NEIGHBOUR, FLAG_ACK | FLAG_REPLACE, &header, &list, |_| ()) {
             tracing::debug!(%error, %address, "a neighbour cannot be asked for");
         }
     }
@@ -282,9 +277,8 @@ impl Kernel {
         header[4..8].copy_from_slice(&interface.to_ne_bytes());
         header[8..12].copy_from_slice(&LINK_UP.to_ne_bytes());
         header[12..16].copy_from_slice(&LINK_UP.to_ne_bytes());
-        let mut request = Vec::new();
-        netlink::append(&mut request, NEW_LINK, FLAG_REQUEST | FLAG_ACK, SEQUENCE, &header, &[]);
-        self.routes.ask(&request, |_| ()).map_err(|error| DriverError::system("setting up a device", error))
+        let asked = self.routes.ask(NEW_LINK, FLAG_ACK, &header, &[], |_| ());
+        asked.map_err(|error| DriverError::system("setting up a device", error))
     }
 
     fn dump(
@@ -294,9 +288,7 @@ impl Kernel {
         what: &'static str,
         each: impl FnMut(Message<'_>),
     ) -> Result<(), DriverError> {
-        let mut request = Vec::new();
-        netlink::append(&mut request, kind, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, header, &[]);
-        self.routes.ask(&request, each).map_err(|error| DriverError::system(what, error))
+        self.routes.ask(kind, FLAG_DUMP, header, &[], each).map_err(|error| DriverError::system(what, error))
     }
 }
 
@@ -391,7 +383,6 @@ const LINK_GROUPS: u32 = 0x1 | 0x10 | 0x100 | 1 << 23 | 1 << 24;
 const ROUTE_GROUPS: u32 = 0x4 | 0x40 | 0x400;
 /// Rules of both versions.
 const RULE_GROUPS: u32 = 1 << 7 | 1 << 18;
-const SEQUENCE: u32 = 1;
 
 fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     match address {
@@ -417,7 +408,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
     let (mut station, mut name, mut mtu, mut below) = (None, String::new(), 1500, None);
     let (mut enslaved, mut master, mut is_port) = (false, None, false);
     let (mut kind, mut vlan, mut queues) = (None, None, 1);
-    for (attribute, content) in netlink::attributes(attributes) {
+    for (attribute, content) in message::attributes(attributes) {
         match attribute {
             LINK_ADDRESS if hardware == TYPE_ETHERNET => station = content.first_chunk::<6>().copied(),
             LINK_NAME => name = String::from_utf8_lossy(content).trim_end_matches('\0').to_owned(),
@@ -456,12 +447,12 @@ const LINK_LOOPBACK: u32 = 8;
 fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>, bool) {
     let (mut kind, mut vlan, mut is_port) = (None, None, false);
     let name = |content: &[u8]| String::from_utf8_lossy(content).trim_end_matches('\0').to_owned();
-    for (attribute, content) in netlink::attributes(content) {
+    for (attribute, content) in message::attributes(content) {
         match attribute {
             LINK_INFO_KIND => kind = Some(name(content)),
             LINK_INFO_PORT_KIND => is_port = PORT_KINDS.contains(&name(content).as_str()),
             LINK_INFO_DATA => {
-                let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == VLAN_IDENTIFIER);
+                let mut found = message::attributes(content).filter(|(attribute, _)| *attribute == VLAN_IDENTIFIER);
                 vlan = found.next().and_then(|(_, id)| id.first_chunk()).map(|id| u16::from_ne_bytes(*id));
             }
             _ => {}
@@ -473,7 +464,7 @@ fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>, bool) {
 fn parse_settings(message: Message<'_>) -> Option<(i32, bool, SourceCheck)> {
     (message.kind == NEW_SETTINGS).then_some(())?;
     let (mut interface, mut forwards, mut check) = (None, false, SourceCheck::Off);
-    for (attribute, content) in netlink::attributes(message.body.get(SETTINGS_HEADER_BYTES..)?) {
+    for (attribute, content) in message::attributes(message.body.get(SETTINGS_HEADER_BYTES..)?) {
         let value = content.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
         match attribute {
             SETTINGS_INTERFACE => interface = value,
@@ -499,9 +490,9 @@ fn parse_rule(message: Message<'_>) -> Option<Rules> {
         // Those behind the ports came with later kernels: the kind of service and the flow label.
         matches!(attribute, RULE_MARK | RULE_MARK_MASK | RULE_PROTOCOL | RULE_SOURCE_PORTS | RULE_DESTINATION_PORTS..)
     };
-    let by_more = service != 0 || netlink::attributes(attributes).any(|(attribute, _)| is_more(attribute));
+    let by_more = service != 0 || message::attributes(attributes).any(|(attribute, _)| is_more(attribute));
     let find =
-        |wanted: u16| netlink::attributes(attributes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
+        |wanted: u16| message::attributes(attributes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
     let number = |wanted: u16| find(wanted).and_then(native_u32);
     let table = number(RULE_TABLE).unwrap_or_else(|| header[4].into());
     let is_plain = header[1] == 0 && source_bits == 0 && !by_more && find(RULE_INTERFACE_IN).is_none();
@@ -520,14 +511,14 @@ fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
         Some(_) | None => return Route::Kernel("its route is of a kind that only the kernel follows"),
     }
     let (mut interface, mut neighbour, mut mtu) = (None, destination, None);
-    for (attribute, content) in netlink::attributes(body.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
+    for (attribute, content) in message::attributes(body.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
         match attribute {
             ROUTE_INTERFACE_OUT => interface = native_u32(content),
             ROUTE_GATEWAY => neighbour = routes::parse_ip(content).unwrap_or(neighbour),
             // A gateway of the other version, after its family.
             ROUTE_VIA => neighbour = content.get(2..).and_then(routes::parse_ip).unwrap_or(neighbour),
             ROUTE_METRICS => {
-                let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == METRIC_MTU);
+                let mut found = message::attributes(content).filter(|(attribute, _)| *attribute == METRIC_MTU);
                 mtu = found.next().and_then(|(_, bytes)| native_u32(bytes)).and_then(|mtu| usize::try_from(mtu).ok());
             }
             ROUTE_ENCAPSULATION => return Route::Kernel("its route leads into a tunnel"),
@@ -545,7 +536,7 @@ fn parse_neighbour(message: Message<'_>) -> Neighbour {
     else {
         return Neighbour::Unknown;
     };
-    let attributes = netlink::attributes(body.get(NEIGHBOUR_HEADER_BYTES..).unwrap_or_default());
+    let attributes = message::attributes(body.get(NEIGHBOUR_HEADER_BYTES..).unwrap_or_default());
     let mut stations = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_STATION);
     let station = stations.next().and_then(|(_, content)| content.first_chunk::<6>().copied());
     match station {
@@ -557,7 +548,7 @@ fn parse_neighbour(message: Message<'_>) -> Neighbour {
 
 /// Returns the interface and the address of a neighbour.
 fn parse_neighbour_name(message: Message<'_>) -> Option<(u32, IpAddr)> {
-    let attributes = netlink::attributes(message.body.get(NEIGHBOUR_HEADER_BYTES..)?);
+    let attributes = message::attributes(message.body.get(NEIGHBOUR_HEADER_BYTES..)?);
     let mut addresses = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_ADDRESS);
     Some((native_u32(message.body.get(4..)?)?, routes::parse_ip(addresses.next()?.1)?))
 }

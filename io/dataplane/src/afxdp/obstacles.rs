@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use links::Links;
 use netserv_model::container_link::is_container_link;
-use netserv_wire::netlink::{self, Message};
+use netserv_netlink::message::{self, Message};
+use netserv_netlink::{Family, Socket};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::kernel::{Interface, Kernel};
@@ -142,22 +143,22 @@ impl Shared {
 }
 
 /// What tells that something may have changed.
-struct News(Vec<OwnedFd>);
+struct News(Vec<Socket>);
 
 impl News {
     fn open(wish: XdpForward) -> Result<News, DriverError> {
         if wish == XdpForward::On {
-            return Ok(News(vec![routes::open(RULE_GROUPS)?]));
+            return Ok(News(vec![routes::listen(Family::Route, RULE_GROUPS)?]));
         }
-        let packet_filter = routes::open_optional(rustix::net::netlink::NETFILTER, PACKET_FILTER_GROUPS)?;
-        let ipsec = routes::open_optional(rustix::net::netlink::XFRM, IPSEC_GROUPS)?;
-        let routing = routes::open(RULE_GROUPS | QUEUEING_GROUPS)?;
+        let packet_filter = routes::listen_if_there(Family::Netfilter, PACKET_FILTER_GROUPS)?;
+        let ipsec = routes::listen_if_there(Family::Xfrm, IPSEC_GROUPS)?;
+        let routing = routes::listen(Family::Route, RULE_GROUPS | QUEUEING_GROUPS)?;
         Ok(News([packet_filter, ipsec, Some(routing)].into_iter().flatten().collect()))
     }
 
     fn drain(&self) -> bool {
         // Each of them, also after one that had some.
-        self.0.iter().filter(|socket| routes::drain(socket)).count() > 0
+        self.0.iter().filter(|socket| socket.drain()).count() > 0
     }
 }
 
@@ -291,7 +292,7 @@ pub(super) fn parse_queueing(message: Message<'_>) -> Option<(u32, String)> {
     (message.kind == NEW_QUEUEING).then_some(())?;
     let device = u32::from_ne_bytes(*message.body.get(4..)?.first_chunk()?);
     let mut kinds =
-        netlink::attributes(message.body.get(QUEUEING_HEADER_BYTES..)?).filter(|(kind, _)| *kind == QUEUEING_KIND);
+        message::attributes(message.body.get(QUEUEING_HEADER_BYTES..)?).filter(|(kind, _)| *kind == QUEUEING_KIND);
     let kind = String::from_utf8_lossy(kinds.next()?.1).trim_end_matches('\0').to_owned();
     (!PLAIN_QUEUES.contains(&kind.as_str())).then_some((device, kind))
 }
@@ -324,7 +325,7 @@ mod tests {
         let parse = |kind: &str| {
             let mut bytes = Vec::new();
             let header = [&[0; 4][..], &7_u32.to_ne_bytes(), &[0; 12]].concat();
-            netlink::append(
+            message::append(
                 &mut bytes,
                 NEW_QUEUEING,
                 0,
@@ -332,7 +333,7 @@ mod tests {
                 &header,
                 &[(QUEUEING_KIND, format!("{kind}\0").as_bytes())],
             );
-            let message = netlink::messages(&bytes).next().unwrap();
+            let message = message::messages(&bytes).next().unwrap();
             // Cut short, it says nothing, and does no harm.
             (0..message.body.len())
                 .for_each(|end| drop(parse_queueing(Message { body: &message.body[..end], ..message })));

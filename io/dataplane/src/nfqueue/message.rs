@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use netserv_wire::netlink::{self, FLAG_ACK, FLAG_REQUEST, Message};
+use netserv_netlink::message::{self as netlink, FLAG_ACK, FLAG_REQUEST, Message};
 
 /// What the kernel does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,27 +3,28 @@
 //! with a chain at PREROUTING.
 //!
 //! There packets have not been routed yet, so that a changed destination is routed afresh, and packets for the node
-//! itself are seen too. Nobody else can take the rules away, and they go with this process ([`nftables`]). Both versions of IP
+//! itself are seen too. Nobody else can take the rules away, and they go with this process ([`Transaction::new_own_table`]). Both versions of IP
 //! change at once.
 
 mod counted;
 pub(crate) mod foreign;
 mod netlink_tables;
-mod nftables;
 mod tool;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use netserv_model::effect::FilterId;
-use netserv_model::{Filter, Protocol};
+use netserv_model::{Filter, PortRange, Protocol};
+use netserv_netlink::message::Message;
+use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdict};
+use netserv_netlink::{Family, Refused, Socket};
 use netserv_wire::ip::IpVersion;
+use rustix::io::Errno;
 
 pub(crate) use counted::Counted;
-use nftables::{
-    Batch, EQUAL, IPV4, IPV6, META_IN, META_IN_NAME, META_MARK, META_PROTOCOL, NOT_EQUAL, Rule, TRANSPORT, Tables, text,
-};
 
 use crate::{Change, DriverError, FilterTable, filters};
 
@@ -48,7 +49,7 @@ pub(crate) struct QueueNumbers {
 
 /// The rules that lead signaling messages for other nodes to a queue. They go when this is dropped.
 pub(crate) struct Signaling {
-    _tables: Tables,
+    _tables: Socket,
 }
 
 impl Signaling {
@@ -62,27 +63,22 @@ impl Signaling {
         (port, magic): (u16, u32),
         except: Option<&str>,
     ) -> Result<Signaling, DriverError> {
-        let table = text(&format!("{SIGNALING}{}", instance_text(instance)));
-        let (tables, mut batch) = (open()?, Batch::new());
+        let (tables, mut batch) = (open()?, Transaction::default());
         for version in versions_here() {
-            let family = family(version);
-            batch.table(family, &table, CHAIN, BEFORE_PACKETS);
-            let mut rule = Rule::default();
-            rule.meta(META_PROTOCOL).compare(EQUAL, &[UDP]);
-            rule.load(TRANSPORT, 2, 2).compare(EQUAL, &port.to_be_bytes());
-            rule.meta(META_MARK).compare(NOT_EQUAL, &mark.to_ne_bytes());
+            batch.turn_to(Table::of(version, &format!("{SIGNALING}{}", instance_text(instance))));
+            batch.new_own_table();
+            batch.chain(CHAIN, Some(Hook::Prerouting(BEFORE_PACKETS)));
+            let mut rule = Rule::new().protocol(UDP).port(End::Destination, PortRange::single(port)).not_marked(mark);
             if let Some(device) = except {
-                let mut name = device.as_bytes().to_vec();
-                name.resize(DEVICE_NAME_BYTES, 0);
-                rule.meta(META_IN_NAME).compare(NOT_EQUAL, &name);
+                rule = rule.not_of_device_named(device);
             }
-            rule.destination_kind().compare(NOT_EQUAL, &LOCAL.to_ne_bytes());
+            rule = rule.not_for_this_machine();
             if version == IpVersion::V4 {
-                rule.load(TRANSPORT, UDP_HEADER_BYTES, 4).compare(EQUAL, &magic.to_be_bytes());
+                rule = rule.transport_bytes(UDP_HEADER_BYTES, &magic.to_be_bytes());
             }
-            batch.rule(family, &table, CHAIN, rule.queue(queue, 1), false);
+            batch.rule(CHAIN, &rule.queue(queue, 1), "signaling");
         }
-        tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        tables.carry_out(&batch.finish()).map_err(refused)?;
         Ok(Signaling { _tables: tables })
     }
 }
@@ -90,9 +86,10 @@ impl Signaling {
 /// The filters that lead packets to a queue.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    table: Vec<u8>,
+    /// The name of the tables.
+    table: String,
     /// Where the rules of filters are.
-    chain: &'static [u8],
+    chain: &'static str,
     versions: Vec<IpVersion>,
     queues: QueueNumbers,
     mark: u32,
@@ -101,7 +98,7 @@ pub(crate) struct Rules {
 
 #[derive(Debug)]
 struct State {
-    tables: Tables,
+    tables: Socket,
     closed: bool,
     filters: BTreeMap<FilterId, Filter>,
     /// The kernel's rules of each.
@@ -125,16 +122,18 @@ impl Rules {
         Rules::open_in(OF_DEVICES, instance, queues, mark)
     }
 
-    fn open_in(chain: &'static [u8], instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
-        let table = text(&format!("{PACKETS}{}", instance_text(instance)));
-        let (tables, versions, mut batch) = (open()?, versions_here(), Batch::new());
+    fn open_in(chain: &'static str, instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
+        let table = format!("{PACKETS}{}", instance_text(instance));
+        let (tables, versions, mut batch) = (open()?, versions_here(), Transaction::default());
         for version in &versions {
-            batch.table(family(*version), &table, CHAIN, AFTER_MANGLE);
+            batch.turn_to(Table::of(*version, &table));
+            batch.new_own_table();
+            batch.chain(CHAIN, Some(Hook::Prerouting(AFTER_MANGLE)));
             if chain != CHAIN {
-                batch.chain(family(*version), &table, chain);
+                batch.chain(chain, None);
             }
         }
-        tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        tables.carry_out(&batch.finish()).map_err(refused)?;
         let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
         let state = Mutex::new(state);
         Ok(Rules { table, chain, versions, queues, mark, state })
@@ -146,16 +145,16 @@ impl Rules {
     /// The kernel refuses, and all is as it was.
     pub fn set_devices(&self, devices: &[u32]) -> Result<(), DriverError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = Batch::new();
+        let mut batch = Transaction::default();
         for version in &self.versions {
-            batch.empty(family(*version), &self.table, CHAIN);
+            batch.turn_to(self.table(*version));
+            batch.remove_rules_of(CHAIN);
             for device in devices {
-                let mut rule = Rule::default();
-                rule.meta(META_IN).compare(EQUAL, &device.to_ne_bytes()).goto(self.chain);
-                batch.rule(family(*version), &self.table, CHAIN, &rule, false);
+                let rule = Rule::new().of_device(*device).verdict(Verdict::Goto(self.chain));
+                batch.rule(CHAIN, &rule, "devices");
             }
         }
-        state.tables.carry_out(batch).map(drop).map_err(|error| nftables::refused(WHAT, error))
+        state.tables.carry_out(&batch.finish()).map_err(refused)
     }
 
     /// Takes all rules away; filters cannot be changed after that. The tables go when this is dropped, which has to be after the
@@ -165,20 +164,24 @@ impl Rules {
         if std::mem::replace(&mut state.closed, true) {
             return;
         }
-        let mut batch = Batch::new();
-        self.versions.iter().for_each(|version| batch.empty(family(*version), &self.table, CHAIN));
-        if let Err(error) = state.tables.carry_out(batch) {
+        let mut batch = Transaction::default();
+        for version in &self.versions {
+            batch.turn_to(self.table(*version));
+            batch.remove_rules_of(CHAIN);
+        }
+        if let Err(error) = state.tables.carry_out(&batch.finish()) {
             tracing::warn!(%error, "rules stay until the process ends");
         }
     }
 
     /// Returns the rule of a filter; `None` if it matches nothing in this version of IP.
     fn rule(&self, version: IpVersion, filter: &Filter, fails_closed: bool) -> Option<Rule> {
-        let mut rule = matching(version, filter)?;
-        rule.meta(META_MARK).compare(NOT_EQUAL, &self.mark.to_ne_bytes());
         let QueueRow { first, count } = if fails_closed { self.queues.closed } else { self.queues.open };
-        rule.queue(first, count);
-        Some(rule)
+        Some(matching(version, filter)?.not_marked(self.mark).queue(first, count))
+    }
+
+    fn table(&self, version: IpVersion) -> Table {
+        Table::of(version, &self.table)
     }
 }
 
@@ -193,7 +196,7 @@ impl FilterTable for Rules {
         filters::apply(&mut filters, changes)?;
         refuse_missing_version(changes, &self.versions)?;
         // A filter may be installed and removed by the same changes.
-        let (mut batch, mut adding, mut removing) = (Batch::new(), BTreeMap::new(), Vec::new());
+        let (mut batch, mut adding, mut removing) = (Transaction::default(), BTreeMap::new(), Vec::new());
         for change in changes {
             match *change {
                 Change::Install(id, filter) => drop(adding.insert(id, (filter, false))),
@@ -203,19 +206,23 @@ impl FilterTable for Rules {
             }
         }
         for (version, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
-            batch.remove_rule(family(*version), &self.table, self.chain, *handle);
+            batch.turn_to(self.table(*version));
+            batch.remove_rule(self.chain, *handle);
         }
         let mut made = Vec::new();
         for (id, (filter, fails_closed)) in adding {
             self.queues.is_closed_used.fetch_or(fails_closed, Ordering::Relaxed);
             for version in &self.versions {
                 if let Some(rule) = self.rule(*version, filter, fails_closed) {
-                    let number = batch.rule(family(*version), &self.table, self.chain, &rule, fails_closed);
+                    batch.turn_to(self.table(*version));
+                    let number = batch.told_rule(self.chain, &rule, fails_closed);
                     made.push((id, *version, number));
                 }
             }
         }
-        let handles = state.tables.carry_out(batch).map_err(|error| nftables::refused(WHAT, error))?;
+        let mut handles = BTreeMap::new();
+        let told = |message: &Message<'_>| handles.extend(nftables::handle(message));
+        state.tables.carry_out_and_hear(&batch.finish(), told).map_err(refused)?;
         state.rules.retain(|id, _| !removing.contains(id));
         for (id, version, number) in made {
             let handle = handles.get(&number).copied().unwrap_or_default();
@@ -235,10 +242,10 @@ fn matching(version: IpVersion, filter: &Filter) -> Option<Rule> {
     if filter.version().is_some_and(|wanted| wanted != number) {
         return None;
     }
-    let mut rule = Rule::default();
-    for (net, is_source) in [(filter.source(), true), (filter.destination(), false)] {
+    let mut rule = Rule::new();
+    for (net, end) in [(filter.source(), End::Source), (filter.destination(), End::Destination)] {
         if let Some(net) = net {
-            rule.prefix(&net, is_source);
+            rule = rule.prefix(end, &net);
         }
     }
     let protocol = match (filter.protocol(), version) {
@@ -249,15 +256,14 @@ fn matching(version: IpVersion, filter: &Filter) -> Option<Rule> {
         (Protocol::Icmp, IpVersion::V6) => Some(ICMPV6),
     };
     if let Some(protocol) = protocol {
-        rule.meta(META_PROTOCOL).compare(EQUAL, &[protocol]);
+        rule = rule.protocol(protocol);
     }
     if filter.opens_only() {
-        let flags = rule.load(TRANSPORT, TCP_FLAGS_OFFSET, 1).masked(&[TCP_OPENING_FLAGS]);
-        flags.compare(EQUAL, &[TCP_SYN]);
+        rule = rule.opening_alone();
     }
-    for (ports, is_source) in [(filter.source_ports(), true), (filter.destination_ports(), false)] {
+    for (ports, end) in [(filter.source_ports(), End::Source), (filter.destination_ports(), End::Destination)] {
         if let Some(ports) = ports {
-            rule.port(ports, is_source);
+            rule = rule.port(end, ports);
         }
     }
     Some(rule)
@@ -275,8 +281,23 @@ pub(crate) fn probe() -> Result<(), DriverError> {
     rules.change(&[Change::Install(FilterId(0), &filter)])
 }
 
-fn open() -> Result<Tables, DriverError> {
-    Tables::open().map_err(|error| nftables::refused(WHAT, error))
+fn open() -> Result<Socket, DriverError> {
+    Socket::open(Family::Netfilter).map_err(|error| of_kernel(WHAT, error))
+}
+
+fn refused(Refused { source, .. }: Refused) -> DriverError {
+    of_kernel(WHAT, source)
+}
+
+/// Returns the error for what the kernel refused.
+fn of_kernel(what: &'static str, error: io::Error) -> DriverError {
+    match Errno::from_io_error(&error) {
+        // Where the kernel lacks an expression, it has no such file either.
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::INVAL | Errno::PROTONOSUPPORT) => {
+            DriverError::Unsupported { what, why: error.to_string() }
+        }
+        _ => DriverError::system(what, error),
+    }
 }
 
 fn refuse_missing_version(changes: &[Change<'_>], versions: &[IpVersion]) -> Result<(), DriverError> {
@@ -295,13 +316,6 @@ fn versions_here() -> Vec<IpVersion> {
     if v6 { vec![IpVersion::V4, IpVersion::V6] } else { vec![IpVersion::V4] }
 }
 
-fn family(version: IpVersion) -> u8 {
-    match version {
-        IpVersion::V4 => IPV4,
-        IpVersion::V6 => IPV6,
-    }
-}
-
 /// Returns an instance name in the characters that may stand in names of tables.
 pub(crate) fn instance_text(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -312,9 +326,9 @@ pub(crate) fn instance_text(name: &str) -> String {
 const OURS: &str = "netserv-";
 const PACKETS: &str = "netserv-p-";
 const SIGNALING: &str = "netserv-s-";
-const CHAIN: &[u8] = b"came\0";
+const CHAIN: &str = "came";
 /// What came by the devices that count.
-const OF_DEVICES: &[u8] = b"devices\0";
+const OF_DEVICES: &str = "devices";
 /// A table's name may have 255 characters.
 const INSTANCE_CHARS_MAX: usize = 100;
 const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners of Linux 5.12, nft_compat, xt_NFQUEUE)";
@@ -322,18 +336,11 @@ const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners o
 const AFTER_MANGLE: i32 = -149;
 /// Signaling goes first: a message of ours that a module's filter matches too is a message.
 const BEFORE_PACKETS: i32 = -151;
-const DEVICE_NAME_BYTES: usize = 16;
-/// `RTN_LOCAL`.
-const LOCAL: u32 = 2;
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const UDP_HEADER_BYTES: u32 = 8;
-/// RFC 9293 §3.1: where the flags are; of SYN, ACK, RST and FIN, an opening segment has the first alone.
-const TCP_FLAGS_OFFSET: u32 = 13;
-const TCP_OPENING_FLAGS: u8 = 0x17;
-const TCP_SYN: u8 = 0x02;
 
 #[cfg(test)]
 mod tests {

@@ -4,19 +4,13 @@
 //! `iptables-save` shows neither, and their own tools need not be installed.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::time::Duration;
 
 use netserv_model::container_link::is_container_link;
-use rustix::io::Errno;
-use rustix::net::netlink::{self, SocketAddrNetlink};
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use netserv_netlink::message::{FLAG_DUMP, Message, attributes};
+use netserv_netlink::{Family, Socket};
 
 use super::OURS;
 use crate::DriverError;
-use netserv_wire::netlink::{
-    FLAG_DUMP, FLAG_REQUEST, Message, TYPE_DONE, TYPE_ERROR, append, attributes, error_number, messages,
-};
 
 /// A chain of nftables that forwarded packets go through and that is not one of the tables of `iptables`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +28,7 @@ pub(super) struct Chain {
 pub(super) fn chains() -> Result<Vec<Chain>, DriverError> {
     let mut found: Vec<Chain> = Vec::new();
     // nfgenmsg: all families, version 0, no resource.
-    dump(netlink::NETFILTER, GET_CHAIN, &[0; 4], |message| {
+    dump(Family::Netfilter, GET_CHAIN, &[0; 4], |message| {
         found.extend(parse_chain(message.body));
     })?;
     Ok(found)
@@ -46,7 +40,7 @@ pub(super) fn chains() -> Result<Vec<Chain>, DriverError> {
 /// The kernel does not tell.
 pub(super) fn has_ipsec() -> Result<bool, DriverError> {
     let mut found = false;
-    dump(netlink::XFRM, GET_POLICY, &[0; POLICY_ID_BYTES], |_| found = true)?;
+    dump(Family::Xfrm, GET_POLICY, &[0; POLICY_ID_BYTES], |_| found = true)?;
     Ok(found)
 }
 
@@ -99,39 +93,15 @@ fn devices_of(hook: &[u8]) -> Option<Vec<String>> {
 }
 
 /// Asks for a whole table, and hands out its messages; none if the kernel has no such table.
-fn dump(protocol: Protocol, kind: u16, family: &[u8], mut each: impl FnMut(&Message<'_>)) -> Result<(), DriverError> {
-    let failed = |error: Errno| DriverError::system("asking for rules of the packet filter", error);
-    let flags = SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(protocol));
-    let socket = match socket {
-        Ok(socket) => socket,
-        // The kernel has no such thing.
-        Err(Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT) => return Ok(()),
-        Err(error) => return Err(failed(error)),
-    };
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_WAIT)).map_err(failed)?;
-    let mut request = Vec::new();
-    append(&mut request, kind, FLAG_REQUEST | FLAG_DUMP, 1, family, &[]);
-    let kernel = SocketAddrNetlink::new(0, 0);
-    rustix::net::sendto(&socket, &request, SendFlags::empty(), &kernel).map_err(failed)?;
-    let mut buffer = vec![0; ANSWER_BYTES];
-    for _ in 0..ANSWERS_MAX {
-        let (length, _) = rustix::net::recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
-        for message in messages(&buffer[..length]) {
-            match (message.kind, error_number(message.body)) {
-                (TYPE_DONE, _) => return Ok(()),
-                // Nobody there who could answer.
-                (TYPE_ERROR, Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::ENOENT)) => {
-                    return Ok(());
-                }
-                (TYPE_ERROR, Some(number)) => return Err(failed(Errno::from_raw_os_error(number))),
-                _ => each(&message),
-            }
-        }
+fn dump(family: Family, kind: u16, header: &[u8], each: impl FnMut(Message<'_>)) -> Result<(), DriverError> {
+    match Socket::open(family).and_then(|socket| socket.ask(kind, FLAG_DUMP, header, &[], each)) {
+        // The kernel has no such thing, or nobody there who could answer.
+        Err(error) if error.raw_os_error().is_some_and(|number| MISSING.contains(&number)) => Ok(()),
+        asked => asked.map_err(|error| DriverError::system("asking for rules of the packet filter", error)),
     }
-    Err(DriverError::system("asking for rules of the packet filter", io::Error::other("the answer has no end")))
 }
 
+const MISSING: [i32; 5] = [libc::EPROTONOSUPPORT, libc::EAFNOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT];
 /// `NFT_MSG_GETCHAIN` of `NFNL_SUBSYS_NFTABLES`.
 const GET_CHAIN: u16 = 10 << 8 | 4;
 const CHAIN_TABLE: u16 = 1;
@@ -157,14 +127,10 @@ const TABLES_OF_IPTABLES: [&str; 5] = ["raw", "mangle", "nat", "filter", "securi
 const GET_POLICY: u16 = 0x15;
 /// Bytes of `struct xfrm_userpolicy_id`.
 const POLICY_ID_BYTES: usize = 64;
-const ANSWER_WAIT: Duration = Duration::from_secs(1);
-const ANSWER_BYTES: usize = 64 * 1024;
-/// Datagrams of one answer at most.
-const ANSWERS_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
-    use netserv_wire::netlink::append_attribute;
+    use netserv_netlink::message::{append, append_attribute, messages};
 
     use super::*;
 

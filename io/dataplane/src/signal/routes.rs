@@ -4,18 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 use ipnet::IpNet;
 use netserv_model::route::RouteChange;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netdevice};
+use netserv_netlink::message::{self, FLAG_DUMP, Message};
+use netserv_netlink::{Family, Socket};
+use rustix::net::{AddressFamily, SocketType, netdevice};
 
 use crate::{DriverError, InterfaceId};
-use netserv_wire::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// One of the node's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +64,7 @@ impl LocalAddresses {
 /// Asks the kernel about routes and addresses.
 #[derive(Debug)]
 pub struct Routes {
-    socket: Mutex<OwnedFd>,
+    socket: Mutex<Socket>,
 }
 
 impl Routes {
@@ -75,12 +73,12 @@ impl Routes {
     /// # Errors
     /// If the kernel gives no socket.
     pub fn open() -> Result<Routes, DriverError> {
-        Ok(Routes { socket: Mutex::new(open(0)?) })
+        Ok(Routes { socket: Mutex::new(open(Family::Route)?) })
     }
 
     /// Opens the way to ask a family of generic netlink.
     pub(crate) fn generic() -> Result<Routes, DriverError> {
-        Ok(Routes { socket: Mutex::new(open_generic()?) })
+        Ok(Routes { socket: Mutex::new(open(Family::Generic)?) })
     }
 
     /// Returns the address that packets to `destination` would be sent from, and the interface that they would leave
@@ -115,9 +113,7 @@ impl Routes {
         let header = [family, prefix_length, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mark = mark.to_ne_bytes();
         let attributes = [(ROUTE_DESTINATION, octets.as_slice()), (ROUTE_MARK, mark.as_slice())];
-        let mut request = Vec::new();
-        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &attributes);
-        match self.ask(&request, each) {
+        match self.ask(GET_ROUTE, 0, &header, &attributes, each) {
             Err(error) if !NO_ROUTE.iter().any(|number| error.raw_os_error() == Some(*number)) => {
                 Err(DriverError::system("asking for a route", error))
             }
@@ -130,51 +126,32 @@ impl Routes {
     /// # Errors
     /// If the kernel does not answer.
     pub fn addresses(&self) -> Result<LocalAddresses, DriverError> {
-        let mut request = Vec::new();
-        netlink::append(&mut request, GET_ADDRESS, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &[0; ADDRESS_HEADER_BYTES], &[]);
         let mut addresses = Vec::new();
-        self.ask(&request, |message| addresses.extend(parse_address(message)))
+        let each = |message: Message<'_>| addresses.extend(parse_address(message));
+        self.ask(GET_ADDRESS, FLAG_DUMP, &[0; ADDRESS_HEADER_BYTES], &[], each)
             .map_err(|error| DriverError::system("asking for the node's addresses", error))?;
         addresses.sort_unstable_by_key(|local: &LocalAddress| local.interface);
         Ok(LocalAddresses { names: names(&addresses), addresses })
     }
 
-    /// Sends a request and hands over each message of the answer.
-    pub(crate) fn ask(&self, request: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+    /// Asks, and hands over each message of the answer, as [`Socket::ask`].
+    pub(crate) fn ask(
+        &self,
+        kind: u16,
+        flags: u16,
+        header: &[u8],
+        attributes: &[(u16, &[u8])],
+        each: impl FnMut(Message<'_>),
+    ) -> io::Result<()> {
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        drain(&socket);
-        rustix::net::send(&*socket, request, SendFlags::empty())?;
-        let whole_table = request[6..8] == (FLAG_REQUEST | FLAG_DUMP).to_ne_bytes();
-        let mut buffer = vec![0; ANSWER_BYTES];
-        loop {
-            match rustix::net::recv(&*socket, &mut buffer, RecvFlags::empty()) {
-                Ok((length, _)) => {
-                    for message in netlink::messages(&buffer[..length]) {
-                        match message.kind {
-                            netlink::TYPE_DONE => return Ok(()),
-                            netlink::TYPE_ERROR => {
-                                let error = netlink::error_number(message.body).unwrap_or(libc::EIO);
-                                return if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) };
-                            }
-                            _ => each(message),
-                        }
-                    }
-                    if !whole_table {
-                        return Ok(());
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait(&socket)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        socket.ask(kind, flags, header, attributes, each)
     }
 }
 
 /// Tells when the node's links, addresses or routes have changed.
 #[derive(Debug)]
 pub struct RouteMonitor {
-    socket: OwnedFd,
+    socket: Socket,
 }
 
 impl RouteMonitor {
@@ -183,7 +160,7 @@ impl RouteMonitor {
     /// # Errors
     /// If the kernel gives no socket.
     pub fn open() -> Result<RouteMonitor, DriverError> {
-        Ok(RouteMonitor { socket: open(GROUPS)? })
+        Ok(RouteMonitor { socket: listen(Family::Route, GROUPS)? })
     }
 
     /// Returns what has changed since the last call, if anything has. What the kernel could not tell us about for lack of
@@ -194,16 +171,8 @@ impl RouteMonitor {
             Some(all) => all.add(change),
             None => all = Some(change),
         };
-        let mut buffer = [0; NEWS_BYTES];
-        loop {
-            match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::TRUNC) {
-                Ok((_, length)) if length > NEWS_BYTES => add(RouteChange::All),
-                Ok((length, _)) => netlink::messages(&buffer[..length]).for_each(|message| add(change_of(message))),
-                Err(Errno::NOBUFS) => add(RouteChange::All),
-                Err(Errno::INTR) => {}
-                Err(_) => return all,
-            }
-        }
+        self.socket.hear(|message| add(message.map_or(RouteChange::All, change_of)));
+        all
     }
 }
 
@@ -238,12 +207,6 @@ const LOOPBACK: InterfaceId = InterfaceId(1);
 /// Links, and the addresses and routes of both versions (`RTMGRP_*`).
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 const NO_ROUTE: [i32; 5] = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EINVAL, libc::EACCES, libc::ESRCH];
-const SEQUENCE: u32 = 1;
-/// More than the kernel puts into one part of an answer.
-const ANSWER_BYTES: usize = 64 * 1024;
-/// More than one message about a route; many next hops make a longer one.
-const NEWS_BYTES: usize = 16 * 1024;
-const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Returns the names of the interfaces that have these addresses; one that has just gone has none.
 fn names(addresses: &[LocalAddress]) -> BTreeMap<InterfaceId, String> {
@@ -254,59 +217,32 @@ fn names(addresses: &[LocalAddress]) -> BTreeMap<InterfaceId, String> {
     interfaces.into_iter().filter_map(name).collect()
 }
 
-/// Opens a routing socket that hears of changes in these groups.
-pub(crate) fn open(groups: u32) -> Result<OwnedFd, DriverError> {
-    // No protocol number means `NETLINK_ROUTE`, which is 0.
-    open_protocol(None, groups)
+/// Opens a socket for questions.
+fn open(family: Family) -> Result<Socket, DriverError> {
+    Socket::open(family).map_err(failed)
 }
 
-/// Opens a socket of generic netlink.
-pub(crate) fn open_generic() -> Result<OwnedFd, DriverError> {
-    open_protocol(Some(rustix::net::netlink::GENERIC), 0)
+/// Opens a socket that hears of changes in these groups.
+pub(crate) fn listen(family: Family, groups: u32) -> Result<Socket, DriverError> {
+    Socket::listening(family, groups).map_err(failed)
 }
 
-fn open_protocol(protocol: Option<Protocol>, groups: u32) -> Result<OwnedFd, DriverError> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol);
-    let socket = socket.and_then(|socket| {
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-        Ok(socket)
-    });
-    socket.map_err(|error| DriverError::system("opening a routing socket", error))
-}
-
-/// Opens a socket of another protocol of netlink for news of some groups; `None` if the kernel has no such thing.
-pub(crate) fn open_optional(protocol: Protocol, groups: u32) -> Result<Option<OwnedFd>, DriverError> {
-    match open_protocol(Some(protocol), groups) {
-        Err(DriverError::System { source, .. }) if source.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
-        opened => opened.map(Some),
+/// As [`listen`]; `None` if the kernel has no such family.
+pub(crate) fn listen_if_there(family: Family, groups: u32) -> Result<Option<Socket>, DriverError> {
+    match Socket::listening(family, groups) {
+        Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
+        opened => opened.map(Some).map_err(failed),
     }
 }
 
-/// Throws away what waits in a socket; returns whether there was anything.
-pub(crate) fn drain(socket: &OwnedFd) -> bool {
-    let mut any = false;
-    loop {
-        match rustix::net::recv(socket, &mut [0; 16], RecvFlags::TRUNC) {
-            Ok(_) | Err(Errno::NOBUFS) => any = true,
-            Err(Errno::INTR) => {}
-            Err(_) => return any,
-        }
-    }
-}
-
-fn wait(socket: &OwnedFd) -> io::Result<()> {
-    match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&ANSWER_TIME_MAX)) {
-        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+fn failed(error: io::Error) -> DriverError {
+    DriverError::system("opening a netlink socket", error)
 }
 
 fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
     let (mut source, mut interface) = (None, None);
     if message.kind == NEW_ROUTE {
-        for (kind, content) in netlink::attributes(message.body.get(ROUTE_HEADER_BYTES..)?) {
+        for (kind, content) in message::attributes(message.body.get(ROUTE_HEADER_BYTES..)?) {
             match kind {
                 ROUTE_SOURCE => source = parse_ip(content),
                 ROUTE_INTERFACE_OUT => {
@@ -322,7 +258,7 @@ fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
 /// A route by the loopback interface leads back to this machine, whatever its type.
 fn is_unicast(message: Message<'_>) -> bool {
     let unicast = message.kind == NEW_ROUTE && message.body.get(7) == Some(&ROUTE_UNICAST);
-    let attributes = netlink::attributes(message.body.get(ROUTE_HEADER_BYTES..).unwrap_or_default());
+    let attributes = message::attributes(message.body.get(ROUTE_HEADER_BYTES..).unwrap_or_default());
     let mut out = attributes.filter(|(kind, _)| *kind == ROUTE_INTERFACE_OUT).map(|(_, content)| content);
     unicast && !out.any(|content| content == LOOPBACK.0.to_ne_bytes())
 }
@@ -331,7 +267,7 @@ fn is_unicast(message: Message<'_>) -> bool {
 fn change_of(message: Message<'_>) -> RouteChange {
     let prefix = |body: &[u8]| {
         let [family, bits, ..] = *body else { return None };
-        let mut attributes = netlink::attributes(body.get(ROUTE_HEADER_BYTES..)?);
+        let mut attributes = message::attributes(body.get(ROUTE_HEADER_BYTES..)?);
         let destination = attributes.find(|(kind, _)| *kind == ROUTE_DESTINATION).map(|(_, content)| parse_ip(content));
         let network = match (destination, family) {
             (Some(found), _) => found?,
@@ -358,7 +294,7 @@ fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
     let (header, attributes) = message.body.split_first_chunk::<ADDRESS_HEADER_BYTES>()?;
     let [_family, prefix_length, _flags, _scope, interface @ ..] = *header;
     let (mut address, mut local) = (None, None);
-    for (kind, content) in netlink::attributes(attributes) {
+    for (kind, content) in message::attributes(attributes) {
         match kind {
             ADDRESS_ADDRESS => address = parse_ip(content),
             // On a point-to-point link the other is the far end's.

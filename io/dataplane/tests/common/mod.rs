@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use netserv_netlink::message as netlink;
 use netserv_skips::skipped;
-use netserv_wire::netlink;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Namespaces in a row: link `k` joins the `k`-th and the next one. They go when this is dropped.

@@ -21,6 +21,7 @@ const ORDER: [&str; 16] = [
     "netserv-controller",
     "netserv-node",
     "netserv-placement",
+    "netserv-netlink",
     "netserv-dataplane",
     "netserv-container",
     "netserv-worker",

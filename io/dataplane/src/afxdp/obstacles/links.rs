@@ -2,9 +2,9 @@
 //! News of links, as far as what is in the way of forwarding in XDP depends on them.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 
 use netserv_model::container_link::is_container_link;
+use netserv_netlink::{Family, Socket};
 
 use crate::DriverError;
 use crate::afxdp::kernel::{Interface, Kernel};
@@ -13,7 +13,7 @@ use crate::signal::routes;
 /// Tells when links change in what obstacles depend on. A device that comes up has the queueing discipline that is usual on
 /// this machine, of which the kernel gives no news.
 pub(super) struct Links {
-    notices: OwnedFd,
+    notices: Socket,
     known: BTreeMap<u32, LinkState>,
 }
 
@@ -23,18 +23,18 @@ type LinkState = (String, Option<u32>, bool);
 impl Links {
     /// Begins to listen.
     pub fn open(kernel: &Kernel) -> Result<Links, DriverError> {
-        let notices = routes::open(LINK_GROUPS)?;
+        let notices = routes::listen(Family::Route, LINK_GROUPS)?;
         Ok(Links { notices, known: link_states(&kernel.interfaces()?) })
     }
 
     /// Returns what becomes readable when there is something to hear.
-    pub fn notices(&self) -> &OwnedFd {
+    pub fn notices(&self) -> &Socket {
         &self.notices
     }
 
     /// Returns whether they changed since the last call.
     pub fn changed(&mut self, kernel: &Kernel) -> bool {
-        if !routes::drain(&self.notices) {
+        if !self.notices.drain() {
             return false;
         }
         let Ok(interfaces) = kernel.interfaces() else { return true };

@@ -1,241 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules of the kernel's packet filter as netlink messages, after `linux/netfilter/nf_tables.h`: tables of the family `inet`,
-//! which sees both versions of IP.
-//!
-//! Numbers in attributes are in network byte order. Expressions of a rule run from left to right; one that does not match
-//! ends the rule.
+//! One rule of the kernel's packet filter, as the expressions that it consists of.
 
+use ipnet::IpNet;
 use netserv_model::PortRange;
 use netserv_wire::ip::IpVersion;
-use netserv_wire::netlink::{FLAG_DUMP, append_attribute, attributes, nested};
 
-use super::error::NetworkError;
-use super::socket::{Requests, Socket};
-
-/// The name of the table in a container's namespace.
-pub(super) const TABLE: &str = "netserv";
-
-/// A hook of the kernel at which a chain begins.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Hook {
-    /// Before packets are routed, at this place among others' chains. What is not judged passes.
-    Prerouting(i32),
-    Input,
-    /// What the chain at `Input` accepted. What is not judged passes.
-    AfterInput,
-    Forward,
-    /// What others let pass between machines. What is not judged passes.
-    AfterForward,
-    Output,
-}
+use super::Hook;
+use crate::message::{append_attribute, nested};
 
 /// What becomes of a packet that a rule matched.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
+pub enum Verdict<'a> {
+    /// It goes on by itself.
     Accept,
+    /// It is dropped.
     Drop,
     /// It goes on in another chain, and does not come back.
-    Goto(&'static str),
+    Goto(&'a str),
 }
 
 /// Which end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub enum End {
+    /// Who sent it.
     Source,
+    /// Whom it is for.
     Destination,
-}
-
-/// Changes that the kernel makes all or none.
-#[derive(Debug)]
-pub(super) struct Transaction {
-    requests: Requests,
-    table: Vec<u8>,
-}
-
-impl Transaction {
-    /// Returns changes of the table of this name.
-    pub fn of(table: &str) -> Transaction {
-        let mut requests = Requests::default();
-        requests.push_silent(BATCH_BEGIN, &BATCH_HEADER);
-        Transaction { requests, table: text(table) }
-    }
-
-    /// Returns the requests, to be carried out.
-    pub fn finish(mut self) -> Requests {
-        self.requests.push_silent(BATCH_END, &BATCH_HEADER);
-        self.requests
-    }
-
-    pub fn table(&mut self) {
-        self.push(NEW_TABLE, FLAG_CREATE, &[], "make a table of the packet filter (nf_tables)");
-    }
-
-    /// Makes a table that only this socket can change or take away, and that goes with it (Linux 5.12).
-    pub fn own_table(&mut self) {
-        let what = "make a table of the packet filter that has an owner (nf_tables)";
-        self.push(NEW_TABLE, FLAG_CREATE, &[(TABLE_FLAGS, &TABLE_OWNED.to_be_bytes())], what);
-    }
-
-    /// Takes the table away, which must be there, with all that is in it.
-    pub fn remove_table(&mut self) {
-        self.push(DELETE_TABLE, 0, &[], "remove a table of the packet filter");
-    }
-
-    /// Adds a chain; one at a hook drops what its rules do not accept, unless the hook says otherwise.
-    pub fn chain(&mut self, name: &str, hook: Option<Hook>) {
-        let name = text(name);
-        let (number, priority, policy): (u32, i32, i32) = match hook {
-            None => return self.push(NEW_CHAIN, FLAG_CREATE, &[(CHAIN_NAME, &name)], "add a chain"),
-            Some(Hook::Prerouting(priority)) => (0, priority, ACCEPT),
-            Some(Hook::Input) => (1, 0, DROP),
-            Some(Hook::AfterInput) => (1, 10, ACCEPT),
-            Some(Hook::Forward) => (2, 0, DROP),
-            Some(Hook::AfterForward) => (2, 10, ACCEPT),
-            Some(Hook::Output) => (3, 0, DROP),
-        };
-        let place = nested(&[(1, &number.to_be_bytes()), (2, &priority.to_be_bytes())]);
-        let list: [(u16, &[u8]); 4] = [
-            (CHAIN_NAME, &name),
-            (CHAIN_HOOK, &place),
-            (CHAIN_POLICY, &policy.to_be_bytes()),
-            (CHAIN_TYPE, b"filter\0"),
-        ];
-        self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain");
-    }
-
-    /// Takes a chain away, with its rules. Nothing may lead there.
-    pub fn remove_chain(&mut self, name: &str) {
-        self.push(DELETE_CHAIN, 0, &[(CHAIN_NAME, &text(name))], "remove a chain");
-    }
-
-    pub fn counter(&mut self, name: &str) {
-        let list: [(u16, &[u8]); 3] =
-            [(OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes()), (OBJECT_DATA, &[])];
-        self.push(NEW_OBJECT, FLAG_CREATE, &list, "add a counter");
-    }
-
-    pub fn remove_counter(&mut self, name: &str) {
-        let list: [(u16, &[u8]); 2] = [(OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes())];
-        self.push(DELETE_OBJECT, 0, &list, "remove a counter");
-    }
-
-    /// Adds a map of devices' indices to chains in which packets go on.
-    pub fn verdict_map(&mut self, name: &str) {
-        let (name, flags, key) = (text(name), SET_MAP.to_be_bytes(), DEVICE_INDEX_BYTES.to_be_bytes());
-        let list: [(u16, &[u8]); 5] =
-            [(2, &name), (3, &flags), (5, &key), (6, &MAP_OF_VERDICTS.to_be_bytes()), (10, &[0, 0, 0, 1])];
-        self.push(NEW_SET, FLAG_CREATE, &list, "add a map");
-    }
-
-    /// Has packets with a key go on in a chain, by a map.
-    pub fn lead(&mut self, map: &str, key: &[u8], chain: &str) {
-        let key = nested(&[(DATA_VALUE, key)]);
-        let verdict = nested(&[(1, &GOTO.to_be_bytes()), (2, &text(chain))]);
-        let element = nested(&[(1, &key), (2, &nested(&[(DATA_VERDICT, &verdict)]))]);
-        let elements = nested(&[(LIST_ELEMENT, &element)]);
-        self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &text(map)), (3, &elements)], "add to a map");
-    }
-
-    /// Takes a key out of a map, where it must be.
-    pub fn lead_no_more(&mut self, map: &str, key: &[u8]) {
-        let element = nested(&[(1, &nested(&[(DATA_VALUE, key)]))]);
-        let elements = nested(&[(LIST_ELEMENT, &element)]);
-        self.push(DELETE_ELEMENTS, 0, &[(2, &text(map)), (3, &elements)], "take out of a map");
-    }
-
-    /// Adds a set of keys of so many bytes. Rules add to it if there is a size, and what is added leaves after its time.
-    pub fn set(&mut self, name: &str, key_bytes: u32, size: Option<u32>) {
-        let flags: u32 = if size.is_some() { SET_TIMEOUT | SET_EVAL } else { 0 };
-        let about = size.map(|size| nested(&[(1, &size.to_be_bytes())])).unwrap_or_default();
-        let (name, flags, key) = (text(name), flags.to_be_bytes(), key_bytes.to_be_bytes());
-        // The identifier is for elements of the same batch, and has to be there.
-        let mut list: Vec<(u16, &[u8])> = vec![(2, &name), (3, &flags), (5, &key), (10, &[0, 0, 0, 1])];
-        if size.is_some() {
-            list.push((9, &about));
-        }
-        self.push(NEW_SET, FLAG_CREATE, &list, "add a set");
-    }
-
-    /// Puts elements into a set, in place of those that are there.
-    pub fn replace_elements(&mut self, set: &str, keys: impl IntoIterator<Item = Vec<u8>>) {
-        let name = text(set);
-        self.push(DELETE_ELEMENTS, 0, &[(2, &name)], "empty a set");
-        let mut list = Vec::new();
-        for key in keys {
-            append_attribute(&mut list, LIST_ELEMENT, &nested(&[(1, &nested(&[(DATA_VALUE, &key)]))]));
-        }
-        if !list.is_empty() {
-            self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &name), (3, &list)], "fill a set");
-        }
-    }
-
-    /// Takes away the rules of all chains.
-    pub fn remove_rules(&mut self) {
-        self.push(DELETE_RULES, 0, &[], "remove rules");
-    }
-
-    /// Takes away the rules of a chain.
-    pub fn remove_rules_of(&mut self, chain: &str) {
-        self.push(DELETE_RULES, 0, &[(2, &text(chain))], "remove a chain's rules");
-    }
-
-    /// Appends a rule to a chain. `what` is for the error that names it.
-    pub fn rule(&mut self, chain: &str, rule: &Rule, what: &str) {
-        let list: [(u16, &[u8]); 2] = [(2, &text(chain)), (4, &rule.0)];
-        self.push(NEW_RULE, FLAG_CREATE | FLAG_APPEND, &list, &format!("add a rule ({what})"));
-    }
-
-    fn push(&mut self, kind: u16, flags: u16, list: &[(u16, &[u8])], what: &str) {
-        let list: Vec<(u16, &[u8])> =
-            std::iter::once((TABLE_NAME, self.table.as_slice())).chain(list.iter().copied()).collect();
-        self.requests.push(SUBSYSTEM << 8 | kind, flags, &HEADER, &list, what);
-    }
-}
-
-/// Returns how many packets each counter of the table has seen.
-pub(super) fn counters(socket: &Socket, table: &str) -> std::io::Result<Vec<(String, u64)>> {
-    let mut found = Vec::new();
-    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, FLAG_DUMP, &HEADER, &[(TABLE_NAME, &text(table))], |message| {
-        let of = |bytes: &'_ [u8], wanted: u16| {
-            attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content.to_vec())
-        };
-        let Some(body) = message.body.get(4..) else { return };
-        let name = of(body, OBJECT_NAME).map(|name| String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned());
-        let packets = of(body, OBJECT_DATA).and_then(|data| of(&data, COUNTER_PACKETS));
-        let packets = packets.and_then(|bytes| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
-        found.extend(name.zip(packets));
-    })?;
-    Ok(found)
-}
-
-/// Returns whether there is a table of this name.
-pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
-    let mut found = false;
-    let asked = socket.ask(SUBSYSTEM << 8 | GET_TABLE, 0, &HEADER, &[(TABLE_NAME, &text(table))], |_| {
-        found = true;
-    });
-    match asked {
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
-        asked => asked.map(|()| found),
-    }
-}
-
-/// Takes a table away, if there is one of this name.
-pub(super) fn remove_table(socket: &Socket, table: &str) -> Result<(), NetworkError> {
-    let is_there = has_table(socket, table);
-    if is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-        let mut batch = Transaction::of(table);
-        batch.remove_table();
-        socket.carry_out(&batch.finish())?;
-    }
-    Ok(())
 }
 
 /// One rule: expressions, as the content of its list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rule(Vec<u8>);
+pub struct Rule(pub(super) Vec<u8>);
 
 impl Rule {
+    /// Returns a rule that matches every packet and decides nothing.
     pub fn new() -> Rule {
         Rule::default()
     }
@@ -270,6 +68,30 @@ impl Rule {
         self.meta(META_IN_GROUP).compare(EQUAL, &group.to_ne_bytes())
     }
 
+    /// Matches packets that did not come in by the namespace's own loopback interface.
+    pub fn not_of_loopback(self) -> Rule {
+        self.meta(META_IN).compare(NOT_EQUAL, &LOOPBACK_INDEX.to_ne_bytes())
+    }
+
+    /// Matches packets that came in by a device with another name.
+    pub fn not_of_device_named(self, name: &str) -> Rule {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(DEVICE_NAME_BYTES, 0);
+        self.meta(META_IN_NAME).compare(NOT_EQUAL, &bytes)
+    }
+
+    /// Matches packets whose destination is no address of this machine.
+    pub fn not_for_this_machine(self) -> Rule {
+        let numbers = [REGISTER, FIB_ADDRESS_KIND, FIB_DESTINATION].map(u32::to_be_bytes);
+        let loaded = self.expression("fib", &[(1, &numbers[0]), (2, &numbers[1]), (3, &numbers[2])]);
+        loaded.compare(NOT_EQUAL, &ROUTE_LOCAL.to_ne_bytes())
+    }
+
+    /// Matches packets without this mark.
+    pub fn not_marked(self, mark: u32) -> Rule {
+        self.meta(META_MARK).compare(NOT_EQUAL, &mark.to_ne_bytes())
+    }
+
     /// Matches packets with this mark.
     pub fn marked(self, mark: u32) -> Rule {
         self.meta(META_MARK).compare(EQUAL, &mark.to_ne_bytes())
@@ -291,20 +113,13 @@ impl Rule {
     /// there is none. The version and the protocol must have been matched.
     pub fn deliver_to(self, version: IpVersion, octets: &[u8], port: u16) -> Rule {
         let at = self.set_register(REGISTER, octets).set_register(SECOND_REGISTER, &port.to_be_bytes());
-        let family: u32 = match version {
-            IpVersion::V4 => 2,
-            IpVersion::V6 => 10,
-        };
-        let numbers = [family, REGISTER, SECOND_REGISTER].map(u32::to_be_bytes);
+        let numbers = [u32::from(family(version)), REGISTER, SECOND_REGISTER].map(u32::to_be_bytes);
         at.expression("tproxy", &[(1, &numbers[0]), (2, &numbers[1]), (3, &numbers[2])])
     }
 
+    /// Matches a version of IP.
     pub fn version(self, version: IpVersion) -> Rule {
-        let family = match version {
-            IpVersion::V4 => 2,
-            IpVersion::V6 => 10,
-        };
-        self.meta(META_FAMILY).compare(EQUAL, &[family])
+        self.meta(META_FAMILY).compare(EQUAL, &[family(version)])
     }
 
     /// Matches the protocol above IP and its extension headers.
@@ -326,6 +141,15 @@ impl Rule {
             return loaded.compare(EQUAL, octets);
         }
         loaded.masked(&mask).compare(EQUAL, octets)
+    }
+
+    /// Matches an address in a prefix, and every address in one of no bits. The version must have been matched.
+    pub fn prefix(self, end: End, net: &IpNet) -> Rule {
+        match net {
+            _ if net.prefix_len() == 0 => self,
+            IpNet::V4(v4) => self.address(end, &v4.network().octets(), v4.prefix_len()),
+            IpNet::V6(v6) => self.address(end, &v6.network().octets(), v6.prefix_len()),
+        }
     }
 
     /// Matches an address in a set.
@@ -351,6 +175,16 @@ impl Rule {
     pub fn options(self) -> Rule {
         let lengths = self.version(IpVersion::V4).load(NETWORK, 0, 1, REGISTER).masked(&[IPV4_HEADER_LENGTH]);
         lengths.compare(NOT_EQUAL, &[IPV4_HEADER_WORDS])
+    }
+
+    /// Matches TCP segments with SYN and none of ACK, RST and FIN. TCP must have been matched.
+    pub fn opening_alone(self) -> Rule {
+        self.load(TRANSPORT, TCP_FLAGS_OFFSET, 1, REGISTER).masked(&[TCP_OPENING_FLAGS]).compare(EQUAL, &[TCP_SYN])
+    }
+
+    /// Matches bytes at a place behind the header of IP and its extensions.
+    pub fn transport_bytes(self, offset: u32, bytes: &[u8]) -> Rule {
+        self.load(TRANSPORT, offset, length_of(bytes), REGISTER).compare(EQUAL, bytes)
     }
 
     /// Matches TCP segments that ask for a new connection, or all others.
@@ -429,8 +263,17 @@ impl Rule {
         self.expression("limit", &list)
     }
 
+    /// Counts the packet with a counter of the table.
     pub fn count(self, counter: &str) -> Rule {
         self.expression("objref", &[(1, &OBJECT_COUNTER.to_be_bytes()), (2, &text(counter))])
+    }
+
+    /// Hands the packet to one of the netfilter queues with these numbers; it goes on if nobody has that.
+    ///
+    /// By the target of `iptables`, since more kernels have that than the expression `queue`.
+    pub fn queue(self, first: u16, count: u16) -> Rule {
+        let info = [first, count, QUEUE_BYPASS, 0].map(u16::to_ne_bytes).concat();
+        self.expression("target", &[(1, b"NFQUEUE\0"), (2, &QUEUE_REVISION.to_be_bytes()), (3, &info)])
     }
 
     /// Drops the packet and tells its sender that it is prohibited.
@@ -443,7 +286,8 @@ impl Rule {
         self.expression("reject", &[(1, &REJECT_RESET.to_be_bytes())])
     }
 
-    pub fn verdict(self, verdict: Verdict) -> Rule {
+    /// Decides what becomes of the packet.
+    pub fn verdict(self, verdict: Verdict<'_>) -> Rule {
         let code = match verdict {
             Verdict::Accept => ACCEPT,
             Verdict::Drop => DROP,
@@ -495,65 +339,12 @@ impl Rule {
     }
 }
 
-/// `NFNL_SUBSYS_NFTABLES`.
-const SUBSYSTEM: u16 = 10;
-/// `NFNL_MSG_BATCH_BEGIN`.
-const BATCH_BEGIN: u16 = 0x10;
-/// `NFNL_MSG_BATCH_END`.
-const BATCH_END: u16 = 0x11;
-/// `nfgenmsg` of a batch: any family, version 0, the subsystem.
-const BATCH_HEADER: [u8; 4] = [0, 0, 0, 10];
-/// `nfgenmsg` of a table: `NFPROTO_INET`, version 0, no number.
-const HEADER: [u8; 4] = [1, 0, 0, 0];
-/// `NLM_F_CREATE`.
-const FLAG_CREATE: u16 = 0x400;
-/// `NLM_F_APPEND`.
-const FLAG_APPEND: u16 = 0x800;
-
-/// `NFT_MSG_NEWTABLE` and those after it.
-const NEW_TABLE: u16 = 0;
-const GET_TABLE: u16 = 1;
-const DELETE_TABLE: u16 = 2;
-const NEW_CHAIN: u16 = 3;
-const DELETE_CHAIN: u16 = 5;
-const NEW_RULE: u16 = 6;
-const DELETE_RULES: u16 = 8;
-const NEW_SET: u16 = 9;
-const NEW_ELEMENTS: u16 = 12;
-const DELETE_ELEMENTS: u16 = 14;
-const NEW_OBJECT: u16 = 18;
-const GET_OBJECT: u16 = 19;
-const DELETE_OBJECT: u16 = 20;
-
-/// The attribute with the table's name, the same in all messages.
-const TABLE_NAME: u16 = 1;
-/// `NFTA_TABLE_FLAGS` and `NFT_TABLE_F_OWNER`.
-const TABLE_FLAGS: u16 = 2;
-const TABLE_OWNED: u32 = 2;
-const CHAIN_NAME: u16 = 3;
-const CHAIN_HOOK: u16 = 4;
-const CHAIN_POLICY: u16 = 5;
-const CHAIN_TYPE: u16 = 7;
-const OBJECT_NAME: u16 = 2;
-const OBJECT_DATA: u16 = 4;
-/// `NFTA_COUNTER_PACKETS`.
-const COUNTER_PACKETS: u16 = 2;
 /// `NFT_OBJECT_COUNTER`.
-const OBJECT_COUNTER: u32 = 1;
+pub(super) const OBJECT_COUNTER: u32 = 1;
 /// `NFTA_LIST_ELEM`.
-const LIST_ELEMENT: u16 = 1;
-const DATA_VALUE: u16 = 1;
-const DATA_VERDICT: u16 = 2;
-/// `NFT_SET_MAP`, `NFT_SET_TIMEOUT` and `NFT_SET_EVAL`.
-const SET_MAP: u32 = 0x08;
-const SET_TIMEOUT: u32 = 0x10;
-const SET_EVAL: u32 = 0x20;
-
-/// `NFT_DATA_VERDICT`.
-const MAP_OF_VERDICTS: u32 = 0xffff_ff00;
-/// What a device's index takes.
-const DEVICE_INDEX_BYTES: u32 = 4;
-
+pub(super) const LIST_ELEMENT: u16 = 1;
+pub(super) const DATA_VALUE: u16 = 1;
+pub(super) const DATA_VERDICT: u16 = 2;
 /// `NFT_REG_VERDICT`.
 const VERDICT_REGISTER: u32 = 0;
 /// `NFT_REG_1`, of 16 bytes.
@@ -566,9 +357,19 @@ const WORD_REGISTER: u32 = 8;
 const META_MARK: u32 = 3;
 const META_IN: u32 = 4;
 const META_OUT: u32 = 5;
+const META_IN_NAME: u32 = 6;
 const META_FAMILY: u32 = 15;
 const META_PROTOCOL: u32 = 16;
 const META_IN_GROUP: u32 = 21;
+/// `IFNAMSIZ`.
+const DEVICE_NAME_BYTES: usize = 16;
+/// `NFT_FIB_RESULT_ADDRTYPE`, `NFTA_FIB_F_DADDR` and `RTN_LOCAL`.
+const FIB_ADDRESS_KIND: u32 = 3;
+const FIB_DESTINATION: u32 = 2;
+const ROUTE_LOCAL: u32 = 2;
+/// `struct xt_NFQ_info_v3` and `NFQ_FLAG_BYPASS`.
+const QUEUE_REVISION: u32 = 3;
+const QUEUE_BYPASS: u16 = 1;
 /// `NFT_LIMIT_F_INV`.
 const LIMIT_INVERTED: u32 = 1;
 /// `NFT_SOCKET_TRANSPARENT`.
@@ -590,6 +391,8 @@ const IPV4_HEADER_WORDS: u8 = 5;
 const TCP_FLAGS_OFFSET: u32 = 13;
 const TCP_SYN: u8 = 0x02;
 const TCP_ACK: u8 = 0x10;
+/// FIN, SYN, RST and ACK.
+const TCP_OPENING_FLAGS: u8 = 0x17;
 /// RFC 8200 §4.5: the header's number, and where in it the offset is, with three bits of other things.
 const IPV6_FRAGMENT: u8 = 44;
 const FRAGMENT_OFFSET: u32 = 2;
@@ -599,11 +402,19 @@ const REJECT_PROHIBITED: u8 = 3;
 /// `NFT_REJECT_TCP_RST`.
 const REJECT_RESET: u32 = 1;
 /// `NF_DROP`, `NF_ACCEPT` and `NFT_GOTO`.
-const DROP: i32 = 0;
-const ACCEPT: i32 = 1;
-const GOTO: i32 = -4;
+pub(super) const DROP: i32 = 0;
+pub(super) const ACCEPT: i32 = 1;
+pub(super) const GOTO: i32 = -4;
 
-fn text(name: &str) -> Vec<u8> {
+/// `NFPROTO_IPV4` and `NFPROTO_IPV6`, which are the kernel's numbers of the versions elsewhere, too.
+pub(super) fn family(version: IpVersion) -> u8 {
+    match version {
+        IpVersion::V4 => 2,
+        IpVersion::V6 => 10,
+    }
+}
+
+pub(super) fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
 
@@ -646,6 +457,7 @@ fn mask(bytes: usize, bits: u8) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::attributes;
 
     #[test]
     fn masks_have_as_many_bits_as_the_prefix() {
