@@ -69,7 +69,8 @@ fn a_device_comes_anew_while_a_lane_stands_still() {
         std::thread::sleep(Duration::from_millis(100));
         let load = Load::start(&chain, &flows(FLOWS, 5060), ON_THEIR_WAY_MAX);
         std::thread::sleep(Duration::from_millis(100));
-        load.stop().check("beside a lane that stands still");
+        // What begins to pass by the kernel overtakes what a lane has not looked at yet.
+        load.stop().check_arrived("beside a lane that stands still");
         if round == 0 {
             std::thread::sleep(HUNG);
         }

@@ -66,6 +66,11 @@ impl Load {
 }
 
 impl Account {
+    /// Asserts that all arrived.
+    pub fn check_arrived(&self, what: &str) {
+        assert_eq!(self.received, self.sent, "{what}: {self:?}");
+    }
+
     /// Asserts that all arrived in order, and says how fast it was.
     pub fn check(&self, what: &str) {
         eprintln!("{what}: {} packets, {:.0} k/s", self.sent, self.sent as f64 / self.took.as_secs_f64() / 1000.0);
