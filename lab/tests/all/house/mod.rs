@@ -4,6 +4,7 @@
 mod dev;
 mod file_imports;
 mod interfaces;
+mod promises;
 mod scale;
 mod sizes;
 mod tidy;
