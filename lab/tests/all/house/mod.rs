@@ -5,6 +5,7 @@ mod dev;
 mod file_imports;
 mod interfaces;
 mod promises;
+mod prose;
 mod scale;
 mod sizes;
 mod tidy;
