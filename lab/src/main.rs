@@ -41,7 +41,7 @@ enum Command {
         /// The module's folder.
         dir: PathBuf,
     },
-    /// The figures of SPECIFICATION.md that are measured on a running system.
+    /// The figures of docs/figures.md that are measured on a running system.
     Bench(bench::Options),
     /// Passes every packet that a filter matches by a driver alone (used by the bench).
     #[command(hide = true)]

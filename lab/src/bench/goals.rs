@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The goals of the figures: the one table from which the bench says what is met, and which SPECIFICATION.md shows.
+//! The goals of the figures: the one table from which the bench says what is met, and which docs/figures.md shows.
 
 use serde::{Serialize, Serializer};
 
@@ -24,7 +24,7 @@ impl Bound {
     }
 }
 
-/// A goal: one row of §Figures of SPECIFICATION.md.
+/// A goal: one row of §Figures of docs/figures.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Goal {
     /// net-monitor by the driver `afxdp`, against the kernel with as many cores.
@@ -144,7 +144,7 @@ struct Entry {
 }
 
 impl Goal {
-    /// Every goal, as SPECIFICATION.md lists them.
+    /// Every goal, as docs/figures.md lists them.
     pub const ALL: [Goal; 52] = [
         Goal::Monitor,
         Goal::MonitorOneCore,
@@ -210,7 +210,7 @@ impl Goal {
         self.entry().part
     }
 
-    /// Returns the goal as SPECIFICATION.md has it, for instance "10,000 filters ≥ 0.95 of one".
+    /// Returns the goal as docs/figures.md has it, for instance "10,000 filters ≥ 0.95 of one".
     pub fn text(self) -> String {
         let Entry { bound, unit, text, .. } = self.entry();
         let (sign, value) = match bound {

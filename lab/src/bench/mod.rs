@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `./dev bench`: the figures of SPECIFICATION.md that need a running system.
+//! `./dev bench`: the figures of docs/figures.md that need a running system.
 //!
 //! What is compared is measured in turn within one run; each number comes with its spread. See docs/performance.md.
 
@@ -331,7 +331,7 @@ pub fn run(options: &Options) -> Result<()> {
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    println!("\n── Goals of SPECIFICATION.md");
+    println!("\n── Goals of docs/figures.md");
     verdicts.iter().for_each(|verdict| println!("   {verdict}"));
     println!("   {} met, {} not", met.len(), missed.len());
     ensure!(!options.check || missed.is_empty(), "{} of {} goals are not reached", missed.len(), verdicts.len());

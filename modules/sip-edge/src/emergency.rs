@@ -90,6 +90,8 @@ mod tests {
         )
     }
 
+    /// Goal: emergency calls continue, however they are dialled or marked: `urn:service:sos`, numbers and users of a property
+    /// in `sip:`, `sips:` and `tel:`, `Priority: emergency`, and namespaces of `Resource-Priority`.
     #[test]
     fn calls_of_an_emergency_are_known_however_they_are_written() {
         let known = Emergency::default();

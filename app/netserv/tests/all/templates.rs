@@ -41,7 +41,7 @@ fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -
     Some(dir)
 }
 
-/// Goal: whoever tests a module that did not change waits neither for a build nor for a compilation.
+/// Processor time of a test of an unchanged module at most: it waits neither for a build nor for a compilation.
 const UNCHANGED_MAX: Duration = Duration::from_secs(1);
 
 /// Runs the program, and returns the time that it and its children had processors.

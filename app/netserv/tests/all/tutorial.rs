@@ -33,6 +33,9 @@ fn the_commands_of_the_tutorial_work_as_they_stand() {
     check(&stdout, &wanted);
 }
 
+/// Goal: `netserv module new --lang java` makes a project that builds and tests without a network, and every command of
+/// docs/osgi.md works as written.
+///
 /// The same for a bundle, with an empty Maven repository.
 #[test]
 fn the_commands_of_the_page_for_java_work_as_they_stand() {

@@ -122,6 +122,8 @@ fn sessions_of_one_client_for_other_nodes_are_removed_together() {
     node.assert_empty();
 }
 
+/// Goal: a node answers a request of a round trip alike in both directions, and counts it as one session.
+///
 /// The last node of a round trip sends requests back by the twin of their session.
 #[test]
 fn both_ways_of_a_round_trip_are_one_session() {

@@ -39,6 +39,8 @@ fn a_route_is_refreshed_between_half_and_three_quarters_of_its_validity() {
     assert!(times[39].since(times[0]) > 5 * SECOND, "refreshes do not spread: {times:?}");
 }
 
+/// Goal: if a node has more rows than `refreshes-per-second` refreshes in time, their validity grows.
+///
 /// RFC 5971 §4.4.4: with many flows, the validity grows, so that refreshes are not more than the node is to answer.
 #[test]
 fn with_many_rows_they_are_valid_for_longer() {

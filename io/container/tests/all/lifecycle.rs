@@ -212,6 +212,7 @@ fn what_cannot_be_started_is_an_error_with_its_step() {
     assert!(matches!(error, ContainerError::Quota(_)), "{error}");
 }
 
+/// Goal: a compilation ends when its processor time is used up, with a reason of its own.
 #[test]
 fn a_compilation_without_end_uses_its_processor_time_and_no_more() {
     if !can_run("a_compilation_without_end_uses_its_processor_time_and_no_more") {

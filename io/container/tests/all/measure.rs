@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Guest, LIMITS, Node, can_run};
 
 #[test]
-#[ignore = "prints figures for SPECIFICATION.md, and wants a quiet machine"]
+#[ignore = "prints figures for docs/figures.md, and wants a quiet machine"]
 fn start_time_and_memory() {
     if !can_run("start_time_and_memory") {
         return;

@@ -160,7 +160,7 @@ fn a_worker_is_small() {
     node.round(1, &[5; 64]);
     let (resident, own) = (node.memory_kib("VmRSS:"), node.memory_kib("RssAnon:"));
     println!("resident: {resident} KiB, of it anonymous: {own} KiB");
-    // SPECIFICATION.md: at most 6 MB with one module. Half of it may be the worker's own; the rest are pages of its program.
+    // docs/figures.md: at most 6 MB with one module. Half of it may be the worker's own; the rest are pages of its program.
     // Here, where it is not optimised, both are more: the own by the addresses in the program that are set at its start, 2.6 MB of
     // them, the others by as much as the kernel has of them in its cache.
     assert!(own <= 3_400_000 / 1024, "{own} KiB");

@@ -108,7 +108,7 @@ fn a_worker_with_archived_classes_and_a_module_is_small() {
 
         let mut node = worker(&java_home, &dist, data.path(), "pass");
         assert_eq!(node.round(1, &[5; 64]).answer, Answer::Pass);
-        // SPECIFICATION.md: at most 45 MB. What the start took is given back some seconds after it.
+        // docs/figures.md: at most 45 MB. What the start took is given back some seconds after it.
         let allowed = 45_000_000 / 1024;
         let until = Instant::now() + Duration::from_secs(15);
         while node.memory_kib("VmRSS:") > allowed {

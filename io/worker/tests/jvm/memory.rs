@@ -13,7 +13,7 @@ fn a_worker_is_small() {
         worker.node.round(1, &[5; 64]);
         let [resident, anonymous] = ["VmRSS:", "RssAnon:"].map(|field| worker.node.memory_kib(field));
         println!("{}: resident {resident} KiB, of it anonymous {anonymous} KiB", java_home.display());
-        // SPECIFICATION.md: at most 45 MB with the framework and one module, which take 10 MB of it. A program that is not optimised
+        // docs/figures.md: at most 45 MB with the framework and one module, which take 10 MB of it. A program that is not optimised
         // maps 2 MB more.
         let allowed = 37_000_000 / 1024;
         assert!(resident <= allowed, "{resident} KiB");

@@ -4,6 +4,8 @@
 mod dev;
 mod file_imports;
 mod interfaces;
+mod promises;
+mod prose;
 mod scale;
 mod sizes;
 mod tidy;

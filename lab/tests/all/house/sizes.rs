@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sizes of SPECIFICATION.md. They do not depend on what else a machine does, so every run of the tests compares them.
+//! The sizes of docs/figures.md. They do not depend on what else a machine does, so every run of the tests compares them.
 
 use netserv_lab::bench::{Part, sizes, verdicts};
 use netserv_lab::netns::program;

@@ -24,6 +24,8 @@ over_each_driver_in_four_lanes!(
     a_stopped_node_leaves_nothing,
 );
 
+/// Goal: a node whose `netservd` is killed forwards every packet, also those that a module wanted; started again, it
+/// restores its modules.
 fn a_killed_node_forwards_and_restores(driver: Driver) {
     let Some(mut net) = net("a_killed_node_forwards_and_restores", driver) else { return };
     let (package, url) = net.publish("echo");

@@ -58,6 +58,8 @@ fn connections_are_seen_by_their_first_segment_alone(driver: Driver) {
     }
 }
 
+/// Goal: a signed SETUP installs the module on every node of the path, and its answer has one entry per node, nearest
+/// first.
 fn setup_over_two_nodes_and_a_plain_router(driver: Driver) {
     let Some(net) = net("setup_over_two_nodes_and_a_plain_router", driver) else { return };
     let (package, url) = net.publish("net-monitor");
@@ -144,6 +146,7 @@ fn signaling_travels_over_ipv6(driver: Driver) {
     assert_eq!(net.ask_udp(v6.into(), 44444, "over six").as_deref(), Some("over six"));
 }
 
+/// Goal: the node answers keep-alives, and the server sees none of them.
 fn keep_alives_are_answered_by_the_node(driver: Driver) {
     let Some(mut net) = net("keep_alives_are_answered_by_the_node", driver) else { return };
     net.lab.start_kamailio("sender").unwrap();
@@ -164,8 +167,8 @@ fn keep_alives_are_answered_by_the_node(driver: Driver) {
     }
 }
 
-/// Method: echo turns a packet round, and net-monitor counts by source and destination, so its counts say which of the
-/// two came first. Both orders are installed.
+/// Goal: modules of one user see a packet in the order in which they were installed. Method: echo turns a packet round, and
+/// net-monitor counts by source and destination, so its counts say which of the two came first. Both orders are installed.
 fn modules_of_a_user_see_a_packet_in_install_order(driver: Driver) {
     let Some(net) = net("modules_of_a_user_see_a_packet_in_install_order", driver) else { return };
     let (monitor, echo) = (net.publish("net-monitor"), net.publish("echo"));
@@ -198,6 +201,7 @@ fn modules_of_a_user_see_a_packet_in_install_order(driver: Driver) {
     }
 }
 
+/// Goal: a SETUP with another digest replaces the module, and a lease ends by itself.
 fn a_new_digest_replaces_and_a_lease_ends_by_itself(driver: Driver) {
     let Some(net) = net("a_new_digest_replaces_and_a_lease_ends_by_itself", driver) else { return };
     let (package, url) = net.publish("echo");

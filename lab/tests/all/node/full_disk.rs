@@ -69,6 +69,8 @@ fn a_full_disk_refuses_packages_and_is_told_and_the_node_goes_on() {
     assert!(net.echoed());
 }
 
+/// Goal: a file that is not a database stops the start, and the error has its name.
+///
 /// What is no database is not taken for an empty one.
 #[test]
 fn a_database_that_is_none_stops_the_start_by_its_name() {

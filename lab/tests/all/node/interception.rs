@@ -24,6 +24,7 @@ over_each_driver!(
     modules_that_take_the_same_connections_are_a_chain,
 );
 
+/// Goal: a cache intercepts HTTP; the server sees the client's address, but not each request.
 fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
     let Some(net) = Serving::start("a_cache_answers_in_the_place_of_the_server", driver, PERMITS) else { return };
     let www = net.lab.dir().join("www");
@@ -235,6 +236,8 @@ fn connections_go_on_without_a_module_that_drains(driver: Driver) {
     assert!(cut.iter_mut().all(|talk| talk.line().is_empty()), "they end");
 }
 
+/// Goal: connections that two modules of a user intercept pass through both, in the order of installation, and through one
+/// when the other is gone, over IPv4 and IPv6.
 fn modules_that_take_the_same_connections_are_a_chain(driver: Driver) {
     let test = "modules_that_take_the_same_connections_are_a_chain";
     let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };

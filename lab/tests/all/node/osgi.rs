@@ -73,6 +73,7 @@ fn modules_of_both_flavours_see_a_packet(driver: Driver) {
     assert_eq!(first.packets.seen, second.packets.seen);
 }
 
+/// Goal: a module of both flavours is replaced across them under traffic, and no packet is lost.
 fn a_module_changes_its_flavour_and_no_packet_is_lost(driver: Driver) {
     let Some(mut net) = net("a_module_changes_its_flavour_and_no_packet_is_lost", driver) else { return };
     let sender = net.lab.v4("sender");

@@ -41,6 +41,10 @@ const KAMAILIO: &[u8] = b"Server: kamailio";
 /// The seed of all that is random, unless `SEED` says another one.
 const SEED: u64 = 4475;
 
+/// Goal: messages that the edge does not answer reach Kamailio as they were sent, and nothing else does: the cases of RFC
+/// 4475 and damaged messages, by UDP, and by TCP pipelined and in pieces. Answers have no more bytes of IP than what they
+/// answer (STUN: half more), and other phones are answered meanwhile. While all calls are rejected, ACK, CANCEL, PRACK,
+/// BYE, emergency calls and responses reach it. Over `nfqueue` and `afxdp`, IPv4 and IPv6.
 fn torture_and_damage_reach_kamailio_as_they_are_and_harm_nobody(driver: Driver) {
     torture("torture_and_damage_reach_kamailio_as_they_are_and_harm_nobody", driver, SHORT);
 }

@@ -38,6 +38,8 @@ struct Verdict {
     passed_by: Vec<String>,
 }
 
+/// Goal: `active-cdn` passes at least 138 required and 75 optimal tests of cache-tests.fyi, and each test that another
+/// published cache passes, except those for which `lab/http-cache-tests/waived.txt` has a reason.
 #[test]
 fn a_cache_passes_what_others_pass() {
     let test = "a_cache_passes_what_others_pass";
@@ -76,6 +78,8 @@ fn a_cache_passes_what_others_pass() {
     assert!(required >= REQUIRED_MIN && optimal >= OPTIMAL_MIN, "{required} and {optimal} pass");
 }
 
+/// Goal: `active-cdn` before an unmodified web server answers in whole and in part, validates by 304, and forgets what its
+/// user purges.
 #[test]
 fn a_transparent_cache_validates_and_is_purged() {
     let Some(net) = Serving::start("a_transparent_cache_validates_and_is_purged", Driver::Afxdp, PERMITS) else {

@@ -18,6 +18,7 @@ fn entries_of_the_first_version_are_those_of_the_next() {
     assert_eq!(get(spec.port(), "/first?k"), (200, "20 first Some(20) true".to_owned()));
 }
 
+/// Goal: if several requests want an entry that does not exist, one writes it and the others read it meanwhile.
 #[test]
 fn one_request_writes_what_all_others_read_meanwhile() {
     let (spec, mut worker, _store) = start();

@@ -22,6 +22,8 @@ use super::http::runtime;
 use super::{Spec, Worker, body, compile, compiled, component, connect, get, status, talk};
 use crate::shared;
 
+/// Goal: the node answers from an entry without an instance until the entry is removed, purged, replaced or updated; the
+/// very next request sees the change.
 #[test]
 fn an_entry_is_answered_again_until_it_changes() {
     let (spec, mut worker, _store) = start();
@@ -247,6 +249,7 @@ fn a_new_version_begins_without_any() {
     assert_eq!(by(port, "one"), "node");
 }
 
+/// Goal: `edge-cache` receives its user's purge before the next answer, also before one that the node gives by itself.
 #[test]
 fn edge_cache_hears_of_a_purge_before_the_next_answer() {
     let origin = Origin::start(10_000);

@@ -20,6 +20,7 @@ const ROUNDS: usize = 3;
 /// What all readers get in a second, against nginx.
 const RATIO_MIN: f64 = 0.5;
 
+/// Goal: 200 readers that want the same content through `edge-cache` at a time cause one request to its server.
 #[test]
 fn two_hundred_readers_are_one_fetch() {
     let origin = Origin::start(256 << 10);

@@ -35,6 +35,8 @@ const STORED: usize = 100_000;
 const MEMORY_KIB_MAX: u64 = 80 << 10;
 const FIRST_HIT_MAX: Duration = Duration::from_secs(2);
 
+/// Goal: of 200 cold clients of `active-cdn`, one has the origin asked, and all get its body; `./dev cdn` tests it with 50
+/// MB.
 #[test]
 fn two_hundred_cold_clients_are_one_fetch() {
     cold_clients(1 << 20);

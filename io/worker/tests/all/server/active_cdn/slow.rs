@@ -12,6 +12,7 @@ use super::{Edge, is_hit};
 /// Bytes of what they want.
 const BYTES: usize = 1 << 20;
 
+/// Goal: clients that read one byte a second stop no other client's fetch or hit.
 #[test]
 fn a_hundred_slow_readers_do_not_stop_the_rest() {
     beside_slow_readers(100);
