@@ -26,7 +26,8 @@ pub struct Account {
 
 /// A sender and a receiver on threads of their own, from when this is made until [`Load::stop`].
 pub struct Load {
-    stop: Arc<AtomicBool>,
+    /// For the sender, and, once it has ended, for the receiver.
+    stops: [Arc<AtomicBool>; 2],
     sender: JoinHandle<u64>,
     receiver: JoinHandle<(u64, u64)>,
     received: Arc<AtomicU64>,
@@ -42,13 +43,13 @@ impl Load {
         let receiver = chain.udp(RECEIVER, &format!("0.0.0.0:{}", flows[0].1.port()));
         sockopt::set_socket_recv_buffer_size_force(&receiver, 16 * 1024 * 1024).unwrap();
         receiver.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stop_here, received_here) = (Arc::clone(&stop), Arc::clone(&received));
+        let (stops, received) = ([(); 2].map(|()| Arc::new(AtomicBool::new(false))), Arc::new(AtomicU64::new(0)));
+        let (stop_here, received_here) = (Arc::clone(&stops[0]), Arc::clone(&received));
         let sending = move || send(&senders, &stop_here, &received_here, on_their_way_max);
-        let (stop_here, received_here, count) = (Arc::clone(&stop), Arc::clone(&received), flows.len());
+        let (stop_here, received_here, count) = (Arc::clone(&stops[1]), Arc::clone(&received), flows.len());
         let receiving = move || receive(&receiver, count, &stop_here, &received_here);
         let (sender, receiver) = (std::thread::spawn(sending), std::thread::spawn(receiving));
-        Load { stop, sender, receiver, received, start: Instant::now() }
+        Load { stops, sender, receiver, received, start: Instant::now() }
     }
 
     /// Returns how many packets were received so far.
@@ -58,8 +59,17 @@ impl Load {
 
     /// Sends no more, and waits for what is on its way.
     pub fn stop(self) -> Account {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stops[0].store(true, Ordering::Relaxed);
         let (sent, took) = (self.sender.join().unwrap(), self.start.elapsed());
+        let (mut seen, mut moved) = (0, Instant::now());
+        while seen < sent && moved.elapsed() < LOST {
+            let now = self.received.load(Ordering::Relaxed);
+            if now != seen {
+                (seen, moved) = (now, Instant::now());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.stops[1].store(true, Ordering::Relaxed);
         let (received, overtaken) = self.receiver.join().unwrap();
         Account { sent, received, overtaken, took }
     }
@@ -171,5 +181,7 @@ const STANDS: usize = 1;
 const ENDS: usize = 2;
 /// How long nothing arrives before the sender goes on.
 const STUCK: Duration = Duration::from_millis(300);
-/// How long nothing arrives before the receiver believes that nothing more will.
+/// How long nothing arrives before what is missing counts as lost.
+const LOST: Duration = Duration::from_secs(2);
+/// How long nothing arrives before the receiver believes that nothing more will, after all that were sent.
 const QUIET: Duration = Duration::from_millis(200);
