@@ -17,7 +17,8 @@ fn main() {
         list(&sdk, Path::new(""), &mut files);
         files.retain(|path| path.starts_with("src") || path.starts_with("third-party"));
         files.sort();
-        writeln!(code, "/// Each file of {what} with its path.\nconst {name}: &[(&str, &[u8])] = &[").expect(WRITES);
+        writeln!(code, "/// Each file of {what} with its path.\npub(super) const {name}: &[(&str, &[u8])] = &[")
+            .expect(WRITES);
         for file in files {
             writeln!(code, "    ({:?}, include_bytes!({:?})),", file, sdk.join(&file)).expect(WRITES);
         }

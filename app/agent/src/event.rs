@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::MetricId;
 use crate::looks::{Counted, Sites};
-use crate::metric::Reading;
+
+/// What was read of a metric; the text says why nothing was.
+pub type Reading = Result<f64, String>;
 
 /// How many flows there are; the text says why they cannot be listed.
 pub type FlowCount = Result<usize, String>;

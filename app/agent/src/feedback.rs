@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use netserv_placement::{Bounds, Regulator, RuleId, Said};
 
 use crate::config::{Config, Deploy, MetricId};
+use crate::event::Reading;
 use crate::limits::FEEDBACK_VALID_MIN_MS;
-use crate::metric::Reading;
 
 /// The regulators of the rules that have one.
 pub struct Feedbacks(BTreeMap<RuleId, Feedback>);

@@ -7,8 +7,9 @@ use netserv_model::api::{AgentMetric, AgentRule};
 use netserv_placement::RuleId;
 
 use crate::config::{Config, Deploy, Metric, MetricId};
+use crate::event::Reading;
 use crate::feedback::Feedbacks;
-use crate::metric::{Presence, Reading, Threshold};
+use crate::metric::{Presence, Threshold};
 
 /// The gates of all rules.
 pub struct Gates {

@@ -2,6 +2,9 @@
 //! Names and numbers of users and groups, as `/etc/passwd` and `/etc/group` have them.
 
 use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
 
 /// Returns the number of a group, by its name or number.
 pub fn group_number(group: &str) -> Option<u32> {
@@ -21,6 +24,16 @@ pub fn user_name(number: u32) -> String {
 /// Returns the groups that a user has beside its own.
 pub fn groups_of(user: &str) -> Vec<u32> {
     groups_in(user, &read("/etc/group"))
+}
+
+/// Gives a file to a group, by its name or number.
+///
+/// # Errors
+/// There is no such group, or this process may not.
+pub(crate) fn give(path: &Path, group: &str) -> Result<()> {
+    let number = group_number(group).with_context(|| format!("there is no group `{group}`"))?;
+    std::os::unix::fs::chown(path, None, Some(number))
+        .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))
 }
 
 fn read(path: &str) -> String {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +14,7 @@ use tokio::net::{UdpSocket, UnixDatagram};
 
 use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
-use crate::ids::group_number;
+use crate::ids::give;
 use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
 use crate::pattern::Pattern;
 use crate::socket::make_way;
@@ -156,16 +155,6 @@ pub fn permit(log: &Log) -> Result<()> {
     };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(())
-}
-
-/// Gives a file to a group, by its name or number.
-///
-/// # Errors
-/// There is no such group, or this process may not.
-pub(crate) fn give(path: &Path, group: &str) -> Result<()> {
-    let number = group_number(group).with_context(|| format!("there is no group `{group}`"))?;
-    std::os::unix::fs::chown(path, None, Some(number))
-        .with_context(|| format!("cannot give {} to the group `{group}`", path.display()))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use netserv_placement::{Deployment, DeploymentId, Health};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::log::give;
+use crate::ids::give;
 
 /// Where the names go.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

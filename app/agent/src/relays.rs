@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::watch;
 
+use crate::ids::give;
 use crate::limits::{METRIC_TIME_MAX, RELAY_REGIONS_MAX};
-use crate::log::give;
 use crate::metric::kamailio;
 use crate::names::{Readers, replace};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_container::{LauncherConfig, MediaFiles};
-use netserv_dataplane::choose::MARK_DEFAULT;
+use netserv_dataplane::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, LocalAddresses, Passage, SignalConfig, SignalSocket};
 use netserv_model::effect::{InstalledRecord, Stored};
 use netserv_model::policy::NodePolicy;

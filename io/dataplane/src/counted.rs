@@ -1,11 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of packets by destination: what planes have in common, and one that has none.
+//! Counters of packets by destination: their contract, what planes have in common, and one that has none.
 
 use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 
-use crate::{DestinationCount, DestinationCounters, DriverError, limits};
+use crate::{DriverError, limits};
+
+/// What came for the destinations of a prefix since the plane began to count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DestinationCount {
+    /// Packets, whatever becomes of them.
+    pub packets: u64,
+    /// Those that are the opening segments of TCP connections: SYN without ACK.
+    pub syns: u64,
+}
+
+/// Counters of packets by their destinations, kept by the plane as packets come in, before any filter and any ring.
+///
+/// A packet is counted once for each prefix that its destination is in. The plane counts nothing else, and a plane without
+/// prefixes spends nothing on it. Later fragments count as packets, never as opening segments.
+pub trait DestinationCounters: Send + Sync {
+    /// Counts packets for these prefixes from here on, each from zero, in place of those before. **Required.**
+    ///
+    /// # Errors
+    /// Refuses more than [`limits::COUNTED_PREFIXES_MAX`](crate::limits::COUNTED_PREFIXES_MAX); says why the plane did not take them.
+    /// Then nothing is counted.
+    fn count(&self, prefixes: &[IpNet]) -> Result<(), DriverError>;
+
+    /// Returns what came for each prefix, in the order in which they were given. **Required.**
+    ///
+    /// # Errors
+    /// The plane does not tell.
+    fn read(&self) -> Result<Vec<DestinationCount>, DriverError>;
+}
 
 /// Returns the prefixes without those that are there twice, and without bits behind their lengths.
 ///

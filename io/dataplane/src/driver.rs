@@ -19,22 +19,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use netserv_model::Filter;
 use netserv_model::api::DeviceInfo;
 use netserv_model::effect::FilterId;
 
-use crate::counted::Uncounted;
+use crate::counted::{DestinationCounters, Uncounted};
 use crate::signal::Passage;
-use crate::{Batch, DriverError};
-
-/// Names one received packet until its verdict is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PacketId(pub u64);
-
-/// A network interface by the kernel's index; 0 where the driver does not know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InterfaceId(pub u32);
+use crate::{Batch, DriverError, InterfaceId, PacketId};
 
 /// What becomes of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,34 +163,6 @@ pub trait FilterTable: Send + Sync {
     /// Refuses the install of a known id, the removal of an unknown one, and more filters than
     /// [`limits::FILTERS_MAX`](crate::limits::FILTERS_MAX); says why the plane did not take the rules.
     fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError>;
-}
-
-/// What came for the destinations of a prefix since the plane began to count them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DestinationCount {
-    /// Packets, whatever becomes of them.
-    pub packets: u64,
-    /// Those that are the opening segments of TCP connections: SYN without ACK.
-    pub syns: u64,
-}
-
-/// Counters of packets by their destinations, kept by the plane as packets come in, before any filter and any ring.
-///
-/// A packet is counted once for each prefix that its destination is in. The plane counts nothing else, and a plane without
-/// prefixes spends nothing on it. Later fragments count as packets, never as opening segments.
-pub trait DestinationCounters: Send + Sync {
-    /// Counts packets for these prefixes from here on, each from zero, in place of those before. **Required.**
-    ///
-    /// # Errors
-    /// Refuses more than [`limits::COUNTED_PREFIXES_MAX`](crate::limits::COUNTED_PREFIXES_MAX); says why the plane did not take them.
-    /// Then nothing is counted.
-    fn count(&self, prefixes: &[IpNet]) -> Result<(), DriverError>;
-
-    /// Returns what came for each prefix, in the order in which they were given. **Required.**
-    ///
-    /// # Errors
-    /// The plane does not tell.
-    fn read(&self) -> Result<Vec<DestinationCount>, DriverError>;
 }
 
 /// A forwarding plane, used by one packet thread.

@@ -12,12 +12,14 @@
 pub mod afxdp;
 pub mod batch;
 pub mod choose;
+mod config;
 mod counted;
 mod destinations;
 pub mod driver;
 pub mod dummy;
 pub mod error;
 mod filters;
+mod ids;
 mod inject;
 pub mod limits;
 pub mod nfqueue;
@@ -29,8 +31,9 @@ mod sys;
 pub mod wrap;
 
 pub use batch::{Batch, Packet};
-pub use choose::{DriverConfig, DriverKind, Probe, XdpForward};
-pub use driver::{
-    Change, Counters, DestinationCount, DestinationCounters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId,
-};
+pub use choose::{DriverKind, Probe};
+pub use config::{DriverConfig, MARK_DEFAULT, XdpForward};
+pub use counted::{DestinationCount, DestinationCounters};
+pub use driver::{Change, Counters, Driver, Egress, FilterTable, Final};
 pub use error::DriverError;
+pub use ids::{InterfaceId, PacketId};

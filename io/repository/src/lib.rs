@@ -8,6 +8,7 @@
 mod archive;
 pub mod bundle;
 mod compiled;
+mod fetch;
 pub mod limits;
 pub mod manifest;
 mod oci;

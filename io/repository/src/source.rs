@@ -116,17 +116,16 @@ impl Fetcher {
         Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
     }
 
-    /// Writes what is at a URL. Every hop is checked against the operator's list.
-    pub(crate) fn fetch(&self, url: &str, limits: &FetchLimits, out: &mut dyn Write) -> Result<(), Refusal> {
-        let deadline = Instant::now() + limits.time;
-        if url.len() > URL_BYTES_MAX {
-            return Err(bad_url(format!("{} bytes, at most {URL_BYTES_MAX}", url.len())));
-        }
+    /// Writes what is at a URL of `file`, `http` or `https`. Every hop is checked against the operator's list.
+    pub(crate) fn get(
+        &self,
+        url: &str,
+        deadline: Instant,
+        limits: &FetchLimits,
+        out: &mut dyn Write,
+    ) -> Result<(), Refusal> {
         if let Some(path) = url.strip_prefix("file://") {
             return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits, out);
-        }
-        if url.starts_with(crate::registry::SCHEME) {
-            return crate::registry::fetch(self, url, deadline, limits, out);
         }
         let ask = Ask { uri: parse(url)?, accept: None, authorization: None };
         let answered = self.follow(ask, deadline, limits, out)?;

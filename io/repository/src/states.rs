@@ -13,6 +13,7 @@ use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
 use sha2::{Digest as _, Sha256};
 use ureq::http::header::CONTENT_TYPE;
 
+use crate::fetch;
 use crate::oci;
 use crate::room::{Digesting, Downloaded, not_kept};
 use crate::source::{FetchLimits, Fetcher, bad_url, explain, failed, host_matches, parse, too_slow};
@@ -60,7 +61,7 @@ impl Repository {
     ) -> Result<(Downloaded, Digest), Refusal> {
         let (written, for_reading) = self.nameless().map_err(|error| not_kept(&error))?;
         let (mut download, mut digest) = (Downloaded::new(written, user, &self.downloads), Sha256::new());
-        self.fetcher.fetch(url, limits, &mut Digesting { out: &mut download, digest: &mut digest })?;
+        fetch::fetch(&self.fetcher, url, limits, &mut Digesting { out: &mut download, digest: &mut digest })?;
         Ok((download.reopened(for_reading), Digest(digest.finalize().into())))
     }
 

@@ -15,13 +15,10 @@ use anyhow::Result;
 use tokio::sync::mpsc;
 
 use crate::config::{Metric, MetricSource};
-use crate::event::Event;
+use crate::event::{Event, Reading};
 use crate::limits::METRIC_TIME_MAX;
 pub use queue::at_ports as sockets_at;
 pub use threshold::{Presence, Threshold};
-
-/// What was read of a metric; the text says why nothing was.
-pub type Reading = Result<f64, String>;
 
 /// A value, and what tells the program that it is of from one that takes its place, if that is known.
 type Sourced = (f64, Option<String>);

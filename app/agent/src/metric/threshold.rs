@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bound with two sides, so that what is near it does not open and shut all the time.
 
+use crate::event::Reading;
 use crate::limits::METRIC_MISSES_MAX;
-use crate::metric::Reading;
 
 /// Whether a number is over a bound. It is shut at first.
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness};
+use netserv_dataplane::DriverConfig;
+use netserv_dataplane::choose::{self, Choice, DriverKind, Fitness};
 use netserv_dataplane::signal::Passage;
 use netserv_dataplane::wrap::Pcap;
 use netserv_dataplane::{DestinationCounters, Driver, FilterTable, XdpForward};

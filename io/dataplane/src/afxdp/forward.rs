@@ -5,12 +5,11 @@ use std::ops::Range;
 
 use netserv_wire::ip::{self, IpVersion, IpView, checksum};
 
-use super::ROOM_BYTES;
 use super::egress::{Forwarding, ForwardingCache, Hop};
 use super::frame::{self, EthernetRepr};
 use super::kernel::interface_id;
 use super::lane::{Lane, Owed, find_owed};
-use super::sys::memory::{FRAME_BYTES, Frame};
+use super::sys::memory::{FRAME_BYTES, Frame, ROOM_BYTES};
 use crate::destinations::is_beyond_one_link;
 use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
 use crate::{DriverError, Egress, Final, PacketId};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::obstacles;
+use super::queueing;
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, InterfaceId};
 use netserv_model::container_link::is_container_link;
@@ -169,9 +169,9 @@ impl Kernel {
     /// Returns the queueing disciplines that do more than to queue, a kind for each device, in words.
     pub fn queueing(&self) -> Result<BTreeMap<u32, String>, DriverError> {
         let mut found = BTreeMap::new();
-        let header = [0; obstacles::QUEUEING_HEADER_BYTES];
-        self.dump(obstacles::GET_QUEUEING, &header, "asking for queueing disciplines", |message| {
-            found.extend(obstacles::parse_queueing(message));
+        let header = [0; queueing::QUEUEING_HEADER_BYTES];
+        self.dump(queueing::GET_QUEUEING, &header, "asking for queueing disciplines", |message| {
+            found.extend(queueing::parse_queueing(message));
         })?;
         Ok(found.into_iter().map(|(device, kind)| (device, format!("its queueing discipline `{kind}`"))).collect())
     }

@@ -15,11 +15,11 @@ use super::beside;
 use super::egress::ForwardingCache;
 use super::frame::{self, EthernetRepr};
 use super::kernel::{Kernel, interface_id};
+use super::pacing::{TEND_INTERVAL, once_free};
 use super::plane::{Plane, Served};
 use super::ports::Ports;
 use super::share::Share;
 use super::sys::memory::Frame;
-use super::{TEND_INTERVAL, once_free};
 use crate::inject::Injector;
 use crate::{Batch, Counters, DriverError, PacketId, limits};
 

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use netserv_model::api::DeviceInfo;
-use netserv_model::container_link::is_container_link;
 
+use super::devices::wanted_devices;
 use super::features::{Ability, Features};
 use super::kernel::{Interface, SourceCheck};
 use super::lane::Lane;
 use super::layout::{self, InterfaceRepr};
 use super::obstacles::{Obstacles, Watcher};
+use super::pacing::{BUSY_MAX, TEND_INTERVAL, once_free};
 use super::plane::{Plane, Served};
 use super::program::Link;
-use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, TEND_INTERVAL, once_free};
+use super::sys::memory::FRAME_BYTES_RECEIVED;
 use crate::nfqueue::Nfqueue;
 use crate::{Driver as _, DriverError, XdpForward, limits};
 
@@ -439,17 +440,6 @@ impl Drop for Leader {
 /// How devices are served that XDP does not reach.
 const NETFILTER: &str = "netfilter queue";
 const UNSEEN: &str = "none";
-
-/// Returns the devices to be served, with the number of queues that they can have. Links to containers come and go, and
-/// each would take sockets of its own, so they are left to the kernel unless they are named.
-pub(super) fn wanted_devices(names: &[String], interfaces: &BTreeMap<u32, Interface>) -> BTreeMap<u32, u32> {
-    let wanted = |interface: &Interface| match names.is_empty() {
-        true => !interface.enslaved && interface.vlan.is_none() && !is_container_link(&interface.name),
-        false => names.contains(&interface.name),
-    };
-    let devices = interfaces.iter().filter(|(_, interface)| interface.station.is_some() && wanted(interface));
-    devices.map(|(index, interface)| (*index, interface.queues.max(1))).collect()
-}
 
 /// Returns what holds for packets of an interface, whose frames come in by a device: itself, or that below a VLAN; and
 /// may have a way out in XDP.

@@ -14,6 +14,7 @@
 
 mod beside;
 mod counted;
+mod devices;
 mod egress;
 mod features;
 mod forward;
@@ -28,10 +29,12 @@ mod leader;
 mod object;
 mod obstacles;
 mod outlet;
+mod pacing;
 mod plane;
 mod ports;
 mod probing;
 mod program;
+mod queueing;
 mod share;
 mod socket;
 mod sys;
@@ -47,7 +50,8 @@ use std::time::{Duration, Instant};
 use netserv_model::api::DeviceInfo;
 
 use beside::is_beside;
-use kernel::{Interface, Kernel};
+use devices::choose_devices;
+use kernel::Kernel;
 use lane::Lane;
 use leader::Leader;
 use plane::Plane;
@@ -328,54 +332,6 @@ impl Drop for Afxdp {
 
 /// How often changes of links, routes and neighbours are looked for while packets flow.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
-/// How often queues, neighbours and devices that could not be served are looked after.
-const TEND_INTERVAL: Duration = Duration::from_secs(1);
-/// What the kernel leaves free in front of a received packet, and we in front of a new one.
-const ROOM_BYTES: usize = 256;
-/// Bytes of the longest frame that fits into a frame of memory behind the room.
-const FRAME_BYTES_RECEIVED: u32 = 2048 - 256;
-
-/// How long a start waits for devices that are busy: the kernel closes the AF_XDP sockets of a killed process in the
-/// background, after its end.
-const BUSY_MAX: Duration = Duration::from_secs(2);
-/// How often they are tried meanwhile.
-const BUSY_STEP: Duration = Duration::from_millis(10);
-
-/// Tries something once, and as long as it is busy again and again until a moment.
-fn once_free<T>(until: Instant, mut attempt: impl FnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
-    loop {
-        let result = attempt();
-        let busy = matches!(&result, Err(DriverError::System { source, .. }) if is_busy(source));
-        if !busy || Instant::now() >= until {
-            return result;
-        }
-        std::thread::sleep(BUSY_STEP);
-    }
-}
-
-fn is_busy(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EBUSY)
-}
-
-/// Returns the devices to take, with the number of their queues.
-fn choose_devices(
-    config: &DriverConfig,
-    interfaces: &BTreeMap<u32, Interface>,
-) -> Result<BTreeMap<u32, u32>, DriverError> {
-    let unsupported = |why: String| Err(DriverError::Unsupported { what: "AF_XDP", why });
-    for name in &config.interfaces {
-        if !interfaces.values().any(|interface| interface.name == *name) {
-            tracing::warn!(name, "there is no such interface yet");
-        }
-    }
-    let devices = leader::wanted_devices(&config.interfaces, interfaces);
-    match devices.is_empty() {
-        true if config.interfaces.is_empty() => unsupported("there is no Ethernet interface here".to_owned()),
-        true => unsupported(format!("there is no interface `{}`", config.interfaces.join("`, `"))),
-        false => Ok(devices),
-    }
-}
-
 /// Loads the program that is wished for, or, where the operator leaves it to us, one that the kernel takes.
 fn load(wish: XdpForward) -> Result<Program, DriverError> {
     match Program::load(wish != XdpForward::Off) {
@@ -395,28 +351,4 @@ fn lanes_of(devices: &BTreeMap<u32, u32>, wanted: usize) -> usize {
         tracing::info!(wanted, lanes, queues, "there are fewer lanes, since no device has more queues");
     }
     lanes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_busy_is_tried_until_it_is_free_or_the_time_is_over() {
-        let failure = |number| DriverError::system("trying", std::io::Error::from_raw_os_error(number));
-        let attempts = |until: Instant, free_after: usize, number: i32| {
-            let mut attempts = 0;
-            let result = once_free(until, || {
-                attempts += 1;
-                if attempts > free_after { Ok(()) } else { Err(failure(number)) }
-            });
-            (attempts, result.is_ok())
-        };
-        let later = Instant::now() + BUSY_MAX;
-        assert_eq!(attempts(later, 3, libc::EBUSY), (4, true));
-        assert_eq!(attempts(later, 3, libc::EINVAL), (1, false));
-        assert_eq!(attempts(Instant::now(), 3, libc::EBUSY), (1, false));
-        let (tried, done) = attempts(Instant::now() + 5 * BUSY_STEP, usize::MAX, libc::EBUSY);
-        assert!(!done && (2..=6).contains(&tried), "{tried}");
-    }
 }

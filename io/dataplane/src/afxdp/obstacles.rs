@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use links::Links;
 use netserv_model::container_link::is_container_link;
-use netserv_netlink::message::{self, Message};
 use netserv_netlink::{Family, Socket};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -287,26 +286,7 @@ fn in_use(net: &Path, sysctl: &Path) -> Option<&'static str> {
     (virtual_servers.lines().count() > 3).then_some("virtual servers (IPVS)")
 }
 
-/// Returns the device and the kind of a queueing discipline that does more than to queue.
-pub(super) fn parse_queueing(message: Message<'_>) -> Option<(u32, String)> {
-    (message.kind == NEW_QUEUEING).then_some(())?;
-    let device = u32::from_ne_bytes(*message.body.get(4..)?.first_chunk()?);
-    let mut kinds =
-        message::attributes(message.body.get(QUEUEING_HEADER_BYTES..)?).filter(|(kind, _)| *kind == QUEUEING_KIND);
-    let kind = String::from_utf8_lossy(kinds.next()?.1).trim_end_matches('\0').to_owned();
-    (!PLAIN_QUEUES.contains(&kind.as_str())).then_some((device, kind))
-}
-
 const NOT_LOOKED: &str = "what is not known yet";
-/// `RTM_NEWQDISC`.
-const NEW_QUEUEING: u16 = 36;
-/// `RTM_GETQDISC`.
-pub(super) const GET_QUEUEING: u16 = 38;
-/// Bytes of `struct tcmsg`.
-pub(super) const QUEUEING_HEADER_BYTES: usize = 20;
-const QUEUEING_KIND: u16 = 1;
-/// What devices have unless somebody wants more, by `net.core.default_qdisc` and the number of their queues.
-const PLAIN_QUEUES: [&str; 7] = ["noqueue", "noop", "mq", "pfifo", "pfifo_fast", "fq", "fq_codel"];
 /// `NFNLGRP_NFTABLES`
 const PACKET_FILTER_GROUPS: u32 = 1 << 6;
 /// `XFRMNLGRP_POLICY`
@@ -319,31 +299,6 @@ const QUEUEING_GROUPS: u32 = 1 << 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn disciplines_that_shape_or_filter_are_told_from_queues() {
-        let parse = |kind: &str| {
-            let mut bytes = Vec::new();
-            let header = [&[0; 4][..], &7_u32.to_ne_bytes(), &[0; 12]].concat();
-            message::append(
-                &mut bytes,
-                NEW_QUEUEING,
-                0,
-                1,
-                &header,
-                &[(QUEUEING_KIND, format!("{kind}\0").as_bytes())],
-            );
-            let message = message::messages(&bytes).next().unwrap();
-            // Cut short, it says nothing, and does no harm.
-            (0..message.body.len())
-                .for_each(|end| drop(parse_queueing(Message { body: &message.body[..end], ..message })));
-            parse_queueing(message)
-        };
-        for kind in ["tbf", "htb", "clsact", "ingress", "cake", "netem"] {
-            assert_eq!(parse(kind), Some((7, kind.to_owned())));
-        }
-        assert!(PLAIN_QUEUES.into_iter().all(|kind| parse(kind).is_none()));
-    }
 
     /// Goal: packets for modules go on meeting rules of others when it cannot be told whether these are there.
     #[test]

@@ -7,16 +7,17 @@ use std::time::Instant;
 
 use netserv_model::api::DeviceInfo;
 
+use super::devices::{choose_devices, wanted_devices};
 use super::features::{Ability, Features};
 use super::kernel::{Interface, Kernel};
+use super::pacing::{BUSY_MAX, once_free};
 use super::plane::Served;
 use super::ports::Ports;
 use super::program::Program;
 use super::share::Share;
 use super::sys::bpf::AttachMode;
-use super::sys::memory::FRAME_BYTES;
+use super::sys::memory::{FRAME_BYTES, FRAME_BYTES_RECEIVED};
 use super::tun::Tun;
-use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, choose_devices, leader, once_free};
 use crate::{DriverConfig, DriverError, limits};
 
 /// Finds out whether the driver works here, without leaving anything behind.
@@ -60,7 +61,7 @@ fn tell(
     interfaces: &BTreeMap<u32, Interface>,
     abilities: Option<&BTreeMap<u32, Ability>>,
 ) -> (Vec<DeviceInfo>, Vec<String>) {
-    let wanted = leader::wanted_devices(&[], interfaces);
+    let wanted = wanted_devices(&[], interfaces);
     let (mut served, mut notes) = (Vec::new(), Vec::new());
     if abilities.is_none() {
         notes.push(

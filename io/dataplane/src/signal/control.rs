@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::UnreachableKind;
+use super::unreachable::UnreachableKind;
 use crate::sockaddr;
 
 /// What came with a received datagram.

@@ -8,8 +8,10 @@ mod interceptor;
 mod passage;
 pub(crate) mod routes;
 mod socket;
+mod unreachable;
 
 pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};
 pub use passage::Passage;
 pub use routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
-pub use socket::{QModeHeader, Received, SendCounters, SignalConfig, SignalKind, SignalSocket, UnreachableKind};
+pub use socket::{QModeHeader, Received, SendCounters, SignalConfig, SignalKind, SignalSocket};
+pub use unreachable::UnreachableKind;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::control;
+use super::unreachable::UnreachableKind;
 use crate::{DriverError, InterfaceId, limits, sockaddr, sys};
 
 /// What the signaling socket has to know to be opened.
@@ -54,30 +55,6 @@ pub enum Received {
         /// As much of the datagram's content as the ICMP message brought back.
         payload: Vec<u8>,
     },
-}
-
-/// Why a datagram did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum UnreachableKind {
-    /// There is no route to its network.
-    Network,
-    /// Its host does not answer.
-    Host,
-    /// The host does not speak UDP.
-    Protocol,
-    /// Nobody listens on its port: the host is there, and is no NetServ node.
-    Port,
-    /// It is longer than the path allows.
-    TooBig {
-        /// The longest packet that the path takes, in bytes; 0 if that is not told.
-        mtu: u16,
-    },
-    /// A filter on the way forbids it.
-    Prohibited,
-    /// Its TTL ran out.
-    TimeExceeded,
-    /// Something else.
-    Other,
 }
 
 /// UDP sockets for both versions of IP, in one descriptor to wait for.

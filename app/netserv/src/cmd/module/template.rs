@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of a new module.
 
+mod filling;
 mod java;
 mod server;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use netserv_model::ModuleName;
 use netserv_wire::ip::build;
 
+use self::filling::{BLOCKED_PORT, Filling, sdk_files};
 use crate::exit::{Exit, Failure, OrFail};
 
-include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
+pub use self::filling::File;
 
 const CARGO_CONFIG: &str = include_str!("template/cargo-config.toml.in");
-const SDK_CARGO_TOML: &str = include_str!("template/sdk.toml.in");
 const GITIGNORE: &str = "/target\n*.nsm\n";
-
-/// The port that the new module drops packets to, unless its property says otherwise.
-const BLOCKED_PORT: u16 = 9;
 
 /// What a new module does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -83,9 +80,6 @@ impl fmt::Display for Language {
     }
 }
 
-/// A file with its path in the module's folder.
-pub type File = (PathBuf, Vec<u8>);
-
 /// Returns each file of a new module.
 ///
 /// # Errors
@@ -120,31 +114,6 @@ fn not_offered(template: Template, language: Language) -> Failure {
     Failure::new(cause, format!("choose one of: {}", all.join(", "))).with_exit(Exit::Usage)
 }
 
-/// What takes the places of names in templates.
-struct Filling {
-    module: String,
-    short: String,
-    crate_name: String,
-}
-
-impl Filling {
-    fn new(module: &ModuleName, short: &str) -> Filling {
-        // A crate's name has no dots, does not begin with a digit and is no word of the language.
-        let crate_name = format!("module-{}", short.replace('.', "-"));
-        Filling { module: module.to_string(), short: short.to_owned(), crate_name }
-    }
-
-    fn text(&self, text: &str) -> String {
-        let text = text.replace("@MODULE@", &self.module).replace("@SHORT@", &self.short);
-        let text = text.replace("@PORT@", &BLOCKED_PORT.to_string()).replace("@VERSION@", env!("CARGO_PKG_VERSION"));
-        text.replace("@CRATE_FILE@", &self.crate_name.replace('-', "_")).replace("@CRATE@", &self.crate_name)
-    }
-
-    fn fill(&self, files: &[(&str, &str)]) -> Vec<File> {
-        files.iter().map(|(path, text)| (PathBuf::from(path), self.text(text).into_bytes())).collect()
-    }
-}
-
 fn rust_files(filling: &Filling) -> Vec<File> {
     let mut files = filling.fill(&[
         ("netserv.toml", include_str!("template/netserv.toml.in")),
@@ -155,12 +124,6 @@ fn rust_files(filling: &Filling) -> Vec<File> {
         (".gitignore", GITIGNORE),
     ]);
     files.extend(sdk_files(filling));
-    files
-}
-
-fn sdk_files(filling: &Filling) -> Vec<File> {
-    let mut files = filling.fill(&[("sdk/Cargo.toml", SDK_CARGO_TOML)]);
-    files.extend(SDK_FILES.iter().map(|(path, bytes)| (PathBuf::from("sdk").join(path), bytes.to_vec())));
     files
 }
 
@@ -229,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_sdk_is_whole_and_depends_on_nothing() {
-        let names: Vec<&str> = SDK_FILES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = filling::SDK_FILES.iter().map(|(name, _)| *name).collect();
         for wanted in ["src/lib.rs", "src/packet.rs", "src/sys.rs"] {
             assert!(names.contains(&wanted), "{names:?}");
         }

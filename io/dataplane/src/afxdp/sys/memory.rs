@@ -206,6 +206,10 @@ fn prefetch(start: *const u8) {
     let _ = start;
 }
 
+/// What the kernel leaves free in front of a received packet, and we in front of a new one.
+pub const ROOM_BYTES: usize = 256;
+/// Bytes of the longest frame that fits into a frame of memory behind the room.
+pub const FRAME_BYTES_RECEIVED: u32 = 2048 - 256;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const LINE_BYTES: usize = 64;
 /// Bytes of a frame; the kernel leaves 256 of them free in front of a packet.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use netserv_model::ModuleName;
 
-use super::{BLOCKED_PORT, File};
+use super::filling::{BLOCKED_PORT, File};
 use crate::exit::{Failure, OrFail};
 
 const MANIFEST: &str = include_str!("java/netserv.toml.in");

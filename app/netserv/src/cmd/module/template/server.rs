@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{File, Filling, SERVER_SDK_FILES, sdk_files};
+use super::filling::{File, Filling, SERVER_SDK_FILES, sdk_files};
 use crate::cmd::module::code::WIT_FILES;
 
 const SDK_CARGO_TOML: &str = include_str!("server-sdk.toml.in");
