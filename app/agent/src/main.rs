@@ -31,6 +31,7 @@ mod sensors;
 mod socket;
 mod table;
 mod task;
+mod toward;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};

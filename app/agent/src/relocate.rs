@@ -11,8 +11,9 @@ use netserv_placement::{Answer, DeploymentId, MoveEnd, Moving};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
-use crate::errands::{Toward, failed, request};
+use crate::errands::{failed, request};
 use crate::node::NodeClient;
+use crate::toward::Toward;
 
 /// The node that has a module.
 pub struct Old {

@@ -6,24 +6,11 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::cmd;
+use crate::environment::ENVIRONMENT;
 use crate::exit::EXIT_CODES;
 
 /// Where `--help` shows the options of every command.
 const HEADING: &str = "Options of every command";
-
-/// What the program reads from its environment, as shown by `--help` and in the manual pages.
-pub const ENVIRONMENT: &str = "\
-Environment:
-  NETSERV_SOCKET             the default of --socket
-  NETSERV_USER               the default of --user
-  NETSERV_KEY                the default of --key
-  NETSERV_WORKER             the program netserv-worker, if it is not beside netserv
-  NETSERV_JVM                the program netserv-jvm, if it is not beside netserv
-  NETSERV_JAVA               the folder netserv-java, if it is not beside netserv
-  NETSERV_REGISTRY_USER      whom `module push` is to be at a registry
-  NETSERV_REGISTRY_PASSWORD  the password to it
-  XDG_CONFIG_HOME            where netserv/key.pem is; ~/.config if not set
-  NO_COLOR                   no colours, if set to anything";
 
 /// Sends signed requests along network paths, makes modules, and looks after the node of this machine.
 #[derive(Parser)]

@@ -7,9 +7,12 @@
 mod cli;
 mod client;
 mod cmd;
+mod dispatch;
+mod environment;
 mod exit;
 mod keys;
 mod output;
+mod properties;
 mod report;
 mod request;
 mod table;
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let mut output = Output::stdio(json, cli.global.verbose);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(cmd::run(cli, &mut output)),
+        Ok(runtime) => runtime.block_on(dispatch::run(cli, &mut output)),
         Err(error) => Err(Failure::new(format!("cannot start: {error}"), "raise the limit of open files")),
     };
     match result.and_then(|exit| output.finish().map(|()| exit)) {

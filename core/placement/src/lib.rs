@@ -15,6 +15,7 @@
 mod around;
 pub mod candidates;
 mod deployment;
+mod error;
 pub mod limits;
 mod moves;
 mod placement;
@@ -27,10 +28,11 @@ mod tests;
 mod wish;
 
 pub use deployment::{Deployment, DeploymentId, Distance, Health, Node, Served};
+pub use error::RuleError;
 pub use moves::{Ended, MoveEnd, MoveRecord, Moves, Moving, Why};
 pub use placement::{Counters, Placement};
 pub use regulator::{Bounds, Regulator, Said};
-pub use rule::{Rule, RuleError};
+pub use rule::Rule;
 pub use wish::{Answer, Change, Ticket, Wish};
 
 /// A rule; no other one has or had its number.

@@ -8,8 +8,8 @@ use netserv_model::{Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::RuleId;
+use crate::error::RuleError;
 use crate::limits::{LOOK_EVERY_MAX, LOOKS_MAX, REST_MAX};
-use crate::rule::RuleError;
 
 /// When the module of a rule goes to another node. It always does when the operator of its node drains that.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,10 +23,10 @@ pub use self::log::Log;
 use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
 pub use self::rule::Deploy;
-use crate::errands::Toward;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 use crate::names::NamesFile;
 use crate::relays::RelayTables;
+use crate::toward::Toward;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

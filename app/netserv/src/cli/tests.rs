@@ -78,7 +78,7 @@ fn the_reference_is_what_help_says() {
 
 #[test]
 fn the_manual_pages_are_what_man_writes() {
-    let pages = cmd::generate::pages().unwrap();
+    let pages = cmd::generate::pages(Cli::command()).unwrap();
     let here: Vec<PathBuf> = pages.iter().map(|(name, _)| Path::new("docs/man").join(name)).collect();
     for ((_, page), path) in pages.iter().zip(&here) {
         check_file(path, page);

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::Resettable;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli::{Cli, ENVIRONMENT};
+use crate::environment::ENVIRONMENT;
 use crate::exit::{EXIT_CODES, Exit, Failure, OrFail};
 use crate::output::Output;
 
@@ -35,21 +35,21 @@ pub struct Man {
 }
 
 impl Completions {
-    /// Prints the completions.
-    pub fn run(self, output: &mut Output) {
+    /// Prints the completions of the program's command line.
+    pub fn run(self, mut program: Command, output: &mut Output) {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "netserv", &mut script);
+        clap_complete::generate(self.shell, &mut program, "netserv", &mut script);
         output.raw(&script);
     }
 }
 
 impl Man {
-    /// Writes the pages.
+    /// Writes the pages of the program's command line.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let pages = pages()?;
+    pub fn run(self, program: Command, output: &mut Output) -> Result<Exit, Failure> {
+        let pages = pages(program)?;
         let Some(dir) = self.dir else {
             output.raw(&pages[0].1);
             return Ok(Exit::Done);
@@ -73,15 +73,15 @@ impl Man {
 ///
 /// # Errors
 /// Never in practice: the pages are made in memory.
-pub fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    let mut root = Cli::command();
+pub fn pages(program: Command) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut root = program;
     root.build();
     let mut pages = Vec::new();
     add_pages(&root, "netserv", &mut pages).or_fail("cannot make a manual page", "report this as a bug")?;
     Ok(pages)
 }
 
-fn add_pages(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+fn add_pages(command: &Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let mut page = Vec::new();
     // A static name is wanted; the pages are few and made once.
     let named = command.clone().name(name.to_owned().leak() as &'static str).version(env!("CARGO_PKG_VERSION"));

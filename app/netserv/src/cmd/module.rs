@@ -7,17 +7,19 @@ mod build;
 mod check;
 mod code;
 mod code_dir;
+mod files;
 mod inspect;
 mod new;
-mod package;
 mod push;
 mod run;
+mod sign;
+mod source;
 mod template;
 mod test;
 pub mod worker;
 
 use clap::Subcommand;
-pub use package::read_package;
+pub use files::read_package;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -27,7 +29,7 @@ use crate::output::Output;
 pub enum Module {
     New(new::New),
     Build(build::Build),
-    Sign(package::Sign),
+    Sign(sign::Sign),
     Inspect(inspect::Inspect),
     Test(test::Test),
     Run(run::Run),

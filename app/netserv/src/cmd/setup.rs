@@ -14,6 +14,7 @@ use netserv_wire::nslp::RequestBuilder;
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
+use crate::properties::parse_property;
 use crate::report;
 use crate::request::{Identity, Route, now, widen};
 use crate::units::parse_duration;
@@ -242,15 +243,4 @@ fn file_url(file: &Path) -> Result<String, Failure> {
         let cause = format!("{} has a path that is no URL", absolute.display());
         Failure::new(cause, "give --url, or move the file to a path without spaces")
     })
-}
-
-/// Reads `KEY=VALUE`.
-///
-/// # Errors
-/// There is no `=`, or nothing before it.
-pub fn parse_property(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        Some(_) | None => Err(format!("`{text}` is not KEY=VALUE")),
-    }
 }

@@ -121,7 +121,7 @@ const WITHOUT_CIRCLES: [&str; 11] = [
     "app/agent/src",
     "io/dataplane/src",
     "io/repository/src",
-    "lab/src",
+    "core/placement/src",
 ];
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;

@@ -12,7 +12,7 @@ use wasm_encoder::{
 };
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
-use super::package::read_file;
+use super::files::read_file;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 

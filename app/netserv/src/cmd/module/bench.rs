@@ -9,7 +9,8 @@ use clap::Args;
 use netserv_model::Flavour;
 use serde_json::Value;
 
-use super::build::Source;
+use super::build;
+use super::source::Source;
 use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::Output;
@@ -48,7 +49,7 @@ impl Bench {
         }
         let worker = worker::find(Flavour::Wasm)?;
         if !self.no_build {
-            source.compile(output)?;
+            build::compile(&source, output)?;
         }
         let time = self.time.as_millis().clamp(100, 60_000).to_string();
         let mut command = Command::new(&worker);

@@ -7,12 +7,15 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use ed25519_dalek::SigningKey;
 use netserv_model::limits;
-use netserv_project::{PROJECT_FILE, Project, line_of};
 use netserv_repository::Part;
+use netserv_repository::package::{self, Package};
 use serde::Serialize;
 
-use super::{check, inspect, package};
+use super::files::refused;
+use super::source::{PartFile, Source};
+use super::{check, files, inspect};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::Output;
@@ -54,154 +57,6 @@ pub struct Build {
     dry_run: bool,
 }
 
-/// A module's source: its folder and its project.
-pub struct Source {
-    /// The project's file.
-    pub path: PathBuf,
-    /// The folder.
-    pub dir: PathBuf,
-    /// The project as it was read.
-    pub project: Project,
-    /// The text of the project's file.
-    pub text: String,
-}
-
-impl Source {
-    /// Reads the project of a module's folder.
-    ///
-    /// # Errors
-    /// There is none, or it is not as it should be.
-    pub fn read(dir: &Path) -> Result<Source, Failure> {
-        if dir.is_file() {
-            let cause = format!("{} is a file, and no module's folder", dir.display());
-            return Err(Failure::new(cause, "name the folder that netserv.toml is in"));
-        }
-        Source::of_project(dir.join(PROJECT_FILE))
-    }
-
-    /// Reads a project's file, which lies in the module's folder.
-    ///
-    /// # Errors
-    /// There is none, or it is not as it should be.
-    pub fn of_project(path: PathBuf) -> Result<Source, Failure> {
-        let dir = path.parent().map(Path::to_owned).unwrap_or_default();
-        let shown = path.display();
-        let missing = "name a module's folder, or make one with `netserv module new`";
-        let text = std::fs::read_to_string(&path).or_fail(format!("cannot read {shown}"), missing)?;
-        let project = Project::parse(&text).map_err(|error| check::bad_project(&path, &error))?;
-        Ok(Source { path, dir, project, text })
-    }
-
-    /// Returns where each part is, of which there is at least one unless the module is a service.
-    ///
-    /// # Errors
-    /// The project's file does not say.
-    pub fn parts(&self) -> Result<Vec<PartFile>, Failure> {
-        let build = &self.project.build;
-        let named = [(Part::Core, &build.wasm), (Part::Component, &build.component), (Part::Bundle, &build.bundle)];
-        let file = |(part, file): (Part, &Option<String>)| Some(PartFile::of(part, self.dir.join(file.as_ref()?)));
-        let parts: Vec<PartFile> = named.into_iter().filter_map(file).collect();
-        if parts.is_empty() && self.project.manifest.service.is_none() {
-            let cause = format!("{} does not say which file is the code", self.path.display());
-            let fix = "add `wasm = \"FILE\"`, `component = \"FILE\"` or `bundle = \"FILE\"` below [build]";
-            return Err(Failure::new(cause, fix));
-        }
-        Ok(parts)
-    }
-
-    /// Returns the certificate and its key as one part, if the project has them.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    fn tls(&self) -> Result<Option<PartFile>, Failure> {
-        let Some(tls) = &self.project.tls else { return Ok(None) };
-        let mut pem = Vec::new();
-        for (key, file) in [("certificate", &tls.certificate), ("key", &tls.key)] {
-            let path = self.dir.join(file);
-            let place = self.place("server.tls", key).or_else(|| self.place("server", "tls"));
-            let doing = format!("{}`{key}` names {}, which cannot be read", self.at(place), path.display());
-            pem.extend(
-                std::fs::read(&path).or_fail(doing, format!("put the PEM file there, or mend {}", self.shown()))?,
-            );
-            if !pem.ends_with(b"\n") {
-                pem.push(b'\n');
-            }
-        }
-        let path = self.dir.join(&tls.certificate);
-        Ok(Some(PartFile { bytes: pem, ..PartFile::of(Part::Tls, path) }))
-    }
-
-    /// Reads the files of parts, and looks whether they are what the project and this version of nodes want.
-    ///
-    /// # Errors
-    /// One of them is not; the failure names the line of the project's file.
-    pub fn load(&self, mut files: Vec<PartFile>, output: &Output) -> Result<Vec<PartFile>, Failure> {
-        for file in &mut files {
-            file.bytes = read_code(&file.path)?;
-            check::code(self, file, output)?;
-        }
-        files.extend(self.tls()?);
-        Ok(files)
-    }
-
-    /// Returns the project's file as it was named.
-    pub fn shown(&self) -> std::path::Display<'_> {
-        self.path.display()
-    }
-
-    /// Returns the line of the project's file in which a key of a section is, or the section without a key.
-    pub fn place(&self, section: &str, key: &str) -> Option<usize> {
-        line_of(&self.text, section, key)
-    }
-
-    /// Returns the project's file and a line of it, to stand before what is wrong there.
-    pub fn at(&self, line: Option<usize>) -> String {
-        let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-        format!("{}: {line}", self.shown())
-    }
-
-    /// Runs the build command, if there is one.
-    ///
-    /// # Errors
-    /// It cannot be run or fails.
-    pub fn compile(&self, output: &Output) -> Result<(), Failure> {
-        let Some(command) = &self.project.build.command else { return Ok(()) };
-        output.note(format!("building {}: {command}", self.project.manifest.module()));
-        let started = Instant::now();
-        // Standard output is for the result alone, so what the command says goes to standard error.
-        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-        let stderr = stderr.or_fail("cannot use standard error", "open standard error")?;
-        // A project named without a folder lies in this one.
-        let dir = if self.dir.as_os_str().is_empty() { Path::new(".") } else { &self.dir };
-        let mut shell = Command::new("sh");
-        // Commands may call this program, whatever PATH has.
-        if let Ok(own) = std::env::current_exe() {
-            shell.env("NETSERV", own);
-        }
-        let shell = shell.arg("-c").arg(command).current_dir(dir).stdin(Stdio::null()).stdout(stderr);
-        let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
-        if status.code() == Some(NOT_FOUND) {
-            let cause = format!("the build command names a program that is not there: {command}");
-            let fix = "install what the line above names; the README.md of a new module says what it is built with";
-            return Err(Failure::new(cause, fix));
-        }
-        if !status.success() {
-            let cause = format!("the build command ended with {status}: {command}");
-            return Err(Failure::new(cause, "mend what the lines above name, then build again"));
-        }
-        let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        output.note(format!("built in {}", format_micros(took)));
-        Ok(())
-    }
-
-    /// Returns the package's usual place.
-    pub fn package_path(&self) -> PathBuf {
-        let name = self.project.manifest.name.as_str();
-        let last = name.rsplit('/').next().unwrap_or(name);
-        self.dir.join(format!("{last}-{}.nsm", self.project.manifest.version))
-    }
-}
-
 impl Build {
     /// Builds and packages the module.
     ///
@@ -224,41 +79,74 @@ impl Build {
         }
         let key = self.key.as_deref().map(keys::read).transpose()?;
         if builds {
-            source.compile(output)?;
+            compile(&source, output)?;
         }
-        let parts = source.load(files, output)?;
-        let built = package::build(&source, &parts, key.as_ref())?;
-        package::write(&out, &built)?;
+        let parts = load(&source, files, output)?;
+        let built = package_of(&source, &parts, key.as_ref())?;
+        files::write(&out, &built)?;
         inspect::show(&out, &built, output)
     }
 }
 
-/// A file that becomes a part of a package.
-#[derive(Debug)]
-pub struct PartFile {
-    /// Which part.
-    pub part: Part,
-    /// The file.
-    pub path: PathBuf,
-    /// What is in it, once it was read.
-    pub bytes: Vec<u8>,
+/// Reads the files of parts, and looks whether they are what the project and this version of nodes want.
+///
+/// # Errors
+/// One of them is not; the failure names the line of the project's file.
+pub fn load(source: &Source, mut files: Vec<PartFile>, output: &Output) -> Result<Vec<PartFile>, Failure> {
+    for file in &mut files {
+        file.bytes = read_code(&file.path)?;
+        check::code(source, file, output)?;
+    }
+    files.extend(source.tls()?);
+    Ok(files)
 }
 
-impl PartFile {
-    /// Names a file that was not read.
-    pub fn of(part: Part, path: PathBuf) -> PartFile {
-        PartFile { part, path, bytes: Vec::new() }
+/// Runs the build command, if there is one.
+///
+/// # Errors
+/// It cannot be run or fails.
+pub fn compile(source: &Source, output: &Output) -> Result<(), Failure> {
+    let Some(command) = &source.project.build.command else { return Ok(()) };
+    output.note(format!("building {}: {command}", source.project.manifest.module()));
+    let started = Instant::now();
+    // Standard output is for the result alone, so what the command says goes to standard error.
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+    let stderr = stderr.or_fail("cannot use standard error", "open standard error")?;
+    // A project named without a folder lies in this one.
+    let dir = if source.dir.as_os_str().is_empty() { Path::new(".") } else { &source.dir };
+    let mut shell = Command::new("sh");
+    // Commands may call this program, whatever PATH has.
+    if let Ok(own) = std::env::current_exe() {
+        shell.env("NETSERV", own);
     }
+    let shell = shell.arg("-c").arg(command).current_dir(dir).stdin(Stdio::null()).stdout(stderr);
+    let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
+    if status.code() == Some(NOT_FOUND) {
+        let cause = format!("the build command names a program that is not there: {command}");
+        let fix = "install what the line above names; the README.md of a new module says what it is built with";
+        return Err(Failure::new(cause, fix));
+    }
+    if !status.success() {
+        let cause = format!("the build command ended with {status}: {command}");
+        return Err(Failure::new(cause, "mend what the lines above name, then build again"));
+    }
+    let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    output.note(format!("built in {}", format_micros(took)));
+    Ok(())
+}
 
-    /// Returns the key below [build] that names the part; the certificate has none there.
-    pub fn key(&self) -> &'static str {
-        match self.part {
-            Part::Core => "wasm",
-            Part::Component => "component",
-            Part::Bundle => "bundle",
-            Part::Tls => "tls",
-        }
+/// Packages a module, and signs it if there is a key.
+///
+/// # Errors
+/// The project or the code is not as it should be.
+pub fn package_of(source: &Source, files: &[PartFile], key: Option<&SigningKey>) -> Result<Package, Failure> {
+    let parts: Vec<(Part, &[u8])> = files.iter().map(|file| (file.part, file.bytes.as_slice())).collect();
+    let built = package::build(source.project.manifest.clone(), &parts);
+    let mut package = built.map_err(|refusal| check::not_packaged(source, files, &refusal))?;
+    if let Some(key) = key {
+        package::sign(&mut package, key).map_err(|refusal| refused(&source.path, &refusal))?;
     }
+    Ok(package)
 }
 
 /// What `--dry-run` shows.

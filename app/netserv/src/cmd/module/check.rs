@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is wrong with a project or with code, said with the line of the project's file and the fix.
 
-use std::path::Path;
-
 use netserv_model::Refusal;
 use netserv_model::dependency::BLOCKS_ALWAYS;
-use netserv_project::{ProjectError, line_about};
+use netserv_project::line_about;
 use netserv_repository::{Part, package};
 
-use super::build::{PartFile, Source};
 use super::code::{Code, Kind};
-use super::package::refused;
+use super::files::refused;
+use super::source::{PartFile, Source};
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -65,16 +63,6 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
         output.note(format!("{place}add \"{block}>=1\" to `dependencies`, since {} imports it", file.path.display()));
     }
     Ok(())
-}
-
-/// Says what is wrong with a project's file.
-pub fn bad_project(path: &Path, error: &ProjectError) -> Failure {
-    let shown = path.display();
-    let fix = match &error.meant {
-        Some(name) => format!("write `{name}` in {shown}"),
-        None => format!("mend {shown}"),
-    };
-    Failure::new(format!("{shown}: {error}"), fix)
 }
 
 /// Names the file that cannot be packaged: the project's, or the part that is refused by itself too.

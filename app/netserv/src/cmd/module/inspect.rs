@@ -13,7 +13,7 @@ use netserv_repository::{Part, bundle};
 use serde::Serialize;
 
 use super::code::Code;
-use super::package::{not_a_package, read_file, refused};
+use super::files::{not_a_package, read_file, refused};
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::report::count;

@@ -9,7 +9,7 @@ use netserv_repository::push::{self, Credentials, Options, PushError, Pushed};
 use netserv_repository::registry::{self, Reference};
 use serde::Serialize;
 
-use super::package::read_package;
+use super::files::read_package;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::units::format_bytes;

@@ -21,13 +21,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::lab::{Lab, USER};
 use self::watch::Watch;
-use super::build::Source;
-use super::package;
+use super::source::Source;
+use super::{build, files};
 use crate::client::{Client, Lines};
-use crate::cmd::setup::parse_property;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::{Output, Style};
+use crate::properties::parse_property;
 
 /// How often the sources are looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(300);
@@ -141,12 +141,12 @@ impl Workbench {
     /// Builds, signs and installs the module.
     async fn install(&mut self, source: Source, output: &mut Output) -> Result<(), Failure> {
         let files = source.parts()?;
-        source.compile(output)?;
-        let parts = source.load(files, output)?;
-        let built = package::build(&source, &parts, Some(&self.key))?;
+        build::compile(&source, output)?;
+        let parts = build::load(&source, files, output)?;
+        let built = build::package_of(&source, &parts, Some(&self.key))?;
         self.installed += 1;
         let path = self.lab.dir().join(format!("module-{}.nsm", self.installed));
-        package::write(&path, &built)?;
+        files::write(&path, &built)?;
         let result = self.setup(&source, &path)?;
         for node in &result.nodes {
             let word = match &node.outcome {

@@ -11,13 +11,10 @@ use std::net::SocketAddr;
 use netserv_model::ModuleName;
 use netserv_wire::ip::build;
 
-use self::filling::{BLOCKED_PORT, Filling, sdk_files};
+use self::filling::{BLOCKED_PORT, CARGO_CONFIG, Filling, GITIGNORE, sdk_files};
 use crate::exit::{Exit, Failure, OrFail};
 
 pub use self::filling::File;
-
-const CARGO_CONFIG: &str = include_str!("template/cargo-config.toml.in");
-const GITIGNORE: &str = "/target\n*.nsm\n";
 
 /// What a new module does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -14,8 +14,9 @@ use netserv_project::PROJECT_FILE;
 use netserv_repository::Part;
 use serde::{Deserialize, Serialize};
 
-use super::build::{PartFile, Source};
+use super::build;
 use super::code_dir::{self, Purpose};
+use super::source::{PartFile, Source};
 use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
@@ -121,7 +122,7 @@ impl Test {
             workers.push((flavour, path, worker::find(flavour)?));
         }
         if !self.no_build {
-            source.compile(output)?;
+            build::compile(&source, output)?;
         }
         let mut tests = Vec::new();
         for (flavour, code, worker) in &workers {

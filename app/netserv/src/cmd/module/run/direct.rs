@@ -12,8 +12,9 @@ use tokio::process::{Child, Command};
 
 use super::watch::Watch;
 use super::{Run, Signals, WATCH_EVERY, component, show_failure};
-use crate::cmd::module::build::Source;
+use crate::cmd::module::build;
 use crate::cmd::module::code::{Code, Kind};
+use crate::cmd::module::source::Source;
 use crate::cmd::module::worker;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
@@ -64,8 +65,8 @@ pub(super) async fn run(
 }
 
 fn build(source: &Source, output: &Output) -> Result<(), Failure> {
-    source.compile(output)?;
-    let parts = source.load(source.parts()?, output)?;
+    build::compile(source, output)?;
+    let parts = build::load(source, source.parts()?, output)?;
     let components = parts.iter().filter(|file| file.part == Part::Component);
     for kind in components.filter_map(|file| Code::read(&file.bytes).ok()).map(|code| code.kind) {
         let does = match kind {

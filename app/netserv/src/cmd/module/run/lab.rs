@@ -15,8 +15,8 @@ use netserv_model::{Filter, PublicKey, WantedFilter};
 use netserv_project::Project;
 
 use crate::client::Client;
-use crate::cmd::module::build::Source;
 use crate::cmd::module::code_dir;
+use crate::cmd::module::source::Source;
 use crate::exit::{Failure, OrFail, one_line};
 
 /// The user of the lab.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::cmd::module::build::Source;
+use crate::cmd::module::source::Source;
 
 /// Files of one folder that are watched.
 const FILES_MAX: usize = 20_000;

@@ -7,6 +7,8 @@ use netserv_model::ModuleName;
 
 include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 
+pub(super) const CARGO_CONFIG: &str = include_str!("cargo-config.toml.in");
+pub(super) const GITIGNORE: &str = "/target\n*.nsm\n";
 const SDK_CARGO_TOML: &str = include_str!("sdk.toml.in");
 
 /// The port that the new module drops packets to, unless its property says otherwise.

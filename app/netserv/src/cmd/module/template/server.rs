@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::filling::{File, Filling, SERVER_SDK_FILES, sdk_files};
+use super::filling::{CARGO_CONFIG, File, Filling, GITIGNORE, SERVER_SDK_FILES, sdk_files};
 use crate::cmd::module::code::WIT_FILES;
 
 const SDK_CARGO_TOML: &str = include_str!("server-sdk.toml.in");
@@ -21,7 +21,7 @@ pub(super) fn http(filling: &Filling) -> Vec<File> {
         ("src/lib.rs", include_str!("http/lib.rs.in")),
         ("Cargo.toml", include_str!("http/Cargo.toml.in")),
         ("README.md", include_str!("http/README.md.in")),
-        (".gitignore", super::GITIGNORE),
+        (".gitignore", GITIGNORE),
         ("tests/greeting.txt", GREETING),
     ]);
     files.extend(server_sdk(filling, "sdk"));
@@ -35,7 +35,7 @@ pub(super) fn tcp(filling: &Filling) -> Vec<File> {
         ("src/lib.rs", include_str!("tcp/lib.rs.in")),
         ("Cargo.toml", include_str!("tcp/Cargo.toml.in")),
         ("README.md", include_str!("tcp/README.md.in")),
-        (".gitignore", super::GITIGNORE),
+        (".gitignore", GITIGNORE),
     ]);
     files.extend(server_sdk(filling, "sdk"));
     files
@@ -49,9 +49,9 @@ pub(super) fn both(filling: &Filling) -> Vec<File> {
         ("src/packets.rs", include_str!("both/packets.rs.in")),
         ("src/page.rs", include_str!("both/page.rs.in")),
         ("Cargo.toml", include_str!("both/Cargo.toml.in")),
-        (".cargo/config.toml", super::CARGO_CONFIG),
+        (".cargo/config.toml", CARGO_CONFIG),
         ("README.md", include_str!("both/README.md.in")),
-        (".gitignore", super::GITIGNORE),
+        (".gitignore", GITIGNORE),
         ("tests/page.txt", "seen 0\ndropped 0\nblocked port @PORT@\n"),
     ]);
     files.extend(sdk_files(filling));

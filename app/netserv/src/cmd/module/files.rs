@@ -1,69 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv module sign`, and package files in general.
+//! Package files: read, written, and told from other files.
 
-use std::io::{Read, Write};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use ed25519_dalek::SigningKey;
+use netserv_model::Refusal;
 use netserv_model::limits::PACKAGE_BYTES_MAX;
-use netserv_model::{Digest, PublicKey, Refusal};
-use netserv_repository::Part;
 use netserv_repository::package::{self, Package};
 
-use super::build::{PartFile, Source};
-use super::{check, inspect};
-use crate::exit::{Exit, Failure, OrFail};
-use crate::keys;
-use crate::output::Output;
+use crate::exit::{Failure, OrFail};
 use crate::units::format_bytes;
-
-/// Sign a package
-///
-/// The package keeps the signatures that it has, and its digest.
-#[derive(Args)]
-pub struct Sign {
-    /// The package
-    #[arg(value_name = "FILE.nsm")]
-    file: PathBuf,
-    /// The key file [default: netserv/key.pem below $XDG_CONFIG_HOME]
-    #[arg(long, value_name = "FILE", env = "NETSERV_KEY", hide_env_values = true)]
-    key: Option<PathBuf>,
-    /// Write the signed package here instead of over the file
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Only say which key would sign what
-    #[arg(long)]
-    dry_run: bool,
-}
-
-impl Sign {
-    /// Signs the package.
-    ///
-    /// # Errors
-    /// The package or the key cannot be used.
-    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let key = keys::read(&self.key.map_or_else(keys::default_path, Ok)?)?;
-        let mut package = read_package(&self.file)?;
-        let public = keys::public(&key);
-        if self.dry_run {
-            return would_sign(public, package.digest(), output);
-        }
-        package::sign(&mut package, &key).map_err(|refusal| refused(&self.file, &refusal))?;
-        let out = self.out.unwrap_or(self.file);
-        write(&out, &package)?;
-        inspect::show(&out, &package, output)
-    }
-}
-
-fn would_sign(key: PublicKey, digest: Digest, output: &mut Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.json(&serde_json::json!({ "would_sign": digest, "public": key }))?;
-    } else {
-        output.line(format!("would sign  {digest}\nwith        {key}"));
-    }
-    Ok(Exit::Done)
-}
 
 /// Reads a package file.
 ///
@@ -106,20 +52,6 @@ pub fn read_file(path: &Path, fix: &str) -> Result<Vec<u8>, Failure> {
         return Err(Failure::new(cause, fix));
     }
     Ok(bytes)
-}
-
-/// Packages a module, and signs it if there is a key.
-///
-/// # Errors
-/// The project or the code is not as it should be.
-pub fn build(source: &Source, files: &[PartFile], key: Option<&SigningKey>) -> Result<Package, Failure> {
-    let parts: Vec<(Part, &[u8])> = files.iter().map(|file| (file.part, file.bytes.as_slice())).collect();
-    let built = package::build(source.project.manifest.clone(), &parts);
-    let mut package = built.map_err(|refusal| check::not_packaged(source, files, &refusal))?;
-    if let Some(key) = key {
-        package::sign(&mut package, key).map_err(|refusal| refused(&source.path, &refusal))?;
-    }
-    Ok(package)
 }
 
 /// Writes a package beside its place and moves it there, so that nobody reads half of it.

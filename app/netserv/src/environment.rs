@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Variables of the environment.
+
+/// What the program reads from its environment, as shown by `--help` and in the manual pages.
+pub const ENVIRONMENT: &str = "\
+Environment:
+  NETSERV_SOCKET             the default of --socket
+  NETSERV_USER               the default of --user
+  NETSERV_KEY                the default of --key
+  NETSERV_WORKER             the program netserv-worker, if it is not beside netserv
+  NETSERV_JVM                the program netserv-jvm, if it is not beside netserv
+  NETSERV_JAVA               the folder netserv-java, if it is not beside netserv
+  NETSERV_REGISTRY_USER      whom `module push` is to be at a registry
+  NETSERV_REGISTRY_PASSWORD  the password to it
+  XDG_CONFIG_HOME            where netserv/key.pem is; ~/.config if not set
+  NO_COLOR                   no colours, if set to anything";
