@@ -11,10 +11,10 @@ use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
 use netserv_model::{
-    Filter, Flavour, ModuleName, Nonce, PublicKey, Refusal, RefusalKind, SessionId, UserId, WantedFilter,
+    Filter, Flavour, ModuleName, Nonce, PublicKey, Refusal, RefusalKind, SessionId, UnixTime, UserId, WantedFilter,
 };
 
-use crate::limits::{FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
+use crate::limits::{CLOCK_SLEW_MAX, FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
 use crate::seen::check_same;
 use crate::state::Key;
 use crate::{Controller, filters};
@@ -204,12 +204,22 @@ impl Controller {
         under_way.map(|operation| operation.origin).or_else(in_force).map(|origin| origin.session)
     }
 
+    /// Returns from when on requests are taken, to the second: those before may have been taken by an earlier run, whose nonces are
+    /// gone. It is when this run started, by the wall clock as it is now: a machine that starts with a wrong time is set right later.
+    pub(crate) fn fresh_from(&self) -> UnixTime {
+        let Some(started) = self.started else { return UnixTime::default() };
+        let uptime = self.now.instant.since(started.instant);
+        let by_now = self.now.wall.0.saturating_sub(u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX));
+        let is_set = started.wall.distance(UnixTime(by_now)) > CLOCK_SLEW_MAX;
+        UnixTime(if is_set { by_now } else { started.wall.0 } / 1000 * 1000)
+    }
+
     /// Checks when a request was made. A SETUP is sent again by nodes when its path changes, so it can be taken for as long
     /// as its lease would run if it had been taken at the last moment at which it was fresh.
     fn check_fresh(&self, request: &Request) -> Result<Freshness, Refusal> {
         let (created, wall, skew) = (request.created, self.now.wall, self.policy.clock_skew_max);
-        if created < self.fresh_from {
-            let detail = format!("made at {created}, before the node started at {}", self.fresh_from);
+        if created < self.fresh_from() {
+            let detail = format!("made at {created}, before the node started at {}", self.fresh_from());
             return Err(Refusal::new(RefusalKind::StaleRequest, detail));
         }
         if created.distance(wall) <= skew {

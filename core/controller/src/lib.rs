@@ -62,7 +62,7 @@ use netserv_model::effect::{
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
-use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
 
 pub use counters::Counters;
 
@@ -86,8 +86,8 @@ pub struct Controller {
     policy: NodePolicy,
     /// The clocks at the last input.
     now: Now,
-    /// Requests made before this are stale: their nonces may have been seen before a restart.
-    fresh_from: UnixTime,
+    /// The clocks when it took over from an earlier run, if it did.
+    started: Option<Now>,
     tenants: BTreeMap<UserId, Tenant>,
     effects: Effects,
     /// Changes of the policy that are not in force everywhere.
@@ -129,7 +129,7 @@ impl Controller {
         Controller {
             policy,
             now: Now::default(),
-            fresh_from: UnixTime::default(),
+            started: None,
             tenants: BTreeMap::new(),
             effects: Effects::default(),
             changes: Changes::default(),
@@ -162,7 +162,7 @@ impl Controller {
     ///
     /// Modules keep what is left of their leases; those whose lease has ended, or that the policy no longer allows, are
     /// forgotten. Requests that were made before this moment, to the second, are refused from here on, as they may have
-    /// been carried out before the restart.
+    /// been carried out before the restart. If the wall clock is set later, the moment moves with it.
     pub fn restore(&mut self, now: Now, stored: impl Into<Stored>) {
         let Stored { installed, usage, messages } = stored.into();
         self.now = now;
@@ -170,7 +170,7 @@ impl Controller {
             self.ledger.restore(usage);
             self.meter_soon();
         }
-        self.fresh_from = UnixTime(now.wall.0 / 1000 * 1000);
+        self.started = Some(now);
         let plan = self.policy.address_plan();
         if plan != AddressPlan::default() {
             self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);

@@ -89,3 +89,5 @@ pub const USAGE_MODULES_PER_USER_MAX: usize = 256;
 /// Runs of modules, workers and networks of which it is known what was counted last; what further ones count is added at
 /// their end.
 pub const METERED_RUNS_MAX: usize = 1 << 18;
+/// By how much the wall clock may go faster or slower than the monotonic one while the node runs, before it counts as set anew.
+pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);

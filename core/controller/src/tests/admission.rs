@@ -219,6 +219,26 @@ fn a_request_works_once_also_across_a_restart() {
     assert_eq!(node.ask(request).outcome, Outcome::Probed, "times are written in whole seconds");
 }
 
+/// Goal: a node that starts an hour ahead takes requests once its clock is set right, and none of before its start, also if it started
+/// an hour behind.
+#[test]
+fn a_clock_that_is_set_right_moves_the_start() {
+    const WRONG_MS: u64 = 3_600_000;
+    for ahead in [true, false] {
+        let mut node = Node::new();
+        let before = node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] }));
+        node.sleep_ms(2000);
+        let right = node.now;
+        node.now.wall = UnixTime(if ahead { right.wall.0 + WRONG_MS } else { right.wall.0 - WRONG_MS });
+        node.controller.restore(node.now, Vec::new());
+        node.sleep_ms(5000);
+        node.now.wall = UnixTime(right.wall.0 + 5000);
+        let after = node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] }));
+        assert_eq!(node.ask(after).outcome, Outcome::Probed, "ahead: {ahead}");
+        assert_refused(&node.ask(before), RefusalKind::StaleRequest, "before the node started");
+    }
+}
+
 #[test]
 fn setups_must_keep_to_the_policy() {
     type Change<'a> = &'a dyn Fn(&mut Setup);

@@ -215,9 +215,10 @@ impl State {
     fn lead(&self, network: &ContainerNetwork, filters: &[Filter]) -> Result<Link, NetworkError> {
         let name = network.name();
         let mark = mark_of(name).ok_or_else(|| NetworkError::Spec(format!("`{name}` is no container's link")))?;
-        let (index, hops) = link::open_host_end(&self.routes, name)?;
+        let (index, hops, has_v6) = link::open_host_end(&self.routes, name)?;
         let mut versions = Vec::new();
-        for (version, hop) in VERSIONS.into_iter().zip(hops) {
+        for (version, hop) in VERSIONS.into_iter().zip(hops).filter(|(version, _)| has_v6 || *version == IpVersion::V4)
+        {
             let mut requests = Requests::default();
             routing::lead_to(&mut requests, mark, index, hop);
             routing::add_rule(&mut requests, version, mark, mark);

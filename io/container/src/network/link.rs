@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
 use netserv_model::usage::Traffic;
 use netserv_netlink::message::{FLAG_DUMP, Message, attributes, nested};
-use netserv_netlink::{Requests, Socket};
+use netserv_netlink::{Refused, Requests, Socket};
 
 use super::error::NetworkError;
 use super::limits::MTU;
@@ -164,18 +164,28 @@ pub(super) fn set_up_host(host: &Socket, name: &str, addresses: &[IpAddr]) -> Re
 }
 
 /// Lets packets with other sources than the container's come from the node's end of its link, if there is any way back to
-/// them: the source is then checked by rules. Returns where a table of routes is to lead for the container.
-pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 2]), NetworkError> {
+/// them: the source is then checked by rules. Returns the link's index, where a table of routes is to lead for the container, and whether
+/// the link has IPv6, which operators may have switched off.
+pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 2], bool), NetworkError> {
     let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
     let mut requests = Requests::default();
     start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, LOOSE)]);
-    for next_hop in INSIDE_HOPS {
-        neighbour(&mut requests, index, next_hop, INSIDE_STATION);
-    }
+    let [hop_v4, hop_v6] = INSIDE_HOPS;
+    neighbour(&mut requests, index, hop_v4, INSIDE_STATION);
     // Without any address, the kernel takes the only source of a device to be what leads there.
     host_address(&mut requests, index);
     host.carry_out(&requests)?;
-    Ok((index, INSIDE_HOPS))
+    let mut requests = Requests::default();
+    neighbour(&mut requests, index, hop_v6, INSIDE_STATION);
+    match host.carry_out(&requests) {
+        Err(refused) if is_without_v6(&refused) => Ok((index, INSIDE_HOPS, false)),
+        other => Ok((index, INSIDE_HOPS, other.map(|()| true)?)),
+    }
+}
+
+/// Says that a link has no IPv6 (`disable_ipv6`), or the kernel none, for errors of a neighbour.
+fn is_without_v6(refused: &Refused) -> bool {
+    matches!(refused.source.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EAFNOSUPPORT))
 }
 
 /// Has sources be checked as before. The address stays until the link goes: with a device's last address of IPv4, the kernel takes away
