@@ -8,16 +8,21 @@ use ed25519_dalek::VerifyingKey;
 use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX, TTL_MIN};
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
-use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
+use netserv_model::request::{Ask, Body, Dependency, NodeLoad, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
-use netserv_model::{
-    Filter, Flavour, ModuleName, Nonce, PublicKey, Refusal, RefusalKind, SessionId, UserId, WantedFilter,
-};
+use netserv_model::{Filter, Flavour, PublicKey, Refusal, RefusalKind, UnixTime, UserId, WantedFilter};
 
+use crate::cx::Cx;
+use crate::filters;
+use crate::floating::{check_floating, see_floating};
+use crate::freezing::see_owner;
 use crate::limits::{FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
-use crate::seen::check_same;
+use crate::maintenance::check_maintenance;
+use crate::modules::Modules;
+use crate::quota::{Newest, Quarantine};
+use crate::seen::{Seen, check_same};
 use crate::state::Key;
-use crate::{Controller, filters};
+use crate::tenants::Tenants;
 
 /// How old a request is that may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,32 +38,47 @@ pub(crate) enum Freshness {
     Repeated,
 }
 
-impl Controller {
+/// What is remembered of users' requests, so that none is taken that is too late.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    /// Requests made before this are stale: their nonces may have been seen before a restart.
+    pub(crate) fresh_from: UnixTime,
+    pub(crate) newest: Newest,
+    pub(crate) seen: Seen,
+}
+
+impl Users {
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
     /// needs one, or else what to answer.
-    pub(crate) fn admit(&mut self, request: &Request) -> Result<(Option<UserId>, Freshness), Outcome> {
-        if self.policy.host_only {
+    pub(crate) fn admit(
+        &mut self,
+        cx: &mut Cx,
+        m: &mut Modules,
+        load: &NodeLoad,
+        request: &Request,
+    ) -> Result<(Option<UserId>, Freshness), Outcome> {
+        if cx.policy.host_only {
             return match &request.body {
                 Body::Probe(_) => Ok((None, Freshness::Fresh)),
                 Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => {
-                    Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)).into())
+                    Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", cx.policy.node)).into())
                 }
             };
         }
         if is_harmless(&request.body) && (request.user.is_none() || request.signature.is_none()) {
-            self.check_target(request, false)?;
+            check_target(cx, load, request, false)?;
             return Ok((None, Freshness::Fresh));
         }
         let Some(user) = &request.user else {
             return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
         };
-        let Some(policy) = self.policy.users.get(user) else {
+        let Some(policy) = cx.policy.users.get(user) else {
             return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")).into());
         };
         // Who signs the operator's packages does not sign its requests.
-        match self.policy.operator.as_ref().filter(|operator| operator.user == *user) {
+        match cx.policy.operator.as_ref().filter(|operator| operator.user == *user) {
             Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
-            None => check_signature(&policy.keys, self.policy.accept_unsigned, request)?,
+            None => check_signature(&policy.keys, cx.policy.accept_unsigned, request)?,
         }
         let module = match &request.body {
             Body::Setup(setup) => Some(&setup.module.name),
@@ -69,24 +89,24 @@ impl Controller {
         };
         if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
             self.seen.check(user, request.nonce, request.session)?;
-            if let Some(first) = self.session_having(&(user.clone(), setup.module.name.clone()), request.nonce) {
+            if let Some(first) = m.tenants.session_having(&(user.clone(), setup.module.name.clone()), request.nonce) {
                 check_same(request.nonce, first, request.session)?;
             }
         }
         if !request.dry_run
             && let (Body::Setup(_) | Body::Remove(_), Some(module)) = (&request.body, module)
-            && (self.session_having(&(user.clone(), module.clone()), request.nonce).is_some()
-                || self.nonces.has(user, request.nonce))
+            && (m.tenants.session_having(&(user.clone(), module.clone()), request.nonce).is_some()
+                || m.nonces.has(user, request.nonce))
         {
-            self.check_target(request, true)?;
+            check_target(cx, load, request, true)?;
             return Ok((Some(user.clone()), Freshness::Repeated));
         }
-        let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
-        let time = self.check_fresh(request)?;
+        let (skew, wall) = (cx.policy.clock_skew_max, cx.now.wall);
+        let time = self.check_fresh(cx, request)?;
         // Before anything is noted: it may be for this node later.
-        let is_there = module.is_some_and(|module| self.is_taken(user, module));
-        if let Err(outcome) = self.check_target(request, is_there) {
-            return Err(self.pass_by(user, request, outcome));
+        let is_there = module.is_some_and(|module| m.tenants.is_taken(user, module));
+        if let Err(outcome) = check_target(cx, load, request, is_there) {
+            return Err(pass_by(cx, m, user, request, outcome));
         }
         if let Body::Tell(tell) = &request.body {
             // Its number says whether it came before, so its nonce need not be remembered.
@@ -94,7 +114,7 @@ impl Controller {
             return Ok((Some(user.clone()), time));
         }
         if let Body::Export(_) = &request.body {
-            self.nonces.take(user, request.nonce, request.created, skew, wall)?;
+            m.nonces.take(user, request.nonce, request.created, skew, wall)?;
             return Ok((Some(user.clone()), time));
         }
         let late = matches!(time, Freshness::Late { .. });
@@ -107,107 +127,30 @@ impl Controller {
             }
         };
         if let Some(module) = module.filter(|_| !is_remove) {
-            let again = late || self.nonces.was_undone(user, request.nonce);
+            let again = late || m.nonces.was_undone(user, request.nonce);
             if again {
                 self.seen.check_late(user, request.nonce, request.created)?;
             }
             self.newest.check(user, (module, session), request.created, again)?;
         }
         if !late {
-            self.nonces.take(user, request.nonce, request.created, skew, wall)?;
+            m.nonces.take(user, request.nonce, request.created, skew, wall)?;
         }
         if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
             let until = request.created + skew + setup.ttl;
             self.seen.note(user, (request.nonce, request.session), (request.created, until), wall);
         }
         if let Some(module) = module.filter(|_| !request.dry_run) {
-            let until = request.created + skew + self.policy.ttl_max;
+            let until = request.created + skew + cx.policy.ttl_max;
             self.newest.note(user, (module, session), (request.nonce, request.created), is_remove, until, wall);
         }
         Ok((Some(user.clone()), time))
     }
 
-    /// Returns what to answer to a proven request that is not for this node, and lets go of what another one has by it.
-    fn pass_by(&mut self, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
-        let said = match &request.body {
-            Body::Setup(setup) if !request.dry_run && self.names_others(request) => {
-                let key = (user.clone(), setup.module.name.clone());
-                let said = [self.see_floating(&key, setup), self.see_owner(&key, setup)];
-                Some(said.into_iter().flatten().collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
-            }
-            Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
-        };
-        match (outcome, said) {
-            (Outcome::NotTargeted { reason }, Some(said)) => {
-                Outcome::NotTargeted { reason: format!("{reason}; {said}") }
-            }
-            (outcome, _) => outcome,
-        }
-    }
-
-    /// Returns whether a request is for nodes by name, of which this is none.
-    fn names_others(&self, request: &Request) -> bool {
-        !request.nodes.is_empty() && !request.nodes.contains(&self.policy.node)
-    }
-
-    /// Checks that a request is for this node. What is there already does not have to find room once more.
-    fn check_target(&self, request: &Request, is_there: bool) -> Result<(), Outcome> {
-        let unmet = || request.require.iter().find_map(|condition| self.unmet(condition, is_there));
-        match request.passed_by.clone().or_else(unmet) {
-            Some(reason) => Err(Outcome::NotTargeted { reason }),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns why a condition is not true here, if it is not.
-    fn unmet(&self, condition: &Condition, is_there: bool) -> Option<String> {
-        let has = match condition {
-            Condition::Flavour(flavour) => {
-                let has = self.policy.blocks.contains_key(flavour.as_str());
-                return (!has).then(|| format!("`{condition}` is asked for, the node does not run it"));
-            }
-            Condition::Block(block) => match self.policy.blocks.get(&block.block) {
-                Some(version) if *version >= block.version_min => return None,
-                Some(version) => format!("the node has version {version}"),
-                None => "the node has none".to_owned(),
-            },
-            Condition::MemoryFree(_) | Condition::LoadBelow(_) if is_there => return None,
-            Condition::MemoryFree(bytes) => {
-                let free = self.load.memory_free_kib.saturating_mul(1024);
-                if free >= *bytes {
-                    return None;
-                }
-                format!("{free} bytes are free")
-            }
-            Condition::LoadBelow(permille) => {
-                let load = self.load.load_permille;
-                if load < *permille {
-                    return None;
-                }
-                format!("the load is {}.{:03}", load / 1000, load % 1000)
-            }
-        };
-        Some(format!("`{condition}` is asked for, {has}"))
-    }
-
-    /// Returns whether a module is installed or about to be.
-    fn is_taken(&self, user: &UserId, module: &ModuleName) -> bool {
-        let entry = self.tenants.get(user).and_then(|tenant| tenant.modules.get(module));
-        entry.is_some_and(|entry| entry.active.is_some() || entry.operation.is_some())
-    }
-
-    /// Returns the session of the SETUP with a nonce, if that is in force or under way.
-    fn session_having(&self, key: &Key, nonce: Nonce) -> Option<SessionId> {
-        let entry = self.tenants.get(&key.0)?.modules.get(&key.1)?;
-        let under_way = entry.operation.as_ref().filter(|operation| operation.origin.nonce == Some(nonce));
-        let in_force = || Some(entry.active.as_ref()?.session_by(nonce)?.origin());
-        under_way.map(|operation| operation.origin).or_else(in_force).map(|origin| origin.session)
-    }
-
     /// Checks when a request was made. A SETUP is sent again by nodes when its path changes, so it can be taken for as long
     /// as its lease would run if it had been taken at the last moment at which it was fresh.
-    fn check_fresh(&self, request: &Request) -> Result<Freshness, Refusal> {
-        let (created, wall, skew) = (request.created, self.now.wall, self.policy.clock_skew_max);
+    fn check_fresh(&self, cx: &Cx, request: &Request) -> Result<Freshness, Refusal> {
+        let (created, wall, skew) = (request.created, cx.now.wall, cx.policy.clock_skew_max);
         if created < self.fresh_from {
             let detail = format!("made at {created}, before the node started at {}", self.fresh_from);
             return Err(Refusal::new(RefusalKind::StaleRequest, detail));
@@ -218,82 +161,134 @@ impl Controller {
         if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
             let ends = created + skew + setup.ttl;
             let left = ends.distance(wall);
-            if created < wall && wall < ends && left >= TTL_MIN && setup.ttl <= self.policy.ttl_max {
+            if created < wall && wall < ends && left >= TTL_MIN && setup.ttl <= cx.policy.ttl_max {
                 return Ok(Freshness::Late { left });
             }
         }
         let detail = format!("made at {created}, it is {wall} here, at most {} s apart", skew.as_secs());
         Err(Refusal::new(RefusalKind::StaleRequest, detail))
     }
+}
 
-    /// Checks everything about a SETUP that can be known before its package is there.
-    pub(crate) fn check_setup(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
-        let user = self.user_policy(&key.0)?;
-        if setup.ttl < TTL_MIN || setup.ttl > self.policy.ttl_max {
-            let (asked, longest) = (setup.ttl.as_secs_f64(), self.policy.ttl_max.as_secs());
-            let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
-            return Err(Refusal::new(RefusalKind::BadTtl, detail));
+/// Returns what to answer to a proven request that is not for this node, and lets go of what another one has by it.
+fn pass_by(cx: &mut Cx, m: &mut Modules, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
+    let said = match &request.body {
+        Body::Setup(setup) if !request.dry_run && names_others(cx, request) => {
+            let key = (user.clone(), setup.module.name.clone());
+            let said = [see_floating(cx, m, &key, setup), see_owner(cx, &mut m.tenants, &mut m.buffers, &key, setup)];
+            Some(said.into_iter().flatten().collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
         }
-        self.check_maintenance(key, setup.epoch)?;
-        check_properties(&setup.properties, RefusalKind::BadRequest)?;
-        self.check_epoch(key, setup.epoch)?;
-        self.check_state(key, setup)?;
-        self.check_floating(key, &setup.floating, setup.epoch)?;
-        self.check_quota(key, user)?;
-        filters::check(&self.policy, user, &setup.filters)?;
-        check_dependencies(&self.policy, &setup.dependencies)?;
-        self.check_quarantine(key, setup)
-    }
-
-    /// Returns what the operator grants a user.
-    pub(crate) fn user_policy(&self, user: &UserId) -> Result<&UserPolicy, Refusal> {
-        let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
-        self.policy.users.get(user).ok_or_else(unknown)
-    }
-
-    fn check_quota(&self, key: &Key, user: &UserPolicy) -> Result<(), Refusal> {
-        let Some(tenant) = self.tenants.get(&key.0) else {
-            if self.tenants.len() >= CONTAINERS_MAX {
-                let detail = format!("the node has {CONTAINERS_MAX} containers");
-                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
-            }
-            return check_modules(0, user);
-        };
-        let taken = |entry: &crate::state::Entry| entry.active.is_some() || entry.operation.is_some();
-        if tenant.modules.get(&key.1).is_some_and(taken) {
-            return Ok(());
-        }
-        check_modules(tenant.modules.values().filter(|entry| taken(entry)).count(), user)
-    }
-
-    fn check_quarantine(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
-        let Some(left) = self.quarantine.remaining(self.now.instant, &key.0, setup.digest) else { return Ok(()) };
-        let detail = format!(
-            "{} failed too often or took too long to compile, kept out for another {} s",
-            setup.digest,
-            left.as_secs() + 1
-        );
-        Err(Refusal::new(RefusalKind::Quarantined, detail))
+        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
+    };
+    match (outcome, said) {
+        (Outcome::NotTargeted { reason }, Some(said)) => Outcome::NotTargeted { reason: format!("{reason}; {said}") },
+        (outcome, _) => outcome,
     }
 }
 
-impl Controller {
-    /// Checks that no other module of the user's takes connections where a module would: they share a container.
-    pub(crate) fn check_ports(&self, key: &Key, manifest: &Manifest) -> Result<(), Refusal> {
-        let Some(tenant) = self.tenants.get(&key.0) else { return Ok(()) };
-        for (name, entry) in tenant.modules.iter().filter(|(name, _)| **name != key.1) {
-            let candidate = entry.operation.as_ref().and_then(|operation| operation.stage.candidate());
-            let active = entry.active.as_ref().and_then(|active| active.manifest.as_ref());
-            for other in active.into_iter().chain(candidate.map(|candidate| &candidate.manifest)) {
-                if let Some((wanted, theirs)) = pair(manifest.listen(), other.listen(), filters::share_port) {
-                    let detail =
-                        format!("server.listen `{wanted}` meets `{theirs}` of {name}, another module of the user");
-                    return Err(Refusal::new(RefusalKind::PortTaken, detail));
-                }
+/// Returns whether a request is for nodes by name, of which this is none.
+fn names_others(cx: &Cx, request: &Request) -> bool {
+    !request.nodes.is_empty() && !request.nodes.contains(&cx.policy.node)
+}
+
+/// Checks that a request is for this node. What is there already does not have to find room once more.
+fn check_target(cx: &Cx, load: &NodeLoad, request: &Request, is_there: bool) -> Result<(), Outcome> {
+    let unmet = || request.require.iter().find_map(|condition| unmet(cx, load, condition, is_there));
+    match request.passed_by.clone().or_else(unmet) {
+        Some(reason) => Err(Outcome::NotTargeted { reason }),
+        None => Ok(()),
+    }
+}
+
+/// Returns why a condition is not true here, if it is not.
+fn unmet(cx: &Cx, load: &NodeLoad, condition: &Condition, is_there: bool) -> Option<String> {
+    let has = match condition {
+        Condition::Flavour(flavour) => {
+            let has = cx.policy.blocks.contains_key(flavour.as_str());
+            return (!has).then(|| format!("`{condition}` is asked for, the node does not run it"));
+        }
+        Condition::Block(block) => match cx.policy.blocks.get(&block.block) {
+            Some(version) if *version >= block.version_min => return None,
+            Some(version) => format!("the node has version {version}"),
+            None => "the node has none".to_owned(),
+        },
+        Condition::MemoryFree(_) | Condition::LoadBelow(_) if is_there => return None,
+        Condition::MemoryFree(bytes) => {
+            let free = load.memory_free_kib.saturating_mul(1024);
+            if free >= *bytes {
+                return None;
+            }
+            format!("{free} bytes are free")
+        }
+        Condition::LoadBelow(permille) => {
+            let load = load.load_permille;
+            if load < *permille {
+                return None;
+            }
+            format!("the load is {}.{:03}", load / 1000, load % 1000)
+        }
+    };
+    Some(format!("`{condition}` is asked for, {has}"))
+}
+
+/// Checks everything about a SETUP that can be known before its package is there.
+pub(crate) fn check_setup(cx: &Cx, m: &Modules, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+    let user = cx.user_policy(&key.0)?;
+    if setup.ttl < TTL_MIN || setup.ttl > cx.policy.ttl_max {
+        let (asked, longest) = (setup.ttl.as_secs_f64(), cx.policy.ttl_max.as_secs());
+        let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
+        return Err(Refusal::new(RefusalKind::BadTtl, detail));
+    }
+    check_maintenance(cx, &m.tenants, key, setup.epoch)?;
+    check_properties(&setup.properties, RefusalKind::BadRequest)?;
+    m.epochs.check(&m.tenants, key, setup.epoch)?;
+    m.epochs.check_state(&m.tenants, key, setup)?;
+    check_floating(cx, &m.tenants, key, &setup.floating, setup.epoch)?;
+    check_quota(&m.tenants, key, user)?;
+    filters::check(&cx.policy, user, &setup.filters)?;
+    check_dependencies(&cx.policy, &setup.dependencies)?;
+    check_quarantine(cx, &m.quarantine, key, setup)
+}
+
+fn check_quota(tenants: &Tenants, key: &Key, user: &UserPolicy) -> Result<(), Refusal> {
+    let Some(tenant) = tenants.get(&key.0) else {
+        if tenants.len() >= CONTAINERS_MAX {
+            let detail = format!("the node has {CONTAINERS_MAX} containers");
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        return check_modules(0, user);
+    };
+    let taken = |entry: &crate::state::Entry| entry.active.is_some() || entry.operation.is_some();
+    if tenant.modules.get(&key.1).is_some_and(taken) {
+        return Ok(());
+    }
+    check_modules(tenant.modules.values().filter(|entry| taken(entry)).count(), user)
+}
+
+fn check_quarantine(cx: &Cx, quarantine: &Quarantine, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+    let Some(left) = quarantine.remaining(cx.now.instant, &key.0, setup.digest) else { return Ok(()) };
+    let detail = format!(
+        "{} failed too often or took too long to compile, kept out for another {} s",
+        setup.digest,
+        left.as_secs() + 1
+    );
+    Err(Refusal::new(RefusalKind::Quarantined, detail))
+}
+
+/// Checks that no other module of the user's takes connections where a module would: they share a container.
+pub(crate) fn check_ports(tenants: &Tenants, key: &Key, manifest: &Manifest) -> Result<(), Refusal> {
+    let Some(tenant) = tenants.get(&key.0) else { return Ok(()) };
+    for (name, entry) in tenant.modules.iter().filter(|(name, _)| **name != key.1) {
+        let candidate = entry.operation.as_ref().and_then(|operation| operation.stage.candidate());
+        let active = entry.active.as_ref().and_then(|active| active.manifest.as_ref());
+        for other in active.into_iter().chain(candidate.map(|candidate| &candidate.manifest)) {
+            if let Some((wanted, theirs)) = pair(manifest.listen(), other.listen(), filters::share_port) {
+                let detail = format!("server.listen `{wanted}` meets `{theirs}` of {name}, another module of the user");
+                return Err(Refusal::new(RefusalKind::PortTaken, detail));
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Returns the first two filters of two lists of which something is true.

@@ -11,15 +11,16 @@ use std::time::Duration;
 use netserv_model::control::{CONTROL_TOPICS_MAX, ControlMessage, ModuleMessage, NotifyBucket};
 use netserv_model::effect::{EffectId, Job, ModuleSlot, StoreJob, WorkerJob};
 use netserv_model::notify::NotifyEvent;
-use netserv_model::request::{Outcome, Tell};
+use netserv_model::request::Outcome;
 use netserv_model::{Flavour, Instant, Refusal, RefusalKind, Topic, UnixTime, WorkerId};
 
-use crate::Controller;
+use crate::cx::Cx;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{TELL_ANSWER_TIME_MAX, TELLS_PER_SECOND_MAX, TOLD_REMEMBERED_MAX};
 use crate::report::not_installed;
 use crate::state::{Active, Key, Origin, PendingAnswer, Run, Session};
+use crate::tenants::Tenants;
 
 /// What is known of the messages to and from one module, whatever version of it runs.
 #[derive(Debug, Default)]
@@ -100,6 +101,15 @@ impl Control {
 /// Names one instance of a module: its place, and how often the module was restarted there.
 type Place = (Flavour, ModuleSlot, u32);
 
+/// What a TELL asks for.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    pub(crate) key: Key,
+    pub(crate) message: ControlMessage,
+    pub(crate) created: UnixTime,
+    pub(crate) dry_run: bool,
+}
+
 /// A message on its way to a worker.
 #[derive(Debug)]
 pub(crate) struct PendingTell {
@@ -155,153 +165,179 @@ impl ToldBefore {
     }
 }
 
-impl Controller {
+/// The messages that workers are asked to put into inboxes.
+#[derive(Debug, Default)]
+pub(crate) struct Tells {
+    open: BTreeMap<EffectId, PendingTell>,
+}
+
+impl Tells {
     /// Has a message handed to a running module, or answers why not.
-    pub(crate) fn tell(&mut self, key: Key, ticket: PendingAnswer, tell: Tell, created: UnixTime, dry_run: bool) {
-        let place = match self.check_tell(&key, &tell.message, created) {
+    pub(crate) fn tell(
+        &mut self,
+        cx: &mut Cx,
+        tenants: &mut Tenants,
+        told_before: &ToldBefore,
+        ticket: PendingAnswer,
+        Telling { key, message, created, dry_run }: Telling,
+    ) {
+        let place = match check_tell(cx, tenants, told_before, &key, &message, created) {
             Ok(place) => place,
-            Err(refusal) => return self.refuse(ticket, refusal),
+            Err(refusal) => return cx.refuse(ticket, refusal),
         };
         if dry_run {
-            return self.answer(ticket, Outcome::WouldDo { action: "tell".to_owned() });
+            return cx.answer(ticket, Outcome::WouldDo { action: "tell".to_owned() });
         }
-        let now = self.now.instant;
-        let control = &mut self.active(&key).expect("it was just there").control;
-        control.begin(now, &tell.message);
+        let now = cx.now.instant;
+        let control = &mut tenants.active(&key).expect("it was just there").control;
+        control.begin(now, &message);
         control.created = control.created.max(created);
-        self.begin_tell(PendingTell { key, message: tell.message, place, ticket: Some(ticket), again: false });
+        self.begin(cx, PendingTell { key, message, place, ticket: Some(ticket), again: false });
     }
 
     /// A worker said whether a message is in the inbox.
-    pub(crate) fn told(&mut self, id: EffectId, failure: Option<Refusal>) {
-        self.timers.cancel(&Timer::Tell(id));
-        let Some(tell) = self.tells.remove(&id) else { return };
+    pub(crate) fn told(&mut self, cx: &mut Cx, tenants: &mut Tenants, id: EffectId, failure: Option<Refusal>) {
+        cx.timers.cancel(&Timer::Tell(id));
+        let Some(tell) = self.open.remove(&id) else { return };
         let seq = tell.message.seq;
         // A module that was installed anew meanwhile knows nothing of it.
-        let active = self.active(&tell.key).filter(|active| active.control.under_way.contains_key(&seq));
+        let active = tenants.active(&tell.key).filter(|active| active.control.under_way.contains_key(&seq));
         let Some(place) = active.map(|active| place_of(active).filter(|_| active.run == Run::Running)) else {
             let refusal = failure.unwrap_or_else(|| not_installed(&tell.key));
-            return self.refuse_tell(tell.ticket, refusal);
+            return refuse_tell(cx, tell.ticket, refusal);
         };
         let moved = place.filter(|place| *place != tell.place);
         match (failure, moved) {
             // The instance before this one has it; so has this one to.
-            (None, moved) => self.keep_message(tell, moved.is_some()),
+            (None, moved) => keep_message(cx, tenants, tell, moved.is_some()),
             (Some(refusal), Some(place)) if refusal.kind == RefusalKind::NotRunning && !tell.again => {
-                self.begin_tell(PendingTell { place, again: true, ..tell });
+                self.begin(cx, PendingTell { place, again: true, ..tell });
             }
             (Some(refusal), _) => {
-                if let Some(active) = self.active(&tell.key) {
+                if let Some(active) = tenants.active(&tell.key) {
                     active.control.under_way.remove(&seq);
                 }
-                self.refuse_tell(tell.ticket, refusal);
+                refuse_tell(cx, tell.ticket, refusal);
             }
         }
     }
 
     /// A worker did not say in time whether a message is in the inbox.
-    pub(crate) fn tell_overdue(&mut self, id: EffectId) {
-        let ticket = self.tells.get_mut(&id).and_then(|tell| tell.ticket.take());
+    pub(crate) fn overdue(&mut self, cx: &mut Cx, id: EffectId) {
+        let ticket = self.open.get_mut(&id).and_then(|tell| tell.ticket.take());
         let detail = format!("the module's worker did not answer within {} s", TELL_ANSWER_TIME_MAX.as_secs());
-        self.refuse_tell(ticket, Refusal::new(RefusalKind::Timeout, detail));
+        refuse_tell(cx, ticket, Refusal::new(RefusalKind::Timeout, detail));
     }
 
-    /// Hands the instance that has just come in force what came while it was loaded.
-    pub(crate) fn tell_rest(&mut self, key: &Key) {
-        let Some(active) = self.active(key) else { return };
-        let Some((flavour, slot)) = active.place() else { return };
-        // All others are gone.
-        active.control.given.retain(|place, _| *place == (flavour, slot));
-        let given = active.control.given.get(&(flavour, slot)).copied();
-        let rest: Vec<ControlMessage> =
-            active.control.kept().into_iter().filter(|message| Some(message.seq) > given).collect();
-        let worker = WorkerId::new(key.0.clone(), flavour);
-        for message in rest {
-            let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
-            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
-        }
-    }
-
-    /// Remembers which messages a module had that goes, so that none of them is taken again.
-    pub(crate) fn remember_told(&mut self, key: &Key, control: &Control) {
-        let Some(seq) = control.newest() else { return };
-        let until = self.now.wall + 2 * self.policy.clock_skew_max;
-        self.told_before.remember(key, Told { seq, created: control.created, until }, self.now.wall);
-    }
-
-    /// A running module tells the requesters of the SETUPs that hold it something.
-    pub(crate) fn notified(&mut self, worker: &WorkerId, slot: ModuleSlot, message: &ModuleMessage) {
-        let now = self.now.instant;
-        let module = self.module_at(worker, slot).cloned();
-        let key = module.map(|module| (worker.user.clone(), module));
-        let place = (worker.flavour, slot);
-        let Some((key, active)) = key.and_then(|key| {
-            let active = self.active(&key).filter(|active| active.place() == Some(place))?;
-            Some((key, active))
-        }) else {
-            self.counters.stray_events += 1;
-            return;
-        };
-        if !active.control.notifies.take(now) {
-            self.counters.module_notifies_dropped += 1;
-            return;
-        }
-        let origins: Vec<Origin> = active.sessions.iter().map(Session::origin).collect();
-        self.counters.module_notifies += 1;
-        for origin in origins {
-            self.tell_requester(&key, origin, NotifyEvent::ModuleMessage, String::new(), Some(message.clone()));
-        }
-    }
-
-    fn check_tell(&self, key: &Key, message: &ControlMessage, created: UnixTime) -> Result<Place, Refusal> {
-        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-        let active = entry.and_then(|entry| entry.active.as_ref()).ok_or_else(|| not_installed(key))?;
-        active.control.check(self.now.instant, message)?;
-        self.told_before.check(key, message.seq, created)?;
-        if active.run != Run::Running {
-            let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
-            return Err(Refusal::new(RefusalKind::NotRunning, detail));
-        }
-        let no_code = || Refusal::new(RefusalKind::NoInbox, "the service has no code of its own");
-        place_of(active).ok_or_else(no_code)
-    }
-
-    fn begin_tell(&mut self, tell: PendingTell) {
+    fn begin(&mut self, cx: &mut Cx, tell: PendingTell) {
         let (user, (flavour, slot, _)) = (tell.key.0.clone(), tell.place);
         let worker = WorkerId::new(user.clone(), flavour);
         let job = Job::Workers(WorkerJob::Tell { worker, slot, message: tell.message.clone() });
-        let id = self.start_effect(&user, job, Purpose::Tell);
-        self.timers.set(Timer::Tell(id), self.now.instant + TELL_ANSWER_TIME_MAX);
-        self.tells.insert(id, tell);
+        let id = cx.start_effect(&user, job, Purpose::Tell);
+        cx.timers.set(Timer::Tell(id), cx.now.instant + TELL_ANSWER_TIME_MAX);
+        self.open.insert(id, tell);
     }
+}
 
-    fn keep_message(&mut self, tell: PendingTell, give: bool) {
-        let PendingTell { key, message, ticket, .. } = tell;
-        let Some(active) = self.active(&key) else { return };
-        active.control.under_way.remove(&message.seq);
-        let (user, module) = key.clone();
-        // Answers may come in another order than the messages went.
-        if active.control.kept.get(&message.topic).is_none_or(|kept| kept.seq < message.seq) {
-            active.control.kept.insert(message.topic.clone(), message.clone());
-            let job = StoreJob::PutMessage { user, module, message: message.clone() };
-            let stored = self.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
-            if let Some(ticket) = ticket {
-                self.answer_after(stored, ticket, Outcome::Told);
-            }
-        } else if let Some(ticket) = ticket {
-            self.answer(ticket, Outcome::Told);
-        }
-        let place = self.active(&key).and_then(|active| active.place());
-        if let Some((flavour, slot)) = place.filter(|_| give) {
-            let job = WorkerJob::Tell { worker: WorkerId::new(key.0.clone(), flavour), slot, message };
-            self.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
-        }
+/// Hands the instance that has just come in force what came while it was loaded.
+pub(crate) fn tell_rest(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+    let Some(active) = tenants.active(key) else { return };
+    let Some((flavour, slot)) = active.place() else { return };
+    // All others are gone.
+    active.control.given.retain(|place, _| *place == (flavour, slot));
+    let given = active.control.given.get(&(flavour, slot)).copied();
+    let rest: Vec<ControlMessage> =
+        active.control.kept().into_iter().filter(|message| Some(message.seq) > given).collect();
+    let worker = WorkerId::new(key.0.clone(), flavour);
+    for message in rest {
+        let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
+        cx.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
     }
+}
 
-    fn refuse_tell(&mut self, ticket: Option<PendingAnswer>, refusal: Refusal) {
+/// Remembers which messages a module had that goes, so that none of them is taken again.
+pub(crate) fn remember_told(cx: &Cx, told_before: &mut ToldBefore, key: &Key, control: &Control) {
+    let Some(seq) = control.newest() else { return };
+    let until = cx.now.wall + 2 * cx.policy.clock_skew_max;
+    told_before.remember(key, Told { seq, created: control.created, until }, cx.now.wall);
+}
+
+/// A running module tells the requesters of the SETUPs that hold it something.
+pub(crate) fn notified(
+    cx: &mut Cx,
+    tenants: &mut Tenants,
+    worker: &WorkerId,
+    slot: ModuleSlot,
+    message: &ModuleMessage,
+) {
+    let now = cx.now.instant;
+    let module = tenants.module_at(worker, slot).cloned();
+    let key = module.map(|module| (worker.user.clone(), module));
+    let place = (worker.flavour, slot);
+    let Some((key, active)) = key.and_then(|key| {
+        let active = tenants.active(&key).filter(|active| active.place() == Some(place))?;
+        Some((key, active))
+    }) else {
+        cx.counters.stray_events += 1;
+        return;
+    };
+    if !active.control.notifies.take(now) {
+        cx.counters.module_notifies_dropped += 1;
+        return;
+    }
+    let origins: Vec<Origin> = active.sessions.iter().map(Session::origin).collect();
+    cx.counters.module_notifies += 1;
+    for origin in origins {
+        cx.tell_requester(&key, origin, NotifyEvent::ModuleMessage, String::new(), Some(message.clone()));
+    }
+}
+
+fn check_tell(
+    cx: &Cx,
+    tenants: &Tenants,
+    told_before: &ToldBefore,
+    key: &Key,
+    message: &ControlMessage,
+    created: UnixTime,
+) -> Result<Place, Refusal> {
+    let entry = tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+    let active = entry.and_then(|entry| entry.active.as_ref()).ok_or_else(|| not_installed(key))?;
+    active.control.check(cx.now.instant, message)?;
+    told_before.check(key, message.seq, created)?;
+    if active.run != Run::Running {
+        let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
+        return Err(Refusal::new(RefusalKind::NotRunning, detail));
+    }
+    let no_code = || Refusal::new(RefusalKind::NoInbox, "the service has no code of its own");
+    place_of(active).ok_or_else(no_code)
+}
+
+fn keep_message(cx: &mut Cx, tenants: &mut Tenants, tell: PendingTell, give: bool) {
+    let PendingTell { key, message, ticket, .. } = tell;
+    let Some(active) = tenants.active(&key) else { return };
+    active.control.under_way.remove(&message.seq);
+    let (user, module) = key.clone();
+    // Answers may come in another order than the messages went.
+    if active.control.kept.get(&message.topic).is_none_or(|kept| kept.seq < message.seq) {
+        active.control.kept.insert(message.topic.clone(), message.clone());
+        let job = StoreJob::PutMessage { user, module, message: message.clone() };
+        let stored = cx.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
         if let Some(ticket) = ticket {
-            self.refuse(ticket, refusal);
+            cx.answer_after(stored, ticket, Outcome::Told);
         }
+    } else if let Some(ticket) = ticket {
+        cx.answer(ticket, Outcome::Told);
+    }
+    let place = tenants.active(&key).and_then(|active| active.place());
+    if let Some((flavour, slot)) = place.filter(|_| give) {
+        let job = WorkerJob::Tell { worker: WorkerId::new(key.0.clone(), flavour), slot, message };
+        cx.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
+    }
+}
+
+fn refuse_tell(cx: &mut Cx, ticket: Option<PendingAnswer>, refusal: Refusal) {
+    if let Some(ticket) = ticket {
+        cx.refuse(ticket, refusal);
     }
 }
 

@@ -2,13 +2,15 @@
 //! When meters are read, and what was used is stored: at regular times while there is something to read, soon after
 //! something began or ended, when somebody asks, and before the node stops.
 
-use netserv_model::Now;
+use netserv_model::UserId;
+use netserv_model::api::UsageReport;
 use netserv_model::effect::{Command, EffectId, Job, StoreJob};
-use netserv_model::usage::{Meters, UsageChange};
+use netserv_model::usage::{Meters, Usage, UsageChange, UsageKey, Used};
 
-use crate::Controller;
+use crate::cx::Cx;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
+use crate::ledger::Ledger;
 use crate::limits::{METER_INTERVAL, METER_SOON};
 
 /// How far reading and storing are.
@@ -21,6 +23,7 @@ pub(crate) struct Metering {
     /// What is being stored.
     storing: Option<UsageChange>,
     stop: Stop,
+    ledger: Ledger,
 }
 
 /// How far the node's stop is.
@@ -35,115 +38,130 @@ enum Stop {
     Settled,
 }
 
-impl Controller {
+impl Metering {
+    /// Takes over sums of an earlier run.
+    pub(crate) fn restore(&mut self, cx: &mut Cx, usage: Vec<(UsageKey, Used)>) {
+        if !usage.is_empty() {
+            self.ledger.restore(usage);
+            self.read_soon(cx);
+        }
+    }
+
+    /// Returns what was used, as it was last measured.
+    pub(crate) fn usage(&self) -> UsageReport {
+        self.ledger.report()
+    }
+
+    /// Returns what each user used, as it was last measured.
+    pub(crate) fn usage_by_user(&self) -> impl Iterator<Item = (&UserId, &Usage)> {
+        self.ledger.users()
+    }
+
     /// Begins to read all meters, unless that is under way; returns whether it began.
-    pub fn read_meters(&mut self, now: Now) -> Option<EffectId> {
-        self.now = now;
-        if self.metering.reading.is_some() {
+    pub(crate) fn read(&mut self, cx: &mut Cx) -> Option<EffectId> {
+        if self.reading.is_some() {
             return None;
         }
-        self.timers.cancel(&Timer::ReadMeters);
-        self.metering.again = false;
-        let id = self.start_node_effect(Job::ReadMeters, Purpose::Meters);
-        self.metering.reading = Some(id);
+        cx.timers.cancel(&Timer::ReadMeters);
+        self.again = false;
+        let id = cx.start_node_effect(Job::ReadMeters, Purpose::Meters);
+        self.reading = Some(id);
         Some(id)
     }
 
     /// Returns whether meters are being read.
-    pub fn reads_meters(&self) -> bool {
-        self.metering.reading.is_some()
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading.is_some()
     }
 
     /// Refuses requests from here on, and has what was used until here stored; ends with [`Command::Settled`].
-    pub fn handle_stop(&mut self, now: Now) {
-        self.now = now;
-        if self.metering.stop == Stop::No {
-            self.metering.stop = Stop::Settling;
-            self.read_again();
+    pub(crate) fn stop(&mut self, cx: &mut Cx) {
+        if self.stop == Stop::No {
+            self.stop = Stop::Settling;
+            self.read_again(cx);
         }
     }
 
     /// Returns whether the node is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.metering.stop != Stop::No
+        self.stop != Stop::No
     }
 
     /// Has meters read soon, as something began or ended.
-    pub(crate) fn meter_soon(&mut self) {
-        self.meter_by(METER_SOON);
+    pub(crate) fn read_soon(&mut self, cx: &mut Cx) {
+        self.read_by(cx, METER_SOON);
     }
 
     /// It is time to read meters.
-    pub(crate) fn meter_due(&mut self) {
-        self.read_again();
+    pub(crate) fn read_due(&mut self, cx: &mut Cx) {
+        self.read_again(cx);
     }
 
     /// Takes a reading, or takes note that there is none.
-    pub(crate) fn metered(&mut self, meters: Option<Meters>) {
-        self.metering.reading = None;
+    pub(crate) fn take(&mut self, cx: &mut Cx, meters: Option<Meters>) {
+        self.reading = None;
         let goes_on = match meters {
             Some(mut meters) => {
-                if let Some(operator) = &self.policy.operator {
+                if let Some(operator) = &cx.policy.operator {
                     meters.leave_out(&operator.user);
                 }
-                let (goes_on, policy) = (meters.go_on(), &self.policy);
-                self.ledger.take(self.now, meters, &|user| policy.users.contains_key(user));
+                let (goes_on, policy) = (meters.go_on(), &cx.policy);
+                self.ledger.take(cx.now, meters, &|user| policy.users.contains_key(user));
                 goes_on
             }
             // A host has none.
-            None if self.policy.host_only => false,
+            None if cx.policy.host_only => false,
             None => {
-                self.counters.meter_failures += 1;
+                cx.counters.meter_failures += 1;
                 true
             }
         };
         if goes_on && !self.is_stopping() {
-            self.meter_by(METER_INTERVAL);
+            self.read_by(cx, METER_INTERVAL);
         }
-        if self.metering.again {
-            self.read_again();
+        if self.again {
+            self.read_again(cx);
         }
-        self.store_usage(false);
+        self.store(cx, false);
     }
 
     /// What was used is stored, or not.
-    pub(crate) fn usage_stored(&mut self, stored: bool) {
-        let change = self.metering.storing.take();
+    pub(crate) fn stored(&mut self, cx: &mut Cx, stored: bool) {
+        let change = self.storing.take();
         if !stored {
-            self.counters.usage_store_failures += 1;
+            cx.counters.usage_store_failures += 1;
             change.into_iter().for_each(|change| self.ledger.not_stored(change));
-            self.meter_by(METER_INTERVAL);
+            self.read_by(cx, METER_INTERVAL);
         }
-        self.store_usage(!stored);
+        self.store(cx, !stored);
     }
 
     /// Stores what is not stored, one change at a time. After one that `failed`, the next waits for a reading.
-    fn store_usage(&mut self, failed: bool) {
-        if self.metering.storing.is_none()
+    fn store(&mut self, cx: &mut Cx, failed: bool) {
+        if self.storing.is_none()
             && !failed
             && let Some(change) = self.ledger.take_change()
         {
-            self.metering.storing = Some(change.clone());
-            self.start_node_effect(Job::Store(StoreJob::PutUsage(Box::new(change))), Purpose::Usage);
+            self.storing = Some(change.clone());
+            cx.start_node_effect(Job::Store(StoreJob::PutUsage(Box::new(change))), Purpose::Usage);
         }
-        let done = self.metering.reading.is_none() && self.metering.storing.is_none();
-        if self.metering.stop == Stop::Settling && done {
-            self.metering.stop = Stop::Settled;
-            self.timers.cancel(&Timer::ReadMeters);
-            self.commands.push_back(Command::Settled);
-        }
-    }
-
-    fn read_again(&mut self) {
-        let now = self.now;
-        if self.read_meters(now).is_none() {
-            self.metering.again = true;
+        let done = self.reading.is_none() && self.storing.is_none();
+        if self.stop == Stop::Settling && done {
+            self.stop = Stop::Settled;
+            cx.timers.cancel(&Timer::ReadMeters);
+            cx.say(Command::Settled);
         }
     }
 
-    fn meter_by(&mut self, wait: std::time::Duration) {
-        if self.metering.stop != Stop::Settled {
-            self.timers.set_not_after(Timer::ReadMeters, self.now.instant + wait);
+    fn read_again(&mut self, cx: &mut Cx) {
+        if self.read(cx).is_none() {
+            self.again = true;
+        }
+    }
+
+    fn read_by(&mut self, cx: &mut Cx, wait: std::time::Duration) {
+        if self.stop != Stop::Settled {
+            cx.timers.set_not_after(Timer::ReadMeters, cx.now.instant + wait);
         }
     }
 }

@@ -10,14 +10,16 @@ use netserv_model::effect::{EffectId, EffectOutcome, ModuleExport};
 use netserv_model::request::{Export, Outcome, Setup};
 use netserv_model::{Digest, Refusal, RefusalKind, UserId, WorkerId};
 
-use crate::Controller;
+use crate::buffering::Buffers;
+use crate::cx::Cx;
 use crate::expiry::Timer;
-use crate::freezing::{Exporting, Freezing};
+use crate::freezing::{Exporting, Exports, Freezing, end_export};
 use crate::limits::{
     EPOCHS_OF_USER_MAX, EPOCHS_REMEMBERED_MAX, EXPORT_ANSWER_TIME_MAX, EXPORTS_MAX, EXPORTS_OF_USER_MAX,
 };
 use crate::report::not_installed;
-use crate::state::{Active, Key, PendingAnswer, Run};
+use crate::state::{Key, PendingAnswer, Run};
+use crate::tenants::Tenants;
 
 /// The least epochs that are taken of modules that are not installed; over the bounds, the one that was noted first is
 /// forgotten, of the user who has most of them if there are too many of all.
@@ -90,10 +92,10 @@ impl Epochs {
     }
 }
 
-impl Controller {
+impl Epochs {
     /// Checks that no later epoch of a module was taken.
-    pub(crate) fn check_epoch(&self, key: &Key, epoch: u64) -> Result<(), Refusal> {
-        let least = self.epochs.of(key).max(self.epoch_of(key));
+    pub(crate) fn check(&self, tenants: &Tenants, key: &Key, epoch: u64) -> Result<(), Refusal> {
+        let least = self.of(key).max(tenants.epoch_of(key));
         if epoch >= least {
             return Ok(());
         }
@@ -101,32 +103,20 @@ impl Controller {
         Err(Refusal::new(RefusalKind::OldEpoch, detail))
     }
 
-    /// Checks that a module is of an earlier epoch than the one in which another node has it.
-    pub(crate) fn check_handed_over(&self, key: &Key, epoch: Option<u64>) -> Result<(), Refusal> {
-        match epoch {
-            Some(epoch) if self.epoch_of(key) >= epoch => {
-                let detail =
-                    format!("this node has {} in epoch {}, which is not before {epoch}", key.1, self.epoch_of(key));
-                Err(Refusal::new(RefusalKind::OldEpoch, detail))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
     /// Returns whether a SETUP brings a state that the module is still to be given: one that it began its epoch with, and went
     /// since, left what it made of it in kv.
-    pub(crate) fn brings_state(&self, key: &Key, setup: &Setup) -> bool {
-        let taken = self.epochs.state_of(key, setup.epoch);
-        setup.state.as_ref().is_some_and(|state| taken != Some(state.digest)) && setup.epoch > self.epoch_of(key)
+    pub(crate) fn brings_state(&self, tenants: &Tenants, key: &Key, setup: &Setup) -> bool {
+        let taken = self.state_of(key, setup.epoch);
+        setup.state.as_ref().is_some_and(|state| taken != Some(state.digest)) && setup.epoch > tenants.epoch_of(key)
     }
 
     /// Checks that a module in an epoch that has begun is not to begin it with another state.
-    pub(crate) fn check_state(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+    pub(crate) fn check_state(&self, tenants: &Tenants, key: &Key, setup: &Setup) -> Result<(), Refusal> {
         let Some(state) = &setup.state else { return Ok(()) };
-        let record = self.active_of(key).map(|active| &active.record).filter(|record| record.epoch == setup.epoch);
+        let record = tenants.active_of(key).map(|active| &active.record).filter(|record| record.epoch == setup.epoch);
         let began = match record {
             Some(record) => Some(record.state),
-            None => self.epochs.state_of(key, setup.epoch).map(Some),
+            None => self.state_of(key, setup.epoch).map(Some),
         };
         match began {
             Some(began) if began != Some(state.digest) => {
@@ -137,27 +127,44 @@ impl Controller {
             Some(_) | None => Ok(()),
         }
     }
+}
 
+impl Exports {
     /// Has a running module's state put where the request says, or answers why not.
-    pub(crate) fn export(&mut self, key: &Key, ticket: PendingAnswer, export: Export, dry_run: bool) {
+    pub(crate) fn export(
+        &mut self,
+        cx: &mut Cx,
+        tenants: &mut Tenants,
+        buffers: &mut Buffers,
+        ticket: PendingAnswer,
+        (key, export): (&Key, Export),
+        dry_run: bool,
+    ) {
         let (freeze, other) = (export.freeze, export.buffer);
-        let job = match self.check_export(key, export) {
+        let job = match self.check_export(tenants, key, export) {
             Ok(job) => job,
-            Err(refusal) => return self.refuse(ticket, refusal),
+            Err(refusal) => return cx.refuse(ticket, refusal),
         };
         if dry_run {
-            return self.answer(ticket, Outcome::WouldDo { action: "export".to_owned() });
+            return cx.answer(ticket, Outcome::WouldDo { action: "export".to_owned() });
         }
         match freeze {
-            Some(time) => self.freeze(key, ticket, job, (time, other)),
-            None => self.ask_for_state(ticket, job, false),
+            Some(time) => self.freeze(cx, tenants, buffers, ticket, job, (time, other)),
+            None => self.ask_for_state(cx, ticket, job, false),
         }
     }
 
     /// A module's state is where it was to go, or not.
-    pub(crate) fn exported(&mut self, id: EffectId, outcome: EffectOutcome) {
-        self.timers.cancel(&Timer::Export(id));
-        let Some(exporting) = self.exports.remove(&id) else { return };
+    pub(crate) fn exported(
+        &mut self,
+        cx: &mut Cx,
+        tenants: &mut Tenants,
+        buffers: &mut Buffers,
+        id: EffectId,
+        outcome: EffectOutcome,
+    ) {
+        cx.timers.cancel(&Timer::Export(id));
+        let Some(exporting) = self.open.remove(&id) else { return };
         let outcome = match outcome {
             EffectOutcome::Exported { digest, bytes } => Outcome::Exported { digest, bytes },
             EffectOutcome::Refused(refusal) => Outcome::Refused(refusal),
@@ -166,23 +173,23 @@ impl Controller {
             | EffectOutcome::Measured(_)
             | EffectOutcome::Metered(_)
             | EffectOutcome::Routed(_) => {
-                self.counters.stray_events += 1;
+                cx.counters.stray_events += 1;
                 let detail = "the node answered itself as if asked for another job";
                 Outcome::Refused(Refusal::new(RefusalKind::NodeFailed, detail))
             }
         };
-        self.end_export(exporting, outcome);
+        end_export(cx, tenants, buffers, exporting, outcome);
     }
 
     /// A module's state was not put where it was to go in time.
-    pub(crate) fn export_overdue(&mut self, id: EffectId) {
-        let Some(exporting) = self.exports.remove(&id) else { return };
+    pub(crate) fn overdue(&mut self, cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, id: EffectId) {
+        let Some(exporting) = self.open.remove(&id) else { return };
         let detail = format!("the state was not written within {} s", EXPORT_ANSWER_TIME_MAX.as_secs());
-        self.end_export(exporting, Outcome::Refused(Refusal::new(RefusalKind::Timeout, detail)));
+        end_export(cx, tenants, buffers, exporting, Outcome::Refused(Refusal::new(RefusalKind::Timeout, detail)));
     }
 
-    fn check_export(&self, key: &Key, Export { url, .. }: Export) -> Result<ModuleExport, Refusal> {
-        let active = self.active_of(key).ok_or_else(|| not_installed(key))?;
+    fn check_export(&self, tenants: &Tenants, key: &Key, Export { url, .. }: Export) -> Result<ModuleExport, Refusal> {
+        let active = tenants.active_of(key).ok_or_else(|| not_installed(key))?;
         let running = active.place().zip(active.manifest.as_ref()).filter(|_| active.run == Run::Running);
         let Some(((flavour, slot), manifest)) = running else {
             let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
@@ -192,11 +199,11 @@ impl Controller {
             let detail = format!("{} of user `{}` stands still, and its state was asked for", key.1, key.0);
             return Err(Refusal::new(RefusalKind::NotRunning, detail));
         }
-        if self.exports.len() + self.freezing.len() >= EXPORTS_MAX {
+        if self.open.len() + self.freezing.len() >= EXPORTS_MAX {
             let detail = format!("the node writes {EXPORTS_MAX} states already");
             return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        let theirs = self.freezing.values().map(Freezing::user).chain(self.exports.values().map(Exporting::user));
+        let theirs = self.freezing.values().map(Freezing::user).chain(self.open.values().map(Exporting::user));
         if theirs.filter(|user| **user == key.0).count() >= EXPORTS_OF_USER_MAX {
             let detail = format!("the node writes {EXPORTS_OF_USER_MAX} states of the user's already");
             return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
@@ -204,14 +211,16 @@ impl Controller {
         let worker = WorkerId::new(key.0.clone(), flavour);
         Ok(ModuleExport { worker, slot, module: key.1.clone(), state_schema: manifest.state_schema, url })
     }
+}
 
-    /// Returns the epoch in which this node has a module; 0 if it has not.
-    fn epoch_of(&self, key: &Key) -> u64 {
-        self.active_of(key).map_or(0, |active| active.record.epoch)
-    }
-
-    /// Returns a module that this node has.
-    pub(crate) fn active_of(&self, key: &Key) -> Option<&Active> {
-        self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()
+/// Checks that a module is of an earlier epoch than the one in which another node has it.
+pub(crate) fn check_handed_over(tenants: &Tenants, key: &Key, epoch: Option<u64>) -> Result<(), Refusal> {
+    match epoch {
+        Some(epoch) if tenants.epoch_of(key) >= epoch => {
+            let detail =
+                format!("this node has {} in epoch {}, which is not before {epoch}", key.1, tenants.epoch_of(key));
+            Err(Refusal::new(RefusalKind::OldEpoch, detail))
+        }
+        Some(_) | None => Ok(()),
     }
 }

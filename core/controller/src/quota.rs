@@ -7,8 +7,10 @@ use std::time::Duration;
 use netserv_model::limits::{NONCES_PER_USER_MAX, REQUESTS_PENDING_MAX};
 use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId, share};
 
-use crate::Controller;
+use crate::cx::Cx;
+use crate::lifecycle::fail_operation;
 use crate::limits::{QUARANTINED_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
+use crate::modules::Modules;
 use crate::state::{Entry, Stage, Tenant};
 
 /// The nonces of each user, as long as the request that carried them could be taken once more.
@@ -250,29 +252,27 @@ impl Quarantine {
     }
 }
 
-impl Controller {
-    /// Makes room for a user's request where as many are under way as there may be: the slowest SETUP that waits for its package is
-    /// refused, of the user with the most requests under way, unless this is the user who asks. Returns whether there is room.
-    pub(crate) fn make_way(&mut self, user: &UserId) -> bool {
-        let count = |tenant: &Tenant| tenant.modules.values().map(Entry::requests).sum::<usize>();
-        let own = self.tenants.get(user).map_or(0, count);
-        let counts = self.tenants.iter().map(|(user, tenant)| (user, count(tenant)));
-        let Some((greedy, most)) = share::greediest(counts, own) else { return false };
-        let greedy = greedy.clone();
-        let slow = |(name, entry): (&ModuleName, &Entry)| {
-            let operation = entry.operation.as_ref()?;
-            let waits = matches!(operation.stage, Stage::Fetching(_) | Stage::Composing(..));
-            operation.ticket.as_ref().filter(|_| waits).map(|ticket| (ticket.received, name.clone()))
-        };
-        let slowest = self.tenants.get(&greedy).and_then(|tenant| tenant.modules.iter().filter_map(slow).min());
-        let Some((_, module)) = slowest else { return false };
-        self.counters.displaced += 1;
-        let detail = format!(
-            "the node works on {REQUESTS_PENDING_MAX} requests, of which {most} are the user's: the slowest gives way"
-        );
-        self.fail_operation(&(greedy, module), Refusal::new(RefusalKind::QuotaExceeded, detail));
-        true
-    }
+/// Makes room for a user's request where as many are under way as there may be: the slowest SETUP that waits for its package is
+/// refused, of the user with the most requests under way, unless this is the user who asks. Returns whether there is room.
+pub(crate) fn make_way(cx: &mut Cx, m: &mut Modules, user: &UserId) -> bool {
+    let count = |tenant: &Tenant| tenant.modules.values().map(Entry::requests).sum::<usize>();
+    let own = m.tenants.get(user).map_or(0, count);
+    let counts = m.tenants.iter().map(|(user, tenant)| (user, count(tenant)));
+    let Some((greedy, most)) = share::greediest(counts, own) else { return false };
+    let greedy = greedy.clone();
+    let slow = |(name, entry): (&ModuleName, &Entry)| {
+        let operation = entry.operation.as_ref()?;
+        let waits = matches!(operation.stage, Stage::Fetching(_) | Stage::Composing(..));
+        operation.ticket.as_ref().filter(|_| waits).map(|ticket| (ticket.received, name.clone()))
+    };
+    let slowest = m.tenants.get(&greedy).and_then(|tenant| tenant.modules.iter().filter_map(slow).min());
+    let Some((_, module)) = slowest else { return false };
+    cx.counters.displaced += 1;
+    let detail = format!(
+        "the node works on {REQUESTS_PENDING_MAX} requests, of which {most} are the user's: the slowest gives way"
+    );
+    fail_operation(cx, m, &(greedy, module), Refusal::new(RefusalKind::QuotaExceeded, detail));
+    true
 }
 
 #[cfg(test)]

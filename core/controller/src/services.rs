@@ -10,14 +10,20 @@ use netserv_model::manifest::{ChainPart, Manifest};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::{Digest, Flavour, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 
-use crate::Controller;
+use crate::cx::Cx;
 use crate::effects::Purpose;
 use crate::expiry::Timer;
+use crate::floating::resume_floating;
+use crate::lifecycle::{advance, start_package, uninstall};
 use crate::limits::BACKOFF_MAX;
+use crate::modules::{Later, Modules};
+use crate::operator::tell_requesters;
 use crate::restart::as_setup;
 use crate::state::{
     Active, Candidate, Composition, Entry, Key, Leave, ModuleRule, Operation, Phase, Run, Settling, Stage, Tenant,
 };
+use crate::tenants::Tenants;
+use crate::workers::pump_user;
 
 /// Why a service cannot be put together.
 enum Unresolved {
@@ -27,186 +33,187 @@ enum Unresolved {
     NotYet(Refusal),
 }
 
-impl Controller {
-    /// Returns what a service is to be made of; nothing for a module that is none.
-    ///
-    /// # Errors
-    /// A refusal that names the part that is missing or does not fit.
-    pub(crate) fn composition(&self, key: &Key, manifest: &Manifest) -> Result<Option<Composition>, Refusal> {
-        if manifest.service.is_none() {
-            return Ok(None);
-        }
-        match self.resolve(key, manifest) {
-            Ok(composition) => Ok(Some(composition)),
-            Err(Unresolved::Refused(refusal) | Unresolved::NotYet(refusal)) => Err(refusal),
+/// Returns what a service is to be made of; nothing for a module that is none.
+///
+/// # Errors
+/// A refusal that names the part that is missing or does not fit.
+pub(crate) fn compose_parts(tenants: &Tenants, key: &Key, manifest: &Manifest) -> Result<Option<Composition>, Refusal> {
+    if manifest.service.is_none() {
+        return Ok(None);
+    }
+    match resolve(tenants, key, manifest) {
+        Ok(composition) => Ok(Some(composition)),
+        Err(Unresolved::Refused(refusal) | Unresolved::NotYet(refusal)) => Err(refusal),
+    }
+}
+
+/// Returns where the installation of a module begins whose package is there and checked.
+pub(crate) fn first_stage(cx: &mut Cx, tenants: &Tenants, later: &mut Later, key: &Key, candidate: Candidate) -> Stage {
+    let Some(composition) = &candidate.composition else { return Stage::Waiting(candidate) };
+    if composition.servers.is_empty() {
+        // It has nothing to load: only the order of its parts is its own.
+        later.swaps.push_back(key.clone());
+        return Stage::Settling(candidate, Settling::default());
+    }
+    let job = compose(cx, tenants, key, &composition.servers.clone());
+    Stage::Composing(job, candidate)
+}
+
+/// A composition is ready to be loaded.
+pub(crate) fn service_composed(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId) {
+    cx.timers.cancel(&Timer::Fetch(job));
+    if !matches!(m.tenants.stage(key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
+        return active_composed(cx, m, key, job);
+    }
+    let Some(entry) = m.tenants.entry(key) else { return };
+    if let Some(Operation { ticket, origin, setup, stage: Stage::Composing(_, candidate) }) = entry.operation.take() {
+        entry.operation = Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) });
+    }
+    pump_user(cx, m, &key.0);
+}
+
+/// Puts an installed service together, which is not in force: after a restart of the node, or after a failure.
+pub(crate) fn compose_active(cx: &mut Cx, m: &mut Modules, key: &Key) {
+    let Some(manifest) = m.tenants.active(key).and_then(|active| active.manifest.clone()) else { return };
+    match resolve(&m.tenants, key, &manifest) {
+        Ok(composition) => begin_active(cx, &mut m.tenants, key, composition),
+        Err(Unresolved::Refused(refusal)) => dissolve(cx, m, key, refusal),
+        Err(Unresolved::NotYet(refusal)) => {
+            let later = cx.now.instant + BACKOFF_MAX;
+            let Some(active) = m.tenants.active(key) else { return };
+            active.last_failure = Some(refusal);
+            active.run = Run::BackingOff;
+            // Its parts wake it earlier.
+            cx.timers.set(Timer::Restart(key.clone()), later);
         }
     }
+}
 
-    /// Returns where the installation of a module begins whose package is there and checked.
-    pub(crate) fn first_stage(&mut self, key: &Key, candidate: Candidate) -> Stage {
-        let Some(composition) = &candidate.composition else { return Stage::Waiting(candidate) };
-        if composition.servers.is_empty() {
-            // It has nothing to load: only the order of its parts is its own.
-            self.swaps.push_back(key.clone());
-            return Stage::Settling(candidate, Settling::default());
-        }
-        let job = self.compose(key, &composition.servers.clone());
-        Stage::Composing(job, candidate)
+/// Looks at a user's services after something changed: what is not what its parts are is composed anew or removed.
+pub(crate) fn check_services(cx: &mut Cx, m: &mut Modules, user: &UserId) {
+    let Some(tenant) = m.tenants.get(user) else { return };
+    let services: Vec<ModuleName> =
+        tenant.modules.iter().filter(|(_, entry)| is_settled_service(entry)).map(|(name, _)| name.clone()).collect();
+    for name in services {
+        check_service(cx, m, &(user.clone(), name));
     }
+}
 
-    /// A composition is ready to be loaded.
-    pub(crate) fn composed(&mut self, key: &Key, job: EffectId) {
-        self.timers.cancel(&Timer::Fetch(job));
-        if !matches!(self.stage(key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
-            return self.active_composed(key, job);
-        }
-        let Some(entry) = self.entry(key) else { return };
-        if let Some(Operation { ticket, origin, setup, stage: Stage::Composing(_, candidate) }) = entry.operation.take()
-        {
-            entry.operation = Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) });
-        }
-        self.pump(&key.0);
-    }
+/// Removes a service whose parts are not what it needs, and says so.
+pub(crate) fn dissolve(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: Refusal) {
+    let Some(active) = m.tenants.active(key) else { return };
+    let (user, module) = (key.0.clone(), active.record.module.clone());
+    cx.counters.dissolved += 1;
+    tell_requesters(cx, &mut m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+    cx.say(Command::Notify(Notice::Dissolved { user, module, refusal }));
+    uninstall(cx, m, key, Leave::AtOnce);
+    advance(cx, m, key);
+}
 
-    /// Puts an installed service together, which is not in force: after a restart of the node, or after a failure.
-    pub(crate) fn compose_active(&mut self, key: &Key) {
-        let Some(manifest) = self.active(key).and_then(|active| active.manifest.clone()) else { return };
-        match self.resolve(key, &manifest) {
-            Ok(composition) => self.begin_active(key, composition),
-            Err(Unresolved::Refused(refusal)) => self.dissolve(key, refusal),
-            Err(Unresolved::NotYet(refusal)) => {
-                let later = self.now.instant + BACKOFF_MAX;
-                let Some(active) = self.active(key) else { return };
-                active.last_failure = Some(refusal);
-                active.run = Run::BackingOff;
-                // Its parts wake it earlier.
-                self.timers.set(Timer::Restart(key.clone()), later);
+/// Asks for the order of packets through a user's modules, if services want one and it is another than before.
+pub(crate) fn order_packets(cx: &mut Cx, tenants: &mut Tenants, user: &UserId) {
+    let Some(tenant) = tenants.get_mut(user) else { return };
+    let slots = packet_order(tenant);
+    let Some(worker) = tenant.workers.get_mut(&Flavour::Wasm).filter(|worker| worker.phase == Phase::Ready) else {
+        return;
+    };
+    let Some(slots) = slots.filter(|slots| *slots != worker.order) else { return };
+    worker.order.clone_from(&slots);
+    let job = WorkerJob::Order { worker: WorkerId::new(user.clone(), Flavour::Wasm), slots };
+    cx.start_effect(user, Job::Workers(job), Purpose::Nothing);
+}
+
+fn check_service(cx: &mut Cx, m: &mut Modules, key: &Key) {
+    let Some(Entry { active: Some(active), .. }) = m.tenants.entry(key).filter(|entry| is_settled_service(entry))
+    else {
+        return;
+    };
+    let (manifest, known) = (active.manifest.clone(), active.composition.clone());
+    let Some(manifest) = manifest else { return };
+    match (resolve(&m.tenants, key, &manifest), known) {
+        (Ok(composition), Some(known)) if composition.servers == known.servers => {
+            if let Some(active) = m.tenants.active(key) {
+                active.composition = Some(composition);
             }
+            order_packets(cx, &mut m.tenants, &key.0);
         }
-    }
-
-    /// Looks at a user's services after something changed: what is not what its parts are is composed anew or removed.
-    pub(crate) fn check_services(&mut self, user: &UserId) {
-        let Some(tenant) = self.tenants.get(user) else { return };
-        let services: Vec<ModuleName> = tenant
-            .modules
-            .iter()
-            .filter(|(_, entry)| is_settled_service(entry))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in services {
-            self.check_service(&(user.clone(), name));
+        (Ok(composition), Some(_)) => compose_anew(cx, &mut m.tenants, &mut m.later, key, manifest, composition),
+        (Ok(_), None) => {
+            cx.timers.cancel(&Timer::Restart(key.clone()));
+            compose_active(cx, m, key);
         }
+        (Err(Unresolved::Refused(refusal)), _) => dissolve(cx, m, key, refusal),
+        (Err(Unresolved::NotYet(_)), _) => {}
     }
+}
 
-    /// Removes a service whose parts are not what it needs, and says so.
-    pub(crate) fn dissolve(&mut self, key: &Key, refusal: Refusal) {
-        let Some(active) = self.active(key) else { return };
-        let (user, module) = (key.0.clone(), active.record.module.clone());
-        self.counters.dissolved += 1;
-        self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
-        self.commands.push_back(Command::Notify(Notice::Dissolved { user, module, refusal }));
-        self.uninstall(key, Leave::AtOnce);
-        self.advance(key);
-    }
+/// Replaces a service by itself, made of other parts. What is in force stays so until then.
+fn compose_anew(
+    cx: &mut Cx,
+    tenants: &mut Tenants,
+    later: &mut Later,
+    key: &Key,
+    manifest: Manifest,
+    composition: Composition,
+) {
+    let Some(active) = tenants.active(key) else { return };
+    let (origin, setup, declared) = (active.origin(), as_setup(&active.record), active.declared.clone());
+    let rules = ModuleRule::all_of(&[], Some(&manifest));
+    let candidate =
+        Candidate { manifest, declared, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
+    let stage = first_stage(cx, tenants, later, key, candidate);
+    tenants.entry_or_new(key).operation = Some(Operation { ticket: None, origin, setup, stage });
+}
 
-    /// Asks for the order of packets through a user's modules, if services want one and it is another than before.
-    pub(crate) fn order_packets(&mut self, user: &UserId) {
-        let Some(tenant) = self.tenants.get_mut(user) else { return };
-        let slots = packet_order(tenant);
-        let Some(worker) = tenant.workers.get_mut(&Flavour::Wasm).filter(|worker| worker.phase == Phase::Ready) else {
-            return;
-        };
-        let Some(slots) = slots.filter(|slots| *slots != worker.order) else { return };
-        worker.order.clone_from(&slots);
-        let job = WorkerJob::Order { worker: WorkerId::new(user.clone(), Flavour::Wasm), slots };
-        self.start_effect(user, Job::Workers(job), Purpose::Nothing);
+fn begin_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key, composition: Composition) {
+    let servers = composition.servers.clone();
+    let job = (!servers.is_empty()).then(|| compose(cx, tenants, key, &servers));
+    let Some(active) = tenants.active(key) else { return };
+    active.composition = Some(composition);
+    active.run = job.map_or(Run::Running, Run::Fetching);
+    order_packets(cx, tenants, &key.0);
+    if job.is_none() {
+        resume_floating(cx, tenants, key);
     }
+}
 
-    fn check_service(&mut self, key: &Key) {
-        let Some(Entry { active: Some(active), .. }) = self.entry(key).filter(|entry| is_settled_service(entry)) else {
-            return;
-        };
-        let (manifest, known) = (active.manifest.clone(), active.composition.clone());
-        let Some(manifest) = manifest else { return };
-        match (self.resolve(key, &manifest), known) {
-            (Ok(composition), Some(known)) if composition.servers == known.servers => {
-                if let Some(active) = self.active(key) {
-                    active.composition = Some(composition);
-                }
-                self.order_packets(&key.0);
-            }
-            (Ok(composition), Some(_)) => self.compose_anew(key, manifest, composition),
-            (Ok(_), None) => {
-                self.timers.cancel(&Timer::Restart(key.clone()));
-                self.compose_active(key);
-            }
-            (Err(Unresolved::Refused(refusal)), _) => self.dissolve(key, refusal),
-            (Err(Unresolved::NotYet(_)), _) => {}
-        }
+fn active_composed(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId) {
+    let Some(active) = m.tenants.active(key).filter(|active| active.run == Run::Fetching(job)) else { return };
+    let (manifest, known) = (active.manifest.clone(), active.composition.clone());
+    active.run = Run::Waiting;
+    let Some(manifest) = manifest else { return };
+    // Its parts may have changed meanwhile.
+    match resolve(&m.tenants, key, &manifest) {
+        Ok(composition) if Some(&composition) == known.as_ref() => pump_user(cx, m, &key.0),
+        Ok(_) | Err(_) => compose_active(cx, m, key),
     }
+}
 
-    /// Replaces a service by itself, made of other parts. What is in force stays so until then.
-    fn compose_anew(&mut self, key: &Key, manifest: Manifest, composition: Composition) {
-        let Some(active) = self.active(key) else { return };
-        let (origin, setup, declared) = (active.origin(), as_setup(&active.record), active.declared.clone());
-        let rules = ModuleRule::all_of(&[], Some(&manifest));
-        let candidate =
-            Candidate { manifest, declared, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
-        let stage = self.first_stage(key, candidate);
-        self.entry_or_new(key).operation = Some(Operation { ticket: None, origin, setup, stage });
-    }
+fn compose(cx: &mut Cx, tenants: &Tenants, key: &Key, servers: &[Digest]) -> EffectId {
+    let modules = tenants.get(&key.0).map(|tenant| &tenant.modules);
+    let actives = || modules.into_iter().flatten().filter_map(|(_, entry)| entry.active.as_ref());
+    let name = |digest: &Digest| actives().find(|active| active.record.digest == *digest);
+    let names = servers.iter().filter_map(name).map(|active| active.record.module.clone()).collect();
+    start_package(cx, key, PackageJob::Compose { parts: servers.to_vec(), names })
+}
 
-    fn begin_active(&mut self, key: &Key, composition: Composition) {
-        let servers = composition.servers.clone();
-        let job = (!servers.is_empty()).then(|| self.compose(key, &servers));
-        let Some(active) = self.active(key) else { return };
-        active.composition = Some(composition);
-        active.run = job.map_or(Run::Running, Run::Fetching);
-        self.order_packets(&key.0);
-        if job.is_none() {
-            self.resume_floating(key);
-        }
+fn resolve(tenants: &Tenants, key: &Key, manifest: &Manifest) -> Result<Composition, Unresolved> {
+    let empty = Tenant::default();
+    let tenant = tenants.get(&key.0).unwrap_or(&empty);
+    let mut parts: Vec<&Active> = Vec::new();
+    collect(tenant, manifest.chain(), &mut vec![&key.1], &mut parts)?;
+    for part in &parts {
+        check_part(part, manifest).map_err(Unresolved::Refused)?;
     }
-
-    fn active_composed(&mut self, key: &Key, job: EffectId) {
-        let Some(active) = self.active(key).filter(|active| active.run == Run::Fetching(job)) else { return };
-        let (manifest, known) = (active.manifest.clone(), active.composition.clone());
-        active.run = Run::Waiting;
-        let Some(manifest) = manifest else { return };
-        // Its parts may have changed meanwhile.
-        match self.resolve(key, &manifest) {
-            Ok(composition) if Some(&composition) == known.as_ref() => self.pump(&key.0),
-            Ok(_) | Err(_) => self.compose_active(key),
-        }
+    let serves = |part: &&&Active| part.manifest.as_ref().is_some_and(|manifest| manifest.server.is_some());
+    let servers: Vec<_> = match &manifest.server {
+        Some(_) => parts.iter().filter(serves).map(|part| part.record.digest).collect(),
+        None => Vec::new(),
+    };
+    if manifest.server.is_some() && servers.is_empty() {
+        return Err(refused("the service has [server], and none of its parts has"));
     }
-
-    fn compose(&mut self, key: &Key, servers: &[Digest]) -> EffectId {
-        let modules = self.tenants.get(&key.0).map(|tenant| &tenant.modules);
-        let actives = || modules.into_iter().flatten().filter_map(|(_, entry)| entry.active.as_ref());
-        let name = |digest: &Digest| actives().find(|active| active.record.digest == *digest);
-        let names = servers.iter().filter_map(name).map(|active| active.record.module.clone()).collect();
-        self.start_package(key, PackageJob::Compose { parts: servers.to_vec(), names })
-    }
-
-    fn resolve(&self, key: &Key, manifest: &Manifest) -> Result<Composition, Unresolved> {
-        let empty = Tenant::default();
-        let tenant = self.tenants.get(&key.0).unwrap_or(&empty);
-        let mut parts: Vec<&Active> = Vec::new();
-        collect(tenant, manifest.chain(), &mut vec![&key.1], &mut parts)?;
-        for part in &parts {
-            check_part(part, manifest).map_err(Unresolved::Refused)?;
-        }
-        let serves = |part: &&&Active| part.manifest.as_ref().is_some_and(|manifest| manifest.server.is_some());
-        let servers: Vec<_> = match &manifest.server {
-            Some(_) => parts.iter().filter(serves).map(|part| part.record.digest).collect(),
-            None => Vec::new(),
-        };
-        if manifest.server.is_some() && servers.is_empty() {
-            return Err(refused("the service has [server], and none of its parts has"));
-        }
-        Ok(Composition { parts: parts.iter().map(|part| part.record.module.clone()).collect(), servers })
-    }
+    Ok(Composition { parts: parts.iter().map(|part| part.record.module.clone()).collect(), servers })
 }
 
 /// Finds the parts of a chain, with those of services in it. `inside` are the services that it is in.

@@ -9,15 +9,22 @@ use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{HeldBy, Outcome, Setup};
 use netserv_model::{Filter, Instant, Nonce, Now, Refusal, RefusalKind, SessionId, WantedFilter};
 
-use crate::Controller;
 use crate::admission::{Asked, asked_together, check_together};
+use crate::buffering::Buffers;
+use crate::cx::Cx;
 use crate::expiry::Timer;
 use crate::filters;
+use crate::freezing::thaw;
+use crate::lifecycle::{advance, fail_operation, refuse_setup, store_record};
 use crate::limits::SESSIONS_PER_MODULE_MAX;
+use crate::maintenance::granted_ttl;
+use crate::modules::Modules;
 use crate::report::not_installed;
+use crate::rules::{add_joining_rules, change_filters, remove_rules};
 use crate::state::{
     Active, Change, Joining, Key, ModuleRule, Operation, Origin, PendingAnswer, RuleKind, Run, Session, Stage,
 };
+use crate::tenants::Tenants;
 
 impl Session {
     fn asked(&self) -> Asked<'_> {
@@ -206,197 +213,194 @@ pub(crate) fn sessions_of(record: &InstalledRecord, now: Now, longest: std::time
     running.map(session).collect()
 }
 
-impl Controller {
-    /// Takes a SETUP for what is installed: its session holds it from now on, too, or for longer, or with other filters.
-    pub(crate) fn join(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: Setup, change: Change) {
-        let checked = match change {
-            Change::Lease => Ok(Vec::new()),
-            Change::Filters | Change::Joins | Change::Reload => self.rules_with(key, origin.session, &setup),
-        };
-        let rules = match checked {
-            Ok(rules) => rules,
-            Err(refusal) => return self.refuse_setup(key, ticket, origin, &refusal),
-        };
-        let Some(active) = self.active(key) else { return };
-        let is_there = |rule: &ModuleRule| active.rules.iter().any(|own| own.is_same(rule));
-        let add: Vec<ModuleRule> = rules.into_iter().filter(|rule| !is_there(rule)).collect();
-        let sees = active.run == Run::Running && !active.is_frozen;
-        let joining = Joining { change, rules: add, effect: None };
-        let operation = Operation { ticket: Some(ticket), origin, setup, stage: Stage::Joining(joining) };
-        self.entry_or_new(key).operation = Some(operation);
-        let effect = if sees { self.add_joining_rules(key) } else { None };
-        match self.joining(key) {
-            Some(joining) if effect.is_some() => joining.effect = effect,
-            Some(_) | None => self.joined(key),
-        }
+/// Takes a SETUP for what is installed: its session holds it from now on, too, or for longer, or with other filters.
+pub(crate) fn join_session(
+    cx: &mut Cx,
+    tenants: &mut Tenants,
+    buffers: &mut Buffers,
+    key: &Key,
+    ticket: PendingAnswer,
+    (origin, setup): (Origin, Setup),
+    change: Change,
+) {
+    let checked = match change {
+        Change::Lease => Ok(Vec::new()),
+        Change::Filters | Change::Joins | Change::Reload => rules_with(cx, tenants, key, origin.session, &setup),
+    };
+    let rules = match checked {
+        Ok(rules) => rules,
+        Err(refusal) => return refuse_setup(cx, tenants, key, ticket, origin, &refusal),
+    };
+    let Some(active) = tenants.active(key) else { return };
+    let is_there = |rule: &ModuleRule| active.rules.iter().any(|own| own.is_same(rule));
+    let add: Vec<ModuleRule> = rules.into_iter().filter(|rule| !is_there(rule)).collect();
+    let sees = active.run == Run::Running && !active.is_frozen;
+    let joining = Joining { change, rules: add, effect: None };
+    let operation = Operation { ticket: Some(ticket), origin, setup, stage: Stage::Joining(joining) };
+    tenants.entry_or_new(key).operation = Some(operation);
+    let effect = if sees { add_joining_rules(cx, tenants, key) } else { None };
+    match tenants.joining(key) {
+        Some(joining) if effect.is_some() => joining.effect = effect,
+        Some(_) | None => joined(cx, tenants, buffers, key),
     }
+}
 
-    /// The filters of a session that joins were installed or refused. Returns whether it was about such.
-    pub(crate) fn joining_changed(&mut self, key: &Key, id: EffectId, failure: Option<Refusal>) -> bool {
-        let Some(joining) = self.joining(key).filter(|joining| joining.effect == Some(id)) else { return false };
-        joining.effect = None;
-        match failure {
-            None => {
-                self.joined(key);
-                self.advance(key);
-            }
-            Some(refusal) => {
-                joining.rules.iter_mut().for_each(|rule| rule.ids.clear());
-                self.fail_operation(key, refusal);
-            }
+/// The filters of a session that joins were installed or refused. Returns whether it was about such.
+pub(crate) fn joining_changed(cx: &mut Cx, m: &mut Modules, key: &Key, id: EffectId, failure: Option<Refusal>) -> bool {
+    let Some(joining) = m.tenants.joining(key).filter(|joining| joining.effect == Some(id)) else { return false };
+    joining.effect = None;
+    match failure {
+        None => {
+            joined(cx, &mut m.tenants, &mut m.buffers, key);
+            advance(cx, m, key);
         }
-        true
+        Some(refusal) => {
+            joining.rules.iter_mut().for_each(|rule| rule.ids.clear());
+            fail_operation(cx, m, key, refusal);
+        }
     }
+    true
+}
 
-    /// Puts what a session asked for in force, now that its filters are there.
-    fn joined(&mut self, key: &Key) {
-        let now = self.now;
-        let Some(entry) = self.entry(key) else { return };
-        let joins = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Joining(_)));
-        let Some(Operation { ticket, origin, mut setup, stage: Stage::Joining(joining) }) = joins else { return };
-        setup.ttl = self.granted_ttl(key, setup.ttl);
-        let Some(active) = self.active(key) else { return };
-        let Joining { change, mut rules, effect: _ } = joining;
-        // If it was frozen meanwhile, its rules come when it thaws.
-        let unseen = match active.is_frozen {
-            true => rules.iter_mut().flat_map(|rule| std::mem::take(&mut rule.ids)).collect(),
-            false => Vec::new(),
-        };
-        let runs = active.run == Run::Running;
-        active.rules.extend(rules);
-        active.take_session(now, origin, &setup);
-        active.record.url.clone_from(&setup.url);
-        if setup.epoch > active.record.epoch {
-            (active.record.epoch, active.record.state) = (setup.epoch, None);
-        }
-        active.record.moved_in = None;
-        self.change_filters(key, Vec::new(), unseen);
-        if change != Change::Lease {
-            self.fit_rules(key);
-        }
-        self.arm_lease(key);
-        self.store_active(key);
-        self.thaw(key);
-        let lease_s = setup.ttl.as_secs();
-        let outcome = match change {
-            Change::Lease => Outcome::Refreshed { lease_s },
-            Change::Filters | Change::Reload => Outcome::Replaced { lease_s },
-            Change::Joins if runs => Outcome::Installed { lease_s },
-            Change::Joins => Outcome::Refreshed { lease_s },
-        };
-        if let Some(ticket) = ticket {
-            self.answer_when_done(&key.0, ticket, outcome);
-        }
+/// Puts what a session asked for in force, now that its filters are there.
+fn joined(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, key: &Key) {
+    let now = cx.now;
+    let Some(entry) = tenants.entry(key) else { return };
+    let joins = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Joining(_)));
+    let Some(Operation { ticket, origin, mut setup, stage: Stage::Joining(joining) }) = joins else { return };
+    setup.ttl = granted_ttl(cx, tenants, key, setup.ttl);
+    let Some(active) = tenants.active(key) else { return };
+    let Joining { change, mut rules, effect: _ } = joining;
+    // If it was frozen meanwhile, its rules come when it thaws.
+    let unseen = match active.is_frozen {
+        true => rules.iter_mut().flat_map(|rule| std::mem::take(&mut rule.ids)).collect(),
+        false => Vec::new(),
+    };
+    let runs = active.run == Run::Running;
+    active.rules.extend(rules);
+    active.take_session(now, origin, &setup);
+    active.record.url.clone_from(&setup.url);
+    if setup.epoch > active.record.epoch {
+        (active.record.epoch, active.record.state) = (setup.epoch, None);
     }
+    active.record.moved_in = None;
+    change_filters(cx, key, Vec::new(), unseen);
+    if change != Change::Lease {
+        fit_rules(cx, tenants, key);
+    }
+    arm_lease(cx, tenants, key);
+    store_active(cx, tenants, key);
+    thaw(cx, tenants, buffers, key);
+    let lease_s = setup.ttl.as_secs();
+    let outcome = match change {
+        Change::Lease => Outcome::Refreshed { lease_s },
+        Change::Filters | Change::Reload => Outcome::Replaced { lease_s },
+        Change::Joins if runs => Outcome::Installed { lease_s },
+        Change::Joins => Outcome::Refreshed { lease_s },
+    };
+    if let Some(ticket) = ticket {
+        cx.answer_when_done(&key.0, ticket, outcome);
+    }
+}
 
-    /// Ends what a session has of an installed module. Returns whether other sessions hold it.
-    pub(crate) fn leave(&mut self, key: &Key, ends: impl Fn(&Session) -> bool) -> bool {
-        let Some(active) = self.active(key) else { return false };
-        if !active.end_sessions(ends) {
-            return false;
-        }
-        self.fit_rules(key);
-        self.arm_lease(key);
-        self.store_active(key);
-        true
+/// Ends what a session has of an installed module. Returns whether other sessions hold it.
+pub(crate) fn leave_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, ends: impl Fn(&Session) -> bool) -> bool {
+    let Some(active) = tenants.active(key) else { return false };
+    if !active.end_sessions(ends) {
+        return false;
     }
+    fit_rules(cx, tenants, key);
+    arm_lease(cx, tenants, key);
+    store_active(cx, tenants, key);
+    true
+}
 
-    /// Returns why a REMOVE of a session takes nothing away, if it does not.
-    pub(crate) fn check_held(&self, key: &Key, session: SessionId) -> Result<(), Refusal> {
-        let Some(active) = self.active_of(key) else { return Err(not_installed(key)) };
-        if !active.ended_by(session).is_empty() {
-            return Ok(());
-        }
-        let (held_by, first) = (active.sessions.len(), active.record.session);
-        let detail = format!(
-            "session {session} does not hold {} of user `{}`; {held_by} others do: `--session {first}` removes one of \
-             them (`probe --ask modules` shows all), `--all` the module",
-            key.1, key.0
-        );
-        Err(Refusal::new(RefusalKind::NotInstalled, detail))
+/// Returns why a REMOVE of a session takes nothing away, if it does not.
+pub(crate) fn check_held(tenants: &Tenants, key: &Key, session: SessionId) -> Result<(), Refusal> {
+    let Some(active) = tenants.active_of(key) else { return Err(not_installed(key)) };
+    if !active.ended_by(session).is_empty() {
+        return Ok(());
     }
+    let (held_by, first) = (active.sessions.len(), active.record.session);
+    let detail = format!(
+        "session {session} does not hold {} of user `{}`; {held_by} others do: `--session {first}` removes one of \
+         them (`probe --ask modules` shows all), `--all` the module",
+        key.1, key.0
+    );
+    Err(Refusal::new(RefusalKind::NotInstalled, detail))
+}
 
-    /// Sets the timer for the first lease that ends.
-    pub(crate) fn arm_lease(&mut self, key: &Key) {
-        let first = self.active(key).and_then(|active| active.sessions.iter().map(|session| session.lease_end).min());
-        if let Some(first) = first {
-            self.timers.set(Timer::Lease(key.clone()), first);
-        }
+/// Sets the timer for the first lease that ends.
+pub(crate) fn arm_lease(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+    let first = tenants.active(key).and_then(|active| active.sessions.iter().map(|session| session.lease_end).min());
+    if let Some(first) = first {
+        cx.timers.set(Timer::Lease(key.clone()), first);
     }
+}
 
-    /// Has an installed module remembered as it is.
-    pub(crate) fn store_active(&mut self, key: &Key) {
-        if let Some(record) = self.active(key).map(|active| active.record.clone()) {
-            self.store(key, &record);
-        }
+/// Has an installed module remembered as it is.
+pub(crate) fn store_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+    if let Some(record) = tenants.active(key).map(|active| active.record.clone()) {
+        store_record(cx, key, &record);
     }
+}
 
-    /// Takes away the rules that no session needs any more.
-    pub(crate) fn fit_rules(&mut self, key: &Key) {
-        let Some(active) = self.active(key) else { return };
-        let Some(manifest) = active.whole_manifest() else { return };
-        let asked: Vec<Asked<'_>> = active.sessions.iter().map(Session::asked).collect();
-        let (packets, connections) = asked_together(&manifest, &asked);
-        let is_needed = |rule: &ModuleRule| match rule.kind {
-            RuleKind::Show => packets.contains(&rule.filter),
-            RuleKind::Intercept => rule.filter.everywhere().is_some_and(|filter| connections.contains(filter)),
-        };
-        let (kept, gone): (Vec<ModuleRule>, Vec<ModuleRule>) =
-            std::mem::take(&mut active.rules).into_iter().partition(is_needed);
-        active.rules = kept;
-        if let Some(server) = active.manifest.as_mut().and_then(|manifest| manifest.server.as_mut()) {
-            server.intercept.retain(|filter| connections.contains(filter));
-        }
-        if manifest.packet.is_some() {
-            active.record.filters = ModuleRule::shown(&active.rules);
-        }
-        self.remove_rules(key, &gone);
+/// Takes away the rules that no session needs any more.
+pub(crate) fn fit_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+    let Some(active) = tenants.active(key) else { return };
+    let Some(manifest) = active.whole_manifest() else { return };
+    let asked: Vec<Asked<'_>> = active.sessions.iter().map(Session::asked).collect();
+    let (packets, connections) = asked_together(&manifest, &asked);
+    let is_needed = |rule: &ModuleRule| match rule.kind {
+        RuleKind::Show => packets.contains(&rule.filter),
+        RuleKind::Intercept => rule.filter.everywhere().is_some_and(|filter| connections.contains(filter)),
+    };
+    let (kept, gone): (Vec<ModuleRule>, Vec<ModuleRule>) =
+        std::mem::take(&mut active.rules).into_iter().partition(is_needed);
+    active.rules = kept;
+    if let Some(server) = active.manifest.as_mut().and_then(|manifest| manifest.server.as_mut()) {
+        server.intercept.retain(|filter| connections.contains(filter));
     }
+    if manifest.packet.is_some() {
+        active.record.filters = ModuleRule::shown(&active.rules);
+    }
+    remove_rules(cx, key, &gone);
+}
 
-    /// Tells the other sessions that hold a module that a SETUP put another version or other properties in its place.
-    pub(crate) fn tell_replaced(&mut self, key: &Key, others: &[Session], by: &Setup) {
-        for session in others {
-            let detail = format!("{} of another session is in its place, with its own properties", by.module);
-            self.tell_requester(key, session.origin(), NotifyEvent::ModuleReplaced, detail, None);
-        }
+/// Tells the other sessions that hold a module that a SETUP put another version or other properties in its place.
+pub(crate) fn tell_replaced(cx: &mut Cx, key: &Key, others: &[Session], by: &Setup) {
+    for session in others {
+        let detail = format!("{} of another session is in its place, with its own properties", by.module);
+        cx.tell_requester(key, session.origin(), NotifyEvent::ModuleReplaced, detail, None);
     }
+}
 
-    /// Returns the rules that an installed module has if a session asks for what a SETUP says.
-    fn rules_with(&self, key: &Key, session: SessionId, setup: &Setup) -> Result<Vec<ModuleRule>, Refusal> {
-        let active = self.active_of(key).ok_or_else(|| not_installed(key))?;
-        let Some(manifest) = active.whole_manifest() else { return Ok(Vec::new()) };
-        let others = self.others_than(key, session);
-        let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
-        let user = self.user_policy(&key.0)?;
-        let (manifest, filters) = check_together(&self.policy, user, manifest, Asked::of(setup), &others)?;
-        Ok(ModuleRule::all_of(&filters, Some(&manifest)))
-    }
+/// Returns the rules that an installed module has if a session asks for what a SETUP says.
+fn rules_with(
+    cx: &Cx,
+    tenants: &Tenants,
+    key: &Key,
+    session: SessionId,
+    setup: &Setup,
+) -> Result<Vec<ModuleRule>, Refusal> {
+    let active = tenants.active_of(key).ok_or_else(|| not_installed(key))?;
+    let Some(manifest) = active.whole_manifest() else { return Ok(Vec::new()) };
+    let others = tenants.others_than(key, session);
+    let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
+    let user = cx.user_policy(&key.0)?;
+    let (manifest, filters) = check_together(&cx.policy, user, manifest, Asked::of(setup), &others)?;
+    Ok(ModuleRule::all_of(&filters, Some(&manifest)))
+}
 
-    /// Checks that an installed module may be held by one session more.
-    pub(crate) fn check_room_for(&self, key: &Key, session: SessionId) -> Result<(), Refusal> {
-        let is_full = |active: &&Active| active.sessions.len() >= SESSIONS_PER_MODULE_MAX;
-        let full = self.active_of(key).filter(is_full);
-        if full.is_none_or(|active| active.session_of(session).is_some()) {
-            return Ok(());
-        }
-        let detail = format!("{SESSIONS_PER_MODULE_MAX} sessions hold the module");
-        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
+/// Checks that an installed module may be held by one session more.
+pub(crate) fn check_room_for(tenants: &Tenants, key: &Key, session: SessionId) -> Result<(), Refusal> {
+    let is_full = |active: &&Active| active.sessions.len() >= SESSIONS_PER_MODULE_MAX;
+    let full = tenants.active_of(key).filter(is_full);
+    if full.is_none_or(|active| active.session_of(session).is_some()) {
+        return Ok(());
     }
-
-    /// Returns what the other sessions than one ask for.
-    pub(crate) fn others_than(&self, key: &Key, session: SessionId) -> Vec<SessionRecord> {
-        let sessions = self.active_of(key).map(|active| &active.sessions[..]).unwrap_or_default();
-        sessions.iter().filter(|held| !held.is_of(session)).map(|session| session.record.clone()).collect()
-    }
-
-    fn joining(&mut self, key: &Key) -> Option<&mut Joining> {
-        match &mut self.operation(key)?.stage {
-            Stage::Joining(joining) => Some(joining),
-            Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(..) => {
-                None
-            }
-        }
-    }
+    let detail = format!("{SESSIONS_PER_MODULE_MAX} sessions hold the module");
+    Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
 }
 
 impl ModuleRule {

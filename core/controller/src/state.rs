@@ -85,11 +85,6 @@ impl Entry {
     }
 }
 
-/// Returns what is known of a module.
-pub(crate) fn entry_in<'a>(tenants: &'a mut BTreeMap<UserId, Tenant>, key: &Key) -> Option<&'a mut Entry> {
-    tenants.get_mut(&key.0)?.modules.get_mut(&key.1)
-}
-
 /// A request that waits for the one before it.
 #[derive(Debug)]
 pub(crate) struct Waiter {

@@ -7,8 +7,9 @@ use netserv_model::request::Setup;
 use netserv_model::{Digest, Refusal, RefusalKind};
 use sha2::{Digest as _, Sha256};
 
-use crate::Controller;
+use crate::cx::Cx;
 use crate::state::{Active, Key, Origin, Session};
+use crate::tenants::Tenants;
 
 /// How the wish of a SETUP stands to the one in force.
 pub(crate) enum Standing {
@@ -54,38 +55,41 @@ impl Active {
     }
 }
 
-impl Controller {
-    /// Weighs the wish of a SETUP: has it ask for what is in force if that is what its session gets, and its requester told so.
-    ///
-    /// # Errors
-    /// It is older than what is in force.
-    pub(crate) fn weigh(&mut self, key: &Key, origin: &mut Origin, setup: &mut Setup) -> Result<(), Refusal> {
-        let Some(active) = self.active_of(key) else { return Ok(()) };
-        let held = active.session_of(origin.session).map(Session::origin);
-        let standing = active.standing(*origin, setup);
-        if let (Some(wish), Some(before)) = (&mut origin.wish, held.and_then(|held| held.wish))
-            && wish.what == before.what
-            && !matches!(standing, Standing::Newest)
-        {
-            *wish = before;
-        }
-        let record = &active.record;
-        match standing {
-            Standing::InForce | Standing::Newest => Ok(()),
-            Standing::Older(refusal) => Err(refusal),
-            Standing::Overruled => {
-                setup.module.clone_from(&record.module);
-                setup.url.clone_from(&record.url);
-                setup.properties.clone_from(&record.properties);
-                setup.floating.clone_from(&record.floating);
-                setup.digest = record.digest;
-                let detail =
-                    format!("{} of another session stays in its place, with its own properties", record.module);
-                if let Some(held) = held {
-                    self.tell_requester(key, held, NotifyEvent::ModuleReplaced, detail, None);
-                }
-                Ok(())
+/// Weighs the wish of a SETUP: has it ask for what is in force if that is what its session gets, and its requester told so.
+///
+/// # Errors
+/// It is older than what is in force.
+pub(crate) fn weigh(
+    cx: &mut Cx,
+    tenants: &Tenants,
+    key: &Key,
+    origin: &mut Origin,
+    setup: &mut Setup,
+) -> Result<(), Refusal> {
+    let Some(active) = tenants.active_of(key) else { return Ok(()) };
+    let held = active.session_of(origin.session).map(Session::origin);
+    let standing = active.standing(*origin, setup);
+    if let (Some(wish), Some(before)) = (&mut origin.wish, held.and_then(|held| held.wish))
+        && wish.what == before.what
+        && !matches!(standing, Standing::Newest)
+    {
+        *wish = before;
+    }
+    let record = &active.record;
+    match standing {
+        Standing::InForce | Standing::Newest => Ok(()),
+        Standing::Older(refusal) => Err(refusal),
+        Standing::Overruled => {
+            setup.module.clone_from(&record.module);
+            setup.url.clone_from(&record.url);
+            setup.properties.clone_from(&record.properties);
+            setup.floating.clone_from(&record.floating);
+            setup.digest = record.digest;
+            let detail = format!("{} of another session stays in its place, with its own properties", record.module);
+            if let Some(held) = held {
+                cx.tell_requester(key, held, NotifyEvent::ModuleReplaced, detail, None);
             }
+            Ok(())
         }
     }
 }
