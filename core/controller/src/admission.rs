@@ -10,7 +10,7 @@ use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, NodeLoad, Outcome, Probe, Request, Setup};
 use netserv_model::target::Condition;
-use netserv_model::{Filter, Flavour, PublicKey, Refusal, RefusalKind, UnixTime, UserId, WantedFilter};
+use netserv_model::{Filter, Flavour, ModuleName, PublicKey, Refusal, RefusalKind, UnixTime, UserId, WantedFilter};
 
 use crate::cx::Cx;
 use crate::filters;
@@ -19,6 +19,7 @@ use crate::freezing::see_owner;
 use crate::limits::{FILTERS_OF_SESSIONS_MAX, MODULES_PER_USER_MAX};
 use crate::maintenance::check_maintenance;
 use crate::modules::Modules;
+use crate::quota::Nonces;
 use crate::quota::{Newest, Quarantine};
 use crate::seen::{Seen, check_same};
 use crate::state::Key;
@@ -47,16 +48,37 @@ pub(crate) struct Users {
     pub(crate) seen: Seen,
 }
 
+/// Why a request is not taken.
+pub(crate) enum Denied {
+    /// It is answered so.
+    Answer(Outcome),
+    /// Its user is proven, it is for other nodes, and is answered so.
+    ForOthers(UserId, Outcome),
+}
+
+impl From<Outcome> for Denied {
+    fn from(outcome: Outcome) -> Denied {
+        Denied::Answer(outcome)
+    }
+}
+
+impl From<Refusal> for Denied {
+    fn from(refusal: Refusal) -> Denied {
+        Denied::Answer(refusal.into())
+    }
+}
+
 impl Users {
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
-    /// needs one, or else what to answer.
+    /// needs one, or else why it is not taken.
     pub(crate) fn admit(
         &mut self,
-        cx: &mut Cx,
-        m: &mut Modules,
+        cx: &Cx,
+        tenants: &Tenants,
+        nonces: &mut Nonces,
         load: &NodeLoad,
         request: &Request,
-    ) -> Result<(Option<UserId>, Freshness), Outcome> {
+    ) -> Result<(Option<UserId>, Freshness), Denied> {
         if cx.policy.host_only {
             return match &request.body {
                 Body::Probe(_) => Ok((None, Freshness::Fresh)),
@@ -69,54 +91,66 @@ impl Users {
             check_target(cx, load, request, false)?;
             return Ok((None, Freshness::Fresh));
         }
-        let Some(user) = &request.user else {
-            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
-        };
-        let Some(policy) = cx.policy.users.get(user) else {
-            return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")).into());
-        };
-        // Who signs the operator's packages does not sign its requests.
-        match cx.policy.operator.as_ref().filter(|operator| operator.user == *user) {
-            Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
-            None => check_signature(&policy.keys, cx.policy.accept_unsigned, request)?,
-        }
-        let module = match &request.body {
-            Body::Setup(setup) => Some(&setup.module.name),
-            Body::Remove(remove) => Some(&remove.module),
-            Body::Tell(tell) => Some(&tell.module),
-            Body::Export(export) => Some(&export.module),
-            Body::Probe(_) => None,
-        };
-        if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
-            self.seen.check(user, request.nonce, request.session)?;
-            if let Some(first) = m.tenants.session_having(&(user.clone(), setup.module.name.clone()), request.nonce) {
-                check_same(request.nonce, first, request.session)?;
-            }
-        }
-        if !request.dry_run
-            && let (Body::Setup(_) | Body::Remove(_), Some(module)) = (&request.body, module)
-            && (m.tenants.session_having(&(user.clone(), module.clone()), request.nonce).is_some()
-                || m.nonces.has(user, request.nonce))
-        {
+        let user = prove_user(cx, request)?;
+        let module = module_of(&request.body);
+        if self.is_repeated(tenants, nonces, user, request)? {
             check_target(cx, load, request, true)?;
             return Ok((Some(user.clone()), Freshness::Repeated));
         }
-        let (skew, wall) = (cx.policy.clock_skew_max, cx.now.wall);
         let time = self.check_fresh(cx, request)?;
         // Before anything is noted: it may be for this node later.
-        let is_there = module.is_some_and(|module| m.tenants.is_taken(user, module));
+        let is_there = module.is_some_and(|module| tenants.is_taken(user, module));
         if let Err(outcome) = check_target(cx, load, request, is_there) {
-            return Err(pass_by(cx, m, user, request, outcome));
+            return Err(Denied::ForOthers(user.clone(), outcome));
         }
+        self.note(cx, nonces, user, request, time)?;
+        Ok((Some(user.clone()), time))
+    }
+
+    /// Returns whether a request came before and may be in force.
+    ///
+    /// # Errors
+    /// It came by another session.
+    fn is_repeated(
+        &self,
+        tenants: &Tenants,
+        nonces: &Nonces,
+        user: &UserId,
+        request: &Request,
+    ) -> Result<bool, Refusal> {
+        let having = |module: &ModuleName| tenants.session_having(&(user.clone(), module.clone()), request.nonce);
+        if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
+            self.seen.check(user, request.nonce, request.session)?;
+            if let Some(first) = having(&setup.module.name) {
+                check_same(request.nonce, first, request.session)?;
+            }
+        }
+        let module = match &request.body {
+            Body::Setup(setup) => &setup.module.name,
+            Body::Remove(remove) => &remove.module,
+            Body::Tell(_) | Body::Export(_) | Body::Probe(_) => return Ok(false),
+        };
+        Ok(!request.dry_run && (having(module).is_some() || nonces.has(user, request.nonce)))
+    }
+
+    /// Checks that a request comes after those about the same that were taken before, and takes note of it.
+    fn note(
+        &mut self,
+        cx: &Cx,
+        nonces: &mut Nonces,
+        user: &UserId,
+        request: &Request,
+        time: Freshness,
+    ) -> Result<(), Refusal> {
+        let (skew, wall) = (cx.policy.clock_skew_max, cx.now.wall);
         if let Body::Tell(tell) = &request.body {
             // Its number says whether it came before, so its nonce need not be remembered.
-            self.newest.check_message(user, &tell.module, request.created)?;
-            return Ok((Some(user.clone()), time));
+            return self.newest.check_message(user, &tell.module, request.created);
         }
         if let Body::Export(_) = &request.body {
-            m.nonces.take(user, request.nonce, request.created, skew, wall)?;
-            return Ok((Some(user.clone()), time));
+            return nonces.take(user, request.nonce, request.created, skew, wall);
         }
+        let module = module_of(&request.body);
         let late = matches!(time, Freshness::Late { .. });
         let is_remove = matches!(request.body, Body::Remove(_));
         // A REMOVE for all is about every session's requests.
@@ -127,14 +161,14 @@ impl Users {
             }
         };
         if let Some(module) = module.filter(|_| !is_remove) {
-            let again = late || m.nonces.was_undone(user, request.nonce);
+            let again = late || nonces.was_undone(user, request.nonce);
             if again {
                 self.seen.check_late(user, request.nonce, request.created)?;
             }
             self.newest.check(user, (module, session), request.created, again)?;
         }
         if !late {
-            m.nonces.take(user, request.nonce, request.created, skew, wall)?;
+            nonces.take(user, request.nonce, request.created, skew, wall)?;
         }
         if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
             let until = request.created + skew + setup.ttl;
@@ -144,7 +178,7 @@ impl Users {
             let until = request.created + skew + cx.policy.ttl_max;
             self.newest.note(user, (module, session), (request.nonce, request.created), is_remove, until, wall);
         }
-        Ok((Some(user.clone()), time))
+        Ok(())
     }
 
     /// Checks when a request was made. A SETUP is sent again by nodes when its path changes, so it can be taken for as long
@@ -170,8 +204,33 @@ impl Users {
     }
 }
 
+/// Returns the user who has proven to ask.
+fn prove_user<'a>(cx: &Cx, request: &'a Request) -> Result<&'a UserId, Refusal> {
+    let Some(user) = &request.user else {
+        return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+    };
+    let policy = cx.user_policy(user)?;
+    // Who signs the operator's packages does not sign its requests.
+    match cx.policy.operator.as_ref().filter(|operator| operator.user == *user) {
+        Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
+        None => check_signature(&policy.keys, cx.policy.accept_unsigned, request)?,
+    }
+    Ok(user)
+}
+
+/// Returns the module that a request is about.
+fn module_of(body: &Body) -> Option<&ModuleName> {
+    match body {
+        Body::Setup(setup) => Some(&setup.module.name),
+        Body::Remove(remove) => Some(&remove.module),
+        Body::Tell(tell) => Some(&tell.module),
+        Body::Export(export) => Some(&export.module),
+        Body::Probe(_) => None,
+    }
+}
+
 /// Returns what to answer to a proven request that is not for this node, and lets go of what another one has by it.
-fn pass_by(cx: &mut Cx, m: &mut Modules, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
+pub(crate) fn pass_by(cx: &mut Cx, m: &mut Modules, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
     let said = match &request.body {
         Body::Setup(setup) if !request.dry_run && names_others(cx, request) => {
             let key = (user.clone(), setup.module.name.clone());

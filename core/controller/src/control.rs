@@ -60,7 +60,7 @@ impl Control {
     }
 
     /// Returns the highest number that was taken or may be, if there is one.
-    fn newest(&self) -> Option<u64> {
+    pub(crate) fn newest(&self) -> Option<u64> {
         let kept = self.kept.values().map(|message| message.seq);
         kept.chain(self.under_way.keys().last().copied()).max()
     }
@@ -70,8 +70,13 @@ impl Control {
         self.newest().map_or(0, |newest| newest.saturating_add(1))
     }
 
+    /// Returns when the newest message was made, by its user's clock.
+    pub(crate) fn created(&self) -> UnixTime {
+        self.created
+    }
+
     /// Checks that a message may come next.
-    fn check(&self, now: Instant, message: &ControlMessage) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, now: Instant, message: &ControlMessage) -> Result<(), Refusal> {
         if let Some(newest) = self.newest().filter(|newest| message.seq <= *newest) {
             let detail = format!("seq {} is not above {newest}, which came before", message.seq);
             return Err(Refusal::new(RefusalKind::OldSequence, detail));
@@ -89,12 +94,47 @@ impl Control {
         Ok(())
     }
 
-    fn begin(&mut self, now: Instant, message: &ControlMessage) {
+    /// Takes note of a message that is on its way to the worker.
+    pub(crate) fn begin(&mut self, now: Instant, message: &ControlMessage, created: UnixTime) {
+        self.created = self.created.max(created);
         if self.recent.len() >= TELLS_PER_SECOND_MAX {
             self.recent.pop_front();
         }
         self.recent.push_back(now);
         self.under_way.insert(message.seq, message.topic.clone());
+    }
+
+    /// Returns whether a message is on its way to the worker.
+    pub(crate) fn is_under_way(&self, seq: u64) -> bool {
+        self.under_way.contains_key(&seq)
+    }
+
+    /// Takes note that a message is no longer on its way.
+    pub(crate) fn end(&mut self, seq: u64) {
+        self.under_way.remove(&seq);
+    }
+
+    /// Keeps a message that was taken, unless a later one of its topic was. Returns whether it is kept.
+    pub(crate) fn keep(&mut self, message: &ControlMessage) -> bool {
+        // Answers may come in another order than the messages went.
+        let is_last = self.kept.get(&message.topic).is_none_or(|kept| kept.seq < message.seq);
+        if is_last {
+            self.kept.insert(message.topic.clone(), message.clone());
+        }
+        is_last
+    }
+
+    /// Returns what the instance in a place, which has just come in force, was not given with its load.
+    pub(crate) fn rest(&mut self, place: (Flavour, ModuleSlot)) -> Vec<ControlMessage> {
+        // All others are gone.
+        self.given.retain(|given, _| *given == place);
+        let given = self.given.get(&place).copied();
+        self.kept().into_iter().filter(|message| Some(message.seq) > given).collect()
+    }
+
+    /// Returns whether the module may tell its requesters something.
+    pub(crate) fn take_notify(&mut self, now: Instant) -> bool {
+        self.notifies.take(now)
     }
 }
 
@@ -190,8 +230,7 @@ impl Tells {
         }
         let now = cx.now.instant;
         let control = &mut tenants.active(&key).expect("it was just there").control;
-        control.begin(now, &message);
-        control.created = control.created.max(created);
+        control.begin(now, &message, created);
         self.begin(cx, PendingTell { key, message, place, ticket: Some(ticket), again: false });
     }
 
@@ -201,7 +240,7 @@ impl Tells {
         let Some(tell) = self.open.remove(&id) else { return };
         let seq = tell.message.seq;
         // A module that was installed anew meanwhile knows nothing of it.
-        let active = tenants.active(&tell.key).filter(|active| active.control.under_way.contains_key(&seq));
+        let active = tenants.active(&tell.key).filter(|active| active.control.is_under_way(seq));
         let Some(place) = active.map(|active| place_of(active).filter(|_| active.run == Run::Running)) else {
             let refusal = failure.unwrap_or_else(|| not_installed(&tell.key));
             return refuse_tell(cx, tell.ticket, refusal);
@@ -215,7 +254,7 @@ impl Tells {
             }
             (Some(refusal), _) => {
                 if let Some(active) = tenants.active(&tell.key) {
-                    active.control.under_way.remove(&seq);
+                    active.control.end(seq);
                 }
                 refuse_tell(cx, tell.ticket, refusal);
             }
@@ -243,11 +282,7 @@ impl Tells {
 pub(crate) fn tell_rest(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
     let Some(active) = tenants.active(key) else { return };
     let Some((flavour, slot)) = active.place() else { return };
-    // All others are gone.
-    active.control.given.retain(|place, _| *place == (flavour, slot));
-    let given = active.control.given.get(&(flavour, slot)).copied();
-    let rest: Vec<ControlMessage> =
-        active.control.kept().into_iter().filter(|message| Some(message.seq) > given).collect();
+    let rest = active.control.rest((flavour, slot));
     let worker = WorkerId::new(key.0.clone(), flavour);
     for message in rest {
         let job = WorkerJob::Tell { worker: worker.clone(), slot, message };
@@ -259,7 +294,7 @@ pub(crate) fn tell_rest(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
 pub(crate) fn remember_told(cx: &Cx, told_before: &mut ToldBefore, key: &Key, control: &Control) {
     let Some(seq) = control.newest() else { return };
     let until = cx.now.wall + 2 * cx.policy.clock_skew_max;
-    told_before.remember(key, Told { seq, created: control.created, until }, cx.now.wall);
+    told_before.remember(key, Told { seq, created: control.created(), until }, cx.now.wall);
 }
 
 /// A running module tells the requesters of the SETUPs that hold it something.
@@ -281,7 +316,7 @@ pub(crate) fn notified(
         cx.counters.stray_events += 1;
         return;
     };
-    if !active.control.notifies.take(now) {
+    if !active.control.take_notify(now) {
         cx.counters.module_notifies_dropped += 1;
         return;
     }
@@ -315,11 +350,9 @@ fn check_tell(
 fn keep_message(cx: &mut Cx, tenants: &mut Tenants, tell: PendingTell, give: bool) {
     let PendingTell { key, message, ticket, .. } = tell;
     let Some(active) = tenants.active(&key) else { return };
-    active.control.under_way.remove(&message.seq);
+    active.control.end(message.seq);
     let (user, module) = key.clone();
-    // Answers may come in another order than the messages went.
-    if active.control.kept.get(&message.topic).is_none_or(|kept| kept.seq < message.seq) {
-        active.control.kept.insert(message.topic.clone(), message.clone());
+    if active.control.keep(&message) {
         let job = StoreJob::PutMessage { user, module, message: message.clone() };
         let stored = cx.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
         if let Some(ticket) = ticket {

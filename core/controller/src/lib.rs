@@ -66,7 +66,7 @@ use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
-use admission::{Freshness, Users, check_setup};
+use admission::{Denied, Freshness, Users, check_setup, pass_by};
 use control::{Telling, Tells, notified};
 use cx::Cx;
 use draining::{drained, end_draining};
@@ -150,9 +150,13 @@ impl Controller {
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let (user, time) = match users.admit(cx, m, load, &request) {
+        let (user, time) = match users.admit(cx, &m.tenants, &mut m.nonces, load, &request) {
             Ok(admitted) => admitted,
-            Err(outcome) => return cx.answer(ticket, outcome),
+            Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
+            Err(Denied::ForOthers(user, outcome)) => {
+                let outcome = pass_by(cx, m, &user, &request, outcome);
+                return cx.answer(ticket, outcome);
+            }
         };
         let wish = match &request.body {
             Body::Setup(setup) => Some(Wish { what: wishes::digest(setup), made: request.created }),

@@ -25,11 +25,21 @@ use crate::state::{Key, Leave, ModuleRule, Session, Task, Tenant, Worker};
 use crate::tenants::Tenants;
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
-pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    open: BTreeMap<PolicyChange, OpenChange>,
+}
+
+impl Changes {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+}
 
 /// A change of the policy on its way to running containers.
 #[derive(Debug)]
-pub(crate) struct Change {
+struct OpenChange {
     /// What is being done for it.
     open: BTreeSet<EffectId>,
     late: Vec<Late>,
@@ -123,7 +133,7 @@ fn hold_containers(cx: &mut Cx, tenants: &Tenants, changes: &mut Changes, change
     if open.is_empty() {
         return cx.say(Command::InForce(change, Vec::new()));
     }
-    changes.insert(change, Change { open, late: Vec::new() });
+    changes.open.insert(change, OpenChange { open, late: Vec::new() });
 }
 
 /// Takes note that containers are held to a part of a changed policy, or why not.
@@ -135,11 +145,11 @@ pub(crate) fn policy_applied(
     id: EffectId,
     failed: Option<Refusal>,
 ) {
-    let Some(waiting) = changes.get_mut(&change) else { return };
+    let Some(waiting) = changes.open.get_mut(&change) else { return };
     waiting.open.remove(&id);
     waiting.late.extend(failed.map(|refusal| Late { hold, refusal }));
     if waiting.open.is_empty() {
-        let late = changes.remove(&change).map(|change| change.late).unwrap_or_default();
+        let late = changes.open.remove(&change).map(|change| change.late).unwrap_or_default();
         cx.say(Command::InForce(change, late));
     }
 }
