@@ -19,39 +19,21 @@
 //! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.
 #![forbid(unsafe_code)]
 
-mod admission;
-mod buffering;
 mod control;
 mod counters;
 mod cx;
-mod draining;
-mod effects;
-mod expiry;
-mod filters;
-mod floating;
-mod forbidden;
-mod freezing;
-mod ledger;
-mod lifecycle;
 pub mod limits;
-mod maintenance;
-mod metering;
 mod modules;
 mod moves;
-mod operator;
-mod preparing;
-mod quota;
+mod policy;
 mod report;
-mod restart;
 mod rules;
-mod seen;
 mod services;
-mod sessions;
-mod state;
 mod tenants;
 #[cfg(test)]
 mod tests;
-mod wishes;
+mod usage;
+mod users;
 mod workers;
 
 pub use counters::Counters;
@@ -66,33 +48,36 @@ use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
-use admission::{Denied, Freshness, Users, check_setup, pass_by};
-use control::{Telling, Tells, notified};
+use control::tells::{Telling, Tells, notified};
+
 use cx::Cx;
-use draining::{drained, end_draining};
-use effects::Purpose;
-use expiry::Timer;
-use floating::floating_changed;
-use freezing::{Exports, thaw};
-use lifecycle::{
-    advance, enqueue, fail_operation, fetch_failed, fetch_overdue, load_refused, loaded, module_failed,
-    package_fetched, uninstall,
-};
+use cx::effects::Purpose;
+use cx::request::Origin;
+use cx::timers::Timer;
 use limits::FETCH_ANSWER_TIME_MAX;
-use metering::Metering;
 use modules::Modules;
-use operator::{Changes, apply_policy, policy_applied};
-use preparing::end_preparing;
-use report::{answer_dry_run, answer_probe};
-use report::{counted_load, modules_of};
-use restart::{restart_module, restore_records};
-use rules::{filters_changed, intercepted, swap_rules};
-use services::service_composed;
-use sessions::leave_module;
-use state::{Key, Leave, Origin, PendingAnswer, Removal, Task, Waiter};
-use workers::{
-    load_overdue, release_unused, restart_worker, start_overdue, start_refused, stop_idle, worker_died, worker_ready,
+use modules::fetching::{fetch_failed, fetch_overdue, package_fetched, restart_module, service_composed};
+use modules::lifecycle::{advance, fail_operation, uninstall};
+use modules::loading::{
+    load_overdue, load_refused, loaded, module_failed, restart_worker, start_overdue, start_refused, worker_died,
+    worker_ready,
 };
+use modules::passing::pass_by;
+use modules::policy::{Changes, apply_policy, policy_applied};
+use modules::preparing::end_preparing;
+use modules::requests::take_task;
+use modules::restoring::restore_records;
+use modules::sessions::leave_module;
+use modules::settling::{filters_changed, floating_changed, intercepted, swap_rules};
+use moves::exports::Exports;
+use moves::freezing::thaw;
+use report::{answer_probe, counted_load, modules_of};
+use tenants::tenant::{Leave, Removal, Task};
+use tenants::wishes;
+use usage::metering::Metering;
+use users::admission::{Denied, Freshness, Users};
+use workers::draining::{drained, end_draining};
+use workers::release::{release_unused, stop_idle};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -445,26 +430,6 @@ impl Controller {
             Timer::ReadMeters => metering.read_due(cx),
         }
     }
-}
-
-fn take_task(
-    cx: &mut Cx,
-    m: &mut Modules,
-    key: &Key,
-    ticket: PendingAnswer,
-    origin: Origin,
-    task: Task,
-    dry_run: bool,
-) {
-    if let Task::Setup(setup) = &task
-        && let Err(refusal) = check_setup(cx, m, key, setup)
-    {
-        return cx.refuse(ticket, refusal);
-    }
-    if dry_run && !matches!(&task, Task::Setup(setup) if setup.prepare) {
-        return answer_dry_run(cx, &m.tenants, &m.epochs, key, ticket, origin, &task);
-    }
-    enqueue(cx, m, key, Waiter { ticket, origin, task });
 }
 
 fn failure(outcome: EffectOutcome) -> Option<Refusal> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers: what a request is told.
+//! Reports: what a request is told of the node and its modules.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,15 @@ use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeLoad, Outcome, PacketCounts, PolicyReport, Probe,
 };
-use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleRef, UserId};
 
 use crate::cx::Cx;
-use crate::moves::{Epochs, check_handed_over};
-use crate::sessions::check_held;
-use crate::state::Phase;
-use crate::state::{
-    Active, Change, Draining, Entry, Key, Leave, Operation, Origin, PendingAnswer, Removal, Stage, Task, Tenant,
-};
+use crate::cx::request::PendingAnswer;
 use crate::tenants::Tenants;
-use crate::wishes::Standing;
+use crate::tenants::active::Active;
+use crate::tenants::operation::{Operation, Stage};
+use crate::tenants::tenant::{Entry, Tenant};
+use crate::tenants::worker::{Draining, Phase};
 
 /// Answers a PROBE with what it asks for, as far as its user has proven to be one.
 pub(crate) fn answer_probe(
@@ -42,52 +40,6 @@ pub(crate) fn answer_probe(
         }
     }
     cx.send(ticket, report);
-}
-
-/// Answers what would be done; everything that can be checked without effect is checked.
-pub(crate) fn answer_dry_run(
-    cx: &mut Cx,
-    tenants: &Tenants,
-    epochs: &Epochs,
-    key: &Key,
-    ticket: PendingAnswer,
-    origin: Origin,
-    task: &Task,
-) {
-    let outcome = would_do(tenants, epochs, key, origin, task);
-    cx.answer(ticket, outcome);
-}
-
-/// Returns what would be done.
-pub(crate) fn would_do(tenants: &Tenants, epochs: &Epochs, key: &Key, origin: Origin, task: &Task) -> Outcome {
-    let entry = tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-    let active = entry.and_then(|entry| entry.active.as_ref());
-    let action = match (task, active) {
-        (Task::Setup(_), None) => "install",
-        (Task::Setup(setup), Some(_)) if epochs.brings_state(tenants, key, setup) => "replace",
-        (Task::Setup(setup), Some(active)) => match active.standing(origin, setup) {
-            Standing::Older(refusal) => return Outcome::Refused(refusal),
-            Standing::Overruled => "refresh",
-            Standing::InForce | Standing::Newest => match active.change_by(origin.session, setup) {
-                Change::Lease => "refresh",
-                Change::Joins => "install",
-                Change::Filters | Change::Reload => "replace",
-            },
-        },
-        (Task::Remove(removal), Some(_)) => {
-            let held = removal.session.map_or(Ok(()), |session| check_held(tenants, key, session));
-            match held.and_then(|()| check_handed_over(tenants, key, removal.epoch)) {
-                Ok(()) => "remove",
-                Err(refusal) => return Outcome::Refused(refusal),
-            }
-        }
-        (Task::Repeat, _) => {
-            return Outcome::Refused(Refusal::new(RefusalKind::Replayed, "this request is in force"));
-        }
-        (Task::Remove(Removal { leave: Leave::AtOnce, .. }), None) if tenants.drains(key) => "remove",
-        (Task::Remove(_), None) | (Task::RemoveAgain(_), _) => return Outcome::Refused(not_installed(key)),
-    };
-    Outcome::WouldDo { action: action.to_owned() }
 }
 
 fn blocks(cx: &Cx) -> Vec<Dependency> {
@@ -132,11 +84,6 @@ pub(crate) fn counted_load(cx: &Cx, tenants: &Tenants, load: &NodeLoad) -> NodeL
     let containers = tenants.values().filter(there).count();
     let maintenance = cx.policy.maintenance;
     NodeLoad { containers: count(containers), modules: count(modules), maintenance, ..*load }
-}
-
-/// Says that there is nothing to remove.
-pub(crate) fn not_installed(key: &Key) -> Refusal {
-    Refusal::new(RefusalKind::NotInstalled, format!("no module {} of user `{}`", key.1, key.0))
 }
 
 /// Returns what is installed for a user in install order, then what is being installed.

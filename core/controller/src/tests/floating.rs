@@ -360,7 +360,7 @@ fn an_answer_that_nobody_waits_for_does_no_harm() {
     let none = std::collections::BTreeSet::new();
     let crate::Controller { cx, modules, .. } = &mut node.controller;
     let id = netserv_model::effect::EffectId(7);
-    crate::floating::floating_changed(cx, modules, &user("jane"), id, &none, failed());
+    crate::modules::settling::floating_changed(cx, modules, &user("jane"), id, &none, failed());
     install(&mut node, floating("m@1.0.0", 1, &[FIRST]));
     let id = netserv_model::effect::EffectId(u64::MAX);
     node.controller.handle_outcome(node.now, id, EffectOutcome::Done);

@@ -16,7 +16,7 @@ use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, RefusalKind, SessionId, UserId, WorkerId};
 use proptest::prelude::*;
 
-use crate::expiry::Timer;
+use crate::cx::timers::Timer;
 
 use super::metered::{Metered, sums};
 use super::promises::{Promises, STRANGER};

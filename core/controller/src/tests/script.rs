@@ -19,7 +19,7 @@ use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey,
 use netserv_model::{Signature, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
-use crate::expiry::Timer;
+use crate::cx::timers::Timer;
 
 /// When every script starts.
 pub(crate) const START: Now = Now { instant: Instant::from_millis(5000), wall: UnixTime::from_secs(1_800_000_000) };

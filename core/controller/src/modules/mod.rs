@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of the modules on the node, and of those that were there.
+
+pub(crate) mod answers;
+pub(crate) mod checks;
+pub(crate) mod dry_run;
+pub(crate) mod ending;
+pub(crate) mod failing;
+pub(crate) mod fetching;
+pub(crate) mod forbidden;
+pub(crate) mod lifecycle;
+pub(crate) mod loading;
+pub(crate) mod passing;
+pub(crate) mod policy;
+pub(crate) mod preparing;
+pub(crate) mod requests;
+pub(crate) mod restoring;
+pub(crate) mod sessions;
+pub(crate) mod settling;
+
+use crate::control::told::ToldBefore;
+use crate::moves::epochs::Epochs;
+use crate::rules::buffering::Buffers;
+use crate::tenants::Tenants;
+use crate::tenants::later::Later;
+use crate::users::quota::{Nonces, Quarantine};
+
+/// What the life of modules goes on with, one part each.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    pub(crate) tenants: Tenants,
+    pub(crate) buffers: Buffers,
+    pub(crate) epochs: Epochs,
+    pub(crate) told_before: ToldBefore,
+    pub(crate) quarantine: Quarantine,
+    pub(crate) nonces: Nonces,
+    pub(crate) later: Later,
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The operator changes the policy, or drains the node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use netserv_model::effect::{Command, EffectId, Hold, Job, Late, Notice, PolicyChange};
+use netserv_model::manifest::Manifest;
+use netserv_model::notify::NotifyEvent;
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
+
+use crate::cx::Cx;
+use crate::cx::effects::Purpose;
+use crate::cx::request::Key;
+use crate::modules::Modules;
+use crate::modules::checks::check_maintenance;
+use crate::modules::forbidden::end_forbidden;
+use crate::modules::lifecycle::{advance, fail_operation, uninstall};
+use crate::modules::sessions::tell_requesters;
+use crate::policy::filters;
+use crate::policy::package::{check_needs, check_server};
+use crate::tenants::Tenants;
+use crate::tenants::rule::ModuleRule;
+use crate::tenants::tenant::{Leave, Tenant};
+use crate::tenants::worker::Worker;
+use crate::users::admission::Users;
+use crate::workers::draining::revoke_draining;
+use crate::workers::release::revoke_prepared;
+
+/// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    open: BTreeMap<PolicyChange, OpenChange>,
+}
+
+impl Changes {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+}
+
+/// A change of the policy on its way to running containers.
+#[derive(Debug)]
+struct OpenChange {
+    /// What is being done for it.
+    open: BTreeSet<EffectId>,
+    late: Vec<Late>,
+}
+
+/// Removes and refuses what the policy does not allow, and has running containers held to the rest.
+pub(crate) fn apply_policy(
+    cx: &mut Cx,
+    m: &mut Modules,
+    users: &mut Users,
+    changes: &mut Changes,
+    change: PolicyChange,
+    before: &NodePolicy,
+) {
+    hold_containers(cx, &m.tenants, changes, change, before);
+    if cx.policy.maintenance && !before.maintenance {
+        say_maintenance(cx, &mut m.tenants);
+    }
+    let keys: Vec<Key> = m
+        .tenants
+        .iter()
+        .flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())))
+        .collect();
+    for key in keys {
+        apply_policy_to(cx, m, &key);
+    }
+    revoke_draining(cx, &mut m.tenants);
+    let gone: Vec<UserId> = m.tenants.keys().filter(|user| !cx.policy.users.contains_key(user)).cloned().collect();
+    for user in gone {
+        revoke_prepared(cx, &mut m.tenants, &mut m.buffers, &user);
+    }
+    let (policy, wall) = (&cx.policy, cx.now.wall);
+    let known = |user: &UserId| policy.users.contains_key(user);
+    m.nonces.retain(wall, known);
+    users.newest.retain(wall, known);
+    users.seen.retain(wall, known);
+}
+
+/// Has running containers held to what the policy says otherwise than the one before, also those that are about to
+/// end.
+fn hold_containers(cx: &mut Cx, tenants: &Tenants, changes: &mut Changes, change: PolicyChange, before: &NodePolicy) {
+    let mut open = BTreeSet::new();
+    let plan = cx.policy.address_plan();
+    if plan != before.address_plan() {
+        let job = Job::Addresses(Box::new(plan));
+        open.insert(cx.start_node_effect(job, Purpose::Policy(change, Hold::Addresses)));
+    }
+    let running = |tenant: &Tenant| tenant.workers.values().any(Worker::has_process);
+    let running: Vec<UserId> =
+        tenants.iter().filter(|(_, tenant)| running(tenant)).map(|(user, _)| user.clone()).collect();
+    for user in running {
+        let of = |policy: &NodePolicy| {
+            let user = policy.users.get(&user);
+            user.map(|user| (user.permits(), user.container)).unwrap_or_default()
+        };
+        let ((permits, limits), (permits_before, limits_before)) = (of(&cx.policy), of(before));
+        if permits != permits_before {
+            open.insert(cx.start_effect(
+                &user,
+                Job::Permit(Box::new(permits)),
+                Purpose::Policy(change, Hold::Permits(user.clone())),
+            ));
+        }
+        if limits != limits_before && cx.policy.users.contains_key(&user) {
+            open.insert(cx.start_effect(
+                &user,
+                Job::Limit(limits),
+                Purpose::Policy(change, Hold::Limits(user.clone())),
+            ));
+        }
+    }
+    if open.is_empty() {
+        return cx.say(Command::InForce(change, Vec::new()));
+    }
+    changes.open.insert(change, OpenChange { open, late: Vec::new() });
+}
+
+/// Takes note that containers are held to a part of a changed policy, or why not.
+pub(crate) fn policy_applied(
+    cx: &mut Cx,
+    changes: &mut Changes,
+    change: PolicyChange,
+    hold: Hold,
+    id: EffectId,
+    failed: Option<Refusal>,
+) {
+    let Some(waiting) = changes.open.get_mut(&change) else { return };
+    waiting.open.remove(&id);
+    waiting.late.extend(failed.map(|refusal| Late { hold, refusal }));
+    if waiting.open.is_empty() {
+        let late = changes.open.remove(&change).map(|change| change.late).unwrap_or_default();
+        cx.say(Command::InForce(change, late));
+    }
+}
+
+fn apply_policy_to(cx: &mut Cx, m: &mut Modules, key: &Key) {
+    let gone = why_gone(cx, key);
+    if let Some(refusal) = &gone {
+        let waiting = m.tenants.entry(key).map(|entry| std::mem::take(&mut entry.waiting));
+        for waiter in waiting.into_iter().flatten() {
+            cx.refuse(waiter.ticket, refusal.clone());
+        }
+    }
+    if gone.is_none() {
+        end_forbidden(cx, &mut m.tenants, key, None);
+    }
+    if let Some(refusal) = gone.clone().or_else(|| why_not_installed(cx, &m.tenants, key)) {
+        fail_operation(cx, m, key, refusal);
+    }
+    if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &m.tenants, key)) {
+        let module = m.tenants.active(key).map(|active| active.record.module.clone());
+        tell_requesters(cx, &mut m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+        if uninstall(cx, m, key, Leave::AtOnce) {
+            cx.counters.revoked += 1;
+            let (user, module) = (key.0.clone(), module.expect("it was there"));
+            cx.say(Command::Notify(Notice::Revoked { user, module, refusal }));
+        }
+        advance(cx, m, key);
+    }
+}
+
+fn why_gone(cx: &Cx, key: &Key) -> Option<Refusal> {
+    if cx.policy.host_only {
+        return Some(Refusal::new(RefusalKind::NotANode, "the node has become a host"));
+    }
+    cx.user_policy(&key.0).err()
+}
+
+fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
+    let operation = tenants.get(&key.0)?.modules.get(&key.1)?.operation.as_ref()?;
+    let user = cx.policy.users.get(&key.0)?;
+    let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
+    let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
+    let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
+    if let Err(refusal) = check_maintenance(cx, tenants, key, operation.setup.epoch) {
+        return Some(refusal);
+    }
+    let floating = &operation.setup.floating;
+    why_not_allowed(cx, user, &filters, floating, manifest)
+}
+
+fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
+    let active = tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
+    let (record, user) = (&active.record, cx.policy.users.get(&key.0)?);
+    why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
+}
+
+fn why_not_allowed(
+    cx: &Cx,
+    user: &UserPolicy,
+    filters: &[WantedFilter],
+    floating: &[IpAddr],
+    manifest: Option<&Manifest>,
+) -> Option<Refusal> {
+    let server = || manifest.map_or(Ok(()), |manifest| check_server(&cx.policy, user, manifest));
+    let needs = || manifest.map_or(Ok(()), |manifest| check_needs(&cx.policy, user, manifest));
+    let checked = filters::check_of_sessions(&cx.policy, user, filters);
+    checked
+        .and_then(|()| filters::check_floating(&cx.policy, user, floating))
+        .and_then(|()| server())
+        .and_then(|()| needs())
+        .err()
+}
+
+/// Tells whoever has modules here that they are to be moved.
+fn say_maintenance(cx: &mut Cx, tenants: &mut Tenants) {
+    let keys = tenants.iter().filter(|(user, _)| !cx.is_operator(user));
+    let keys = keys.flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())));
+    for key in keys.collect::<Vec<Key>>() {
+        let left = tenants.active(&key).map(|active| active.lease_end).unwrap_or_default().since(cx.now.instant);
+        let detail = format!(
+            "the operator drains {}; {} goes on for {} s unless it is moved before",
+            cx.policy.node,
+            key.1,
+            left.as_secs()
+        );
+        tell_requesters(cx, tenants, &key, NotifyEvent::NodeMaintenance, detail);
+    }
+}
