@@ -46,38 +46,26 @@ use netserv_model::effect::{
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
-use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
 
-use control::tells::{Telling, Tells, notified};
-
+use control::tells::{self, Telling, Tells};
 use cx::Cx;
 use cx::effects::Purpose;
 use cx::request::Origin;
 use cx::timers::Timer;
 use limits::FETCH_ANSWER_TIME_MAX;
-use modules::Modules;
-use modules::fetching::{fetch_failed, fetch_overdue, package_fetched, restart_module, service_composed};
-use modules::lifecycle::{advance, fail_operation, uninstall};
-use modules::loading::{
-    load_overdue, load_refused, loaded, module_failed, restart_worker, start_overdue, start_refused, worker_died,
-    worker_ready,
+use modules::{
+    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, sessions, settling,
 };
-use modules::passing::pass_by;
-use modules::policy::{Changes, apply_policy, policy_applied};
-use modules::preparing::end_preparing;
-use modules::requests::take_task;
-use modules::restoring::restore_records;
-use modules::sessions::leave_module;
-use modules::settling::{filters_changed, floating_changed, intercepted, swap_rules};
 use moves::exports::Exports;
-use moves::freezing::thaw;
-use report::{answer_probe, counted_load, modules_of};
+use moves::freezing;
+use tenants::later::Next;
 use tenants::tenant::{Leave, Removal, Task};
 use tenants::wishes;
 use usage::metering::Metering;
 use users::admission::{Denied, Freshness, Users};
-use workers::draining::{drained, end_draining};
-use workers::release::{release_unused, stop_idle};
+use workers::changes::Changes;
+use workers::{draining, release};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -117,12 +105,18 @@ impl Controller {
         let Stored { installed, usage, messages } = stored.into();
         self.cx.now = now;
         self.metering.restore(&mut self.cx, usage);
-        self.users.fresh_from = UnixTime(now.wall.0 / 1000 * 1000);
+        self.users.start(now.wall);
         let plan = self.cx.policy.address_plan();
         if plan != AddressPlan::default() {
             self.cx.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
         }
-        restore_records(&mut self.cx, &mut self.modules.tenants, &mut self.modules.buffers, installed, messages);
+        restoring::restore_records(
+            &mut self.cx,
+            &mut self.modules.tenants,
+            &mut self.modules.buffers,
+            installed,
+            messages,
+        );
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
@@ -139,7 +133,7 @@ impl Controller {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
             Err(Denied::ForOthers(user, outcome)) => {
-                let outcome = pass_by(cx, m, &user, &request, outcome);
+                let outcome = passing::pass_by(cx, m, &user, &request, outcome);
                 return cx.answer(ticket, outcome);
             }
         };
@@ -149,7 +143,7 @@ impl Controller {
         };
         let origin = Origin { session: request.session, nonce: Some(request.nonce), wish };
         match (request.body, user) {
-            (Body::Probe(probe), user) => answer_probe(cx, &m.tenants, load, ticket, user.as_ref(), &probe),
+            (Body::Probe(probe), user) => report::answer_probe(cx, &m.tenants, load, ticket, user.as_ref(), &probe),
             (Body::Setup(mut setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
                 let task = match time {
@@ -160,7 +154,7 @@ impl Controller {
                     }
                     Freshness::Repeated => Task::Repeat,
                 };
-                take_task(cx, m, &key, ticket, origin, task, request.dry_run);
+                requests::take_task(cx, m, &key, ticket, origin, task, request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
                 let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
@@ -171,7 +165,7 @@ impl Controller {
                     Freshness::Repeated => Task::RemoveAgain(request.nonce),
                     Freshness::Fresh | Freshness::Late { .. } => Task::Remove(removal),
                 };
-                take_task(cx, m, &(user, remove.module), ticket, origin, task, request.dry_run);
+                requests::take_task(cx, m, &(user, remove.module), ticket, origin, task, request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
                 let key = (user, tell.module.clone());
@@ -201,10 +195,10 @@ impl Controller {
         if under_way || installed {
             // The path may come back.
             m.nonces.undo(user, nonce);
-            users.newest.undo(user, module, nonce);
+            users.undo(user, module, nonce);
         }
         if under_way {
-            fail_operation(
+            lifecycle::fail_operation(
                 cx,
                 m,
                 &key,
@@ -213,10 +207,10 @@ impl Controller {
         }
         if installed {
             cx.counters.leases_withdrawn += 1;
-            if !leave_module(cx, &mut m.tenants, &key, |session| session.record.nonce == Some(nonce)) {
-                uninstall(cx, m, &key, Leave::Drain);
+            if !sessions::leave_module(cx, &mut m.tenants, &key, |session| session.record.nonce == Some(nonce)) {
+                lifecycle::uninstall(cx, m, &key, Leave::Drain);
             }
-            advance(cx, m, &key);
+            lifecycle::advance(cx, m, &key);
         }
         under_way || installed
     }
@@ -242,12 +236,12 @@ impl Controller {
             return;
         }
         match what {
-            WorkerNews::Ready { addresses } => worker_ready(cx, m, metering, &worker, addresses),
-            WorkerNews::Died { refusal, culprit } => worker_died(cx, m, metering, &worker, &refusal, culprit),
-            WorkerNews::Loaded(slot) => loaded(cx, m, &worker, slot),
-            WorkerNews::Failed { slot, refusal } => module_failed(cx, m, &worker, slot, refusal),
-            WorkerNews::Drained(slot) => drained(cx, &mut m.tenants, &worker, slot),
-            WorkerNews::Notified { slot, message } => notified(cx, &mut m.tenants, &worker, slot, &message),
+            WorkerNews::Ready { addresses } => loading::worker_ready(cx, m, metering, &worker, addresses),
+            WorkerNews::Died { refusal, culprit } => loading::worker_died(cx, m, metering, &worker, &refusal, culprit),
+            WorkerNews::Loaded(slot) => loading::loaded(cx, m, &worker, slot),
+            WorkerNews::Failed { slot, refusal } => loading::module_failed(cx, m, &worker, slot, refusal),
+            WorkerNews::Drained(slot) => draining::drained(cx, &mut m.tenants, &worker, slot),
+            WorkerNews::Notified { slot, message } => tells::notified(cx, &mut m.tenants, &worker, slot, &message),
         }
     }
 
@@ -266,7 +260,8 @@ impl Controller {
     pub fn set_policy(&mut self, now: Now, change: PolicyChange, policy: NodePolicy) {
         self.cx.now = now;
         let before = std::mem::replace(&mut self.cx.policy, policy);
-        apply_policy(&mut self.cx, &mut self.modules, &mut self.users, &mut self.changes, change, &before);
+        self.changes.begin(&mut self.cx, &self.modules.tenants, change, &before);
+        policy_change::apply_policy(&mut self.cx, &mut self.modules, &mut self.users, &before);
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.
@@ -280,12 +275,12 @@ impl Controller {
             if let Some(command) = self.cx.pop_command() {
                 return Some(command);
             }
-            if let Some((key, worker)) = self.modules.later.prepared.pop_front() {
-                end_preparing(&mut self.cx, &mut self.modules, &key, worker.as_ref());
-                continue;
+            match self.modules.later.pop()? {
+                Next::Prepared(key, worker) => {
+                    preparing::end_preparing(&mut self.cx, &mut self.modules, &key, worker.as_ref());
+                }
+                Next::Swap(key) => settling::swap_rules(&mut self.cx, &mut self.modules, &key),
             }
-            let key = self.modules.later.swaps.pop_front()?;
-            swap_rules(&mut self.cx, &mut self.modules, &key);
         }
     }
 
@@ -296,13 +291,13 @@ impl Controller {
 
     /// Returns the modules by user and install order; packet counts and counters are left out.
     pub fn modules(&self, now: Now) -> Vec<ModuleStatus> {
-        self.modules.tenants.iter().flat_map(|(user, tenant)| modules_of(user, tenant, now.instant)).collect()
+        self.modules.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
     /// Returns the modules of users that are left on the node.
     pub fn user_modules(&self, now: Now) -> Vec<ModuleStatus> {
         let users = self.modules.tenants.iter().filter(|(user, _)| !self.cx.is_operator(user));
-        users.flat_map(|(user, tenant)| modules_of(user, tenant, now.instant)).collect()
+        users.flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
     /// Returns an installed module's worker and its place there, by which its packet counts are found.
@@ -318,7 +313,7 @@ impl Controller {
 
     /// Returns the load with the controller's own counts filled in.
     pub fn load(&self) -> NodeLoad {
-        counted_load(&self.cx, &self.modules.tenants, &self.load)
+        report::counted_load(&self.cx, &self.modules.tenants, &self.load)
     }
 
     /// Begins to read all meters, unless that is under way; returns whether it began.
@@ -357,28 +352,32 @@ impl Controller {
         let Controller { cx, modules: m, exports, tells, changes, metering, .. } = self;
         match (purpose, outcome) {
             (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
-                package_fetched(cx, m, &key, id, *manifest, flavour);
+                fetching::package_fetched(cx, m, &key, id, *manifest, flavour);
             }
-            (Purpose::Compose(key), EffectOutcome::Done) => service_composed(cx, m, &key, id),
+            (Purpose::Compose(key), EffectOutcome::Done) => fetching::service_composed(cx, m, &key, id),
             (Purpose::Fetch(key) | Purpose::Compose(key), EffectOutcome::Refused(refusal)) => {
-                fetch_failed(cx, m, &key, id, &refusal);
+                fetching::fetch_failed(cx, m, &key, id, &refusal);
             }
             // Somebody waits for it all the same.
             (Purpose::Fetch(key) | Purpose::Compose(key), _) => {
                 cx.counters.stray_events += 1;
                 let refusal =
                     Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if asked for another job");
-                fetch_failed(cx, m, &key, id, &refusal);
+                fetching::fetch_failed(cx, m, &key, id, &refusal);
             }
-            (Purpose::Filters(key, ids), outcome) => filters_changed(cx, m, exports, &key, id, &ids, failure(outcome)),
-            (Purpose::Policy(change, hold), outcome) => policy_applied(cx, changes, change, hold, id, failure(outcome)),
-            (Purpose::Intercept(key, rule), outcome) => intercepted(cx, m, &key, id, rule, failure(outcome)),
-            (Purpose::Floating(user, come), outcome) => floating_changed(cx, m, &user, id, &come, failure(outcome)),
+            (Purpose::Filters(key, ids), outcome) => {
+                settling::filters_changed(cx, m, exports, &key, id, &ids, failure(outcome));
+            }
+            (Purpose::Policy(change, hold), outcome) => changes.applied(cx, change, hold, id, failure(outcome)),
+            (Purpose::Intercept(key, rule), outcome) => settling::intercepted(cx, m, &key, id, rule, failure(outcome)),
+            (Purpose::Floating(user, come), outcome) => {
+                settling::floating_changed(cx, m, &user, id, &come, failure(outcome));
+            }
             (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => {
-                start_refused(cx, m, metering, &worker, id, &refusal);
+                loading::start_refused(cx, m, metering, &worker, id, &refusal);
             }
             (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {
-                load_refused(cx, m, &worker, generation, slot, refusal);
+                loading::load_refused(cx, m, &worker, generation, slot, refusal);
             }
             (Purpose::Store((user, module)), EffectOutcome::Refused(refusal)) => {
                 cx.counters.store_failures += 1;
@@ -408,24 +407,24 @@ impl Controller {
     fn fire(&mut self, timer: Timer) {
         let Controller { cx, modules: m, exports, tells, metering, .. } = self;
         match timer {
-            Timer::Lease(key) => advance(cx, m, &key),
-            Timer::Restart(key) => restart_module(cx, m, &key),
-            Timer::RestartWorker(worker) => restart_worker(cx, m, &worker),
+            Timer::Lease(key) => lifecycle::advance(cx, m, &key),
+            Timer::Restart(key) => fetching::restart_module(cx, m, &key),
+            Timer::RestartWorker(worker) => loading::restart_worker(cx, m, &worker),
             Timer::Fetch(job) => {
                 let detail = format!(
                     "accepted; fetching and compiling its package take longer than {} s, and go on",
                     FETCH_ANSWER_TIME_MAX.as_secs()
                 );
-                fetch_overdue(cx, m, job, &Refusal::new(RefusalKind::InProgress, detail));
+                fetching::fetch_overdue(cx, m, job, &Refusal::new(RefusalKind::InProgress, detail));
             }
-            Timer::Start(worker) => start_overdue(cx, m, metering, &worker),
-            Timer::Load(worker, slot) => load_overdue(cx, m, metering, &worker, slot),
-            Timer::StopIdle(worker) => stop_idle(cx, &mut m.tenants, &worker),
-            Timer::Prepared(worker) => release_unused(cx, &mut m.tenants, &worker.user),
-            Timer::Drain(worker, slot) => end_draining(cx, &mut m.tenants, &worker, slot),
+            Timer::Start(worker) => loading::start_overdue(cx, m, metering, &worker),
+            Timer::Load(worker, slot) => loading::load_overdue(cx, m, metering, &worker, slot),
+            Timer::StopIdle(worker) => release::stop_idle(cx, &mut m.tenants, &worker),
+            Timer::Prepared(worker) => release::release_unused(cx, &mut m.tenants, &worker.user),
+            Timer::Drain(worker, slot) => draining::end_draining(cx, &mut m.tenants, &worker, slot),
             Timer::Tell(id) => tells.overdue(cx, id),
             Timer::Export(id) => exports.overdue(cx, &mut m.tenants, &mut m.buffers, id),
-            Timer::Thaw(key) => thaw(cx, &mut m.tenants, &mut m.buffers, &key),
+            Timer::Thaw(key) => freezing::thaw(cx, &mut m.tenants, &mut m.buffers, &key),
             Timer::Buffered(key) => m.buffers.end(cx, &key),
             Timer::ReadMeters => metering.read_due(cx),
         }

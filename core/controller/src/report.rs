@@ -78,10 +78,10 @@ fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
 /// Returns the load with the controller's own counts filled in.
 pub(crate) fn counted_load(cx: &Cx, tenants: &Tenants, load: &NodeLoad) -> NodeLoad {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let modules = tenants.values().flat_map(|tenant| tenant.modules.values());
+    let modules = tenants.iter().flat_map(|(_, tenant)| tenant.modules.values());
     let modules = modules.filter(|entry| entry.active.is_some()).count();
-    let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
-    let containers = tenants.values().filter(there).count();
+    let there = |(_, tenant): &(&UserId, &Tenant)| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
+    let containers = tenants.iter().filter(there).count();
     let maintenance = cx.policy.maintenance;
     NodeLoad { containers: count(containers), modules: count(modules), maintenance, ..*load }
 }

@@ -52,7 +52,7 @@ impl Tells {
             return cx.answer(ticket, Outcome::WouldDo { action: "tell".to_owned() });
         }
         let now = cx.now.instant;
-        let control = &mut tenants.active(&key).expect("it was just there").control;
+        let control = &mut tenants.active_mut(&key).expect("it was just there").control;
         control.begin(now, &message, created);
         self.begin(cx, PendingTell { key, message, place, ticket: Some(ticket), again: false });
     }
@@ -63,7 +63,7 @@ impl Tells {
         let Some(tell) = self.open.remove(&id) else { return };
         let seq = tell.message.seq;
         // A module that was installed anew meanwhile knows nothing of it.
-        let active = tenants.active(&tell.key).filter(|active| active.control.is_under_way(seq));
+        let active = tenants.active_mut(&tell.key).filter(|active| active.control.is_under_way(seq));
         let Some(place) = active.map(|active| place_of(active).filter(|_| active.run == Run::Running)) else {
             let refusal = failure.unwrap_or_else(|| not_installed(&tell.key));
             return refuse_tell(cx, tell.ticket, refusal);
@@ -76,7 +76,7 @@ impl Tells {
                 self.begin(cx, PendingTell { place, again: true, ..tell });
             }
             (Some(refusal), _) => {
-                if let Some(active) = tenants.active(&tell.key) {
+                if let Some(active) = tenants.active_mut(&tell.key) {
                     active.control.end(seq);
                 }
                 refuse_tell(cx, tell.ticket, refusal);
@@ -125,7 +125,7 @@ fn check_tell(
     message: &ControlMessage,
     created: UnixTime,
 ) -> Result<Place, Refusal> {
-    let entry = tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+    let entry = tenants.entry(key);
     let active = entry.and_then(|entry| entry.active.as_ref()).ok_or_else(|| not_installed(key))?;
     active.control.check(cx.now.instant, message)?;
     told_before.check(key, message.seq, created)?;
@@ -139,7 +139,7 @@ fn check_tell(
 
 fn keep_message(cx: &mut Cx, tenants: &mut Tenants, tell: PendingTell, give: bool) {
     let PendingTell { key, message, ticket, .. } = tell;
-    let Some(active) = tenants.active(&key) else { return };
+    let Some(active) = tenants.active_mut(&key) else { return };
     active.control.end(message.seq);
     let (user, module) = key.clone();
     if active.control.keep(&message) {
@@ -151,7 +151,7 @@ fn keep_message(cx: &mut Cx, tenants: &mut Tenants, tell: PendingTell, give: boo
     } else if let Some(ticket) = ticket {
         cx.answer(ticket, Outcome::Told);
     }
-    let place = tenants.active(&key).and_then(|active| active.place());
+    let place = tenants.active_mut(&key).and_then(|active| active.place());
     if let Some((flavour, slot)) = place.filter(|_| give) {
         let job = WorkerJob::Tell { worker: WorkerId::new(key.0.clone(), flavour), slot, message };
         cx.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
@@ -170,7 +170,7 @@ fn place_of(active: &Active) -> Option<Place> {
 
 /// Hands the instance that has just come in force what came while it was loaded.
 pub(crate) fn tell_rest(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let Some((flavour, slot)) = active.place() else { return };
     let rest = active.control.rest((flavour, slot));
     let worker = WorkerId::new(key.0.clone(), flavour);
@@ -193,7 +193,7 @@ pub(crate) fn notified(
     let key = module.map(|module| (worker.user.clone(), module));
     let place = (worker.flavour, slot);
     let Some((key, active)) = key.and_then(|key| {
-        let active = tenants.active(&key).filter(|active| active.place() == Some(place))?;
+        let active = tenants.active_mut(&key).filter(|active| active.place() == Some(place))?;
         Some((key, active))
     }) else {
         cx.counters.stray_events += 1;

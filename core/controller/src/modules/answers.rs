@@ -22,7 +22,7 @@ pub(crate) fn refuse_setup(
     refusal: &Refusal,
 ) {
     let same = |waiter: &Waiter| matches!(waiter.task, Task::Repeat) && waiter.origin.nonce == origin.nonce;
-    let waiting = tenants.entry(key).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default();
+    let waiting = tenants.entry_mut(key).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default();
     let (repeats, others): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(same);
     if !others.is_empty() {
         tenants.entry_or_new(key).waiting = others;
@@ -33,7 +33,7 @@ pub(crate) fn refuse_setup(
 }
 
 /// Answers a request that came once more, as those do that a node sends again when the path changes.
-pub(crate) fn repeat(cx: &mut Cx, tenants: &mut Tenants, key: &Key, ticket: PendingAnswer, origin: Origin) {
+pub(crate) fn repeat(cx: &mut Cx, tenants: &Tenants, key: &Key, ticket: PendingAnswer, origin: Origin) {
     let now = cx.now.instant;
     let active = origin.nonce.and_then(|nonce| Some((tenants.active(key)?, nonce)));
     let in_force = active.and_then(|(active, nonce)| active.session_by(nonce));

@@ -98,7 +98,7 @@ fn pair<'a>(
 
 /// Checks that a SETUP brings nothing new to a node that is being drained: a later epoch would make it the next owner.
 pub(crate) fn check_maintenance(cx: &Cx, tenants: &Tenants, key: &Key, epoch: u64) -> Result<(), Refusal> {
-    let active = || tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref();
+    let active = || tenants.active(key);
     if !cx.is_drained_for(&key.0) || active().is_some_and(|active| epoch <= active.record.epoch) {
         return Ok(());
     }
@@ -107,7 +107,7 @@ pub(crate) fn check_maintenance(cx: &Cx, tenants: &Tenants, key: &Key, epoch: u6
 }
 
 /// Returns the lease that a SETUP gets: no longer than the one in force, if the node is being drained.
-pub(crate) fn granted_ttl(cx: &Cx, tenants: &mut Tenants, key: &Key, ttl: Duration) -> Duration {
+pub(crate) fn granted_ttl(cx: &Cx, tenants: &Tenants, key: &Key, ttl: Duration) -> Duration {
     if !cx.is_drained_for(&key.0) {
         return ttl;
     }

@@ -29,7 +29,7 @@ pub(crate) fn answer_dry_run(
 
 /// Returns what would be done.
 pub(crate) fn would_do(tenants: &Tenants, epochs: &Epochs, key: &Key, origin: Origin, task: &Task) -> Outcome {
-    let entry = tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+    let entry = tenants.entry(key);
     let active = entry.and_then(|entry| entry.active.as_ref());
     let action = match (task, active) {
         (Task::Setup(_), None) => "install",

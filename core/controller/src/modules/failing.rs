@@ -31,7 +31,7 @@ pub(crate) fn fail_active(
 ) {
     let now = cx.now.instant;
     suspend_intercepts(cx, tenants, key);
-    let Some(active) = tenants.active(key).filter(|active| active.run.in_worker()) else {
+    let Some(active) = tenants.active_mut(key).filter(|active| active.run.in_worker()) else {
         cx.counters.stray_events += 1;
         return;
     };
@@ -60,7 +60,7 @@ pub(crate) fn fail_culprit(
 fn fail_filter(cx: &mut Cx, tenants: &mut Tenants, key: &Key, refusal: Refusal) {
     let now = cx.now.instant;
     suspend_intercepts(cx, tenants, key);
-    let Some(active) = tenants.active(key).filter(|active| active.run == Run::Running) else {
+    let Some(active) = tenants.active_mut(key).filter(|active| active.run == Run::Running) else {
         return;
     };
     active.last_failure = Some(refusal);
@@ -76,7 +76,7 @@ fn fail_filter(cx: &mut Cx, tenants: &mut Tenants, key: &Key, refusal: Refusal) 
 /// The node could not load a module through no fault of the module: its package is had again after a while.
 pub(crate) fn fail_load(cx: &mut Cx, tenants: &mut Tenants, key: &Key, refusal: Refusal) {
     let now = cx.now.instant;
-    let Some(active) = tenants.active(key).filter(|active| active.run == Run::Loading) else {
+    let Some(active) = tenants.active_mut(key).filter(|active| active.run == Run::Loading) else {
         cx.counters.stray_events += 1;
         return;
     };
@@ -89,7 +89,7 @@ pub(crate) fn fail_load(cx: &mut Cx, tenants: &mut Tenants, key: &Key, refusal: 
 }
 
 fn back_off(cx: &mut Cx, tenants: &mut Tenants, quarantine: &mut Quarantine, key: &Key, now: netserv_model::Instant) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     if let Some(wait) = active.backoff.fail(now) {
         active.run = Run::BackingOff;
         cx.timers.set(Timer::Restart(key.clone()), now + wait);
@@ -113,7 +113,7 @@ pub(crate) fn keep_out(cx: &mut Cx, quarantine: &mut Quarantine, key: &Key, dige
 
 /// A running module lost rules through no fault of its own.
 pub(crate) fn lose_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key, lost: &[FilterId], refusal: Refusal) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     if forget(&mut active.rules, lost) {
         fail_filter(cx, tenants, key, refusal);
     }

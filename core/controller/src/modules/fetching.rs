@@ -54,7 +54,7 @@ pub(crate) fn fetch_failed(cx: &mut Cx, m: &mut Modules, key: &Key, id: EffectId
     let stage = m.tenants.stage(key);
     let installing = matches!(stage, Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) if *wanted == id);
     let digest = if installing {
-        m.tenants.operation(key).map(|operation| operation.setup.digest)
+        m.tenants.operation_mut(key).map(|operation| operation.setup.digest)
     } else {
         m.tenants.record_fetching(key, id).map(|record| record.digest)
     };
@@ -74,10 +74,10 @@ pub(crate) fn fetch_overdue(cx: &mut Cx, m: &mut Modules, id: EffectId, refusal:
 }
 
 fn operation_fetched(cx: &mut Cx, m: &mut Modules, key: &Key, manifest: Manifest, flavour: Flavour) {
-    let Some(operation) = m.tenants.entry(key).and_then(|entry| entry.operation.take()) else { return };
+    let Some(operation) = m.tenants.entry_mut(key).and_then(|entry| entry.operation.take()) else { return };
     let Operation { ticket: Some(ticket), origin, setup, stage: _ } = operation else { return };
     // The package of what is installed may have come meanwhile.
-    let same = m.tenants.active_of(key).filter(|active| active.manifest.is_some() && active.is_same_module(&setup));
+    let same = m.tenants.active(key).filter(|active| active.manifest.is_some() && active.is_same_module(&setup));
     if same.is_some() && !setup.prepare && setup.state.is_none() {
         begin_setup(cx, m, key, ticket, origin, setup);
         return advance(cx, m, key);
@@ -104,7 +104,7 @@ fn active_fetched(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId, manife
     };
     let service = manifest.service.is_some();
     change_flavour(cx, &mut m.tenants, key, if service { Flavour::Wasm } else { flavour });
-    if let Some(active) = m.tenants.active(key) {
+    if let Some(active) = m.tenants.active_mut(key) {
         // Connections are taken over as the manifest says, which a restarted node has only from here on.
         if manifest.packet.is_none() {
             active.rules.retain(|rule| rule.kind == RuleKind::Intercept);
@@ -135,7 +135,7 @@ fn active_not_fetched(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId, re
         return give_up(cx, m, key, refusal);
     }
     let now = cx.now.instant;
-    let Some(active) = m.tenants.active(key) else { return };
+    let Some(active) = m.tenants.active_mut(key) else { return };
     active.last_failure = Some(refusal.clone());
     active.run = Run::BackingOff;
     let wait = active.backoff.retry(now).max(BACKOFF_MIN);
@@ -144,7 +144,7 @@ fn active_not_fetched(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId, re
 
 /// Takes note of the flavour that an installed module has from here on; what it had of another one goes.
 fn change_flavour(cx: &mut Cx, tenants: &mut Tenants, key: &Key, flavour: Flavour) {
-    let Some(active) = tenants.active(key).filter(|active| active.record.flavour != Some(flavour)) else { return };
+    let Some(active) = tenants.active_mut(key).filter(|active| active.record.flavour != Some(flavour)) else { return };
     let place = active.place();
     active.slot = None;
     active.record.flavour = Some(flavour);
@@ -164,7 +164,7 @@ fn change_flavour(cx: &mut Cx, tenants: &mut Tenants, key: &Key, flavour: Flavou
 
 fn give_up(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: &Refusal) {
     cx.counters.revoked += 1;
-    tell_requesters(cx, &mut m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+    tell_requesters(cx, &m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
     uninstall(cx, m, key, Leave::AtOnce);
     advance(cx, m, key);
 }
@@ -183,7 +183,7 @@ fn may_come_back(kind: RefusalKind) -> bool {
 
 /// A module's wait is over.
 pub(crate) fn restart_module(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(active) = m.tenants.active(key) else { return };
+    let Some(active) = m.tenants.active_mut(key) else { return };
     match active.run {
         Run::BackingOff => {}
         Run::Quarantined => active.backoff = Backoff::default(),
@@ -209,7 +209,7 @@ pub(crate) fn service_composed(cx: &mut Cx, m: &mut Modules, key: &Key, job: Eff
     if !matches!(m.tenants.stage(key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
         return active_composed(cx, m, key, job);
     }
-    let Some(entry) = m.tenants.entry(key) else { return };
+    let Some(entry) = m.tenants.entry_mut(key) else { return };
     if let Some(Operation { ticket, origin, setup, stage: Stage::Composing(_, candidate) }) = entry.operation.take() {
         entry.operation = Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) });
     }
@@ -217,7 +217,7 @@ pub(crate) fn service_composed(cx: &mut Cx, m: &mut Modules, key: &Key, job: Eff
 }
 
 fn active_composed(cx: &mut Cx, m: &mut Modules, key: &Key, job: EffectId) {
-    let Some(active) = m.tenants.active(key).filter(|active| active.run == Run::Fetching(job)) else { return };
+    let Some(active) = m.tenants.active_mut(key).filter(|active| active.run == Run::Fetching(job)) else { return };
     let (manifest, known) = (active.manifest.clone(), active.composition.clone());
     active.run = Run::Waiting;
     let Some(manifest) = manifest else { return };

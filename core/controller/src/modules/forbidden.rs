@@ -21,7 +21,7 @@ use crate::tenants::session::{Session, sessions_of};
 /// Ends the sessions of a module whose filters the policy does not allow. If these are all its sessions, it ends none: the caller
 /// removes the module. `manifest` is the package's, if it has just arrived.
 pub(crate) fn end_forbidden(cx: &mut Cx, tenants: &mut Tenants, key: &Key, manifest: Option<&Manifest>) {
-    let Some(active) = tenants.active_of(key) else { return };
+    let Some(active) = tenants.active(key) else { return };
     let Some(user) = cx.policy.users.get(&key.0) else { return };
     let known = active.whole_manifest();
     let manifest = manifest.or(known.as_ref());
@@ -41,7 +41,7 @@ pub(crate) fn end_forbidden(cx: &mut Cx, tenants: &mut Tenants, key: &Key, manif
 /// each rule is for.
 fn drop_forbidden_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
     let (policy, user) = (&cx.policy, cx.policy.users.get(&key.0));
-    let active = tenants.entry(key).and_then(|entry| entry.active.as_mut());
+    let active = tenants.entry_mut(key).and_then(|entry| entry.active.as_mut());
     let Some((user, active)) = user.zip(active.filter(|active| active.manifest.is_none())) else { return };
     let is_allowed = |filter: &WantedFilter| filters::check_of_sessions(policy, user, slice::from_ref(filter)).is_ok();
     active.record.filters.retain(is_allowed);

@@ -30,8 +30,7 @@ use crate::services::composing::{begin_active, compose_anew, first_stage};
 use crate::services::order::order_packets;
 use crate::services::parts::{Unresolved, compose_parts, is_settled_service, resolve};
 use crate::tenants::active::{Active, Run, can_drain};
-use crate::tenants::operation::Change;
-use crate::tenants::operation::{Candidate, Operation, Stage};
+use crate::tenants::operation::{Candidate, Change, Operation, Stage};
 use crate::tenants::rule::ModuleRule;
 use crate::tenants::session::Session;
 use crate::tenants::tenant::{Entry, Leave, Removal, Task, Tenant, Waiter};
@@ -44,7 +43,7 @@ pub(crate) fn advance(cx: &mut Cx, m: &mut Modules, key: &Key) {
     while let Some(Waiter { ticket, origin, task }) = m.tenants.next_waiter(key) {
         match task {
             Task::Setup(setup) => begin_setup(cx, m, key, ticket, origin, *setup),
-            Task::Repeat => repeat(cx, &mut m.tenants, key, ticket, origin),
+            Task::Repeat => repeat(cx, &m.tenants, key, ticket, origin),
             Task::Remove(removal) => remove_module(cx, m, key, ticket, origin, removal),
             Task::RemoveAgain(nonce) => remove_again(cx, &m.nonces, key, ticket, nonce),
         }
@@ -64,14 +63,14 @@ pub(crate) fn begin_setup(
     if let Err(refusal) = check_setup(cx, m, key, &setup) {
         return refuse_setup(cx, &mut m.tenants, key, ticket, origin, &refusal);
     }
-    setup.ttl = granted_ttl(cx, &mut m.tenants, key, setup.ttl);
+    setup.ttl = granted_ttl(cx, &m.tenants, key, setup.ttl);
     let brings_state = m.epochs.brings_state(&m.tenants, key, &setup);
     // One of an epoch that is in force came with the SETUP that began it.
     setup.state = setup.state.filter(|_| brings_state && !setup.prepare);
     if let Err(refusal) = check_room_for(&m.tenants, key, origin.session) {
         return refuse_setup(cx, &mut m.tenants, key, ticket, origin, &refusal);
     }
-    if let Some(active) = m.tenants.active(key).filter(|_| !setup.prepare) {
+    if let Some(active) = m.tenants.active_mut(key).filter(|_| !setup.prepare) {
         active.adopt(origin.session, &setup);
     }
     if !brings_state
@@ -80,7 +79,7 @@ pub(crate) fn begin_setup(
     {
         return refuse_setup(cx, &mut m.tenants, key, ticket, origin, &refusal);
     }
-    let active = m.tenants.active(key);
+    let active = m.tenants.active_mut(key);
     if let Some(active) = active.as_ref().filter(|_| !brings_state && !setup.prepare) {
         let change = active.change_by(origin.session, &setup);
         if change != Change::Reload {
@@ -102,11 +101,11 @@ fn remove_module(cx: &mut Cx, m: &mut Modules, key: &Key, ticket: PendingAnswer,
     if let Err(refusal) = check_handed_over(&m.tenants, key, epoch) {
         return cx.refuse(ticket, refusal);
     }
-    if let Some(session) = session.filter(|_| m.tenants.active_of(key).is_some()) {
+    if let Some(session) = session.filter(|_| m.tenants.active(key).is_some()) {
         if let Err(refusal) = check_held(&m.tenants, key, session) {
             return cx.refuse(ticket, refusal);
         }
-        let ended = m.tenants.active_of(key).map(|active| active.ended_by(session)).unwrap_or_default();
+        let ended = m.tenants.active(key).map(|active| active.ended_by(session)).unwrap_or_default();
         if leave_module(cx, &mut m.tenants, key, |held| ended.contains(&held.record.session)) {
             note_removed(&mut m.nonces, key, origin);
             return cx.answer_when_done(&key.0, ticket, Outcome::Removed);
@@ -156,7 +155,7 @@ pub(crate) fn try_candidate(
     if prepares && !loads {
         let stage = Stage::Waiting(candidate);
         m.tenants.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
-        return m.later.prepared.push_back((key.clone(), None));
+        return m.later.push_prepared(key, None);
     }
     let stage = first_stage(cx, &m.tenants, &mut m.later, key, candidate);
     m.tenants.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
@@ -168,7 +167,7 @@ pub(crate) fn fail_operation(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: R
     if fail_swap(&mut m.tenants, key, &refusal, true) {
         return;
     }
-    let Some(operation) = m.tenants.entry(key).and_then(|entry| entry.operation.take()) else { return };
+    let Some(operation) = m.tenants.entry_mut(key).and_then(|entry| entry.operation.take()) else { return };
     match operation.stage {
         Stage::Fetching(job) => drop_job(cx, job),
         Stage::Composing(job, candidate) => {
@@ -192,7 +191,7 @@ pub(crate) fn fail_operation(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: R
 
 /// Takes an installed module away, for good.
 pub(crate) fn uninstall(cx: &mut Cx, m: &mut Modules, key: &Key, leave: Leave) -> bool {
-    let Some(mut active) = m.tenants.entry(key).and_then(|entry| entry.active.take()) else { return false };
+    let Some(mut active) = m.tenants.entry_mut(key).and_then(|entry| entry.active.take()) else { return false };
     remember_told(cx, &mut m.told_before, key, &active.control);
     cx.timers.cancel(&Timer::Thaw(key.clone()));
     m.buffers.end(cx, key);
@@ -218,7 +217,7 @@ pub(crate) fn uninstall(cx: &mut Cx, m: &mut Modules, key: &Key, leave: Leave) -
 /// way, which may renew one.
 fn expire_if_due(cx: &mut Cx, m: &mut Modules, key: &Key) {
     let now = cx.now.instant;
-    let Some(entry) = m.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else { return };
+    let Some(entry) = m.tenants.entry(key) else { return };
     let is_over = |session: &Session| session.lease_end <= now;
     let over =
         entry.active.as_ref().map_or(0, |active| active.sessions.iter().filter(|session| is_over(session)).count());
@@ -244,7 +243,7 @@ pub(crate) fn check_services(cx: &mut Cx, m: &mut Modules, user: &UserId) {
 }
 
 fn check_service(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(Entry { active: Some(active), .. }) = m.tenants.entry(key).filter(|entry| is_settled_service(entry))
+    let Some(Entry { active: Some(active), .. }) = m.tenants.entry_mut(key).filter(|entry| is_settled_service(entry))
     else {
         return;
     };
@@ -252,7 +251,7 @@ fn check_service(cx: &mut Cx, m: &mut Modules, key: &Key) {
     let Some(manifest) = manifest else { return };
     match (resolve(&m.tenants, key, &manifest), known) {
         (Ok(composition), Some(known)) if composition.servers == known.servers => {
-            if let Some(active) = m.tenants.active(key) {
+            if let Some(active) = m.tenants.active_mut(key) {
                 active.composition = Some(composition);
             }
             order_packets(cx, &mut m.tenants, &key.0);
@@ -269,13 +268,13 @@ fn check_service(cx: &mut Cx, m: &mut Modules, key: &Key) {
 
 /// Puts an installed service together, which is not in force: after a restart of the node, or after a failure.
 pub(crate) fn compose_active(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(manifest) = m.tenants.active(key).and_then(|active| active.manifest.clone()) else { return };
+    let Some(manifest) = m.tenants.active_mut(key).and_then(|active| active.manifest.clone()) else { return };
     match resolve(&m.tenants, key, &manifest) {
         Ok(composition) => begin_active(cx, &mut m.tenants, key, composition),
         Err(Unresolved::Refused(refusal)) => dissolve(cx, m, key, refusal),
         Err(Unresolved::NotYet(refusal)) => {
             let later = cx.now.instant + BACKOFF_MAX;
-            let Some(active) = m.tenants.active(key) else { return };
+            let Some(active) = m.tenants.active_mut(key) else { return };
             active.last_failure = Some(refusal);
             active.run = Run::BackingOff;
             // Its parts wake it earlier.
@@ -286,10 +285,10 @@ pub(crate) fn compose_active(cx: &mut Cx, m: &mut Modules, key: &Key) {
 
 /// Removes a service whose parts are not what it needs, and says so.
 fn dissolve(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: Refusal) {
-    let Some(active) = m.tenants.active(key) else { return };
+    let Some(active) = m.tenants.active_mut(key) else { return };
     let (user, module) = (key.0.clone(), active.record.module.clone());
     cx.counters.dissolved += 1;
-    tell_requesters(cx, &mut m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+    tell_requesters(cx, &m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
     cx.say(Command::Notify(Notice::Dissolved { user, module, refusal }));
     uninstall(cx, m, key, Leave::AtOnce);
     advance(cx, m, key);
@@ -346,7 +345,7 @@ pub(crate) fn load_waiting(cx: &mut Cx, m: &mut Modules, worker: &WorkerId) {
 fn load_candidate(cx: &mut Cx, m: &mut Modules, key: &Key, id: &WorkerId) {
     // Another one of its module may have come in its place, which waits for something else.
     if m.tenants.operation(key).is_some_and(|operation| operation.only_waits()) {
-        return m.later.prepared.push_back((key.clone(), Some(id.clone())));
+        return m.later.push_prepared(key, Some(id));
     }
     make_room(cx, &mut m.tenants, id);
     let Some(Tenant { workers, modules, .. }) = m.tenants.get_mut(&key.0) else { return };

@@ -52,7 +52,7 @@ fn set_running(
     worker: &WorkerId,
     slot: ModuleSlot,
 ) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     if active.run != Run::Loading {
         // It failed before this answer was given, so the worker must not keep it.
         let down = active.run != Run::Running;
@@ -113,7 +113,7 @@ pub(crate) fn worker_ready(
     worker: &WorkerId,
     addresses: Vec<IpAddr>,
 ) {
-    let phase = m.tenants.worker(worker).map(|worker| worker.phase).unwrap_or_default();
+    let phase = m.tenants.worker_mut(worker).map(|worker| worker.phase).unwrap_or_default();
     match phase {
         Phase::Starting => {
             m.tenants.set_phase(worker, Phase::Ready);
@@ -137,7 +137,7 @@ pub(crate) fn worker_died(
     culprit: Option<ModuleSlot>,
 ) {
     let now = cx.now.instant;
-    let phase = m.tenants.worker(id).map(|worker| worker.phase).unwrap_or_default();
+    let phase = m.tenants.worker_mut(id).map(|worker| worker.phase).unwrap_or_default();
     let (Phase::Starting | Phase::Ready) = phase else {
         cx.counters.stray_events += 1;
         return;
@@ -145,7 +145,7 @@ pub(crate) fn worker_died(
     cx.counters.container_deaths += 1;
     metering.read_soon(cx);
     let blamed = m.tenants.get(&id.user).and_then(|tenant| whom_to_blame(tenant, id.flavour, culprit));
-    let Some(worker) = m.tenants.worker(id) else { return };
+    let Some(worker) = m.tenants.worker_mut(id) else { return };
     let wait = match blamed {
         Some(_) => std::time::Duration::ZERO,
         None => worker.backoff.retry(now),
@@ -173,7 +173,7 @@ pub(crate) fn worker_died(
 
 /// A worker's wait is over.
 pub(crate) fn restart_worker(cx: &mut Cx, m: &mut Modules, id: &WorkerId) {
-    if let Some(worker) = m.tenants.worker(id)
+    if let Some(worker) = m.tenants.worker_mut(id)
         && worker.phase == Phase::Down
     {
         worker.phase = Phase::Absent;
@@ -221,18 +221,18 @@ fn outlive_worker(
 ) {
     let blame = |role: Role| blamed.is_some_and(|(name, blamed)| *name == key.1 && *blamed == role);
     let inside = |active: &&mut Active| active.place().is_some_and(|(own, _)| own == flavour) && active.run.in_worker();
-    if m.tenants.active(key).filter(inside).is_some() {
+    if m.tenants.active_mut(key).filter(inside).is_some() {
         if blame(Role::Active) {
             fail_culprit(cx, &mut m.tenants, &mut m.quarantine, key, refusal.clone());
         } else {
-            suspend_intercepts(cx, &mut m.tenants, key);
-            let Some(active) = m.tenants.active(key) else { return };
+            suspend_intercepts(cx, &m.tenants, key);
+            let Some(active) = m.tenants.active_mut(key) else { return };
             active.last_failure = Some(refusal.clone());
             active.restarts = active.restarts.saturating_add(1);
             active.run = Run::Waiting;
         }
     }
-    let Some(operation) = m.tenants.operation(key) else { return };
+    let Some(operation) = m.tenants.operation_mut(key) else { return };
     if operation.stage.candidate().is_none_or(|candidate| candidate.flavour != flavour) {
         return;
     }
@@ -252,7 +252,7 @@ fn outlive_worker(
 /// Puts a module whose load was cut off by another's fault back in line.
 fn wait_again(tenants: &mut Tenants, key: &Key) {
     tenants.candidate_gone(key);
-    let Some(entry) = tenants.entry(key) else { return };
+    let Some(entry) = tenants.entry_mut(key) else { return };
     let Some(mut operation) = entry.operation.take() else { return };
     operation.stage = match operation.stage {
         Stage::Loading(candidate) => Stage::Waiting(candidate),

@@ -11,7 +11,7 @@ pub(crate) mod forbidden;
 pub(crate) mod lifecycle;
 pub(crate) mod loading;
 pub(crate) mod passing;
-pub(crate) mod policy;
+pub(crate) mod policy_change;
 pub(crate) mod preparing;
 pub(crate) mod requests;
 pub(crate) mod restoring;

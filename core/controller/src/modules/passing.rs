@@ -40,7 +40,7 @@ fn names_others(cx: &Cx, request: &Request) -> bool {
 /// Returns what there is to say of it.
 fn see_floating(cx: &mut Cx, m: &mut Modules, key: &Key, setup: &Setup) -> Option<String> {
     let common = |own: &[IpAddr]| own.iter().copied().find(|address| setup.floating.contains(address));
-    let Some(entry) = m.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else {
+    let Some(entry) = m.tenants.entry(key) else {
         // A SETUP of an earlier epoch may still come here.
         if !setup.floating.is_empty() {
             m.epochs.note(key, setup.epoch.saturating_add(1));

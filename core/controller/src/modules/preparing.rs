@@ -17,7 +17,8 @@ use crate::tenants::tenant::Task;
 
 /// All is ready: answers what would happen, and keeps the worker for a while.
 pub(crate) fn end_preparing(cx: &mut Cx, m: &mut Modules, key: &Key, worker: Option<&WorkerId>) {
-    let operation = m.tenants.entry(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
+    let operation =
+        m.tenants.entry_mut(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
     let Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) }) = operation else { return };
     if let Some(worker) = worker {
         cx.timers.set(Timer::Prepared(worker.clone()), cx.now.instant + PREPARED_TIME);

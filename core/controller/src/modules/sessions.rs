@@ -43,7 +43,7 @@ pub(crate) fn join_session(
         Ok(rules) => rules,
         Err(refusal) => return refuse_setup(cx, tenants, key, ticket, origin, &refusal),
     };
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let is_there = |rule: &ModuleRule| active.rules.iter().any(|own| own.is_same(rule));
     let add: Vec<ModuleRule> = rules.into_iter().filter(|rule| !is_there(rule)).collect();
     let sees = active.run == Run::Running && !active.is_frozen;
@@ -60,11 +60,11 @@ pub(crate) fn join_session(
 /// Puts what a session asked for in force, now that its filters are there.
 pub(crate) fn joined(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, key: &Key) {
     let now = cx.now;
-    let Some(entry) = tenants.entry(key) else { return };
+    let Some(entry) = tenants.entry_mut(key) else { return };
     let joins = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Joining(_)));
     let Some(Operation { ticket, origin, mut setup, stage: Stage::Joining(joining) }) = joins else { return };
     setup.ttl = granted_ttl(cx, tenants, key, setup.ttl);
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let Joining { change, mut rules, effect: _ } = joining;
     // If it was frozen meanwhile, its rules come when it thaws.
     let unseen = match active.is_frozen {
@@ -106,7 +106,7 @@ fn rules_with(
     session: SessionId,
     setup: &Setup,
 ) -> Result<Vec<ModuleRule>, Refusal> {
-    let active = tenants.active_of(key).ok_or_else(|| not_installed(key))?;
+    let active = tenants.active(key).ok_or_else(|| not_installed(key))?;
     let Some(manifest) = active.whole_manifest() else { return Ok(Vec::new()) };
     let others = tenants.others_than(key, session);
     let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
@@ -117,7 +117,7 @@ fn rules_with(
 
 /// Ends what a session has of an installed module. Returns whether other sessions hold it.
 pub(crate) fn leave_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, ends: impl Fn(&Session) -> bool) -> bool {
-    let Some(active) = tenants.active(key) else { return false };
+    let Some(active) = tenants.active_mut(key) else { return false };
     if !active.end_sessions(ends) {
         return false;
     }
@@ -129,7 +129,7 @@ pub(crate) fn leave_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, ends: 
 
 /// Returns why a REMOVE of a session takes nothing away, if it does not.
 pub(crate) fn check_held(tenants: &Tenants, key: &Key, session: SessionId) -> Result<(), Refusal> {
-    let Some(active) = tenants.active_of(key) else { return Err(not_installed(key)) };
+    let Some(active) = tenants.active(key) else { return Err(not_installed(key)) };
     if !active.ended_by(session).is_empty() {
         return Ok(());
     }
@@ -145,7 +145,7 @@ pub(crate) fn check_held(tenants: &Tenants, key: &Key, session: SessionId) -> Re
 /// Checks that an installed module may be held by one session more.
 pub(crate) fn check_room_for(tenants: &Tenants, key: &Key, session: SessionId) -> Result<(), Refusal> {
     let is_full = |active: &&Active| active.sessions.len() >= SESSIONS_PER_MODULE_MAX;
-    let full = tenants.active_of(key).filter(is_full);
+    let full = tenants.active(key).filter(is_full);
     if full.is_none_or(|active| active.session_of(session).is_some()) {
         return Ok(());
     }
@@ -154,7 +154,7 @@ pub(crate) fn check_room_for(tenants: &Tenants, key: &Key, session: SessionId) -
 }
 
 /// Sets the timer for the first lease that ends.
-pub(crate) fn arm_lease(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+pub(crate) fn arm_lease(cx: &mut Cx, tenants: &Tenants, key: &Key) {
     let first = tenants.active(key).and_then(|active| active.sessions.iter().map(|session| session.lease_end).min());
     if let Some(first) = first {
         cx.timers.set(Timer::Lease(key.clone()), first);
@@ -162,7 +162,7 @@ pub(crate) fn arm_lease(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
 }
 
 /// Has an installed module remembered as it is.
-pub(crate) fn store_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+pub(crate) fn store_active(cx: &mut Cx, tenants: &Tenants, key: &Key) {
     if let Some(record) = tenants.active(key).map(|active| active.record.clone()) {
         store_record(cx, key, &record);
     }
@@ -170,7 +170,7 @@ pub(crate) fn store_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
 
 /// Takes away the rules that no session needs any more.
 pub(crate) fn fit_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let Some(manifest) = active.whole_manifest() else { return };
     let asked: Vec<Asked<'_>> = active.sessions.iter().map(Session::asked).collect();
     let (packets, connections) = asked_together(&manifest, &asked);
@@ -199,7 +199,7 @@ pub(crate) fn tell_replaced(cx: &mut Cx, key: &Key, others: &[Session], by: &Set
 }
 
 /// Has those told whose SETUPs installed a module what happened to it, if it is installed.
-pub(crate) fn tell_requesters(cx: &mut Cx, tenants: &mut Tenants, key: &Key, event: NotifyEvent, detail: String) {
+pub(crate) fn tell_requesters(cx: &mut Cx, tenants: &Tenants, key: &Key, event: NotifyEvent, detail: String) {
     let Some(origin) = tenants.active(key).map(|active| active.origin()) else { return };
     cx.tell_all_requesters(key, origin, event, detail);
 }
@@ -215,7 +215,7 @@ pub(crate) fn weigh(
     origin: &mut Origin,
     setup: &mut Setup,
 ) -> Result<(), Refusal> {
-    let Some(active) = tenants.active_of(key) else { return Ok(()) };
+    let Some(active) = tenants.active(key) else { return Ok(()) };
     let held = active.session_of(origin.session).map(Session::origin);
     let standing = active.standing(*origin, setup);
     if let (Some(wish), Some(before)) = (&mut origin.wish, held.and_then(|held| held.wish))

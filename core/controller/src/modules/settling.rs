@@ -38,7 +38,7 @@ use crate::workers::draining::end_finishing;
 
 /// Installs the rules of a module that has just been loaded, those of connections first.
 pub(crate) fn settle_module(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(entry) = m.tenants.entry(key) else { return };
+    let Some(entry) = m.tenants.entry_mut(key) else { return };
     let loading = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Loading(_)));
     let Some(Operation { ticket, origin, setup, stage: Stage::Loading(mut candidate) }) = loading else { return };
     let begun = candidate.place().map(|(flavour, slot)| {
@@ -133,7 +133,7 @@ fn swapped(cx: &mut Cx, m: &mut Modules, key: &Key, failure: Option<Refusal>) {
         let Failed { refusal, loaded } = failed.unwrap_or(Failed { refusal, loaded: true });
         return end_settling(cx, m, key, refusal, loaded);
     }
-    if let Some(active) = m.tenants.active(key) {
+    if let Some(active) = m.tenants.active_mut(key) {
         take_ids(&mut active.rules, RuleKind::Show);
     }
     match failed {
@@ -155,7 +155,7 @@ fn end_settling(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: Refusal, loade
 /// Has the addresses of a module that is about to be in force lead to its container. Returns whether nothing is to be
 /// waited for; if they cannot, the module does not come into force.
 pub(crate) fn floats(cx: &mut Cx, m: &mut Modules, key: &Key) -> bool {
-    let Some(operation) = m.tenants.operation(key) else { return false };
+    let Some(operation) = m.tenants.operation_mut(key) else { return false };
     let Stage::Settling(_, settling) = &mut operation.stage else { return false };
     if std::mem::replace(&mut settling.floats, true) {
         return settling.floating.is_none();
@@ -166,7 +166,7 @@ pub(crate) fn floats(cx: &mut Cx, m: &mut Modules, key: &Key) -> bool {
         return false;
     }
     let begun = hold_floating(cx, &mut m.tenants, &key.0);
-    if let Some(Operation { stage: Stage::Settling(_, settling), .. }) = m.tenants.operation(key) {
+    if let Some(Operation { stage: Stage::Settling(_, settling), .. }) = m.tenants.operation_mut(key) {
         settling.floating = begun;
     }
     begun.is_none()
@@ -218,13 +218,13 @@ fn joining_changed(cx: &mut Cx, m: &mut Modules, key: &Key, id: EffectId, failur
 
 /// Puts a loaded and filtered module in force; the one before it goes.
 fn finish_setup(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(entry) = m.tenants.entry(key) else { return };
+    let Some(entry) = m.tenants.entry_mut(key) else { return };
     let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
     let Some(Operation { ticket, origin, mut setup, stage: Stage::Settling(candidate, _) }) = settling else {
         return;
     };
     // It may have been drained meanwhile.
-    setup.ttl = granted_ttl(cx, &mut m.tenants, key, setup.ttl);
+    setup.ttl = granted_ttl(cx, &m.tenants, key, setup.ttl);
     let mut old = m.tenants.entry_or_new(key).active.take();
     let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
     let before = old.as_ref().map(|old| (old.record.clone(), old.sessions.clone()));
@@ -270,8 +270,8 @@ fn finish_setup(cx: &mut Cx, m: &mut Modules, key: &Key) {
     m.tenants.entry_or_new(key).active = Some(active);
     // Others may have left meanwhile.
     fit_rules(cx, &mut m.tenants, key);
-    store_active(cx, &mut m.tenants, key);
-    arm_lease(cx, &mut m.tenants, key);
+    store_active(cx, &m.tenants, key);
+    arm_lease(cx, &m.tenants, key);
     end_finishing(cx, &mut m.tenants, key);
     take_floating(cx, &mut m.tenants, &mut m.buffers, key, &floating, epoch);
     hold_floating(cx, &mut m.tenants, &key.0);

@@ -80,9 +80,7 @@ impl Epochs {
     pub(crate) fn len(&self) -> usize {
         self.least.len()
     }
-}
 
-impl Epochs {
     /// Checks that no later epoch of a module was taken.
     pub(crate) fn check(&self, tenants: &Tenants, key: &Key, epoch: u64) -> Result<(), Refusal> {
         let least = self.of(key).max(tenants.epoch_of(key));
@@ -103,7 +101,7 @@ impl Epochs {
     /// Checks that a module in an epoch that has begun is not to begin it with another state.
     pub(crate) fn check_state(&self, tenants: &Tenants, key: &Key, setup: &Setup) -> Result<(), Refusal> {
         let Some(state) = &setup.state else { return Ok(()) };
-        let record = tenants.active_of(key).map(|active| &active.record).filter(|record| record.epoch == setup.epoch);
+        let record = tenants.active(key).map(|active| &active.record).filter(|record| record.epoch == setup.epoch);
         let began = match record {
             Some(record) => Some(record.state),
             None => self.state_of(key, setup.epoch).map(Some),

@@ -24,77 +24,8 @@ use crate::tenants::active::Run;
 /// The requests that wait for a state to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Exports {
-    pub(crate) open: BTreeMap<EffectId, Exporting>,
-    pub(crate) freezing: BTreeMap<EffectId, Freezing>,
-}
-
-impl Exports {
-    /// Has a running module see nothing for a while, and then be asked for its state.
-    ///
-    /// Packets wait meanwhile if it goes to another node, which is known.
-    pub(crate) fn freeze(
-        &mut self,
-        cx: &mut Cx,
-        tenants: &mut Tenants,
-        buffers: &mut Buffers,
-        ticket: PendingAnswer,
-        job: ModuleExport,
-        (time, other): (Duration, Option<IpAddr>),
-    ) {
-        let key = &(job.worker.user.clone(), job.module.clone());
-        let Some(active) = tenants.active(key) else { return };
-        active.is_frozen = true;
-        cx.timers.set(Timer::Thaw(key.clone()), cx.now.instant + time);
-        let shown = hide_module(cx, tenants, key);
-        let waiting = other.map(|other| buffer_here(cx, tenants, buffers, key, other)).unwrap_or_default();
-        let ids = waiting.iter().map(|rule| rule.id).collect();
-        let freezing = Freezing { ticket, job, shown, waiting: ids };
-        self.wait_for_change(cx, key, waiting, freezing);
-    }
-
-    /// Has the rules that show a module packets go, and others come by which these wait.
-    fn wait_for_change(&mut self, cx: &mut Cx, key: &Key, waiting: Vec<FilterRule>, freezing: Freezing) {
-        match change_filters(cx, key, waiting, freezing.shown.clone()) {
-            Some(change) => drop(self.freezing.insert(change, freezing)),
-            None => self.ask_for_state(cx, freezing.ticket, freezing.job, true),
-        }
-    }
-
-    /// A change of rules is made, or refused; returns whether it was of a module that is to stand still.
-    pub(crate) fn hidden(
-        &mut self,
-        cx: &mut Cx,
-        tenants: &mut Tenants,
-        buffers: &mut Buffers,
-        key: &Key,
-        change: EffectId,
-        is_made: bool,
-    ) -> bool {
-        let Some(freezing) = self.freezing.remove(&change) else { return false };
-        if !is_made {
-            // There is no room for the rules by which packets wait.
-            buffers.forget(cx, key, &freezing.waiting);
-            self.wait_for_change(cx, key, Vec::new(), freezing);
-            return true;
-        }
-        let Freezing { ticket, job, .. } = freezing;
-        let is_there = tenants.active(key).is_some_and(|active| active.is_frozen && active.slot == Some(job.slot));
-        if is_there {
-            self.ask_for_state(cx, ticket, job, true);
-        } else {
-            let detail = format!("{} of user `{}` does not stand still any more", key.1, key.0);
-            cx.refuse(ticket, Refusal::new(RefusalKind::NotRunning, detail));
-        }
-        true
-    }
-
-    /// Asks a worker for the state of a module.
-    pub(crate) fn ask_for_state(&mut self, cx: &mut Cx, ticket: PendingAnswer, job: ModuleExport, frozen: bool) {
-        let key = (job.worker.user.clone(), job.module.clone());
-        let id = cx.start_effect(&key.0, Job::Workers(WorkerJob::Export(Box::new(job))), Purpose::Export);
-        cx.timers.set(Timer::Export(id), cx.now.instant + EXPORT_ANSWER_TIME_MAX);
-        self.open.insert(id, Exporting { ticket, key, frozen });
-    }
+    open: BTreeMap<EffectId, Exporting>,
+    freezing: BTreeMap<EffectId, Freezing>,
 }
 
 impl Exports {
@@ -157,7 +88,7 @@ impl Exports {
     }
 
     fn check_export(&self, tenants: &Tenants, key: &Key, Export { url, .. }: Export) -> Result<ModuleExport, Refusal> {
-        let active = tenants.active_of(key).ok_or_else(|| not_installed(key))?;
+        let active = tenants.active(key).ok_or_else(|| not_installed(key))?;
         let running = active.place().zip(active.manifest.as_ref()).filter(|_| active.run == Run::Running);
         let Some(((flavour, slot), manifest)) = running else {
             let detail = format!("{} of user `{}` is installed and does not run", key.1, key.0);
@@ -179,11 +110,78 @@ impl Exports {
         let worker = WorkerId::new(key.0.clone(), flavour);
         Ok(ModuleExport { worker, slot, module: key.1.clone(), state_schema: manifest.state_schema, url })
     }
+
+    /// Has a running module see nothing for a while, and then be asked for its state.
+    ///
+    /// Packets wait meanwhile if it goes to another node, which is known.
+    fn freeze(
+        &mut self,
+        cx: &mut Cx,
+        tenants: &mut Tenants,
+        buffers: &mut Buffers,
+        ticket: PendingAnswer,
+        job: ModuleExport,
+        (time, other): (Duration, Option<IpAddr>),
+    ) {
+        let key = &(job.worker.user.clone(), job.module.clone());
+        let Some(active) = tenants.active_mut(key) else { return };
+        active.is_frozen = true;
+        cx.timers.set(Timer::Thaw(key.clone()), cx.now.instant + time);
+        let shown = hide_module(cx, tenants, key);
+        let waiting = other.map(|other| buffer_here(cx, tenants, buffers, key, other)).unwrap_or_default();
+        let ids = waiting.iter().map(|rule| rule.id).collect();
+        let freezing = Freezing { ticket, job, shown, waiting: ids };
+        self.wait_for_change(cx, key, waiting, freezing);
+    }
+
+    /// Has the rules that show a module packets go, and others come by which these wait.
+    fn wait_for_change(&mut self, cx: &mut Cx, key: &Key, waiting: Vec<FilterRule>, freezing: Freezing) {
+        match change_filters(cx, key, waiting, freezing.shown.clone()) {
+            Some(change) => drop(self.freezing.insert(change, freezing)),
+            None => self.ask_for_state(cx, freezing.ticket, freezing.job, true),
+        }
+    }
+
+    /// A change of rules is made, or refused; returns whether it was of a module that is to stand still.
+    pub(crate) fn hidden(
+        &mut self,
+        cx: &mut Cx,
+        tenants: &mut Tenants,
+        buffers: &mut Buffers,
+        key: &Key,
+        change: EffectId,
+        is_made: bool,
+    ) -> bool {
+        let Some(freezing) = self.freezing.remove(&change) else { return false };
+        if !is_made {
+            // There is no room for the rules by which packets wait.
+            buffers.forget(cx, key, &freezing.waiting);
+            self.wait_for_change(cx, key, Vec::new(), freezing);
+            return true;
+        }
+        let Freezing { ticket, job, .. } = freezing;
+        let is_there = tenants.active(key).is_some_and(|active| active.is_frozen && active.slot == Some(job.slot));
+        if is_there {
+            self.ask_for_state(cx, ticket, job, true);
+        } else {
+            let detail = format!("{} of user `{}` does not stand still any more", key.1, key.0);
+            cx.refuse(ticket, Refusal::new(RefusalKind::NotRunning, detail));
+        }
+        true
+    }
+
+    /// Asks a worker for the state of a module.
+    fn ask_for_state(&mut self, cx: &mut Cx, ticket: PendingAnswer, job: ModuleExport, frozen: bool) {
+        let key = (job.worker.user.clone(), job.module.clone());
+        let id = cx.start_effect(&key.0, Job::Workers(WorkerJob::Export(Box::new(job))), Purpose::Export);
+        cx.timers.set(Timer::Export(id), cx.now.instant + EXPORT_ANSWER_TIME_MAX);
+        self.open.insert(id, Exporting { ticket, key, frozen });
+    }
 }
 
 /// An EXPORT that is answered later.
 #[derive(Debug)]
-pub(crate) struct Exporting {
+struct Exporting {
     ticket: PendingAnswer,
     key: Key,
     /// Whether the module stands still for it.
@@ -192,14 +190,14 @@ pub(crate) struct Exporting {
 
 impl Exporting {
     /// Returns whose module it is.
-    pub(crate) fn user(&self) -> &UserId {
+    fn user(&self) -> &UserId {
         &self.key.0
     }
 }
 
 /// An EXPORT that waits for the module to see nothing any more.
 #[derive(Debug)]
-pub(crate) struct Freezing {
+struct Freezing {
     ticket: PendingAnswer,
     job: ModuleExport,
     /// The rules that go.
@@ -210,7 +208,7 @@ pub(crate) struct Freezing {
 
 impl Freezing {
     /// Returns whose module it is.
-    pub(crate) fn user(&self) -> &UserId {
+    fn user(&self) -> &UserId {
         &self.job.worker.user
     }
 }

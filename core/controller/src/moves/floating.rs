@@ -40,7 +40,7 @@ pub(crate) fn check_floating(
     let taken = |address: &IpAddr, detail: &str| {
         Err(Refusal::new(RefusalKind::AddressTaken, format!("floating address {address} {detail}")))
     };
-    let given_up = tenants.active_of(key).map(|active| &active.record.given_up[..]).unwrap_or_default();
+    let given_up = tenants.active(key).map(|active| &active.record.given_up[..]).unwrap_or_default();
     if let Some(GivenUp { address, epoch: since }) =
         given_up.iter().find(|lost| addresses.contains(&lost.address) && epoch <= lost.epoch)
     {
@@ -65,7 +65,7 @@ pub(crate) fn check_floating(
 
 /// Has the addresses of an installed module that runs again lead to its container.
 pub(crate) fn resume_floating(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
-    if let Some(active) = tenants.active(key) {
+    if let Some(active) = tenants.active_mut(key) {
         active.holds_floating = true;
         hold_floating(cx, tenants, &key.0);
     }
@@ -133,7 +133,7 @@ pub(crate) fn give_up_floating(
     gone: &[IpAddr],
     epoch: u64,
 ) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let (addresses, kept): (Vec<IpAddr>, Vec<IpAddr>) =
         active.record.floating.iter().partition(|address| gone.contains(address));
     if addresses.is_empty() {

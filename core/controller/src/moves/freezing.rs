@@ -20,7 +20,7 @@ use crate::tenants::active::Active;
 pub(crate) fn thaw(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, key: &Key) {
     cx.timers.cancel(&Timer::Thaw(key.clone()));
     let stands = |active: &&mut Active| active.is_frozen && active.record.moved_in.is_none();
-    let Some(active) = tenants.active(key).filter(stands) else { return };
+    let Some(active) = tenants.active_mut(key).filter(stands) else { return };
     active.is_frozen = false;
     install_rules(cx, tenants, buffers, key);
     // Nothing takes their place while the module is down, or its successor comes.
@@ -37,7 +37,7 @@ pub(crate) fn see_owner(
     key: &Key,
     setup: &Setup,
 ) -> Option<String> {
-    let active = tenants.active(key).filter(|active| active.is_frozen && active.record.epoch < setup.epoch)?;
+    let active = tenants.active_mut(key).filter(|active| active.is_frozen && active.record.epoch < setup.epoch)?;
     let epoch = active.record.epoch;
     active.record.moved_in = Some(setup.epoch);
     let record = active.record.clone();

@@ -104,7 +104,7 @@ impl Buffers {
 
     /// Has packets wait no longer for a user's modules that are not there.
     pub(crate) fn end_of(&mut self, cx: &mut Cx, tenants: &Tenants, user: &UserId) {
-        let theirs = self.buffered.keys().filter(|key| key.0 == *user && tenants.active_of(key).is_none());
+        let theirs = self.buffered.keys().filter(|key| key.0 == *user && tenants.active(key).is_none());
         for key in theirs.cloned().collect::<Vec<Key>>() {
             self.end(cx, &key);
         }
@@ -160,7 +160,7 @@ pub(crate) fn buffer_for(
     candidate: &Candidate,
     other: IpAddr,
 ) {
-    if tenants.active_of(key).is_some() {
+    if tenants.active(key).is_some() {
         return;
     }
     let addresses = tenants.get(&key.0).map(|tenant| tenant.addresses.clone()).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::tenants::tenant::{Entry, Tenant};
 /// Installs the rules that a running module has not yet, and those of connections again, which were suspended.
 pub(crate) fn install_rules(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, key: &Key) {
     install_filters(cx, tenants, buffers, key);
-    let Some(active) = tenants.entry(key).and_then(|entry| entry.active.as_mut()) else { return };
+    let Some(active) = tenants.entry_mut(key).and_then(|entry| entry.active.as_mut()) else { return };
     let Some((flavour, slot)) = active.place() else { return };
     let worker = WorkerId::new(key.0.clone(), flavour);
     let Active { manifest: Some(manifest), rules, is_frozen: false, .. } = active else { return };
@@ -63,7 +63,7 @@ pub(crate) fn add_joining_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) -
 /// Takes all rules of an installed module away, but for those of connections that go on when it goes: these take no others.
 /// Returns those of packets, which are still to go.
 pub(crate) fn hide_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key) -> Vec<FilterId> {
-    let Some(active) = tenants.active(key) else { return Vec::new() };
+    let Some(active) = tenants.active_mut(key) else { return Vec::new() };
     let shown = take_ids(&mut active.rules, RuleKind::Show);
     let taken: Vec<InterceptJob> = if can_drain(active) {
         ids(&active.rules, RuleKind::Intercept).into_iter().map(InterceptJob::Drain).collect()
@@ -77,7 +77,7 @@ pub(crate) fn hide_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key) -> Vec<
 }
 
 /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
-pub(crate) fn suspend_intercepts(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+pub(crate) fn suspend_intercepts(cx: &mut Cx, tenants: &Tenants, key: &Key) {
     let Some(active) = tenants.active(key).filter(|active| active.run == Run::Running) else { return };
     for id in ids(&active.rules, RuleKind::Intercept) {
         cx.start_effect(&key.0, Job::Intercepts(InterceptJob::Suspend(id)), Purpose::Nothing);

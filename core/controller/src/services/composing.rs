@@ -22,7 +22,7 @@ pub(crate) fn first_stage(cx: &mut Cx, tenants: &Tenants, later: &mut Later, key
     let Some(composition) = &candidate.composition else { return Stage::Waiting(candidate) };
     if composition.servers.is_empty() {
         // It has nothing to load: only the order of its parts is its own.
-        later.swaps.push_back(key.clone());
+        later.push_swap(key);
         return Stage::Settling(candidate, Settling::default());
     }
     let job = compose(cx, tenants, key, &composition.servers.clone());
@@ -40,7 +40,7 @@ fn compose(cx: &mut Cx, tenants: &Tenants, key: &Key, servers: &[Digest]) -> Eff
 pub(crate) fn begin_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key, composition: Composition) {
     let servers = composition.servers.clone();
     let job = (!servers.is_empty()).then(|| compose(cx, tenants, key, &servers));
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     active.composition = Some(composition);
     active.run = job.map_or(Run::Running, Run::Fetching);
     order_packets(cx, tenants, &key.0);
@@ -58,7 +58,7 @@ pub(crate) fn compose_anew(
     manifest: Manifest,
     composition: Composition,
 ) {
-    let Some(active) = tenants.active(key) else { return };
+    let Some(active) = tenants.active_mut(key) else { return };
     let (origin, setup, declared) = (active.origin(), as_setup(&active.record), active.declared.clone());
     let rules = ModuleRule::all_of(&[], Some(&manifest));
     let candidate =

@@ -59,6 +59,18 @@ impl Active {
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce, wish: self.record.wish }
     }
+
+    /// Returns what `self` means to the module in a container with these addresses.
+    pub(crate) fn addresses(&self, own: &[IpAddr]) -> Vec<IpAddr> {
+        [own, &self.record.floating].concat()
+    }
+
+    /// Returns the least epoch in which the node takes the module once it is gone: none in which another one has an address of
+    /// it.
+    pub(crate) fn epoch_min(&self) -> u64 {
+        let lost = self.record.given_up.iter().map(|lost| lost.epoch.saturating_add(1)).max();
+        self.record.epoch.max(lost.unwrap_or(0))
+    }
 }
 
 /// What an installed module is doing.
@@ -92,20 +104,6 @@ impl Run {
             Run::BackingOff => ModuleState::BackingOff,
             Run::Quarantined => ModuleState::Quarantined,
         }
-    }
-}
-
-impl Active {
-    /// Returns what `self` means to the module in a container with these addresses.
-    pub(crate) fn addresses(&self, own: &[IpAddr]) -> Vec<IpAddr> {
-        [own, &self.record.floating].concat()
-    }
-
-    /// Returns the least epoch in which the node takes the module once it is gone: none in which another one has an address of
-    /// it.
-    pub(crate) fn epoch_min(&self) -> u64 {
-        let lost = self.record.given_up.iter().map(|lost| lost.epoch.saturating_add(1)).max();
-        self.record.epoch.max(lost.unwrap_or(0))
     }
 }
 

@@ -11,12 +11,36 @@ use crate::cx::request::Key;
 #[derive(Debug, Default)]
 pub(crate) struct Later {
     /// Services without code of their own, which are to be put in force.
-    pub(crate) swaps: VecDeque<Key>,
+    swaps: VecDeque<Key>,
     /// Modules for which all is ready that was to be, and the workers that wait for them.
-    pub(crate) prepared: VecDeque<(Key, Option<WorkerId>)>,
+    prepared: VecDeque<(Key, Option<WorkerId>)>,
+}
+
+/// What goes on next.
+pub(crate) enum Next {
+    /// A service is put in force.
+    Swap(Key),
+    /// All is ready for a module, and a worker waits for it, if it needs one.
+    Prepared(Key, Option<WorkerId>),
 }
 
 impl Later {
+    /// Has a service be put in force that has nothing to load.
+    pub(crate) fn push_swap(&mut self, key: &Key) {
+        self.swaps.push_back(key.clone());
+    }
+
+    /// Has the request be answered that made all ready for a module.
+    pub(crate) fn push_prepared(&mut self, key: &Key, worker: Option<&WorkerId>) {
+        self.prepared.push_back((key.clone(), worker.cloned()));
+    }
+
+    /// Returns what goes on next; services wait for all others.
+    pub(crate) fn pop(&mut self) -> Option<Next> {
+        let prepared = self.prepared.pop_front().map(|(key, worker)| Next::Prepared(key, worker));
+        prepared.or_else(|| self.swaps.pop_front().map(Next::Swap))
+    }
+
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.swaps.is_empty() && self.prepared.is_empty()

@@ -29,6 +29,10 @@ impl ModuleRule {
         let shown = rules.iter().filter(|rule| rule.kind == RuleKind::Show);
         shown.map(|rule| rule.filter.clone()).collect()
     }
+
+    pub(crate) fn is_same(&self, other: &ModuleRule) -> bool {
+        (self.kind, &self.filter) == (other.kind, &other.filter)
+    }
 }
 
 /// What happens with what a rule's filter matches.
@@ -38,10 +42,4 @@ pub(crate) enum RuleKind {
     Show,
     /// The module takes the connections over.
     Intercept,
-}
-
-impl ModuleRule {
-    pub(crate) fn is_same(&self, other: &ModuleRule) -> bool {
-        (self.kind, &self.filter) == (other.kind, &other.filter)
-    }
 }

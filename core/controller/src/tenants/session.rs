@@ -44,9 +44,7 @@ impl Session {
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce, wish: self.record.wish }
     }
-}
 
-impl Session {
     pub(crate) fn asked(&self) -> Asked<'_> {
         Asked::of_record(&self.record)
     }

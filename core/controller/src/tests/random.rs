@@ -477,7 +477,7 @@ impl World {
         let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
         self.node.controller.restore(self.node.now, Stored { installed, usage, messages: Vec::new() });
         // Those of this very second may be new, for all that the node knows.
-        let fresh_from = self.node.controller.users.fresh_from;
+        let fresh_from = self.node.controller.users.fresh_from();
         self.setups.retain(|request| request.created < fresh_from);
     }
 

@@ -203,7 +203,7 @@ impl Node {
     /// Tells news of the worker that was started last.
     pub(crate) fn news(&mut self, worker: &WorkerId, what: WorkerNews) {
         self.pull();
-        let generation = self.controller.modules.tenants.worker(worker).and_then(|worker| worker.generation);
+        let generation = self.controller.modules.tenants.worker_mut(worker).and_then(|worker| worker.generation);
         let generation = generation.unwrap_or(EffectId(u64::MAX));
         self.controller.handle_news(self.now, News { worker: worker.clone(), generation, what });
     }

@@ -7,7 +7,7 @@ use ed25519_dalek::VerifyingKey;
 use netserv_model::limits::TTL_MIN;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Request};
 use netserv_model::target::Condition;
-use netserv_model::{ModuleName, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{ModuleName, Nonce, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 
 use crate::cx::Cx;
 use crate::tenants::Tenants;
@@ -32,9 +32,9 @@ pub(crate) enum Freshness {
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     /// Requests made before this are stale: their nonces may have been seen before a restart.
-    pub(crate) fresh_from: UnixTime,
-    pub(crate) newest: Newest,
-    pub(crate) seen: Seen,
+    fresh_from: UnixTime,
+    newest: Newest,
+    seen: Seen,
 }
 
 /// Why a request is not taken.
@@ -58,6 +58,37 @@ impl From<Refusal> for Denied {
 }
 
 impl Users {
+    /// Has requests be stale that were made before the node starts, to the second: they may have been carried out before.
+    pub(crate) fn start(&mut self, wall: UnixTime) {
+        self.fresh_from = UnixTime(wall.0 / 1000 * 1000);
+    }
+
+    /// Takes note that a request was undone, and may be carried out again.
+    pub(crate) fn undo(&mut self, user: &UserId, module: &ModuleName, nonce: Nonce) {
+        self.newest.undo(user, module, nonce);
+    }
+
+    /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
+    pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
+        self.newest.retain(wall, &known);
+        self.seen.retain(wall, &known);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fresh_from(&self) -> UnixTime {
+        self.fresh_from
+    }
+
+    #[cfg(test)]
+    pub(crate) fn newest_mut(&mut self) -> &mut Newest {
+        &mut self.newest
+    }
+
+    #[cfg(test)]
+    pub(crate) fn seen_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
+
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
     /// needs one, or else why it is not taken.
     pub(crate) fn admit(

@@ -53,7 +53,7 @@ pub(crate) fn drain_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, active
     let job = WorkerJob::Drain { worker: worker.clone(), slot, finish: finish.is_some() };
     cx.start_effect(&key.0, Job::Workers(job), Purpose::Stop);
     cx.timers.set(Timer::Drain(worker.clone(), slot), until);
-    let Some(known) = tenants.worker(&worker) else { return };
+    let Some(known) = tenants.worker_mut(&worker) else { return };
     if let Some(place) = known.places.get_mut(&slot) {
         place.role = Role::Draining;
     }
@@ -67,7 +67,7 @@ pub(crate) fn drain_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, active
 /// Ends those that go on with their connections themselves, the first ones first, while they may have too much memory.
 fn bound_finishing(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId) {
     let container = cx.policy.users.get(&worker.user).map_or(0, |user| user.container.memory_bytes);
-    while let Some(known) = tenants.worker(worker) {
+    while let Some(known) = tenants.worker_mut(worker) {
         let finishing = || known.draining.iter().filter_map(|(slot, one)| Some((one.until, *slot, one.finish?)));
         let first = finishing().min().map(|(_, slot, _)| slot);
         let bytes: u64 = finishing().map(|(.., bytes)| bytes).sum();
@@ -94,14 +94,14 @@ pub(crate) fn drained(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, slo
 
 /// Ends what is left of the connections of such a module.
 pub(crate) fn end_draining(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, slot: ModuleSlot) {
-    let Some(draining) = tenants.worker(worker).and_then(|worker| worker.draining.remove(&slot)) else { return };
+    let Some(draining) = tenants.worker_mut(worker).and_then(|worker| worker.draining.remove(&slot)) else { return };
     drop_draining(cx, tenants, worker, slot, draining);
     unload(cx, worker, slot);
     release_unused(cx, tenants, &worker.user);
 }
 
 fn end_first_draining(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId) {
-    if let Some(first) = tenants.worker(worker).and_then(|known| known.first_draining()) {
+    if let Some(first) = tenants.worker_mut(worker).and_then(|known| known.first_draining()) {
         end_draining(cx, tenants, worker, first);
     }
 }

@@ -74,7 +74,7 @@ fn forget_worker(cx: &mut Cx, tenants: &mut Tenants, id: &WorkerId) {
 
 /// Takes note that the connections of all such modules went with their worker.
 pub(crate) fn forget_draining(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId) {
-    let Some(known) = tenants.worker(worker) else { return };
+    let Some(known) = tenants.worker_mut(worker) else { return };
     for (slot, draining) in std::mem::take(&mut known.draining) {
         drop_draining(cx, tenants, worker, slot, draining);
     }

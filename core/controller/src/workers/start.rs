@@ -27,7 +27,7 @@ pub(crate) fn start_worker(cx: &mut Cx, tenants: &mut Tenants, id: &WorkerId) {
     cx.timers.set(Timer::Start(id.clone()), cx.now.instant + START_ANSWER_TIME_MAX);
     let job = Job::Workers(WorkerJob::Start { worker: id.clone(), limits, permits: Box::new(permits) });
     let generation = cx.start_effect(&id.user, job, Purpose::Start(id.clone()));
-    if let Some(worker) = tenants.worker(id) {
+    if let Some(worker) = tenants.worker_mut(id) {
         worker.generation = Some(generation);
     }
 }
@@ -66,7 +66,7 @@ pub(crate) struct LoadWhat<'a> {
 pub(crate) fn load_into(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
     let key = (worker.user.clone(), what.manifest.module().name);
     let messages =
-        tenants.active(&key).map(|active| active.control.give_kept((worker.flavour, slot))).unwrap_or_default();
+        tenants.active_mut(&key).map(|active| active.control.give_kept((worker.flavour, slot))).unwrap_or_default();
     let user = cx.policy.users.get(&worker.user);
     let (granted, container) = user.map(|user| (user.module_limits, user.container)).unwrap_or_default();
     let load = ModuleLoad {
@@ -87,7 +87,7 @@ pub(crate) fn load_into(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, s
         state: what.state,
     };
     cx.timers.set(Timer::Load(worker.clone(), slot), cx.now.instant + LOAD_ANSWER_TIME_MAX);
-    let generation = tenants.worker(worker).and_then(|worker| worker.generation);
+    let generation = tenants.worker_mut(worker).and_then(|worker| worker.generation);
     let purpose = Purpose::Load(worker.clone(), generation, slot);
     cx.start_effect(&worker.user, Job::Workers(WorkerJob::Load(Box::new(load))), purpose);
 }
@@ -95,7 +95,7 @@ pub(crate) fn load_into(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, s
 /// Takes note of the answer to a load, or of later news of it; returns who has the place.
 pub(crate) fn end_load(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, slot: ModuleSlot) -> Option<SlotHolder> {
     cx.timers.cancel(&Timer::Load(worker.clone(), slot));
-    let place = tenants.worker(worker).and_then(|worker| worker.places.get(&slot)).cloned();
+    let place = tenants.worker_mut(worker).and_then(|worker| worker.places.get(&slot)).cloned();
     if place.is_none() {
         cx.counters.stray_events += 1;
     }

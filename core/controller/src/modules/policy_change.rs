@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator changes the policy, or drains the node.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use netserv_model::effect::{Command, EffectId, Hold, Job, Late, Notice, PolicyChange};
+use netserv_model::effect::{Command, Notice};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::cx::Cx;
-use crate::cx::effects::Purpose;
 use crate::cx::request::Key;
 use crate::modules::Modules;
 use crate::modules::checks::check_maintenance;
@@ -22,45 +20,15 @@ use crate::policy::filters;
 use crate::policy::package::{check_needs, check_server};
 use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
-use crate::tenants::tenant::{Leave, Tenant};
-use crate::tenants::worker::Worker;
+use crate::tenants::tenant::Leave;
 use crate::users::admission::Users;
 use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
-/// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    open: BTreeMap<PolicyChange, OpenChange>,
-}
-
-impl Changes {
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-}
-
-/// A change of the policy on its way to running containers.
-#[derive(Debug)]
-struct OpenChange {
-    /// What is being done for it.
-    open: BTreeSet<EffectId>,
-    late: Vec<Late>,
-}
-
-/// Removes and refuses what the policy does not allow, and has running containers held to the rest.
-pub(crate) fn apply_policy(
-    cx: &mut Cx,
-    m: &mut Modules,
-    users: &mut Users,
-    changes: &mut Changes,
-    change: PolicyChange,
-    before: &NodePolicy,
-) {
-    hold_containers(cx, &m.tenants, changes, change, before);
+/// Removes and refuses what the policy does not allow.
+pub(crate) fn apply_policy(cx: &mut Cx, m: &mut Modules, users: &mut Users, before: &NodePolicy) {
     if cx.policy.maintenance && !before.maintenance {
-        say_maintenance(cx, &mut m.tenants);
+        say_maintenance(cx, &m.tenants);
     }
     let keys: Vec<Key> = m
         .tenants
@@ -71,78 +39,21 @@ pub(crate) fn apply_policy(
         apply_policy_to(cx, m, &key);
     }
     revoke_draining(cx, &mut m.tenants);
-    let gone: Vec<UserId> = m.tenants.keys().filter(|user| !cx.policy.users.contains_key(user)).cloned().collect();
+    let gone = m.tenants.iter().filter(|(user, _)| !cx.policy.users.contains_key(user));
+    let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
     for user in gone {
         revoke_prepared(cx, &mut m.tenants, &mut m.buffers, &user);
     }
     let (policy, wall) = (&cx.policy, cx.now.wall);
     let known = |user: &UserId| policy.users.contains_key(user);
     m.nonces.retain(wall, known);
-    users.newest.retain(wall, known);
-    users.seen.retain(wall, known);
-}
-
-/// Has running containers held to what the policy says otherwise than the one before, also those that are about to
-/// end.
-fn hold_containers(cx: &mut Cx, tenants: &Tenants, changes: &mut Changes, change: PolicyChange, before: &NodePolicy) {
-    let mut open = BTreeSet::new();
-    let plan = cx.policy.address_plan();
-    if plan != before.address_plan() {
-        let job = Job::Addresses(Box::new(plan));
-        open.insert(cx.start_node_effect(job, Purpose::Policy(change, Hold::Addresses)));
-    }
-    let running = |tenant: &Tenant| tenant.workers.values().any(Worker::has_process);
-    let running: Vec<UserId> =
-        tenants.iter().filter(|(_, tenant)| running(tenant)).map(|(user, _)| user.clone()).collect();
-    for user in running {
-        let of = |policy: &NodePolicy| {
-            let user = policy.users.get(&user);
-            user.map(|user| (user.permits(), user.container)).unwrap_or_default()
-        };
-        let ((permits, limits), (permits_before, limits_before)) = (of(&cx.policy), of(before));
-        if permits != permits_before {
-            open.insert(cx.start_effect(
-                &user,
-                Job::Permit(Box::new(permits)),
-                Purpose::Policy(change, Hold::Permits(user.clone())),
-            ));
-        }
-        if limits != limits_before && cx.policy.users.contains_key(&user) {
-            open.insert(cx.start_effect(
-                &user,
-                Job::Limit(limits),
-                Purpose::Policy(change, Hold::Limits(user.clone())),
-            ));
-        }
-    }
-    if open.is_empty() {
-        return cx.say(Command::InForce(change, Vec::new()));
-    }
-    changes.open.insert(change, OpenChange { open, late: Vec::new() });
-}
-
-/// Takes note that containers are held to a part of a changed policy, or why not.
-pub(crate) fn policy_applied(
-    cx: &mut Cx,
-    changes: &mut Changes,
-    change: PolicyChange,
-    hold: Hold,
-    id: EffectId,
-    failed: Option<Refusal>,
-) {
-    let Some(waiting) = changes.open.get_mut(&change) else { return };
-    waiting.open.remove(&id);
-    waiting.late.extend(failed.map(|refusal| Late { hold, refusal }));
-    if waiting.open.is_empty() {
-        let late = changes.open.remove(&change).map(|change| change.late).unwrap_or_default();
-        cx.say(Command::InForce(change, late));
-    }
+    users.retain(wall, known);
 }
 
 fn apply_policy_to(cx: &mut Cx, m: &mut Modules, key: &Key) {
     let gone = why_gone(cx, key);
     if let Some(refusal) = &gone {
-        let waiting = m.tenants.entry(key).map(|entry| std::mem::take(&mut entry.waiting));
+        let waiting = m.tenants.entry_mut(key).map(|entry| std::mem::take(&mut entry.waiting));
         for waiter in waiting.into_iter().flatten() {
             cx.refuse(waiter.ticket, refusal.clone());
         }
@@ -154,8 +65,8 @@ fn apply_policy_to(cx: &mut Cx, m: &mut Modules, key: &Key) {
         fail_operation(cx, m, key, refusal);
     }
     if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &m.tenants, key)) {
-        let module = m.tenants.active(key).map(|active| active.record.module.clone());
-        tell_requesters(cx, &mut m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+        let module = m.tenants.active_mut(key).map(|active| active.record.module.clone());
+        tell_requesters(cx, &m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
         if uninstall(cx, m, key, Leave::AtOnce) {
             cx.counters.revoked += 1;
             let (user, module) = (key.0.clone(), module.expect("it was there"));
@@ -173,7 +84,7 @@ fn why_gone(cx: &Cx, key: &Key) -> Option<Refusal> {
 }
 
 fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
-    let operation = tenants.get(&key.0)?.modules.get(&key.1)?.operation.as_ref()?;
+    let operation = tenants.entry(key)?.operation.as_ref()?;
     let user = cx.policy.users.get(&key.0)?;
     let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
     let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
@@ -186,7 +97,7 @@ fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
 }
 
 fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
-    let active = tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
+    let active = tenants.active(key)?;
     let (record, user) = (&active.record, cx.policy.users.get(&key.0)?);
     why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
 }
@@ -209,7 +120,7 @@ fn why_not_allowed(
 }
 
 /// Tells whoever has modules here that they are to be moved.
-fn say_maintenance(cx: &mut Cx, tenants: &mut Tenants) {
+fn say_maintenance(cx: &mut Cx, tenants: &Tenants) {
     let keys = tenants.iter().filter(|(user, _)| !cx.is_operator(user));
     let keys = keys.flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())));
     for key in keys.collect::<Vec<Key>>() {
