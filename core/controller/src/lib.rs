@@ -50,20 +50,18 @@ use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserI
 
 use control::tells::{self, Telling, Tells};
 use cx::Cx;
-use cx::effects::Purpose;
+use cx::effects::{Purpose, failure};
 use cx::request::Origin;
 use cx::timers::Timer;
-use limits::FETCH_ANSWER_TIME_MAX;
 use modules::{
-    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, sessions, settling,
+    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, settling,
 };
 use moves::exports::Exports;
 use moves::freezing;
 use tenants::later::Next;
-use tenants::tenant::{Leave, Removal, Task};
 use tenants::wishes;
 use usage::metering::Metering;
-use users::admission::{Denied, Freshness, Users};
+use users::admission::{Denied, Users};
 use workers::changes::Changes;
 use workers::{draining, release};
 
@@ -123,17 +121,17 @@ impl Controller {
     ///
     /// The report's `address` is left unspecified, and packet counts are left at zero.
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
-        let Controller { cx, modules: m, users, exports, tells, metering, load, .. } = self;
+        let Controller { cx, modules, users, exports, tells, metering, load, .. } = self;
         cx.now = now;
         let ticket = cx.open_request(id, request.body.method());
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let (user, time) = match users.admit(cx, &m.tenants, &mut m.nonces, load, &request) {
+        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request) {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
             Err(Denied::ForOthers(user, outcome)) => {
-                let outcome = passing::pass_by(cx, m, &user, &request, outcome);
+                let outcome = passing::pass_by(cx, modules, &user, &request, outcome);
                 return cx.answer(ticket, outcome);
             }
         };
@@ -143,39 +141,28 @@ impl Controller {
         };
         let origin = Origin { session: request.session, nonce: Some(request.nonce), wish };
         match (request.body, user) {
-            (Body::Probe(probe), user) => report::answer_probe(cx, &m.tenants, load, ticket, user.as_ref(), &probe),
-            (Body::Setup(mut setup), Some(user)) => {
+            (Body::Probe(probe), user) => {
+                report::answer_probe(cx, &modules.tenants, load, ticket, user.as_ref(), &probe);
+            }
+            (Body::Setup(setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
-                let task = match time {
-                    Freshness::Fresh => Task::Setup(setup),
-                    Freshness::Late { left } => {
-                        setup.ttl = left;
-                        Task::Setup(setup)
-                    }
-                    Freshness::Repeated => Task::Repeat,
-                };
-                requests::take_task(cx, m, &key, ticket, origin, task, request.dry_run);
+                let task = requests::setup_task(setup, time);
+                requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
-                let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
-                // What another node owns from here on goes whoever holds it.
-                let session = (!remove.all && remove.epoch.is_none()).then_some(request.session);
-                let removal = Removal { leave, epoch: remove.epoch, session };
-                let task = match time {
-                    Freshness::Repeated => Task::RemoveAgain(request.nonce),
-                    Freshness::Fresh | Freshness::Late { .. } => Task::Remove(removal),
-                };
-                requests::take_task(cx, m, &(user, remove.module), ticket, origin, task, request.dry_run);
+                let key = (user, remove.module.clone());
+                let task = requests::remove_task(&remove, request.session, request.nonce, time);
+                requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
                 let key = (user, tell.module.clone());
                 let (created, dry_run) = (request.created, request.dry_run);
                 let telling = Telling { key, message: tell.message, created, dry_run };
-                tells.tell(cx, &mut m.tenants, &m.told_before, ticket, telling);
+                tells.tell(cx, &mut modules.tenants, &modules.told_before, ticket, telling);
             }
             (Body::Export(export), Some(user)) => {
                 let key = (user, export.module.clone());
-                exports.export(cx, &mut m.tenants, &mut m.buffers, ticket, (&key, export), request.dry_run);
+                exports.export(cx, &mut modules.tenants, &mut modules.buffers, ticket, (&key, export), request.dry_run);
             }
             (Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_), None) => {
                 unreachable!("admission lets only a PROBE be without a user")
@@ -186,33 +173,14 @@ impl Controller {
     /// Ends the session of the SETUP with this nonce: its path does not lead here any more. The module goes if no other session
     /// holds it. A SETUP that is still under way is refused. Returns whether there was anything.
     pub fn withdraw(&mut self, now: Now, user: &UserId, module: &ModuleName, nonce: Nonce) -> bool {
-        let Controller { cx, modules: m, users, .. } = self;
+        let Controller { cx, modules, users, .. } = self;
         cx.now = now;
         let key = (user.clone(), module.clone());
-        let from_it = |origin: Origin| origin.nonce == Some(nonce);
-        let under_way = m.tenants.operation(&key).is_some_and(|operation| from_it(operation.origin));
-        let installed = m.tenants.active(&key).is_some_and(|active| active.session_by(nonce).is_some());
-        if under_way || installed {
-            // The path may come back.
-            m.nonces.undo(user, nonce);
+        let was_there = requests::withdraw(cx, modules, &key, nonce);
+        if was_there {
             users.undo(user, module, nonce);
         }
-        if under_way {
-            lifecycle::fail_operation(
-                cx,
-                m,
-                &key,
-                Refusal::new(RefusalKind::NotInstalled, "the path does not lead here any more"),
-            );
-        }
-        if installed {
-            cx.counters.leases_withdrawn += 1;
-            if !sessions::leave_module(cx, &mut m.tenants, &key, |session| session.record.nonce == Some(nonce)) {
-                lifecycle::uninstall(cx, m, &key, Leave::Drain);
-            }
-            lifecycle::advance(cx, m, &key);
-        }
-        under_way || installed
+        was_there
     }
 
     /// Takes the outcome of an effect.
@@ -228,20 +196,24 @@ impl Controller {
 
     /// Takes news of a worker.
     pub fn handle_news(&mut self, now: Now, news: News) {
-        let Controller { cx, modules: m, metering, .. } = self;
+        let Controller { cx, modules, metering, .. } = self;
         cx.now = now;
         let News { worker, generation, what } = news;
-        if m.tenants.worker(&worker).is_none_or(|known| known.generation != Some(generation)) {
+        if modules.tenants.worker(&worker).is_none_or(|known| known.generation != Some(generation)) {
             cx.counters.stray_events += 1;
             return;
         }
         match what {
-            WorkerNews::Ready { addresses } => loading::worker_ready(cx, m, metering, &worker, addresses),
-            WorkerNews::Died { refusal, culprit } => loading::worker_died(cx, m, metering, &worker, &refusal, culprit),
-            WorkerNews::Loaded(slot) => loading::loaded(cx, m, &worker, slot),
-            WorkerNews::Failed { slot, refusal } => loading::module_failed(cx, m, &worker, slot, refusal),
-            WorkerNews::Drained(slot) => draining::drained(cx, &mut m.tenants, &worker, slot),
-            WorkerNews::Notified { slot, message } => tells::notified(cx, &mut m.tenants, &worker, slot, &message),
+            WorkerNews::Ready { addresses } => loading::worker_ready(cx, modules, metering, &worker, addresses),
+            WorkerNews::Died { refusal, culprit } => {
+                loading::worker_died(cx, modules, metering, &worker, &refusal, culprit);
+            }
+            WorkerNews::Loaded(slot) => loading::loaded(cx, modules, &worker, slot),
+            WorkerNews::Failed { slot, refusal } => loading::module_failed(cx, modules, &worker, slot, refusal),
+            WorkerNews::Drained(slot) => draining::drained(cx, &mut modules.tenants, &worker, slot),
+            WorkerNews::Notified { slot, message } => {
+                tells::notified(cx, &mut modules.tenants, &worker, slot, &message);
+            }
         }
     }
 
@@ -349,42 +321,44 @@ impl Controller {
     }
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
-        let Controller { cx, modules: m, exports, tells, changes, metering, .. } = self;
+        let Controller { cx, modules, exports, tells, changes, metering, .. } = self;
         match (purpose, outcome) {
             (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
-                fetching::package_fetched(cx, m, &key, id, *manifest, flavour);
+                fetching::package_fetched(cx, modules, &key, id, *manifest, flavour);
             }
-            (Purpose::Compose(key), EffectOutcome::Done) => fetching::service_composed(cx, m, &key, id),
+            (Purpose::Compose(key), EffectOutcome::Done) => fetching::service_composed(cx, modules, &key, id),
             (Purpose::Fetch(key) | Purpose::Compose(key), EffectOutcome::Refused(refusal)) => {
-                fetching::fetch_failed(cx, m, &key, id, &refusal);
+                fetching::fetch_failed(cx, modules, &key, id, &refusal);
             }
             // Somebody waits for it all the same.
             (Purpose::Fetch(key) | Purpose::Compose(key), _) => {
                 cx.counters.stray_events += 1;
                 let refusal =
                     Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if asked for another job");
-                fetching::fetch_failed(cx, m, &key, id, &refusal);
+                fetching::fetch_failed(cx, modules, &key, id, &refusal);
             }
             (Purpose::Filters(key, ids), outcome) => {
-                settling::filters_changed(cx, m, exports, &key, id, &ids, failure(outcome));
+                settling::filters_changed(cx, modules, exports, &key, id, &ids, failure(outcome));
             }
             (Purpose::Policy(change, hold), outcome) => changes.applied(cx, change, hold, id, failure(outcome)),
-            (Purpose::Intercept(key, rule), outcome) => settling::intercepted(cx, m, &key, id, rule, failure(outcome)),
+            (Purpose::Intercept(key, rule), outcome) => {
+                settling::intercepted(cx, modules, &key, id, rule, failure(outcome));
+            }
             (Purpose::Floating(user, come), outcome) => {
-                settling::floating_changed(cx, m, &user, id, &come, failure(outcome));
+                settling::floating_changed(cx, modules, &user, id, &come, failure(outcome));
             }
             (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => {
-                loading::start_refused(cx, m, metering, &worker, id, &refusal);
+                loading::start_refused(cx, modules, metering, &worker, id, &refusal);
             }
             (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {
-                loading::load_refused(cx, m, &worker, generation, slot, refusal);
+                loading::load_refused(cx, modules, &worker, generation, slot, refusal);
             }
             (Purpose::Store((user, module)), EffectOutcome::Refused(refusal)) => {
                 cx.counters.store_failures += 1;
                 cx.say(Command::Notify(Notice::NotStored { user, module, refusal }));
             }
-            (Purpose::Tell, outcome) => tells.told(cx, &mut m.tenants, id, failure(outcome)),
-            (Purpose::Export, outcome) => exports.exported(cx, &mut m.tenants, &mut m.buffers, id, outcome),
+            (Purpose::Tell, outcome) => tells.told(cx, &mut modules.tenants, id, failure(outcome)),
+            (Purpose::Export, outcome) => exports.exported(cx, &mut modules.tenants, &mut modules.buffers, id, outcome),
             (Purpose::Meters, EffectOutcome::Metered(meters)) => metering.take(cx, Some(*meters)),
             (Purpose::Meters, _) => metering.take(cx, None),
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
@@ -405,40 +379,22 @@ impl Controller {
 
     /// Does what a timer was set for.
     fn fire(&mut self, timer: Timer) {
-        let Controller { cx, modules: m, exports, tells, metering, .. } = self;
+        let Controller { cx, modules, exports, tells, metering, .. } = self;
         match timer {
-            Timer::Lease(key) => lifecycle::advance(cx, m, &key),
-            Timer::Restart(key) => fetching::restart_module(cx, m, &key),
-            Timer::RestartWorker(worker) => loading::restart_worker(cx, m, &worker),
-            Timer::Fetch(job) => {
-                let detail = format!(
-                    "accepted; fetching and compiling its package take longer than {} s, and go on",
-                    FETCH_ANSWER_TIME_MAX.as_secs()
-                );
-                fetching::fetch_overdue(cx, m, job, &Refusal::new(RefusalKind::InProgress, detail));
-            }
-            Timer::Start(worker) => loading::start_overdue(cx, m, metering, &worker),
-            Timer::Load(worker, slot) => loading::load_overdue(cx, m, metering, &worker, slot),
-            Timer::StopIdle(worker) => release::stop_idle(cx, &mut m.tenants, &worker),
-            Timer::Prepared(worker) => release::release_unused(cx, &mut m.tenants, &worker.user),
-            Timer::Drain(worker, slot) => draining::end_draining(cx, &mut m.tenants, &worker, slot),
+            Timer::Lease(key) => lifecycle::advance(cx, modules, &key),
+            Timer::Restart(key) => fetching::restart_module(cx, modules, &key),
+            Timer::RestartWorker(worker) => loading::restart_worker(cx, modules, &worker),
+            Timer::Fetch(job) => fetching::fetch_overdue(cx, modules, job),
+            Timer::Start(worker) => loading::start_overdue(cx, modules, metering, &worker),
+            Timer::Load(worker, slot) => loading::load_overdue(cx, modules, metering, &worker, slot),
+            Timer::StopIdle(worker) => release::stop_idle(cx, &mut modules.tenants, &worker),
+            Timer::Prepared(worker) => release::release_unused(cx, &mut modules.tenants, &worker.user),
+            Timer::Drain(worker, slot) => draining::end_draining(cx, &mut modules.tenants, &worker, slot),
             Timer::Tell(id) => tells.overdue(cx, id),
-            Timer::Export(id) => exports.overdue(cx, &mut m.tenants, &mut m.buffers, id),
-            Timer::Thaw(key) => freezing::thaw(cx, &mut m.tenants, &mut m.buffers, &key),
-            Timer::Buffered(key) => m.buffers.end(cx, &key),
+            Timer::Export(id) => exports.overdue(cx, &mut modules.tenants, &mut modules.buffers, id),
+            Timer::Thaw(key) => freezing::thaw(cx, &mut modules.tenants, &mut modules.buffers, &key),
+            Timer::Buffered(key) => modules.buffers.end(cx, &key),
             Timer::ReadMeters => metering.read_due(cx),
         }
-    }
-}
-
-fn failure(outcome: EffectOutcome) -> Option<Refusal> {
-    match outcome {
-        EffectOutcome::Refused(refusal) => Some(refusal),
-        EffectOutcome::Done
-        | EffectOutcome::Fetched { .. }
-        | EffectOutcome::Exported { .. }
-        | EffectOutcome::Measured(_)
-        | EffectOutcome::Metered(_)
-        | EffectOutcome::Routed(_) => None,
     }
 }

@@ -44,6 +44,7 @@ impl ToldBefore {
         self.newest.len()
     }
 
+    /// Checks that a message did not come before its module was installed anew.
     pub(crate) fn check(&self, key: &Key, seq: u64, created: UnixTime) -> Result<(), Refusal> {
         let is_old = |told: &&Told| seq <= told.seq && created <= told.created;
         let Some(told) = self.newest.get(key).filter(is_old) else { return Ok(()) };

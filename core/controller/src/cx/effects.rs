@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use netserv_model::effect::{EffectId, FilterId, Hold, ModuleSlot, PolicyChange};
+use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
 use netserv_model::request::Outcome;
-use netserv_model::{UserId, WorkerId};
+use netserv_model::{Refusal, UserId, WorkerId};
 
 use crate::cx::request::{Key, PendingAnswer};
 
-/// What an effect is for, and so who goes on when it has its outcome.
+/// What an effect is for, and so who continues when it has its outcome.
 #[derive(Debug)]
 pub(crate) enum Purpose {
     /// A module's package is fetched.
@@ -35,13 +35,13 @@ pub(crate) enum Purpose {
     Store(Key),
     /// Containers are held to a part of a changed policy.
     Policy(PolicyChange, Hold),
-    /// A worker is stopped, or a module unloaded: their meters stand still.
+    /// A worker is stopped, or a module unloaded: their meters do not count any more.
     Stop,
     /// Meters are read.
     Meters,
     /// What was used is written.
     Usage,
-    /// Nobody goes on after it.
+    /// Nobody continues after it.
     Nothing,
 }
 
@@ -74,7 +74,7 @@ impl Effects {
         id
     }
 
-    /// Has nobody go on after an effect; returns the module that a package was had for by it.
+    /// Has nobody continue after an effect; returns the module that a package was had for by it.
     pub(crate) fn abandon(&mut self, id: EffectId) -> Option<Key> {
         let (_, purpose) = self.open.get_mut(&id)?;
         let (Purpose::Fetch(key) | Purpose::Compose(key)) = std::mem::replace(purpose, Purpose::Nothing) else {
@@ -107,5 +107,18 @@ impl Effects {
     /// Returns the answers that waited for an effect.
     pub(crate) fn take_answers(&mut self, id: EffectId) -> Vec<(PendingAnswer, Outcome)> {
         self.answers.remove(&id).unwrap_or_default()
+    }
+}
+
+/// Returns why an effect was not done, if it was not.
+pub(crate) fn failure(outcome: EffectOutcome) -> Option<Refusal> {
+    match outcome {
+        EffectOutcome::Refused(refusal) => Some(refusal),
+        EffectOutcome::Done
+        | EffectOutcome::Fetched { .. }
+        | EffectOutcome::Exported { .. }
+        | EffectOutcome::Measured(_)
+        | EffectOutcome::Metered(_)
+        | EffectOutcome::Routed(_) => None,
     }
 }

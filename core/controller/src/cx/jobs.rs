@@ -28,6 +28,7 @@ pub(crate) fn start_package(cx: &mut Cx, key: &Key, job: PackageJob) -> EffectId
     id
 }
 
+/// Waits for a job about a package no longer.
 pub(crate) fn drop_job(cx: &mut Cx, id: EffectId) {
     cx.timers.cancel(&Timer::Fetch(id));
     cx.abandon_effect(id);
@@ -51,6 +52,7 @@ pub(crate) fn unload(cx: &mut Cx, worker: &WorkerId, slot: ModuleSlot) {
     cx.start_effect(&worker.user, Job::Workers(job), Purpose::Stop);
 }
 
+/// Stops a worker.
 pub(crate) fn stop_worker(cx: &mut Cx, id: &WorkerId) {
     let job = Job::Workers(WorkerJob::Stop { worker: id.clone() });
     cx.start_effect(&id.user, job, Purpose::Stop);

@@ -33,7 +33,7 @@ pub(crate) enum Timer {
     Tell(EffectId),
     /// The state of a module should have been written.
     Export(EffectId),
-    /// A module has stood still for long enough.
+    /// A module has been paused for long enough.
     Thaw(Key),
     /// Packets have waited for long enough for one that moves.
     Buffered(Key),

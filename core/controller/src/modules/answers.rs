@@ -54,6 +54,7 @@ pub(crate) fn remove_again(cx: &mut Cx, nonces: &Nonces, key: &Key, ticket: Pend
     }
 }
 
+/// Remembers that a REMOVE took something away.
 pub(crate) fn note_removed(nonces: &mut Nonces, key: &Key, origin: Origin) {
     if let Some(nonce) = origin.nonce {
         nonces.note_removed(&key.0, nonce);

@@ -21,22 +21,22 @@ use crate::tenants::tenant::Entry;
 use crate::users::quota::Quarantine;
 
 /// Checks everything about a SETUP that can be known before its package is there.
-pub(crate) fn check_setup(cx: &Cx, m: &Modules, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+pub(crate) fn check_setup(cx: &Cx, modules: &Modules, key: &Key, setup: &Setup) -> Result<(), Refusal> {
     let user = cx.user_policy(&key.0)?;
     if setup.ttl < TTL_MIN || setup.ttl > cx.policy.ttl_max {
         let (asked, longest) = (setup.ttl.as_secs_f64(), cx.policy.ttl_max.as_secs());
         let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
         return Err(Refusal::new(RefusalKind::BadTtl, detail));
     }
-    check_maintenance(cx, &m.tenants, key, setup.epoch)?;
+    check_maintenance(cx, &modules.tenants, key, setup.epoch)?;
     check_properties(&setup.properties, RefusalKind::BadRequest)?;
-    m.epochs.check(&m.tenants, key, setup.epoch)?;
-    m.epochs.check_state(&m.tenants, key, setup)?;
-    check_floating(cx, &m.tenants, key, &setup.floating, setup.epoch)?;
-    check_quota(&m.tenants, key, user)?;
+    modules.epochs.check(&modules.tenants, key, setup.epoch)?;
+    modules.epochs.check_state(&modules.tenants, key, setup)?;
+    check_floating(cx, &modules.tenants, key, &setup.floating, setup.epoch)?;
+    check_quota(&modules.tenants, key, user)?;
     filters::check(&cx.policy, user, &setup.filters)?;
     check_dependencies(&cx.policy, &setup.dependencies)?;
-    check_quarantine(cx, &m.quarantine, key, setup)
+    check_quarantine(cx, &modules.quarantine, key, setup)
 }
 
 fn check_quota(tenants: &Tenants, key: &Key, user: &UserPolicy) -> Result<(), Refusal> {

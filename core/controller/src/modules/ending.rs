@@ -27,6 +27,7 @@ pub(crate) fn retire(cx: &mut Cx, tenants: &mut Tenants, key: &Key, active: &Act
     drop_module(cx, tenants, key, &active.rules, place, run);
 }
 
+/// Removes everything that a module under way has outside of its entry.
 pub(crate) fn drop_candidate(cx: &mut Cx, tenants: &mut Tenants, key: &Key, candidate: &Candidate, run: Option<Run>) {
     let place = candidate.place();
     drop_module(cx, tenants, key, &candidate.rules, place, run);

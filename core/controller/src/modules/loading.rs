@@ -32,14 +32,14 @@ use crate::workers::release::{forget_draining, release_unused};
 use crate::workers::start::end_load;
 
 /// A module runs.
-pub(crate) fn loaded(cx: &mut Cx, m: &mut Modules, worker: &WorkerId, slot: ModuleSlot) {
-    let Some(place) = end_load(cx, &mut m.tenants, worker, slot) else { return };
+pub(crate) fn loaded(cx: &mut Cx, modules: &mut Modules, worker: &WorkerId, slot: ModuleSlot) {
+    let Some(place) = end_load(cx, &mut modules.tenants, worker, slot) else { return };
     let key = (worker.user.clone(), place.module);
     match place.role {
-        Role::Leaving => m.tenants.free_place(worker, slot),
+        Role::Leaving => modules.tenants.free_place(worker, slot),
         Role::Draining => cx.counters.stray_events += 1,
-        Role::Candidate => settle_module(cx, m, &key),
-        Role::Active => set_running(cx, &mut m.tenants, &mut m.buffers, &key, worker, slot),
+        Role::Candidate => settle_module(cx, modules, &key),
+        Role::Active => set_running(cx, &mut modules.tenants, &mut modules.buffers, &key, worker, slot),
     }
 }
 
@@ -70,58 +70,58 @@ fn set_running(
 }
 
 /// A module could not be loaded, or trapped.
-pub(crate) fn module_failed(cx: &mut Cx, m: &mut Modules, worker: &WorkerId, slot: ModuleSlot, refusal: Refusal) {
-    let Some(place) = end_load(cx, &mut m.tenants, worker, slot) else { return };
+pub(crate) fn module_failed(cx: &mut Cx, modules: &mut Modules, worker: &WorkerId, slot: ModuleSlot, refusal: Refusal) {
+    let Some(place) = end_load(cx, &mut modules.tenants, worker, slot) else { return };
     let key = (worker.user.clone(), place.module);
     match place.role {
-        Role::Leaving => m.tenants.free_place(worker, slot),
-        Role::Draining => end_draining(cx, &mut m.tenants, worker, slot),
-        Role::Candidate => lose_candidate(cx, m, &key, refusal),
-        Role::Active if refusal.kind == RefusalKind::NodeFailed => fail_load(cx, &mut m.tenants, &key, refusal),
-        Role::Active => fail_active(cx, &mut m.tenants, &mut m.quarantine, &key, refusal),
+        Role::Leaving => modules.tenants.free_place(worker, slot),
+        Role::Draining => end_draining(cx, &mut modules.tenants, worker, slot),
+        Role::Candidate => lose_candidate(cx, modules, &key, refusal),
+        Role::Active if refusal.kind == RefusalKind::NodeFailed => fail_load(cx, &mut modules.tenants, &key, refusal),
+        Role::Active => fail_active(cx, &mut modules.tenants, &mut modules.quarantine, &key, refusal),
     }
 }
 
 /// A worker could not be told to load a module.
 pub(crate) fn load_refused(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     worker: &WorkerId,
     generation: Option<EffectId>,
     slot: ModuleSlot,
     refusal: Refusal,
 ) {
     // Of a worker that died, its modules' loads are settled.
-    if m.tenants.worker(worker).is_some_and(|worker| worker.generation == generation) {
-        module_failed(cx, m, worker, slot, refusal);
+    if modules.tenants.worker(worker).is_some_and(|worker| worker.generation == generation) {
+        module_failed(cx, modules, worker, slot, refusal);
     }
 }
 
 /// A module that is not in force yet left its worker.
-fn lose_candidate(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: Refusal) {
-    if !fail_swap(&mut m.tenants, key, &refusal, false) {
-        m.tenants.candidate_gone(key);
-        fail_operation(cx, m, key, refusal);
+fn lose_candidate(cx: &mut Cx, modules: &mut Modules, key: &Key, refusal: Refusal) {
+    if !fail_swap(&mut modules.tenants, key, &refusal, false) {
+        modules.tenants.candidate_gone(key);
+        fail_operation(cx, modules, key, refusal);
     }
 }
 
 /// A worker takes modules.
 pub(crate) fn worker_ready(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     metering: &mut Metering,
     worker: &WorkerId,
     addresses: Vec<IpAddr>,
 ) {
-    let phase = m.tenants.worker_mut(worker).map(|worker| worker.phase).unwrap_or_default();
+    let phase = modules.tenants.worker_mut(worker).map(|worker| worker.phase).unwrap_or_default();
     match phase {
         Phase::Starting => {
-            m.tenants.set_phase(worker, Phase::Ready);
+            modules.tenants.set_phase(worker, Phase::Ready);
             metering.read_soon(cx);
             cx.timers.cancel(&Timer::Start(worker.clone()));
-            readdress(cx, &mut m.tenants, &mut m.buffers, &worker.user, addresses);
-            load_waiting(cx, m, worker);
-            release_unused(cx, &mut m.tenants, &worker.user);
+            readdress(cx, &mut modules.tenants, &mut modules.buffers, &worker.user, addresses);
+            load_waiting(cx, modules, worker);
+            release_unused(cx, &mut modules.tenants, &worker.user);
         }
         Phase::Ready | Phase::Absent | Phase::Down => cx.counters.stray_events += 1,
     }
@@ -130,22 +130,22 @@ pub(crate) fn worker_ready(
 /// A worker could not be started, or ended by itself.
 pub(crate) fn worker_died(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     metering: &mut Metering,
     id: &WorkerId,
     refusal: &Refusal,
     culprit: Option<ModuleSlot>,
 ) {
     let now = cx.now.instant;
-    let phase = m.tenants.worker_mut(id).map(|worker| worker.phase).unwrap_or_default();
+    let phase = modules.tenants.worker_mut(id).map(|worker| worker.phase).unwrap_or_default();
     let (Phase::Starting | Phase::Ready) = phase else {
         cx.counters.stray_events += 1;
         return;
     };
     cx.counters.container_deaths += 1;
     metering.read_soon(cx);
-    let blamed = m.tenants.get(&id.user).and_then(|tenant| whom_to_blame(tenant, id.flavour, culprit));
-    let Some(worker) = m.tenants.worker_mut(id) else { return };
+    let blamed = modules.tenants.get(&id.user).and_then(|tenant| whom_to_blame(tenant, id.flavour, culprit));
+    let Some(worker) = modules.tenants.worker_mut(id) else { return };
     let wait = match blamed {
         Some(_) => std::time::Duration::ZERO,
         None => worker.backoff.retry(now),
@@ -154,7 +154,7 @@ pub(crate) fn worker_died(
     worker.generation = None;
     let slots: Vec<ModuleSlot> = worker.places.keys().copied().collect();
     worker.places.retain(|_, place| place.role != Role::Leaving);
-    forget_draining(cx, &mut m.tenants, id);
+    forget_draining(cx, &mut modules.tenants, id);
     cx.timers.cancel(&Timer::Start(id.clone()));
     cx.timers.cancel(&Timer::StopIdle(id.clone()));
     cx.timers.cancel(&Timer::Prepared(id.clone()));
@@ -162,58 +162,64 @@ pub(crate) fn worker_died(
         cx.timers.cancel(&Timer::Load(id.clone(), slot));
     }
     cx.timers.set(Timer::RestartWorker(id.clone()), now + wait);
-    let modules = m.tenants.get(&id.user).map(|tenant| tenant.modules.keys().cloned().collect());
-    let modules: Vec<ModuleName> = modules.unwrap_or_default();
-    for name in modules {
+    let names = modules.tenants.get(&id.user).map(|tenant| tenant.modules.keys().cloned().collect());
+    let names: Vec<ModuleName> = names.unwrap_or_default();
+    for name in names {
         let key = (id.user.clone(), name);
-        outlive_worker(cx, m, &key, id.flavour, refusal, (blamed.as_ref(), phase == Phase::Starting));
+        outlive_worker(cx, modules, &key, id.flavour, refusal, (blamed.as_ref(), phase == Phase::Starting));
     }
-    release_unused(cx, &mut m.tenants, &id.user);
+    release_unused(cx, &mut modules.tenants, &id.user);
 }
 
 /// A worker's wait is over.
-pub(crate) fn restart_worker(cx: &mut Cx, m: &mut Modules, id: &WorkerId) {
-    if let Some(worker) = m.tenants.worker_mut(id)
+pub(crate) fn restart_worker(cx: &mut Cx, modules: &mut Modules, id: &WorkerId) {
+    if let Some(worker) = modules.tenants.worker_mut(id)
         && worker.phase == Phase::Down
     {
         worker.phase = Phase::Absent;
-        pump_worker(cx, m, id);
+        pump_worker(cx, modules, id);
     }
 }
 
 /// A worker could not be asked for.
 pub(crate) fn start_refused(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     metering: &mut Metering,
     id: &WorkerId,
     generation: EffectId,
     refusal: &Refusal,
 ) {
-    if m.tenants.worker(id).is_some_and(|worker| worker.generation == Some(generation)) {
-        worker_died(cx, m, metering, id, refusal, None);
+    if modules.tenants.worker(id).is_some_and(|worker| worker.generation == Some(generation)) {
+        worker_died(cx, modules, metering, id, refusal, None);
     }
 }
 
 /// A worker did not answer in time that it started.
-pub(crate) fn start_overdue(cx: &mut Cx, m: &mut Modules, metering: &mut Metering, worker: &WorkerId) {
+pub(crate) fn start_overdue(cx: &mut Cx, modules: &mut Modules, metering: &mut Metering, worker: &WorkerId) {
     let detail = format!("the worker did not start within {} s", START_ANSWER_TIME_MAX.as_secs());
     stop_worker(cx, worker);
-    worker_died(cx, m, metering, worker, &Refusal::new(RefusalKind::NodeFailed, detail), None);
+    worker_died(cx, modules, metering, worker, &Refusal::new(RefusalKind::NodeFailed, detail), None);
 }
 
 /// A worker did not answer in time that a module is loaded: it hangs, and starts afresh.
-pub(crate) fn load_overdue(cx: &mut Cx, m: &mut Modules, metering: &mut Metering, worker: &WorkerId, slot: ModuleSlot) {
+pub(crate) fn load_overdue(
+    cx: &mut Cx,
+    modules: &mut Modules,
+    metering: &mut Metering,
+    worker: &WorkerId,
+    slot: ModuleSlot,
+) {
     let detail = format!("the module did not load within {} s", LOAD_ANSWER_TIME_MAX.as_secs());
     stop_worker(cx, worker);
-    worker_died(cx, m, metering, worker, &Refusal::new(RefusalKind::Stalled, detail), Some(slot));
+    worker_died(cx, modules, metering, worker, &Refusal::new(RefusalKind::Stalled, detail), Some(slot));
 }
 
 /// Settles what the end of a worker means for one module: whom `blamed` names, if anybody, and whether it was still
 /// `starting`.
 fn outlive_worker(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     key: &Key,
     flavour: Flavour,
     refusal: &Refusal,
@@ -221,18 +227,18 @@ fn outlive_worker(
 ) {
     let blame = |role: Role| blamed.is_some_and(|(name, blamed)| *name == key.1 && *blamed == role);
     let inside = |active: &&mut Active| active.place().is_some_and(|(own, _)| own == flavour) && active.run.in_worker();
-    if m.tenants.active_mut(key).filter(inside).is_some() {
+    if modules.tenants.active_mut(key).filter(inside).is_some() {
         if blame(Role::Active) {
-            fail_culprit(cx, &mut m.tenants, &mut m.quarantine, key, refusal.clone());
+            fail_culprit(cx, &mut modules.tenants, &mut modules.quarantine, key, refusal.clone());
         } else {
-            suspend_intercepts(cx, &m.tenants, key);
-            let Some(active) = m.tenants.active_mut(key) else { return };
+            suspend_intercepts(cx, &modules.tenants, key);
+            let Some(active) = modules.tenants.active_mut(key) else { return };
             active.last_failure = Some(refusal.clone());
             active.restarts = active.restarts.saturating_add(1);
             active.run = Run::Waiting;
         }
     }
-    let Some(operation) = m.tenants.operation_mut(key) else { return };
+    let Some(operation) = modules.tenants.operation_mut(key) else { return };
     if operation.stage.candidate().is_none_or(|candidate| candidate.flavour != flavour) {
         return;
     }
@@ -243,9 +249,9 @@ fn outlive_worker(
     };
     let innocent = matches!(operation.stage, Stage::Loading(_)) && blamed.is_some() && !blame(Role::Candidate);
     if innocent {
-        wait_again(&mut m.tenants, key);
+        wait_again(&mut modules.tenants, key);
     } else if lost {
-        lose_candidate(cx, m, key, refusal.clone());
+        lose_candidate(cx, modules, key, refusal.clone());
     }
 }
 

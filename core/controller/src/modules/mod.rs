@@ -25,7 +25,7 @@ use crate::tenants::Tenants;
 use crate::tenants::later::Later;
 use crate::users::quota::{Nonces, Quarantine};
 
-/// What the life of modules goes on with, one part each.
+/// The parts that the life of modules works on.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     pub(crate) tenants: Tenants,

@@ -15,11 +15,20 @@ use crate::moves::floating::give_up_floating;
 use crate::moves::freezing::see_owner;
 
 /// Returns what to answer to a proven request that is not for this node, and lets go of what another one has by it.
-pub(crate) fn pass_by(cx: &mut Cx, m: &mut Modules, user: &UserId, request: &Request, outcome: Outcome) -> Outcome {
+pub(crate) fn pass_by(
+    cx: &mut Cx,
+    modules: &mut Modules,
+    user: &UserId,
+    request: &Request,
+    outcome: Outcome,
+) -> Outcome {
     let said = match &request.body {
         Body::Setup(setup) if !request.dry_run && names_others(cx, request) => {
             let key = (user.clone(), setup.module.name.clone());
-            let said = [see_floating(cx, m, &key, setup), see_owner(cx, &mut m.tenants, &mut m.buffers, &key, setup)];
+            let said = [
+                see_floating(cx, modules, &key, setup),
+                see_owner(cx, &mut modules.tenants, &mut modules.buffers, &key, setup),
+            ];
             Some(said.into_iter().flatten().collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
         }
         Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
@@ -38,12 +47,12 @@ fn names_others(cx: &Cx, request: &Request) -> bool {
 /// Sees a SETUP that is for another node: from its epoch on, its floating addresses are not this node's.
 ///
 /// Returns what there is to say of it.
-fn see_floating(cx: &mut Cx, m: &mut Modules, key: &Key, setup: &Setup) -> Option<String> {
+fn see_floating(cx: &mut Cx, modules: &mut Modules, key: &Key, setup: &Setup) -> Option<String> {
     let common = |own: &[IpAddr]| own.iter().copied().find(|address| setup.floating.contains(address));
-    let Some(entry) = m.tenants.entry(key) else {
+    let Some(entry) = modules.tenants.entry(key) else {
         // A SETUP of an earlier epoch may still come here.
         if !setup.floating.is_empty() {
-            m.epochs.note(key, setup.epoch.saturating_add(1));
+            modules.epochs.note(key, setup.epoch.saturating_add(1));
         }
         return None;
     };
@@ -53,16 +62,16 @@ fn see_floating(cx: &mut Cx, m: &mut Modules, key: &Key, setup: &Setup) -> Optio
     let active = active.and_then(|record| Some((common(&record.floating)?, record.epoch)));
     if wanted.iter().chain(&active).any(|(_, epoch)| *epoch < setup.epoch) {
         // This node is not the owner in that epoch.
-        m.epochs.note(key, setup.epoch.saturating_add(1));
+        modules.epochs.note(key, setup.epoch.saturating_add(1));
     }
     if let Some((address, _)) = wanted.filter(|(_, epoch)| *epoch < setup.epoch) {
         let detail = format!("another node has {address} in epoch {}", setup.epoch);
-        fail_operation(cx, m, key, Refusal::new(RefusalKind::OldEpoch, detail));
+        fail_operation(cx, modules, key, Refusal::new(RefusalKind::OldEpoch, detail));
     }
     let (address, epoch) = active?;
     match epoch.cmp(&setup.epoch) {
         Ordering::Less => {
-            give_up_floating(cx, &mut m.tenants, &mut m.buffers, key, &setup.floating, setup.epoch);
+            give_up_floating(cx, &mut modules.tenants, &mut modules.buffers, key, &setup.floating, setup.epoch);
             Some(format!("this node gives up {address}, which it had in epoch {epoch}"))
         }
         Ordering::Equal => Some(format!("this node has {address} in the same epoch {epoch}, and keeps it")),

@@ -26,53 +26,53 @@ use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
 /// Removes and refuses what the policy does not allow.
-pub(crate) fn apply_policy(cx: &mut Cx, m: &mut Modules, users: &mut Users, before: &NodePolicy) {
+pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users, before: &NodePolicy) {
     if cx.policy.maintenance && !before.maintenance {
-        say_maintenance(cx, &m.tenants);
+        say_maintenance(cx, &modules.tenants);
     }
-    let keys: Vec<Key> = m
+    let keys: Vec<Key> = modules
         .tenants
         .iter()
         .flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())))
         .collect();
     for key in keys {
-        apply_policy_to(cx, m, &key);
+        apply_policy_to(cx, modules, &key);
     }
-    revoke_draining(cx, &mut m.tenants);
-    let gone = m.tenants.iter().filter(|(user, _)| !cx.policy.users.contains_key(user));
+    revoke_draining(cx, &mut modules.tenants);
+    let gone = modules.tenants.iter().filter(|(user, _)| !cx.policy.users.contains_key(user));
     let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
     for user in gone {
-        revoke_prepared(cx, &mut m.tenants, &mut m.buffers, &user);
+        revoke_prepared(cx, &mut modules.tenants, &mut modules.buffers, &user);
     }
     let (policy, wall) = (&cx.policy, cx.now.wall);
     let known = |user: &UserId| policy.users.contains_key(user);
-    m.nonces.retain(wall, known);
+    modules.nonces.retain(wall, known);
     users.retain(wall, known);
 }
 
-fn apply_policy_to(cx: &mut Cx, m: &mut Modules, key: &Key) {
+fn apply_policy_to(cx: &mut Cx, modules: &mut Modules, key: &Key) {
     let gone = why_gone(cx, key);
     if let Some(refusal) = &gone {
-        let waiting = m.tenants.entry_mut(key).map(|entry| std::mem::take(&mut entry.waiting));
+        let waiting = modules.tenants.entry_mut(key).map(|entry| std::mem::take(&mut entry.waiting));
         for waiter in waiting.into_iter().flatten() {
             cx.refuse(waiter.ticket, refusal.clone());
         }
     }
     if gone.is_none() {
-        end_forbidden(cx, &mut m.tenants, key, None);
+        end_forbidden(cx, &mut modules.tenants, key, None);
     }
-    if let Some(refusal) = gone.clone().or_else(|| why_not_installed(cx, &m.tenants, key)) {
-        fail_operation(cx, m, key, refusal);
+    if let Some(refusal) = gone.clone().or_else(|| why_not_installed(cx, &modules.tenants, key)) {
+        fail_operation(cx, modules, key, refusal);
     }
-    if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &m.tenants, key)) {
-        let module = m.tenants.active_mut(key).map(|active| active.record.module.clone());
-        tell_requesters(cx, &m.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
-        if uninstall(cx, m, key, Leave::AtOnce) {
+    if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &modules.tenants, key)) {
+        let module = modules.tenants.active_mut(key).map(|active| active.record.module.clone());
+        tell_requesters(cx, &modules.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+        if uninstall(cx, modules, key, Leave::AtOnce) {
             cx.counters.revoked += 1;
             let (user, module) = (key.0.clone(), module.expect("it was there"));
             cx.say(Command::Notify(Notice::Revoked { user, module, refusal }));
         }
-        advance(cx, m, key);
+        advance(cx, modules, key);
     }
 }
 

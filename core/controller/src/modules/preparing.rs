@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is made ready before a module comes from another node, so that it stands still for a shorter time: its package is fetched and
-//! compiled, and its worker runs. The module is not loaded, and nothing of it is installed.
+//! What is made ready before a module comes from another node, so that its pause is shorter: its package is fetched and compiled,
+//! and its worker runs. The module is not loaded, and nothing of it is installed.
 
 use netserv_model::WorkerId;
 
@@ -16,19 +16,19 @@ use crate::tenants::operation::{Operation, Stage};
 use crate::tenants::tenant::Task;
 
 /// All is ready: answers what would happen, and keeps the worker for a while.
-pub(crate) fn end_preparing(cx: &mut Cx, m: &mut Modules, key: &Key, worker: Option<&WorkerId>) {
+pub(crate) fn end_preparing(cx: &mut Cx, modules: &mut Modules, key: &Key, worker: Option<&WorkerId>) {
     let operation =
-        m.tenants.entry_mut(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
+        modules.tenants.entry_mut(key).and_then(|entry| entry.operation.take_if(|operation| operation.only_waits()));
     let Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) }) = operation else { return };
     if let Some(worker) = worker {
         cx.timers.set(Timer::Prepared(worker.clone()), cx.now.instant + PREPARED_TIME);
         if let Some(other) = setup.buffer {
-            buffer_for(cx, &m.tenants, &mut m.buffers, key, &candidate, other);
+            buffer_for(cx, &modules.tenants, &mut modules.buffers, key, &candidate, other);
         }
     }
     if let Some(ticket) = ticket {
-        let outcome = would_do(&m.tenants, &m.epochs, key, origin, &Task::Setup(Box::new(setup)));
+        let outcome = would_do(&modules.tenants, &modules.epochs, key, origin, &Task::Setup(Box::new(setup)));
         cx.answer_when_done(&key.0, ticket, outcome);
     }
-    advance(cx, m, key);
+    advance(cx, modules, key);
 }

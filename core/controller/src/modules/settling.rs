@@ -37,8 +37,8 @@ use crate::tenants::worker::Role;
 use crate::workers::draining::end_finishing;
 
 /// Installs the rules of a module that has just been loaded, those of connections first.
-pub(crate) fn settle_module(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(entry) = m.tenants.entry_mut(key) else { return };
+pub(crate) fn settle_module(cx: &mut Cx, modules: &mut Modules, key: &Key) {
+    let Some(entry) = modules.tenants.entry_mut(key) else { return };
     let loading = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Loading(_)));
     let Some(Operation { ticket, origin, setup, stage: Stage::Loading(mut candidate) }) = loading else { return };
     let begun = candidate.place().map(|(flavour, slot)| {
@@ -48,125 +48,125 @@ pub(crate) fn settle_module(cx: &mut Cx, m: &mut Modules, key: &Key) {
     let stage = Stage::Settling(candidate, Settling::default());
     entry.operation = Some(Operation { ticket, origin, setup, stage });
     // It is in its place before it sees packets.
-    order_packets(cx, &mut m.tenants, &key.0);
+    order_packets(cx, &mut modules.tenants, &key.0);
     let begun = begin_intercepts(cx, key, begun.unwrap_or_default());
-    if let Some((_, settling)) = m.tenants.settling(key) {
+    if let Some((_, settling)) = modules.tenants.settling(key) {
         settling.intercepts.extend(begun);
     }
-    swap_rules(cx, m, key);
+    swap_rules(cx, modules, key);
 }
 
 /// Has a module's rules of packets take the place of its predecessor's, once it has its rules of connections.
-pub(crate) fn swap_rules(cx: &mut Cx, m: &mut Modules, key: &Key) {
+pub(crate) fn swap_rules(cx: &mut Cx, modules: &mut Modules, key: &Key) {
     let waits = |settling: &Settling| !settling.intercepts.is_empty() || settling.change.is_some();
-    if m.tenants.settling(key).is_none_or(|(_, settling)| waits(settling)) || !floats(cx, m, key) {
+    if modules.tenants.settling(key).is_none_or(|(_, settling)| waits(settling)) || !floats(cx, modules, key) {
         return;
     }
-    let Some(Tenant { modules, addresses, .. }) = m.tenants.get_mut(&key.0) else { return };
-    let Some(entry) = modules.get_mut(&key.1) else { return };
+    let Some(Tenant { modules: entries, addresses, .. }) = modules.tenants.get_mut(&key.0) else { return };
+    let Some(entry) = entries.get_mut(&key.1) else { return };
     let Some(Operation { stage: Stage::Settling(candidate, _), setup, .. }) = &mut entry.operation else { return };
     let shown = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
     let addresses = [&addresses[..], &setup.floating].concat();
     let add = name_candidate_filters(&mut cx.names, key, candidate, &addresses);
-    let change = change_filters(cx, key, add, [shown, m.buffers.ids(key)].concat());
-    m.buffers.ends_by(cx, key, change);
-    match m.tenants.settling(key) {
+    let change = change_filters(cx, key, add, [shown, modules.buffers.ids(key)].concat());
+    modules.buffers.ends_by(cx, key, change);
+    match modules.tenants.settling(key) {
         Some((_, settling)) if change.is_some() => settling.change = change,
-        Some(_) | None => finish_setup(cx, m, key),
+        Some(_) | None => finish_setup(cx, modules, key),
     }
 }
 
 /// A change of rules of packets was made or refused.
 pub(crate) fn filters_changed(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     exports: &mut Exports,
     key: &Key,
     id: EffectId,
     rules: &[FilterId],
     failure: Option<Refusal>,
 ) {
-    m.buffers.changed(cx, key, id, failure.is_none());
-    if m.tenants.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
-        return swapped(cx, m, key, failure);
+    modules.buffers.changed(cx, key, id, failure.is_none());
+    if modules.tenants.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
+        return swapped(cx, modules, key, failure);
     }
-    if joining_changed(cx, m, key, id, failure.clone())
-        || exports.hidden(cx, &mut m.tenants, &mut m.buffers, key, id, failure.is_none())
+    if joining_changed(cx, modules, key, id, failure.clone())
+        || exports.hidden(cx, &mut modules.tenants, &mut modules.buffers, key, id, failure.is_none())
     {
         return;
     }
     if let Some(refusal) = failure {
-        lose_rules(cx, &mut m.tenants, key, rules, refusal);
+        lose_rules(cx, &mut modules.tenants, key, rules, refusal);
     }
 }
 
 /// A rule of connections was installed or refused.
 pub(crate) fn intercepted(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     key: &Key,
     id: EffectId,
     rule: FilterId,
     failure: Option<Refusal>,
 ) {
-    let waits = m.tenants.settling(key).is_some_and(|(_, settling)| settling.intercepts.remove(&id));
+    let waits = modules.tenants.settling(key).is_some_and(|(_, settling)| settling.intercepts.remove(&id));
     match failure {
-        None if waits => swap_rules(cx, m, key),
+        None if waits => swap_rules(cx, modules, key),
         None => {}
         Some(refusal) if waits => {
-            if let Some((candidate, _)) = m.tenants.settling(key) {
+            if let Some((candidate, _)) = modules.tenants.settling(key) {
                 forget(&mut candidate.rules, &[rule]);
             }
-            fail_operation(cx, m, key, refusal);
+            fail_operation(cx, modules, key, refusal);
         }
-        Some(refusal) => lose_rules(cx, &mut m.tenants, key, &[rule], refusal),
+        Some(refusal) => lose_rules(cx, &mut modules.tenants, key, &[rule], refusal),
     }
 }
 
-fn swapped(cx: &mut Cx, m: &mut Modules, key: &Key, failure: Option<Refusal>) {
-    let Some((candidate, settling)) = m.tenants.settling(key) else { return };
+fn swapped(cx: &mut Cx, modules: &mut Modules, key: &Key, failure: Option<Refusal>) {
+    let Some((candidate, settling)) = modules.tenants.settling(key) else { return };
     settling.change = None;
     let failed = settling.failed.take();
     if let Some(refusal) = failure {
         take_ids(&mut candidate.rules, RuleKind::Show);
-        install_filters(cx, &mut m.tenants, &mut m.buffers, key);
+        install_filters(cx, &mut modules.tenants, &mut modules.buffers, key);
         let Failed { refusal, loaded } = failed.unwrap_or(Failed { refusal, loaded: true });
-        return end_settling(cx, m, key, refusal, loaded);
+        return end_settling(cx, modules, key, refusal, loaded);
     }
-    if let Some(active) = m.tenants.active_mut(key) {
+    if let Some(active) = modules.tenants.active_mut(key) {
         take_ids(&mut active.rules, RuleKind::Show);
     }
     match failed {
-        None => finish_setup(cx, m, key),
+        None => finish_setup(cx, modules, key),
         Some(Failed { refusal, loaded }) => {
-            swap_back(cx, &mut m.tenants, key);
-            end_settling(cx, m, key, refusal, loaded);
+            swap_back(cx, &mut modules.tenants, key);
+            end_settling(cx, modules, key, refusal, loaded);
         }
     }
 }
 
-fn end_settling(cx: &mut Cx, m: &mut Modules, key: &Key, refusal: Refusal, loaded: bool) {
+fn end_settling(cx: &mut Cx, modules: &mut Modules, key: &Key, refusal: Refusal, loaded: bool) {
     if !loaded {
-        m.tenants.candidate_gone(key);
+        modules.tenants.candidate_gone(key);
     }
-    fail_operation(cx, m, key, refusal);
+    fail_operation(cx, modules, key, refusal);
 }
 
 /// Has the addresses of a module that is about to be in force lead to its container. Returns whether nothing is to be
 /// waited for; if they cannot, the module does not come into force.
-pub(crate) fn floats(cx: &mut Cx, m: &mut Modules, key: &Key) -> bool {
-    let Some(operation) = m.tenants.operation_mut(key) else { return false };
+pub(crate) fn floats(cx: &mut Cx, modules: &mut Modules, key: &Key) -> bool {
+    let Some(operation) = modules.tenants.operation_mut(key) else { return false };
     let Stage::Settling(_, settling) = &mut operation.stage else { return false };
     if std::mem::replace(&mut settling.floats, true) {
         return settling.floating.is_none();
     }
     let (addresses, epoch) = (operation.setup.floating.clone(), operation.setup.epoch);
-    if let Err(refusal) = check_floating(cx, &m.tenants, key, &addresses, epoch) {
-        fail_operation(cx, m, key, refusal);
+    if let Err(refusal) = check_floating(cx, &modules.tenants, key, &addresses, epoch) {
+        fail_operation(cx, modules, key, refusal);
         return false;
     }
-    let begun = hold_floating(cx, &mut m.tenants, &key.0);
-    if let Some(Operation { stage: Stage::Settling(_, settling), .. }) = m.tenants.operation_mut(key) {
+    let begun = hold_floating(cx, &mut modules.tenants, &key.0);
+    if let Some(Operation { stage: Stage::Settling(_, settling), .. }) = modules.tenants.operation_mut(key) {
         settling.floating = begun;
     }
     begun.is_none()
@@ -175,13 +175,13 @@ pub(crate) fn floats(cx: &mut Cx, m: &mut Modules, key: &Key) -> bool {
 /// Floating addresses lead to a user's container, or those that were to `come` do not.
 pub(crate) fn floating_changed(
     cx: &mut Cx,
-    m: &mut Modules,
+    modules: &mut Modules,
     user: &UserId,
     id: EffectId,
     come: &BTreeSet<IpAddr>,
     failure: Option<Refusal>,
 ) {
-    let Some(tenant) = m.tenants.get_mut(user) else { return };
+    let Some(tenant) = modules.tenants.get_mut(user) else { return };
     tenant.floating_unknown |= failure.is_some();
     let mut waiting = None;
     for (module, entry) in &mut tenant.modules {
@@ -192,40 +192,40 @@ pub(crate) fn floating_changed(
         }
     }
     match (waiting, failure) {
-        (Some(key), None) => swap_rules(cx, m, &key),
-        (Some(key), Some(refusal)) => fail_operation(cx, m, &key, refusal),
+        (Some(key), None) => swap_rules(cx, modules, &key),
+        (Some(key), Some(refusal)) => fail_operation(cx, modules, &key, refusal),
         (None, None) => {}
-        (None, Some(refusal)) => lose_floating(cx, &mut m.tenants, user, come, &refusal),
+        (None, Some(refusal)) => lose_floating(cx, &mut modules.tenants, user, come, &refusal),
     }
 }
 
 /// The filters of a session that joins were installed or refused. Returns whether it was about such.
-fn joining_changed(cx: &mut Cx, m: &mut Modules, key: &Key, id: EffectId, failure: Option<Refusal>) -> bool {
-    let Some(joining) = m.tenants.joining(key).filter(|joining| joining.effect == Some(id)) else { return false };
+fn joining_changed(cx: &mut Cx, modules: &mut Modules, key: &Key, id: EffectId, failure: Option<Refusal>) -> bool {
+    let Some(joining) = modules.tenants.joining(key).filter(|joining| joining.effect == Some(id)) else { return false };
     joining.effect = None;
     match failure {
         None => {
-            joined(cx, &mut m.tenants, &mut m.buffers, key);
-            advance(cx, m, key);
+            joined(cx, &mut modules.tenants, &mut modules.buffers, key);
+            advance(cx, modules, key);
         }
         Some(refusal) => {
             joining.rules.iter_mut().for_each(|rule| rule.ids.clear());
-            fail_operation(cx, m, key, refusal);
+            fail_operation(cx, modules, key, refusal);
         }
     }
     true
 }
 
 /// Puts a loaded and filtered module in force; the one before it goes.
-fn finish_setup(cx: &mut Cx, m: &mut Modules, key: &Key) {
-    let Some(entry) = m.tenants.entry_mut(key) else { return };
+fn finish_setup(cx: &mut Cx, modules: &mut Modules, key: &Key) {
+    let Some(entry) = modules.tenants.entry_mut(key) else { return };
     let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
     let Some(Operation { ticket, origin, mut setup, stage: Stage::Settling(candidate, _) }) = settling else {
         return;
     };
     // It may have been drained meanwhile.
-    setup.ttl = granted_ttl(cx, &m.tenants, key, setup.ttl);
-    let mut old = m.tenants.entry_or_new(key).active.take();
+    setup.ttl = granted_ttl(cx, &modules.tenants, key, setup.ttl);
+    let mut old = modules.tenants.entry_or_new(key).active.take();
     let control = old.as_mut().map(|old| std::mem::take(&mut old.control)).unwrap_or_default();
     let before = old.as_ref().map(|old| (old.record.clone(), old.sessions.clone()));
     let is_other = old.as_ref().is_some_and(|old| !old.is_same_module(&setup));
@@ -233,14 +233,14 @@ fn finish_setup(cx: &mut Cx, m: &mut Modules, key: &Key) {
     let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
     if let Some(old) = old {
         cx.timers.cancel(&Timer::Thaw(key.clone()));
-        m.buffers.end(cx, key);
-        retire(cx, &mut m.tenants, key, &old);
+        modules.buffers.end(cx, key);
+        retire(cx, &mut modules.tenants, key, &old);
     }
     if let Some((flavour, slot)) = candidate.place().filter(|_| setup.state.is_some()) {
         let job = WorkerJob::Confirm { worker: WorkerId::new(key.0.clone(), flavour), slot };
         cx.start_effect(&key.0, Job::Workers(job), Purpose::Nothing);
     }
-    let mut active = activate(cx, &mut m.tenants, key, origin, &setup, candidate);
+    let mut active = activate(cx, &mut modules.tenants, key, origin, &setup, candidate);
     active.control = control;
     if let Some((before, sessions)) = before {
         // Nobody asked: it is composed anew.
@@ -265,23 +265,23 @@ fn finish_setup(cx: &mut Cx, m: &mut Modules, key: &Key) {
         let lost = before.given_up.into_iter().filter(|lost| is_same_request || lost.epoch >= record.epoch);
         record.given_up.extend(lost);
     }
-    leave_to_later(&m.tenants, key, &mut active.record);
+    leave_to_later(&modules.tenants, key, &mut active.record);
     let (floating, epoch) = (active.record.floating.clone(), active.record.epoch);
-    m.tenants.entry_or_new(key).active = Some(active);
+    modules.tenants.entry_or_new(key).active = Some(active);
     // Others may have left meanwhile.
-    fit_rules(cx, &mut m.tenants, key);
-    store_active(cx, &m.tenants, key);
-    arm_lease(cx, &m.tenants, key);
-    end_finishing(cx, &mut m.tenants, key);
-    take_floating(cx, &mut m.tenants, &mut m.buffers, key, &floating, epoch);
-    hold_floating(cx, &mut m.tenants, &key.0);
-    tell_rest(cx, &mut m.tenants, key);
-    order_packets(cx, &mut m.tenants, &key.0);
+    fit_rules(cx, &mut modules.tenants, key);
+    store_active(cx, &modules.tenants, key);
+    arm_lease(cx, &modules.tenants, key);
+    end_finishing(cx, &mut modules.tenants, key);
+    take_floating(cx, &mut modules.tenants, &mut modules.buffers, key, &floating, epoch);
+    hold_floating(cx, &mut modules.tenants, &key.0);
+    tell_rest(cx, &mut modules.tenants, key);
+    order_packets(cx, &mut modules.tenants, &key.0);
     if let Some(ticket) = ticket {
         cx.answer_when_done(&key.0, ticket, outcome);
     }
-    check_services(cx, m, &key.0);
-    advance(cx, m, key);
+    check_services(cx, modules, &key.0);
+    advance(cx, modules, key);
 }
 
 fn activate(cx: &Cx, tenants: &mut Tenants, key: &Key, origin: Origin, setup: &Setup, candidate: Candidate) -> Active {

@@ -72,6 +72,7 @@ impl Epochs {
         }
     }
 
+    /// Returns the least epoch that is taken of a module.
     pub(crate) fn of(&self, key: &Key) -> u64 {
         self.least.get(key).map_or(0, |least| least.epoch)
     }

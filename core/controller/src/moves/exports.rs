@@ -142,7 +142,7 @@ impl Exports {
         }
     }
 
-    /// A change of rules is made, or refused; returns whether it was of a module that is to stand still.
+    /// A change of rules is made, or refused; returns whether it was of a module that is to be paused.
     pub(crate) fn hidden(
         &mut self,
         cx: &mut Cx,
@@ -184,7 +184,7 @@ impl Exports {
 struct Exporting {
     ticket: PendingAnswer,
     key: Key,
-    /// Whether the module stands still for it.
+    /// Whether the module is paused for it.
     frozen: bool,
 }
 
@@ -213,7 +213,7 @@ impl Freezing {
     }
 }
 
-/// Answers an EXPORT. The module goes on if its state did not get anywhere.
+/// Answers an EXPORT. The module resumes if its state was not written.
 fn end_export(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, exporting: Exporting, outcome: Outcome) {
     let Exporting { ticket, key, frozen } = exporting;
     if frozen && !outcome.is_ok() {

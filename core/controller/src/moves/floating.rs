@@ -124,7 +124,7 @@ pub(crate) fn leave_to_owners(tenants: &Tenants, key: &Key, record: &mut Install
     }
 }
 
-/// Has an installed module without addresses go on that another one has from an epoch on.
+/// Takes from an installed module the addresses that another one has from an epoch on.
 pub(crate) fn give_up_floating(
     cx: &mut Cx,
     tenants: &mut Tenants,

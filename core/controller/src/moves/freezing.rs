@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Modules that stand still while their state goes to another node, so that no packet is seen by both.
+//! Modules that are paused while their state goes to another node, so that no packet is seen by both.
 //!
-//! Its rules go first. When the driver has none for it any more, it is asked for its state. It goes on where it was if its
+//! Its rules go first. When the driver has none for it any more, it is asked for its state. It resumes where it was if its
 //! requester sends its SETUP again, if the state was not written, or when its time is up; it does not, if a SETUP of a later
 //! epoch passes by for another node.
 
@@ -16,7 +16,7 @@ use crate::rules::install::install_rules;
 use crate::tenants::Tenants;
 use crate::tenants::active::Active;
 
-/// Has a module that stands still go on.
+/// Resumes a paused module.
 pub(crate) fn thaw(cx: &mut Cx, tenants: &mut Tenants, buffers: &mut Buffers, key: &Key) {
     cx.timers.cancel(&Timer::Thaw(key.clone()));
     let stands = |active: &&mut Active| active.is_frozen && active.record.moved_in.is_none();

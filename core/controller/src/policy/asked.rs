@@ -28,6 +28,7 @@ impl<'a> Asked<'a> {
         Asked { filters: &record.filters, intercept: &record.intercept }
     }
 
+    /// Returns whether two sessions ask for the same.
     pub(crate) fn is_same(self, other: Asked<'_>) -> bool {
         filters::same::<WantedFilter>(self.filters, other.filters) && filters::same(self.intercept, other.intercept)
     }

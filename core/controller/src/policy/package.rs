@@ -114,6 +114,7 @@ pub(crate) fn clamp_limits(wanted: &ModuleLimits, granted: &ModuleLimits) -> Mod
     }
 }
 
+/// Checks the number and the size of properties.
 pub(crate) fn check_properties(properties: &BTreeMap<String, String>, kind: RefusalKind) -> Result<(), Refusal> {
     if properties.len() > PROPERTIES_PER_MODULE_MAX {
         let detail = format!("{} properties, at most {PROPERTIES_PER_MODULE_MAX}", properties.len());
@@ -128,6 +129,7 @@ pub(crate) fn check_properties(properties: &BTreeMap<String, String>, kind: Refu
     }
 }
 
+/// Checks that the node has what a module depends on.
 pub(crate) fn check_dependencies(policy: &NodePolicy, dependencies: &[Dependency]) -> Result<(), Refusal> {
     let missing = |wanted: &&Dependency| policy.blocks.get(&wanted.block).is_none_or(|has| *has < wanted.version_min);
     let Some(wanted) = dependencies.iter().find(missing) else { return Ok(()) };

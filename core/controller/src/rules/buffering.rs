@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that wait for a module which moves: where it stands still, and before then where it is to be.
+//! Packets that wait for a module which moves: where it is paused, and before then where it is to be.
 //!
 //! Rules for them take the place of those that show packets, and the other way round, in one change: a packet is shown or waits.
 
@@ -123,7 +123,7 @@ impl Buffers {
     }
 }
 
-/// Returns rules by which packets wait for a module that stands still, while it goes to another node; none if too many have packets
+/// Returns rules by which packets wait for a paused module while it goes to another node; none if too many have packets
 /// wait.
 pub(crate) fn buffer_here(
     cx: &mut Cx,

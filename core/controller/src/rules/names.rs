@@ -24,6 +24,7 @@ pub(crate) fn change_filters(cx: &mut Cx, key: &Key, add: Vec<FilterRule>, remov
     Some(cx.start_effect(&key.0, Job::Filters(FilterChange { add, remove }), purpose))
 }
 
+/// Starts to install rules of connections; returns the effects.
 pub(crate) fn begin_intercepts(cx: &mut Cx, key: &Key, intercepts: Vec<Interception>) -> Vec<EffectId> {
     let begin = |intercept: Interception| {
         let purpose = Purpose::Intercept(key.clone(), intercept.id);
@@ -40,6 +41,7 @@ pub(crate) fn remove_rules(cx: &mut Cx, key: &Key, rules: &[ModuleRule]) {
     }
 }
 
+/// Names the rules of packets of a module that is about to be in force.
 pub(crate) fn name_candidate_filters(
     names: &mut RuleNames,
     key: &Key,
@@ -96,6 +98,7 @@ pub(crate) fn name_intercepts(
     intercepts.filter_map(name).collect()
 }
 
+/// Returns the names of the rules of a kind.
 pub(crate) fn ids(rules: &[ModuleRule], kind: RuleKind) -> Vec<FilterId> {
     rules.iter().filter(|rule| rule.kind == kind).flat_map(|rule| rule.ids.iter().copied()).collect()
 }

@@ -37,6 +37,7 @@ fn compose(cx: &mut Cx, tenants: &Tenants, key: &Key, servers: &[Digest]) -> Eff
     start_package(cx, key, PackageJob::Compose { parts: servers.to_vec(), names })
 }
 
+/// Starts an installed service, of which the parts are known.
 pub(crate) fn begin_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key, composition: Composition) {
     let servers = composition.servers.clone();
     let job = (!servers.is_empty()).then(|| compose(cx, tenants, key, &servers));

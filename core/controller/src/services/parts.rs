@@ -33,6 +33,7 @@ pub(crate) fn compose_parts(tenants: &Tenants, key: &Key, manifest: &Manifest) -
     }
 }
 
+/// Returns what a service is made of, as things are.
 pub(crate) fn resolve(tenants: &Tenants, key: &Key, manifest: &Manifest) -> Result<Composition, Unresolved> {
     let empty = Tenant::default();
     let tenant = tenants.get(&key.0).unwrap_or(&empty);

@@ -96,6 +96,7 @@ impl Run {
         matches!(self, Run::Loading | Run::Running)
     }
 
+    /// Returns what is said of it.
     pub(crate) fn state(self) -> ModuleState {
         match self {
             Run::Fetching(_) => ModuleState::Fetching,

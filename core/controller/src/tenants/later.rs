@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes on once all commands so far are taken.
+//! What continues once all commands so far are taken.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use netserv_model::WorkerId;
 
 use crate::cx::request::Key;
 
-/// What goes on once all commands so far are taken.
+/// What continues once all commands so far are taken.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
     /// Services without code of their own, which are to be put in force.
@@ -16,7 +16,7 @@ pub(crate) struct Later {
     prepared: VecDeque<(Key, Option<WorkerId>)>,
 }
 
-/// What goes on next.
+/// What continues next.
 pub(crate) enum Next {
     /// A service is put in force.
     Swap(Key),
@@ -35,7 +35,7 @@ impl Later {
         self.prepared.push_back((key.clone(), worker.cloned()));
     }
 
-    /// Returns what goes on next; services wait for all others.
+    /// Returns what continues next; services wait for all others.
     pub(crate) fn pop(&mut self) -> Option<Next> {
         let prepared = self.prepared.pop_front().map(|(key, worker)| Next::Prepared(key, worker));
         prepared.or_else(|| self.swaps.pop_front().map(Next::Swap))

@@ -46,6 +46,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// Returns the module that is to become active, once its package is there.
     pub(crate) fn candidate(&self) -> Option<&Candidate> {
         match self {
             Stage::Fetching(_) | Stage::Joining(_) => None,

@@ -30,6 +30,7 @@ impl ModuleRule {
         shown.map(|rule| rule.filter.clone()).collect()
     }
 
+    /// Returns whether two rules are of one kind and filter.
     pub(crate) fn is_same(&self, other: &ModuleRule) -> bool {
         (self.kind, &self.filter) == (other.kind, &other.filter)
     }

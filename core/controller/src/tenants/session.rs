@@ -18,6 +18,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Returns the session of a SETUP.
     pub(crate) fn new(now: Now, origin: Origin, setup: &Setup) -> Session {
         let record = SessionRecord {
             session: origin.session,
@@ -41,10 +42,12 @@ impl Session {
         self.record.session.family() == session.family()
     }
 
+    /// Returns the SETUP that it is from.
     pub(crate) fn origin(&self) -> Origin {
         Origin { session: self.record.session, nonce: self.record.nonce, wish: self.record.wish }
     }
 
+    /// Returns what it asks for.
     pub(crate) fn asked(&self) -> Asked<'_> {
         Asked::of_record(&self.record)
     }

@@ -59,6 +59,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Returns whether nothing is installed, under way or waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.active.is_none() && self.operation.is_none() && self.waiting.is_empty()
     }

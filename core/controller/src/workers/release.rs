@@ -80,6 +80,7 @@ pub(crate) fn forget_draining(cx: &mut Cx, tenants: &mut Tenants, worker: &Worke
     }
 }
 
+/// Ends the rules and frees the place of a module that drains.
 pub(crate) fn drop_draining(
     cx: &mut Cx,
     tenants: &mut Tenants,

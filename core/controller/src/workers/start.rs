@@ -16,6 +16,7 @@ use crate::tenants::active::Run;
 use crate::tenants::tenant::Tenant;
 use crate::tenants::worker::{Phase, Role, SlotHolder};
 
+/// Starts a worker.
 pub(crate) fn start_worker(cx: &mut Cx, tenants: &mut Tenants, id: &WorkerId) {
     let Some(tenant) = tenants.get_mut(&id.user) else { return };
     let worker = tenant.workers.entry(id.flavour).or_default();
@@ -32,6 +33,7 @@ pub(crate) fn start_worker(cx: &mut Cx, tenants: &mut Tenants, id: &WorkerId) {
     }
 }
 
+/// Has an installed module loaded that waits for its worker.
 pub(crate) fn load_active(cx: &mut Cx, tenants: &mut Tenants, key: &Key, id: &WorkerId) {
     let Some(Tenant { workers, modules, .. }) = tenants.get_mut(&key.0) else { return };
     let Some(worker) = workers.get_mut(&id.flavour) else { return };

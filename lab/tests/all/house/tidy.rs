@@ -144,6 +144,8 @@ const WITHOUT_CIRCLES: [&str; 12] = [
     "io/repository/src",
     "lab/src",
 ];
+/// Engines whose parts own their fields, each with the only file that has an `impl` of it.
+const ENGINE_IMPLS: [(&str, &str, &str); 1] = [("core/controller/src", "Controller", "lib.rs")];
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;
 
@@ -270,6 +272,20 @@ fn no_files_import_each_other_in_a_circle() {
         if !circles.is_empty() {
             eprintln!("in {place}: {circles:#?}");
         }
+    }
+}
+
+/// Goal: an engine hands inputs to its parts; a method in another file could touch the fields of all of them.
+#[test]
+fn engines_have_their_impl_in_one_file() {
+    for (src, engine, own) in ENGINE_IMPLS {
+        let head = format!("impl {engine} {{");
+        let sources = tracked().into_iter().filter(|path| path.starts_with(src) && extension(path) == "rs");
+        let has = |path: &PathBuf| {
+            let text = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+            text.lines().any(|line| line == head)
+        };
+        assert_eq!(sources.filter(has).collect::<Vec<_>>(), [Path::new(src).join(own)]);
     }
 }
 
