@@ -55,7 +55,7 @@ fn drop_module(
 }
 
 /// Drops what an entry no longer needs: itself, then its worker.
-pub(crate) fn sweep(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
+pub(crate) fn drop_unused(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
     let Some(tenant) = tenants.get_mut(&key.0) else { return };
     if tenant.modules.get(&key.1).is_some_and(Entry::is_empty) {
         tenant.modules.remove(&key.1);

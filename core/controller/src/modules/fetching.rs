@@ -15,7 +15,7 @@ use crate::modules::Modules;
 use crate::modules::failing::keep_out;
 use crate::modules::forbidden::end_forbidden;
 use crate::modules::lifecycle::{
-    advance, begin_setup, check_services, compose_active, fail_operation, pump_user, try_candidate, uninstall,
+    advance, begin_setup, check_services, compose_active, fail_operation, load_all_waiting, try_candidate, uninstall,
 };
 use crate::modules::sessions::{fit_rules, tell_requesters};
 use crate::policy::asked::Asked;
@@ -124,7 +124,7 @@ fn active_fetched(cx: &mut Cx, modules: &mut Modules, key: &Key, job: EffectId, 
     if service {
         return compose_active(cx, modules, key);
     }
-    pump_user(cx, modules, &key.0);
+    load_all_waiting(cx, modules, &key.0);
     check_services(cx, modules, &key.0);
     // The worker of the flavour that it had may have nothing left.
     release_unused(cx, &mut modules.tenants, &key.0);
@@ -191,7 +191,7 @@ pub(crate) fn restart_module(cx: &mut Cx, modules: &mut Modules, key: &Key) {
     match active.run {
         Run::BackingOff => {}
         Run::Quarantined => active.backoff = Backoff::default(),
-        Run::Waiting => return pump_user(cx, modules, &key.0),
+        Run::Waiting => return load_all_waiting(cx, modules, &key.0),
         Run::Fetching(_) | Run::Loading | Run::Running => return,
     }
     active.restarts = active.restarts.saturating_add(1);
@@ -204,7 +204,7 @@ pub(crate) fn restart_module(cx: &mut Cx, modules: &mut Modules, key: &Key) {
         let job = fetch(cx, key, url, digest, None);
         modules.tenants.set_run(key, Run::Fetching(job));
     }
-    pump_user(cx, modules, &key.0);
+    load_all_waiting(cx, modules, &key.0);
 }
 
 /// A composition is ready to be loaded.
@@ -217,7 +217,7 @@ pub(crate) fn service_composed(cx: &mut Cx, modules: &mut Modules, key: &Key, jo
     if let Some(Operation { ticket, origin, setup, stage: Stage::Composing(_, candidate) }) = entry.operation.take() {
         entry.operation = Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) });
     }
-    pump_user(cx, modules, &key.0);
+    load_all_waiting(cx, modules, &key.0);
 }
 
 fn active_composed(cx: &mut Cx, modules: &mut Modules, key: &Key, job: EffectId) {
@@ -229,7 +229,7 @@ fn active_composed(cx: &mut Cx, modules: &mut Modules, key: &Key, job: EffectId)
     let Some(manifest) = manifest else { return };
     // Its parts may have changed meanwhile.
     match resolve(&modules.tenants, key, &manifest) {
-        Ok(composition) if Some(&composition) == known.as_ref() => pump_user(cx, modules, &key.0),
+        Ok(composition) if Some(&composition) == known.as_ref() => load_all_waiting(cx, modules, &key.0),
         Ok(_) | Err(_) => compose_active(cx, modules, key),
     }
 }

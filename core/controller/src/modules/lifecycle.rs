@@ -19,7 +19,7 @@ use crate::limits::BACKOFF_MAX;
 use crate::modules::Modules;
 use crate::modules::answers::{note_removed, refuse_setup, remove_again, repeat};
 use crate::modules::checks::{check_ports, check_setup, granted_ttl};
-use crate::modules::ending::{drop_candidate, fail_swap, retire, sweep};
+use crate::modules::ending::{drop_candidate, drop_unused, fail_swap, retire};
 use crate::modules::sessions::{check_held, check_room_for, join_session, leave_module, tell_requesters, weigh};
 use crate::moves::epochs::check_handed_over;
 use crate::moves::floating::hold_floating;
@@ -49,7 +49,7 @@ pub(crate) fn advance(cx: &mut Cx, modules: &mut Modules, key: &Key) {
         }
     }
     expire_if_due(cx, modules, key);
-    sweep(cx, &mut modules.tenants, key);
+    drop_unused(cx, &mut modules.tenants, key);
 }
 
 /// Starts a SETUP: it joins what is installed, or has its package fetched.
@@ -125,7 +125,7 @@ fn remove_module(
     }
     // From this epoch on another node has it.
     modules.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
-    sweep(cx, &mut modules.tenants, key);
+    drop_unused(cx, &mut modules.tenants, key);
     note_removed(&mut modules.nonces, key, origin);
     cx.answer_when_done(&key.0, ticket, Outcome::Removed);
 }
@@ -153,7 +153,7 @@ pub(crate) fn try_candidate(
         Ok(checked) => checked,
         Err(refusal) => {
             refuse_setup(cx, &mut modules.tenants, key, ticket, origin, &refusal);
-            return sweep(cx, &mut modules.tenants, key);
+            return drop_unused(cx, &mut modules.tenants, key);
         }
     };
     let rules = ModuleRule::all_of(&filters, Some(&manifest));
@@ -168,7 +168,7 @@ pub(crate) fn try_candidate(
     }
     let stage = first_stage(cx, &modules.tenants, &mut modules.later, key, candidate);
     modules.tenants.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
-    pump_user(cx, modules, &key.0);
+    load_all_waiting(cx, modules, &key.0);
 }
 
 /// Ends the operation under way without a trace of it, and answers with why.
@@ -189,7 +189,7 @@ pub(crate) fn fail_operation(cx: &mut Cx, modules: &mut Modules, key: &Key, refu
         Stage::Joining(joining) => remove_rules(cx, key, &joining.rules),
     }
     hold_floating(cx, &mut modules.tenants, &key.0);
-    sweep(cx, &mut modules.tenants, key);
+    drop_unused(cx, &mut modules.tenants, key);
     match operation.ticket {
         Some(ticket) => refuse_setup(cx, &mut modules.tenants, key, ticket, operation.origin, &refusal),
         None => dissolve(cx, modules, key, refusal),
@@ -307,14 +307,14 @@ fn dissolve(cx: &mut Cx, modules: &mut Modules, key: &Key, refusal: Refusal) {
 }
 
 /// Brings a user's waiting modules on: into their worker if it takes them, else by starting it.
-pub(crate) fn pump_user(cx: &mut Cx, modules: &mut Modules, user: &UserId) {
+pub(crate) fn load_all_waiting(cx: &mut Cx, modules: &mut Modules, user: &UserId) {
     for flavour in Flavour::ALL {
-        pump_worker(cx, modules, &WorkerId::new(user.clone(), flavour));
+        load_or_start(cx, modules, &WorkerId::new(user.clone(), flavour));
     }
 }
 
 /// Has the modules that wait for a worker loaded, or starts the worker.
-pub(crate) fn pump_worker(cx: &mut Cx, modules: &mut Modules, worker: &WorkerId) {
+pub(crate) fn load_or_start(cx: &mut Cx, modules: &mut Modules, worker: &WorkerId) {
     let Some(tenant) = modules.tenants.get(&worker.user) else { return };
     let asked_for = tenant.modules.values().any(|entry| operation_waits(entry, worker.flavour));
     if !asked_for && !tenant.modules.values().any(|entry| active_waits(entry, worker.flavour)) {

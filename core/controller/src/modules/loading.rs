@@ -15,7 +15,7 @@ use crate::limits::{LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
 use crate::modules::Modules;
 use crate::modules::ending::fail_swap;
 use crate::modules::failing::{fail_active, fail_culprit, fail_load};
-use crate::modules::lifecycle::{fail_operation, load_waiting, pump_worker};
+use crate::modules::lifecycle::{fail_operation, load_or_start, load_waiting};
 use crate::modules::settling::settle_module;
 use crate::moves::floating::resume_floating;
 use crate::rules::buffering::Buffers;
@@ -177,7 +177,7 @@ pub(crate) fn restart_worker(cx: &mut Cx, modules: &mut Modules, id: &WorkerId) 
         && worker.phase == Phase::Down
     {
         worker.phase = Phase::Absent;
-        pump_worker(cx, modules, id);
+        load_or_start(cx, modules, id);
     }
 }
 

@@ -29,10 +29,14 @@ use crate::users::quota::{Nonces, Quarantine};
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     pub(crate) tenants: Tenants,
+    /// Packets that wait for modules which move.
     pub(crate) buffers: Buffers,
+    /// The least epochs that are taken of modules that are gone.
     pub(crate) epochs: Epochs,
+    /// The last messages to modules that are gone.
     pub(crate) told_before: ToldBefore,
     pub(crate) quarantine: Quarantine,
+    /// Of requests; a REMOVE that took something away is noted with its nonce.
     pub(crate) nonces: Nonces,
     pub(crate) later: Later,
 }
