@@ -19,142 +19,78 @@
 //! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.
 #![forbid(unsafe_code)]
 
-mod admission;
-mod buffering;
 mod control;
 mod counters;
-mod draining;
-mod effects;
-mod expiry;
-mod filters;
-mod floating;
-mod forbidden;
-mod freezing;
-mod ledger;
-mod lifecycle;
+mod cx;
 pub mod limits;
-mod maintenance;
-mod metering;
+mod modules;
 mod moves;
-mod operator;
-mod preparing;
-mod quota;
+mod policy;
 mod report;
-mod restart;
 mod rules;
-mod seen;
 mod services;
-mod sessions;
-mod state;
+mod tenants;
 #[cfg(test)]
 mod tests;
-mod wishes;
+mod usage;
+mod users;
 mod workers;
 
-use std::collections::{BTreeMap, VecDeque};
-
+pub use counters::Counters;
 use netserv_model::api::UsageReport;
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, Stored, Wish, WorkerNews,
+    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, Wish, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
 
-pub use counters::Counters;
-
-use admission::Freshness;
-use buffering::Buffered;
-use control::{PendingTell, ToldBefore};
-use effects::{Effects, Purpose};
-use expiry::Timers;
-use freezing::{Exporting, Freezing};
-use ledger::Ledger;
-use metering::Metering;
-use moves::Epochs;
-use operator::Changes;
-use quota::{Newest, Nonces, Quarantine};
-use seen::Seen;
-use state::{Key, Leave, Origin, PendingAnswer, Phase, Removal, Task, Tenant, Waiter};
+use control::tells::{self, Telling, Tells};
+use cx::Cx;
+use cx::effects::{Purpose, failure};
+use cx::request::Origin;
+use cx::timers::Timer;
+use modules::{
+    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, settling,
+};
+use moves::exports::Exports;
+use moves::freezing;
+use tenants::later::Next;
+use tenants::wishes;
+use usage::metering::Metering;
+use users::admission::{Denied, Users};
+use workers::changes::Changes;
+use workers::{draining, release};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
 pub struct Controller {
-    policy: NodePolicy,
-    /// The clocks at the last input.
-    now: Now,
-    /// The clocks when it took over from an earlier run, if it did.
-    started: Option<Now>,
-    tenants: BTreeMap<UserId, Tenant>,
-    effects: Effects,
+    cx: Cx,
+    modules: Modules,
+    users: Users,
+    exports: Exports,
+    tells: Tells,
     /// Changes of the policy that are not in force everywhere.
     changes: Changes,
-    /// Services without code of their own, which are to be put in force.
-    swaps: VecDeque<Key>,
-    /// Answers, which need not wait for commands that others led to.
-    answers: VecDeque<Command>,
-    commands: VecDeque<Command>,
-    timers: Timers,
-    nonces: Nonces,
-    newest: Newest,
-    seen: Seen,
-    quarantine: Quarantine,
-    /// Messages that workers are asked to put into inboxes.
-    tells: BTreeMap<EffectId, PendingTell>,
-    told_before: ToldBefore,
-    /// Requests that wait for a state to be written.
-    exports: BTreeMap<EffectId, Exporting>,
-    freezing: BTreeMap<EffectId, Freezing>,
-    epochs: Epochs,
-    /// Modules for which packets wait.
-    buffered: BTreeMap<Key, Buffered>,
-    /// Modules for which all is ready that was to be, and the workers that wait for them.
-    prepared: VecDeque<(Key, Option<WorkerId>)>,
-    counters: Counters,
-    ledger: Ledger,
     metering: Metering,
     load: NodeLoad,
-    /// Requests that are not answered yet.
-    in_flight: usize,
-    next_rule: u64,
-    next_order: u64,
 }
 
 impl Controller {
     /// Returns a controller without modules.
     pub fn new(policy: NodePolicy) -> Controller {
         Controller {
-            policy,
-            now: Now::default(),
-            started: None,
-            tenants: BTreeMap::new(),
-            effects: Effects::default(),
+            cx: Cx::new(policy),
+            modules: Modules::default(),
+            users: Users::default(),
+            exports: Exports::default(),
+            tells: Tells::default(),
             changes: Changes::default(),
-            swaps: VecDeque::new(),
-            answers: VecDeque::new(),
-            commands: VecDeque::new(),
-            timers: Timers::default(),
-            nonces: Nonces::default(),
-            newest: Newest::default(),
-            seen: Seen::default(),
-            quarantine: Quarantine::default(),
-            tells: BTreeMap::new(),
-            told_before: ToldBefore::default(),
-            exports: BTreeMap::new(),
-            freezing: BTreeMap::new(),
-            epochs: Epochs::default(),
-            buffered: BTreeMap::new(),
-            prepared: VecDeque::new(),
-            counters: Counters::default(),
-            ledger: Ledger::default(),
             metering: Metering::default(),
             load: NodeLoad::default(),
-            in_flight: 0,
-            next_rule: 0,
-            next_order: 0,
         }
     }
 
@@ -165,32 +101,39 @@ impl Controller {
     /// been carried out before the restart. If the wall clock is set later, the moment moves with it.
     pub fn restore(&mut self, now: Now, stored: impl Into<Stored>) {
         let Stored { installed, usage, messages } = stored.into();
-        self.now = now;
-        if !usage.is_empty() {
-            self.ledger.restore(usage);
-            self.meter_soon();
-        }
-        self.started = Some(now);
-        let plan = self.policy.address_plan();
+        self.cx.now = now;
+        self.metering.restore(&mut self.cx, usage);
+        self.users.start(now);
+        let plan = self.cx.policy.address_plan();
         if plan != AddressPlan::default() {
-            self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
+            self.cx.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
         }
-        self.restore_records(installed, messages);
+        restoring::restore_records(
+            &mut self.cx,
+            &mut self.modules.tenants,
+            &mut self.modules.buffers,
+            installed,
+            messages,
+        );
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
     ///
     /// The report's `address` is left unspecified, and packet counts are left at zero.
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
-        self.now = now;
-        self.in_flight += 1;
-        let ticket = PendingAnswer { request: id, method: request.body.method(), received: now.instant };
-        if self.is_stopping() {
-            return self.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
+        let Controller { cx, modules, users, exports, tells, metering, load, .. } = self;
+        cx.now = now;
+        let ticket = cx.open_request(id, request.body.method());
+        if metering.is_stopping() {
+            return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let (user, time) = match self.admit(&request) {
+        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request) {
             Ok(admitted) => admitted,
-            Err(outcome) => return self.answer(ticket, outcome),
+            Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
+            Err(Denied::ForOthers(user, outcome)) => {
+                let outcome = passing::pass_by(cx, modules, &user, &request, outcome);
+                return cx.answer(ticket, outcome);
+            }
         };
         let wish = match &request.body {
             Body::Setup(setup) => Some(Wish { what: wishes::digest(setup), made: request.created }),
@@ -198,37 +141,28 @@ impl Controller {
         };
         let origin = Origin { session: request.session, nonce: Some(request.nonce), wish };
         match (request.body, user) {
-            (Body::Probe(probe), user) => self.answer_probe(ticket, user.as_ref(), &probe),
-            (Body::Setup(mut setup), Some(user)) => {
+            (Body::Probe(probe), user) => {
+                report::answer_probe(cx, &modules.tenants, load, ticket, user.as_ref(), &probe);
+            }
+            (Body::Setup(setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
-                let task = match time {
-                    Freshness::Fresh => Task::Setup(setup),
-                    Freshness::Late { left } => {
-                        setup.ttl = left;
-                        Task::Setup(setup)
-                    }
-                    Freshness::Repeated => Task::Repeat,
-                };
-                self.take_task(&key, ticket, origin, task, request.dry_run);
+                let task = requests::setup_task(setup, time);
+                requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
-                let leave = if remove.force { Leave::AtOnce } else { Leave::Drain };
-                // What another node owns from here on goes whoever holds it.
-                let session = (!remove.all && remove.epoch.is_none()).then_some(request.session);
-                let removal = Removal { leave, epoch: remove.epoch, session };
-                let task = match time {
-                    Freshness::Repeated => Task::RemoveAgain(request.nonce),
-                    Freshness::Fresh | Freshness::Late { .. } => Task::Remove(removal),
-                };
-                self.take_task(&(user, remove.module), ticket, origin, task, request.dry_run);
+                let key = (user, remove.module.clone());
+                let task = requests::remove_task(&remove, request.session, request.nonce, time);
+                requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
             (Body::Tell(tell), Some(user)) => {
                 let key = (user, tell.module.clone());
-                self.tell(key, ticket, tell, request.created, request.dry_run);
+                let (created, dry_run) = (request.created, request.dry_run);
+                let telling = Telling { key, message: tell.message, created, dry_run };
+                tells.tell(cx, &mut modules.tenants, &modules.told_before, ticket, telling);
             }
             (Body::Export(export), Some(user)) => {
                 let key = (user, export.module.clone());
-                self.export(&key, ticket, export, request.dry_run);
+                exports.export(cx, &mut modules.tenants, &mut modules.buffers, ticket, (&key, export), request.dry_run);
             }
             (Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_), None) => {
                 unreachable!("admission lets only a PROBE be without a user")
@@ -239,57 +173,54 @@ impl Controller {
     /// Ends the session of the SETUP with this nonce: its path does not lead here any more. The module goes if no other session
     /// holds it. A SETUP that is still under way is refused. Returns whether there was anything.
     pub fn withdraw(&mut self, now: Now, user: &UserId, module: &ModuleName, nonce: Nonce) -> bool {
-        self.now = now;
+        let Controller { cx, modules, users, .. } = self;
+        cx.now = now;
         let key = (user.clone(), module.clone());
-        let from_it = |origin: Origin| origin.nonce == Some(nonce);
-        let under_way = self.operation(&key).is_some_and(|operation| from_it(operation.origin));
-        let installed = self.active(&key).is_some_and(|active| active.session_by(nonce).is_some());
-        if under_way || installed {
-            // The path may come back.
-            self.nonces.undo(user, nonce);
-            self.newest.undo(user, module, nonce);
+        let was_there = requests::withdraw(cx, modules, &key, nonce);
+        if was_there {
+            users.undo(user, module, nonce);
         }
-        if under_way {
-            self.fail_operation(&key, Refusal::new(RefusalKind::NotInstalled, "the path does not lead here any more"));
-        }
-        if installed {
-            self.counters.leases_withdrawn += 1;
-            if !self.leave(&key, |session| session.record.nonce == Some(nonce)) {
-                self.uninstall(&key, Leave::Drain);
-            }
-            self.advance(&key);
-        }
-        under_way || installed
+        was_there
     }
 
     /// Takes the outcome of an effect.
     pub fn handle_outcome(&mut self, now: Now, id: EffectId, outcome: EffectOutcome) {
-        self.now = now;
-        self.end_effect(id, outcome);
+        self.cx.now = now;
+        let Some(purpose) = self.cx.close_effect(id) else {
+            self.cx.counters.stray_events += 1;
+            return;
+        };
+        self.go_on(id, purpose, outcome);
+        self.cx.answer_waiting(id);
     }
 
     /// Takes news of a worker.
     pub fn handle_news(&mut self, now: Now, news: News) {
-        self.now = now;
+        let Controller { cx, modules, metering, .. } = self;
+        cx.now = now;
         let News { worker, generation, what } = news;
-        if self.worker(&worker).is_none_or(|known| known.generation != Some(generation)) {
-            self.counters.stray_events += 1;
+        if modules.tenants.worker(&worker).is_none_or(|known| known.generation != Some(generation)) {
+            cx.counters.stray_events += 1;
             return;
         }
         match what {
-            WorkerNews::Ready { addresses } => self.worker_ready(&worker, addresses),
-            WorkerNews::Died { refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
-            WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
-            WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),
-            WorkerNews::Drained(slot) => self.drained(&worker, slot),
-            WorkerNews::Notified { slot, message } => self.notified(&worker, slot, &message),
+            WorkerNews::Ready { addresses } => loading::worker_ready(cx, modules, metering, &worker, addresses),
+            WorkerNews::Died { refusal, culprit } => {
+                loading::worker_died(cx, modules, metering, &worker, &refusal, culprit);
+            }
+            WorkerNews::Loaded(slot) => loading::loaded(cx, modules, &worker, slot),
+            WorkerNews::Failed { slot, refusal } => loading::module_failed(cx, modules, &worker, slot, refusal),
+            WorkerNews::Drained(slot) => draining::drained(cx, &mut modules.tenants, &worker, slot),
+            WorkerNews::Notified { slot, message } => {
+                tells::notified(cx, &mut modules.tenants, &worker, slot, &message);
+            }
         }
     }
 
     /// Does what is due; calling it early does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
-        self.now = now;
-        while let Some(timer) = self.timers.pop_due(now.instant) {
+        self.cx.now = now;
+        while let Some(timer) = self.cx.timers.pop_due(now.instant) {
             self.fire(timer);
         }
     }
@@ -299,9 +230,10 @@ impl Controller {
     /// Modules and requests under way whose user or filters it does not allow are removed and refused. What single
     /// modules may use holds from their next load.
     pub fn set_policy(&mut self, now: Now, change: PolicyChange, policy: NodePolicy) {
-        self.now = now;
-        let before = std::mem::replace(&mut self.policy, policy);
-        self.apply_policy(change, &before);
+        self.cx.now = now;
+        let before = std::mem::replace(&mut self.cx.policy, policy);
+        self.changes.begin(&mut self.cx, &self.modules.tenants, change, &before);
+        policy_change::apply_policy(&mut self.cx, &mut self.modules, &mut self.users, &before);
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.
@@ -312,74 +244,157 @@ impl Controller {
     /// Returns the next thing to do or to say.
     pub fn poll_command(&mut self) -> Option<Command> {
         loop {
-            if let Some(command) = self.answers.pop_front().or_else(|| self.commands.pop_front()) {
+            if let Some(command) = self.cx.pop_command() {
                 return Some(command);
             }
-            if let Some((key, worker)) = self.prepared.pop_front() {
-                self.end_preparing(&key, worker.as_ref());
-                continue;
+            match self.modules.later.pop()? {
+                Next::Prepared(key, worker) => {
+                    preparing::end_preparing(&mut self.cx, &mut self.modules, &key, worker.as_ref());
+                }
+                Next::Swap(key) => settling::swap_rules(&mut self.cx, &mut self.modules, &key),
             }
-            let key = self.swaps.pop_front()?;
-            self.swap(&key);
         }
     }
 
     /// Returns when [`Controller::handle_timeout`] is due next, and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.timers.next()
+        self.cx.timers.next()
     }
 
     /// Returns the modules by user and install order; packet counts and counters are left out.
     pub fn modules(&self, now: Now) -> Vec<ModuleStatus> {
-        self.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
+        self.modules.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
+    }
+
+    /// Returns the modules of users that are left on the node.
+    pub fn user_modules(&self, now: Now) -> Vec<ModuleStatus> {
+        let users = self.modules.tenants.iter().filter(|(user, _)| !self.cx.is_operator(user));
+        users.flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
     /// Returns an installed module's worker and its place there, by which its packet counts are found.
     pub fn place(&self, user: &UserId, module: &ModuleName) -> Option<(WorkerId, ModuleSlot)> {
-        let (flavour, slot) = self.tenants.get(user)?.modules.get(module)?.active.as_ref()?.place()?;
+        let (flavour, slot) = self.modules.tenants.get(user)?.modules.get(module)?.active.as_ref()?.place()?;
         Some((WorkerId::new(user.clone(), flavour), slot))
     }
 
     /// Returns the module that has a place in a worker.
     pub fn module_at(&self, worker: &WorkerId, slot: ModuleSlot) -> Option<&ModuleName> {
-        Some(&self.tenants.get(&worker.user)?.workers.get(&worker.flavour)?.places.get(&slot)?.module)
+        self.modules.tenants.module_at(worker, slot)
     }
 
     /// Returns the load with the controller's own counts filled in.
     pub fn load(&self) -> NodeLoad {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let modules = self.tenants.values().flat_map(|tenant| tenant.modules.values());
-        let modules = modules.filter(|entry| entry.active.is_some()).count();
-        let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
-        let containers = self.tenants.values().filter(there).count();
-        let maintenance = self.policy.maintenance;
-        NodeLoad { containers: count(containers), modules: count(modules), maintenance, ..self.load }
+        report::counted_load(&self.cx, &self.modules.tenants, &self.load)
+    }
+
+    /// Begins to read all meters, unless that is under way; returns whether it began.
+    pub fn read_meters(&mut self, now: Now) -> Option<EffectId> {
+        self.cx.now = now;
+        self.metering.read(&mut self.cx)
+    }
+
+    /// Returns whether meters are being read.
+    pub fn reads_meters(&self) -> bool {
+        self.metering.is_reading()
+    }
+
+    /// Refuses requests from here on, and has what was used until here stored; ends with [`Command::Settled`].
+    pub fn handle_stop(&mut self, now: Now) {
+        self.cx.now = now;
+        self.metering.stop(&mut self.cx);
     }
 
     /// Returns what was used, as it was last measured.
     pub fn usage(&self) -> UsageReport {
-        self.ledger.report()
+        self.metering.usage()
     }
 
     /// Returns what each user used, as it was last measured.
     pub fn usage_by_user(&self) -> impl Iterator<Item = (&UserId, &Usage)> {
-        self.ledger.users()
+        self.metering.usage_by_user()
     }
 
     /// Returns what was counted.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.cx.counters
     }
 
-    fn take_task(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, task: Task, dry_run: bool) {
-        if let Task::Setup(setup) = &task
-            && let Err(refusal) = self.check_setup(key, setup)
-        {
-            return self.refuse(ticket, refusal);
+    fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
+        let Controller { cx, modules, exports, tells, changes, metering, .. } = self;
+        match (purpose, outcome) {
+            (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
+                fetching::package_fetched(cx, modules, &key, id, *manifest, flavour);
+            }
+            (Purpose::Compose(key), EffectOutcome::Done) => fetching::service_composed(cx, modules, &key, id),
+            (Purpose::Fetch(key) | Purpose::Compose(key), EffectOutcome::Refused(refusal)) => {
+                fetching::fetch_failed(cx, modules, &key, id, &refusal);
+            }
+            // Somebody waits for it all the same.
+            (Purpose::Fetch(key) | Purpose::Compose(key), _) => {
+                cx.counters.stray_events += 1;
+                let refusal =
+                    Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if asked for another job");
+                fetching::fetch_failed(cx, modules, &key, id, &refusal);
+            }
+            (Purpose::Filters(key, ids), outcome) => {
+                settling::filters_changed(cx, modules, exports, &key, id, &ids, failure(outcome));
+            }
+            (Purpose::Policy(change, hold), outcome) => changes.applied(cx, change, hold, id, failure(outcome)),
+            (Purpose::Intercept(key, rule), outcome) => {
+                settling::intercepted(cx, modules, &key, id, rule, failure(outcome));
+            }
+            (Purpose::Floating(user, come), outcome) => {
+                settling::floating_changed(cx, modules, &user, id, &come, failure(outcome));
+            }
+            (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => {
+                loading::start_refused(cx, modules, metering, &worker, id, &refusal);
+            }
+            (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {
+                loading::load_refused(cx, modules, &worker, generation, slot, refusal);
+            }
+            (Purpose::Store((user, module)), EffectOutcome::Refused(refusal)) => {
+                cx.counters.store_failures += 1;
+                cx.say(Command::Notify(Notice::NotStored { user, module, refusal }));
+            }
+            (Purpose::Tell, outcome) => tells.told(cx, &mut modules.tenants, id, failure(outcome)),
+            (Purpose::Export, outcome) => exports.exported(cx, &mut modules.tenants, &mut modules.buffers, id, outcome),
+            (Purpose::Meters, EffectOutcome::Metered(meters)) => metering.take(cx, Some(*meters)),
+            (Purpose::Meters, _) => metering.take(cx, None),
+            (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
+            (Purpose::Stop, _) => metering.read_soon(cx),
+            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
+            | (Purpose::Nothing, _) => {}
+            // No effect of the controller's has such an outcome; those who wait for news of it have timers.
+            (
+                Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
+                EffectOutcome::Fetched { .. }
+                | EffectOutcome::Exported { .. }
+                | EffectOutcome::Measured(_)
+                | EffectOutcome::Metered(_)
+                | EffectOutcome::Routed(_),
+            ) => cx.counters.stray_events += 1,
         }
-        if dry_run && !matches!(&task, Task::Setup(setup) if setup.prepare) {
-            return self.answer_dry_run(key, ticket, origin, &task);
+    }
+
+    /// Does what a timer was set for.
+    fn fire(&mut self, timer: Timer) {
+        let Controller { cx, modules, exports, tells, metering, .. } = self;
+        match timer {
+            Timer::Lease(key) => lifecycle::advance(cx, modules, &key),
+            Timer::Restart(key) => fetching::restart_module(cx, modules, &key),
+            Timer::RestartWorker(worker) => loading::restart_worker(cx, modules, &worker),
+            Timer::Fetch(job) => fetching::fetch_overdue(cx, modules, job),
+            Timer::Start(worker) => loading::start_overdue(cx, modules, metering, &worker),
+            Timer::Load(worker, slot) => loading::load_overdue(cx, modules, metering, &worker, slot),
+            Timer::StopIdle(worker) => release::stop_idle(cx, &mut modules.tenants, &worker),
+            Timer::Prepared(worker) => release::release_unused(cx, &mut modules.tenants, &worker.user),
+            Timer::Drain(worker, slot) => draining::end_draining(cx, &mut modules.tenants, &worker, slot),
+            Timer::Tell(id) => tells.overdue(cx, id),
+            Timer::Export(id) => exports.overdue(cx, &mut modules.tenants, &mut modules.buffers, id),
+            Timer::Thaw(key) => freezing::thaw(cx, &mut modules.tenants, &mut modules.buffers, &key),
+            Timer::Buffered(key) => modules.buffers.end(cx, &key),
+            Timer::ReadMeters => metering.read_due(cx),
         }
-        self.enqueue(key, Waiter { ticket, origin, task });
     }
 }

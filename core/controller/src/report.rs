@@ -1,151 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers: what a request is told.
+//! Reports: what a request is told of the node and its modules.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_model::effect::Command;
 use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::request::{
-    Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
+    Ask, Dependency, ModuleState, ModuleStatus, NodeLoad, Outcome, PacketCounts, PolicyReport, Probe,
 };
-use netserv_model::{Digest, Flavour, Instant, ModuleRef, Refusal, RefusalKind, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleRef, UserId};
 
-use crate::Controller;
-use crate::state::{
-    Active, Change, Draining, Entry, Key, Leave, Operation, Origin, PendingAnswer, Removal, Stage, Task, Tenant,
-};
-use crate::wishes::Standing;
+use crate::cx::Cx;
+use crate::cx::request::PendingAnswer;
+use crate::tenants::Tenants;
+use crate::tenants::active::Active;
+use crate::tenants::operation::{Operation, Stage};
+use crate::tenants::tenant::{Entry, Tenant};
+use crate::tenants::worker::{Draining, Phase};
 
-impl Controller {
-    /// Answers a request.
-    pub(crate) fn answer(&mut self, ticket: PendingAnswer, outcome: Outcome) {
-        let report = self.report(&ticket, outcome);
-        self.send(ticket, report);
-    }
-
-    /// Answers a request with a refusal.
-    pub(crate) fn refuse(&mut self, ticket: PendingAnswer, refusal: Refusal) {
-        self.answer(ticket, Outcome::Refused(refusal));
-    }
-
-    /// Answers a PROBE with what it asks for, as far as its user has proven to be one.
-    pub(crate) fn answer_probe(&mut self, ticket: PendingAnswer, user: Option<&UserId>, probe: &Probe) {
-        let mut report = self.report(&ticket, Outcome::Probed);
-        for ask in &probe.ask {
-            match ask {
-                Ask::Nodes => {}
-                Ask::Blocks => {
-                    report.blocks = self.blocks();
-                    report.environments.clone_from(&self.policy.environments);
-                }
-                Ask::Load => report.load = Some(self.load()),
-                Ask::Modules => report.modules = user.map(|user| self.modules_of(user)).unwrap_or_default(),
-                Ask::Policy => report.policy = user.and_then(|user| self.policy_of(user)),
+/// Answers a PROBE with what it asks for, as far as its user has proven to be one.
+pub(crate) fn answer_probe(
+    cx: &mut Cx,
+    tenants: &Tenants,
+    load: &NodeLoad,
+    ticket: PendingAnswer,
+    user: Option<&UserId>,
+    probe: &Probe,
+) {
+    let mut report = cx.report(&ticket, Outcome::Probed);
+    for ask in &probe.ask {
+        match ask {
+            Ask::Nodes => {}
+            Ask::Blocks => {
+                report.blocks = blocks(cx);
+                report.environments.clone_from(&cx.policy.environments);
             }
-        }
-        self.send(ticket, report);
-    }
-
-    /// Answers what would be done; everything that can be checked without effect is checked.
-    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, task: &Task) {
-        let outcome = self.would_do(key, origin, task);
-        self.answer(ticket, outcome);
-    }
-
-    /// Returns what would be done.
-    pub(crate) fn would_do(&self, key: &Key, origin: Origin, task: &Task) -> Outcome {
-        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
-        let active = entry.and_then(|entry| entry.active.as_ref());
-        let action = match (task, active) {
-            (Task::Setup(_), None) => "install",
-            (Task::Setup(setup), Some(_)) if self.brings_state(key, setup) => "replace",
-            (Task::Setup(setup), Some(active)) => match active.standing(origin, setup) {
-                Standing::Older(refusal) => return Outcome::Refused(refusal),
-                Standing::Overruled => "refresh",
-                Standing::InForce | Standing::Newest => match active.change_by(origin.session, setup) {
-                    Change::Lease => "refresh",
-                    Change::Joins => "install",
-                    Change::Filters | Change::Reload => "replace",
-                },
-            },
-            (Task::Remove(removal), Some(_)) => {
-                let held = removal.session.map_or(Ok(()), |session| self.check_held(key, session));
-                match held.and_then(|()| self.check_handed_over(key, removal.epoch)) {
-                    Ok(()) => "remove",
-                    Err(refusal) => return Outcome::Refused(refusal),
-                }
-            }
-            (Task::Repeat, _) => {
-                return Outcome::Refused(Refusal::new(RefusalKind::Replayed, "this request is in force"));
-            }
-            (Task::Remove(Removal { leave: Leave::AtOnce, .. }), None) if self.drains(key) => "remove",
-            (Task::Remove(_), None) | (Task::RemoveAgain(_), _) => return Outcome::Refused(not_installed(key)),
-        };
-        Outcome::WouldDo { action: action.to_owned() }
-    }
-
-    fn report(&self, ticket: &PendingAnswer, outcome: Outcome) -> NodeReport {
-        let took = self.now.instant.since(ticket.received);
-        NodeReport {
-            node: self.policy.node.clone(),
-            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            outcome,
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            hop: None,
-            load: None,
-            modules: Vec::new(),
-            blocks: Vec::new(),
-            environments: Vec::new(),
-            policy: None,
+            Ask::Load => report.load = Some(counted_load(cx, tenants, load)),
+            Ask::Modules => report.modules = user.map(|user| modules_shown(cx, tenants, user)).unwrap_or_default(),
+            Ask::Policy => report.policy = user.and_then(|user| policy_of(cx, user)),
         }
     }
-
-    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up by its answer")]
-    fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
-        let PendingAnswer { request, method, received: _ } = ticket;
-        self.in_flight -= 1;
-        self.counters.answered(method, &report.outcome);
-        self.answers.push_back(Command::Answer { request, report: Box::new(report) });
-    }
-
-    fn blocks(&self) -> Vec<Dependency> {
-        let block = |(block, version): (&String, &u32)| Dependency { block: block.clone(), version_min: *version };
-        self.policy.blocks.iter().map(block).collect()
-    }
-
-    fn modules_of(&self, user: &UserId) -> Vec<ModuleStatus> {
-        let tenant = self.tenants.get(user);
-        let mut modules = tenant.map(|tenant| modules_of(user, tenant, self.now.instant)).unwrap_or_default();
-        // A response has room for those of all modules together.
-        let mut room = SESSIONS_SHOWN_MAX;
-        for status in &mut modules {
-            status.sessions.truncate(room);
-            room -= status.sessions.len();
-        }
-        modules
-    }
-
-    fn policy_of(&self, user: &UserId) -> Option<PolicyReport> {
-        let policy = self.policy.users.get(user)?;
-        let ceilings = policy.ceilings(self.policy.cache_bytes);
-        Some(PolicyReport {
-            prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),
-            ports: policy.ports.iter().map(ToString::to_string).collect(),
-            ttl_s_max: self.policy.ttl_max.as_secs(),
-            modules_max: policy.modules_max,
-            memory_bytes_max: policy.module_limits.memory_bytes,
-            ceilings: ceilings.iter().map(|(resource, most)| (resource.to_string(), *most)).collect(),
-            listen: policy.listen.iter().map(ToString::to_string).collect(),
-            connect: policy.connect.iter().map(ToString::to_string).collect(),
-            price_per_hour: policy.price_per_hour,
-        })
-    }
+    cx.send(ticket, report);
 }
 
-/// Says that there is nothing to remove.
-pub(crate) fn not_installed(key: &Key) -> Refusal {
-    Refusal::new(RefusalKind::NotInstalled, format!("no module {} of user `{}`", key.1, key.0))
+fn blocks(cx: &Cx) -> Vec<Dependency> {
+    let block = |(block, version): (&String, &u32)| Dependency { block: block.clone(), version_min: *version };
+    cx.policy.blocks.iter().map(block).collect()
+}
+
+fn modules_shown(cx: &Cx, tenants: &Tenants, user: &UserId) -> Vec<ModuleStatus> {
+    let tenant = tenants.get(user);
+    let mut modules = tenant.map(|tenant| modules_of(user, tenant, cx.now.instant)).unwrap_or_default();
+    // A response has room for those of all modules together.
+    let mut room = SESSIONS_SHOWN_MAX;
+    for status in &mut modules {
+        status.sessions.truncate(room);
+        room -= status.sessions.len();
+    }
+    modules
+}
+
+fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
+    let policy = cx.policy.users.get(user)?;
+    let ceilings = policy.ceilings(cx.policy.cache_bytes);
+    Some(PolicyReport {
+        prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),
+        ports: policy.ports.iter().map(ToString::to_string).collect(),
+        ttl_s_max: cx.policy.ttl_max.as_secs(),
+        modules_max: policy.modules_max,
+        memory_bytes_max: policy.module_limits.memory_bytes,
+        ceilings: ceilings.iter().map(|(resource, most)| (resource.to_string(), *most)).collect(),
+        listen: policy.listen.iter().map(ToString::to_string).collect(),
+        connect: policy.connect.iter().map(ToString::to_string).collect(),
+        price_per_hour: policy.price_per_hour,
+    })
+}
+
+/// Returns the load with the controller's own counts filled in.
+pub(crate) fn counted_load(cx: &Cx, tenants: &Tenants, load: &NodeLoad) -> NodeLoad {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let modules = tenants.iter().flat_map(|(_, tenant)| tenant.modules.values());
+    let modules = modules.filter(|entry| entry.active.is_some()).count();
+    let there = |(_, tenant): &(&UserId, &Tenant)| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
+    let containers = tenants.iter().filter(there).count();
+    let maintenance = cx.policy.maintenance;
+    NodeLoad { containers: count(containers), modules: count(modules), maintenance, ..*load }
 }
 
 /// Returns what is installed for a user in install order, then what is being installed.

@@ -265,7 +265,7 @@ fn messages_outlive_the_node_and_go_with_the_module() {
 
 #[test]
 fn modules_that_are_gone_are_remembered_up_to_a_bound() {
-    let mut before = crate::control::ToldBefore::default();
+    let mut before = crate::control::told::ToldBefore::default();
     for n in 0..=TOLD_REMEMBERED_MAX {
         before.remember_for_tests(&(user("jane"), name(&format!("m{n}"))), n as u64, START.wall);
     }

@@ -146,7 +146,7 @@ fn a_replacement_that_fails_in_the_other_worker_leaves_the_old_module() {
         assert_eq!(node.states(), ["m@1.0.0 Running"]);
         node.sleep(IDLE_WORKER_TIME);
         node.commands();
-        assert!(!node.controller.tenants[&user("jane")].workers.contains_key(&Osgi));
+        assert!(!node.controller.modules.tenants.get(&user("jane")).unwrap().workers.contains_key(&Osgi));
     }
 }
 

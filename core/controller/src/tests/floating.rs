@@ -358,7 +358,9 @@ fn an_answer_that_nobody_waits_for_does_no_harm() {
     let mut node = Node::with(server_policy());
     let failed = || Some(Refusal::new(RefusalKind::NodeFailed, "late"));
     let none = std::collections::BTreeSet::new();
-    node.controller.floating_changed(&user("jane"), netserv_model::effect::EffectId(7), &none, failed());
+    let crate::Controller { cx, modules, .. } = &mut node.controller;
+    let id = netserv_model::effect::EffectId(7);
+    crate::modules::settling::floating_changed(cx, modules, &user("jane"), id, &none, failed());
     install(&mut node, floating("m@1.0.0", 1, &[FIRST]));
     let id = netserv_model::effect::EffectId(u64::MAX);
     node.controller.handle_outcome(node.now, id, EffectOutcome::Done);

@@ -220,12 +220,12 @@ fn rules_by_which_packets_wait_go_whatever_is_refused() {
     let lines = node.commands();
     assert_eq!(lines[1..3], ["filter 2 jane 0 udp dst 10.2.0.0/24", "unfilter 1"]);
     assert_eq!(lines.iter().filter(|line| *line == "unfilter 1").count(), 2, "refused, so once more: {lines:?}");
-    assert!(node.controller.buffered.is_empty());
+    assert!(node.controller.modules.buffers.is_empty());
     let mut node = standing_still(10);
     node.died(None);
     node.commands();
     node.sleep(Duration::from_secs(10));
-    assert!(node.controller.buffered.is_empty());
+    assert!(node.controller.modules.buffers.is_empty());
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn packets_wait_for_buffered_modules_max_modules() {
             node.carry_out(&manifest(&asked));
             assert!(node.reports[&id].outcome.is_ok(), "{:?}", node.reports[&id]);
         }
-        assert_eq!(node.controller.buffered.len(), waits);
+        assert_eq!(node.controller.modules.buffers.len(), waits);
     }
 }
 

@@ -144,7 +144,7 @@ fn a_remove_with_an_epoch_leaves_the_owner_of_that_epoch_alone() {
 
 #[test]
 fn epochs_of_modules_that_are_gone_are_bounded() {
-    let mut epochs = crate::moves::Epochs::default();
+    let mut epochs = crate::moves::epochs::Epochs::default();
     epochs.note(&(user("john"), name("m")), 7);
     for n in 0..=EPOCHS_OF_USER_MAX {
         epochs.note(&(user("jane"), name(&format!("m{n}"))), 1);

@@ -161,7 +161,7 @@ fn sessions_remembered_per_user_max_sessions_have_their_newest_request_remembere
             "jane",
             Body::Remove(Remove { module: name(&format!("m{n}")), force: false, all: false, epoch: None }),
         );
-        node.controller.newest.note(
+        node.controller.users.newest_mut().note(
             &user("jane"),
             (&name(&format!("m{n}")), Some(request.session)),
             (request.nonce, late.created),

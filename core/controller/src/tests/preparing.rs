@@ -101,7 +101,7 @@ fn packets_wait_for_what_is_ready() {
         let id = prepare_with(node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
         node.carry_out(&manifest(&setup("m@1.0.0")));
         assert!(node.reports[&id].outcome.is_ok());
-        assert_eq!(node.controller.buffered.len(), 1);
+        assert_eq!(node.controller.modules.buffers.len(), 1);
     };
     let mut node = Node::new();
     prepare_with(&mut node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
@@ -121,11 +121,11 @@ fn packets_wait_for_what_is_ready() {
     // Of what is in force, none waits.
     prepare_with(&mut node, Setup { buffer: "10.9.9.9".parse().ok(), ..setup("m@1.0.0") });
     node.carry_out(&manifest(&setup("m@1.0.0")));
-    assert!(node.controller.buffered.is_empty());
+    assert!(node.controller.modules.buffers.is_empty());
     let mut node = Node::new();
     buffered(&mut node);
     node.sleep(BUFFERING_TIME_MAX);
-    assert!(node.controller.buffered.is_empty());
+    assert!(node.controller.modules.buffers.is_empty());
     node.sleep(PREPARED_TIME);
     node.commands();
     node.assert_empty();

@@ -16,7 +16,7 @@ use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, RefusalKind, SessionId, UserId, WorkerId};
 use proptest::prelude::*;
 
-use crate::expiry::Timer;
+use crate::cx::timers::Timer;
 
 use super::metered::{Metered, sums};
 use super::promises::{Promises, STRANGER};
@@ -477,7 +477,7 @@ impl World {
         let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
         self.node.controller.restore(self.node.now, Stored { installed, usage, messages: Vec::new() });
         // Those of this very second may be new, for all that the node knows.
-        let fresh_from = self.node.controller.fresh_from();
+        let fresh_from = self.node.controller.users.fresh_from(self.node.now);
         self.setups.retain(|request| request.created < fresh_from);
     }
 
@@ -567,7 +567,7 @@ impl World {
     fn check(&self) {
         let controller = &self.node.controller;
         let unanswered = self.asked.len() - self.answered.len();
-        assert_eq!(controller.in_flight, unanswered);
+        assert_eq!(controller.cx.in_flight(), unanswered);
         let mut places: BTreeMap<(&UserId, &ModuleName), BTreeSet<(&WorkerId, ModuleSlot)>> = BTreeMap::new();
         let mut filters: BTreeMap<(&UserId, &ModuleName), BTreeSet<&str>> = BTreeMap::new();
         for Rule { worker, slot, module, filter } in self.rules.values() {
@@ -595,7 +595,7 @@ impl World {
         }
         for (id, worker) in &self.workers {
             let quiet = self.lanes.get(&id.user).is_none_or(VecDeque::is_empty);
-            let tenant = controller.tenants.get(&id.user);
+            let tenant = controller.modules.tenants.get(&id.user);
             let known = tenant.is_some_and(|tenant| tenant.workers.contains_key(&id.flavour));
             assert!(known || !quiet, "a worker that nobody knows of");
             let granted = self.node.policy.users.get(&id.user).map(|user| (user.permits(), user.container));
@@ -608,7 +608,7 @@ impl World {
             let idle = tenant.is_some_and(|tenant| !tenant.needs(id.flavour));
             let leaves = [Timer::StopIdle(id.clone()), Timer::Prepared(id.clone())]
                 .iter()
-                .any(|timer| controller.timers.runs(timer));
+                .any(|timer| controller.cx.timers.runs(timer));
             assert!(!idle || !worker.ready || leaves || !quiet, "a worker that nobody needs stays");
         }
     }

@@ -218,7 +218,7 @@ fn setups_remembered_per_user_max_setups_are_known_by_their_session() {
     for n in 1..=SETUPS_REMEMBERED_PER_USER_MAX {
         let nonce = Nonce(u128::try_from(n).unwrap().to_be_bytes());
         let later = made + Duration::from_secs(1);
-        node.controller.seen.note(&jane, (nonce, OTHER), (later, later + Duration::from_secs(3000)), wall);
+        node.controller.users.seen_mut().note(&jane, (nonce, OTHER), (later, later + Duration::from_secs(3000)), wall);
     }
     node.remove_of(ONE, false);
     node.commands();

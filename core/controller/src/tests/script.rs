@@ -19,7 +19,7 @@ use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey,
 use netserv_model::{Signature, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
-use crate::expiry::Timer;
+use crate::cx::timers::Timer;
 
 /// When every script starts.
 pub(crate) const START: Now = Now { instant: Instant::from_millis(5000), wall: UnixTime::from_secs(1_800_000_000) };
@@ -203,7 +203,7 @@ impl Node {
     /// Tells news of the worker that was started last.
     pub(crate) fn news(&mut self, worker: &WorkerId, what: WorkerNews) {
         self.pull();
-        let generation = self.controller.worker(worker).and_then(|worker| worker.generation);
+        let generation = self.controller.modules.tenants.worker_mut(worker).and_then(|worker| worker.generation);
         let generation = generation.unwrap_or(EffectId(u64::MAX));
         self.controller.handle_news(self.now, News { worker: worker.clone(), generation, what });
     }
@@ -405,13 +405,12 @@ impl Node {
     /// Asserts that nothing is left of any module.
     pub(crate) fn assert_empty(&self) {
         let controller = &self.controller;
-        assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
-        assert!(controller.effects.is_empty(), "{:?}", controller.effects);
+        assert!(controller.modules.tenants.is_empty(), "{:?}", controller.modules.tenants);
+        assert!(controller.cx.is_idle(), "{:?}", controller.cx);
         assert!(controller.changes.is_empty() && self.changes.0 == self.changes.1, "{:?}", self.changes);
-        let timers = controller.timers.len() - usize::from(controller.timers.runs(&Timer::ReadMeters));
-        assert_eq!((timers, controller.in_flight), (0, 0), "{:?}", controller.timers);
-        assert!(controller.buffered.is_empty() && controller.prepared.is_empty());
-        assert!(controller.commands.is_empty() && controller.answers.is_empty() && controller.swaps.is_empty());
+        let timers = controller.cx.timers.len() - usize::from(controller.cx.timers.runs(&Timer::ReadMeters));
+        assert_eq!((timers, controller.cx.in_flight()), (0, 0), "{:?}", controller.cx.timers);
+        assert!(controller.modules.buffers.is_empty() && controller.modules.later.is_empty());
     }
 }
 

@@ -8,8 +8,8 @@ use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usa
 use netserv_model::{Flavour, Instant, Now, UnixTime, UserId};
 
 use super::script::{Node, START, commands, jane, name, setup, user};
-use crate::ledger::Ledger;
 use crate::limits::{METERED_RUNS_MAX, USAGE_MODULES_PER_USER_MAX, USAGE_USERS_MAX};
+use crate::usage::ledger::Ledger;
 
 #[test]
 fn meters_are_read_soon_after_something_began_and_then_now_and_again() {

@@ -84,7 +84,7 @@ fn ends_alone_narrow_the_filters_of_the_manifest_that_name_none() {
         // It is what is installed; and the same after a restart of the node.
         let id = node.setup(setup);
         commands!(node, "store jane m@1.0.0", format!("answer {id} refreshed 3600"));
-        let record = node.controller.tenants.values().next().unwrap().modules.values().next().unwrap();
+        let record = node.controller.modules.tenants.iter().next().unwrap().1.modules.values().next().unwrap();
         let record = record.active.as_ref().unwrap().record.clone();
         let mut again = Node::with(policy());
         again.controller.restore(again.now, vec![record]);

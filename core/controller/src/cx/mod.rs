@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every part of the controller is given, and where what it wants goes: commands, answers, effects, timers.
+
+pub(crate) mod effects;
+pub(crate) mod jobs;
+pub(crate) mod request;
+pub(crate) mod timers;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use netserv_model::control::ModuleMessage;
+use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, RequestId};
+use netserv_model::notify::NotifyEvent;
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::{Now, Refusal, RefusalKind, UserId};
+
+use crate::counters::Counters;
+use crate::cx::effects::{Effects, Purpose};
+use crate::cx::request::{Key, Origin, PendingAnswer};
+use crate::cx::timers::Timers;
+
+/// What every part is given: the clocks and the policy, and where what it wants goes.
+#[derive(Debug)]
+pub(crate) struct Cx {
+    pub(crate) policy: NodePolicy,
+    /// The clocks at the last input.
+    pub(crate) now: Now,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+    pub(crate) names: RuleNames,
+    effects: Effects,
+    /// Answers, which need not wait for commands that others led to.
+    answers: VecDeque<Command>,
+    commands: VecDeque<Command>,
+    /// Requests that are not answered yet.
+    in_flight: usize,
+}
+
+/// Names rules.
+#[derive(Debug, Default)]
+pub(crate) struct RuleNames {
+    next: u64,
+}
+
+impl RuleNames {
+    /// Returns a name that no rule had before.
+    pub(crate) fn take(&mut self) -> FilterId {
+        self.next += 1;
+        FilterId(self.next - 1)
+    }
+}
+
+impl Cx {
+    /// Returns a context in which nothing is under way.
+    pub(crate) fn new(policy: NodePolicy) -> Cx {
+        Cx {
+            policy,
+            now: Now::default(),
+            timers: Timers::default(),
+            counters: Counters::default(),
+            names: RuleNames::default(),
+            effects: Effects::default(),
+            answers: VecDeque::new(),
+            commands: VecDeque::new(),
+            in_flight: 0,
+        }
+    }
+
+    /// Returns the next thing to do or to say.
+    pub(crate) fn pop_command(&mut self) -> Option<Command> {
+        self.answers.pop_front().or_else(|| self.commands.pop_front())
+    }
+
+    /// Takes note of a request, which is to be answered.
+    pub(crate) fn open_request(&mut self, request: RequestId, method: &'static str) -> PendingAnswer {
+        self.in_flight += 1;
+        PendingAnswer { request, method, received: self.now.instant }
+    }
+
+    /// Returns how many requests are not answered.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Wants something done to the machine for a user.
+    pub(crate) fn start_effect(&mut self, user: &UserId, job: Job, purpose: Purpose) -> EffectId {
+        let id = self.effects.begin(Some(user), purpose, job.is_ordered());
+        self.commands.push_back(Command::Do(Effect { id, user: Some(user.clone()), job }));
+        id
+    }
+
+    /// Wants something done to the machine that is about no user alone.
+    pub(crate) fn start_node_effect(&mut self, job: Job, purpose: Purpose) -> EffectId {
+        let id = self.effects.begin(None, purpose, false);
+        self.commands.push_back(Command::Do(Effect { id, user: None, job }));
+        id
+    }
+
+    /// Waits for an effect no longer.
+    ///
+    /// Returns the module that it was for.
+    pub(crate) fn abandon_effect(&mut self, id: EffectId) -> Option<Key> {
+        let key = self.effects.abandon(id)?;
+        self.commands.push_back(Command::Abandon(id));
+        Some(key)
+    }
+
+    /// Returns what an effect was for that has its outcome; each has one.
+    pub(crate) fn close_effect(&mut self, id: EffectId) -> Option<Purpose> {
+        self.effects.close(id)
+    }
+
+    /// Gives the answers that waited for an effect.
+    pub(crate) fn answer_waiting(&mut self, id: EffectId) {
+        for (ticket, outcome) in self.effects.take_answers(id) {
+            self.answer(ticket, outcome);
+        }
+    }
+
+    /// Answers a user's request once the user's effects so far are done, of which the last is done last.
+    pub(crate) fn answer_when_done(&mut self, user: &UserId, ticket: PendingAnswer, outcome: Outcome) {
+        match self.effects.last_of(user) {
+            Some(last) => self.effects.add_answer(last, ticket, outcome),
+            None => self.answer(ticket, outcome),
+        }
+    }
+
+    /// Answers a request once an effect is done.
+    pub(crate) fn answer_after(&mut self, id: EffectId, ticket: PendingAnswer, outcome: Outcome) {
+        self.effects.add_answer(id, ticket, outcome);
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&mut self, ticket: PendingAnswer, outcome: Outcome) {
+        let report = self.report(&ticket, outcome);
+        self.send(ticket, report);
+    }
+
+    /// Answers a request with a refusal.
+    pub(crate) fn refuse(&mut self, ticket: PendingAnswer, refusal: Refusal) {
+        self.answer(ticket, Outcome::Refused(refusal));
+    }
+
+    /// Returns the report of an answer.
+    pub(crate) fn report(&self, ticket: &PendingAnswer, outcome: Outcome) -> NodeReport {
+        let took = self.now.instant.since(ticket.received);
+        NodeReport {
+            node: self.policy.node.clone(),
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            outcome,
+            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            hop: None,
+            load: None,
+            modules: Vec::new(),
+            blocks: Vec::new(),
+            environments: Vec::new(),
+            policy: None,
+        }
+    }
+
+    /// Answers a request with a report.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up by its answer")]
+    pub(crate) fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
+        let PendingAnswer { request, method, received: _ } = ticket;
+        self.in_flight -= 1;
+        self.counters.answered(method, &report.outcome);
+        self.answers.push_back(Command::Answer { request, report: Box::new(report) });
+    }
+
+    /// Says something that is no answer.
+    pub(crate) fn say(&mut self, command: Command) {
+        self.commands.push_back(command);
+    }
+
+    /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
+    pub(crate) fn tell_requester(
+        &mut self,
+        key: &Key,
+        origin: Origin,
+        event: NotifyEvent,
+        detail: String,
+        message: Option<ModuleMessage>,
+    ) {
+        let news = ModuleNews { message, ..news_for(key, origin, event, detail) };
+        self.say(Command::TellRequesters(Box::new(news)));
+    }
+
+    /// Has those told whose SETUPs installed a module, of which the last is from `origin`, what happened to it.
+    pub(crate) fn tell_all_requesters(&mut self, key: &Key, origin: Origin, event: NotifyEvent, detail: String) {
+        let news = ModuleNews { is_for_one: false, ..news_for(key, origin, event, detail) };
+        self.say(Command::TellRequesters(Box::new(news)));
+    }
+
+    /// Returns what the operator grants a user.
+    pub(crate) fn user_policy(&self, user: &UserId) -> Result<&UserPolicy, Refusal> {
+        let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
+        self.policy.users.get(user).ok_or_else(unknown)
+    }
+
+    /// Returns whether the node takes nothing new of a user, since it is being drained.
+    pub(crate) fn is_drained_for(&self, user: &UserId) -> bool {
+        self.policy.maintenance && !self.is_operator(user)
+    }
+
+    /// Returns whether a user is the operator.
+    pub(crate) fn is_operator(&self, user: &UserId) -> bool {
+        self.policy.operator.as_ref().is_some_and(|operator| operator.user == *user)
+    }
+
+    /// Returns whether nothing is under way, and nothing left to say.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.effects.is_empty() && self.commands.is_empty() && self.answers.is_empty()
+    }
+}
+
+/// Returns what the requester of one SETUP is told.
+fn news_for(
+    (user, module): &Key,
+    Origin { session, nonce, .. }: Origin,
+    event: NotifyEvent,
+    detail: String,
+) -> ModuleNews {
+    let (user, module) = (user.clone(), module.clone());
+    ModuleNews { user, module, session, nonce, is_for_one: true, event, detail, message: None }
+}

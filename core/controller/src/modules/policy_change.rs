@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The operator changes the policy, or drains the node.
+
+use std::net::IpAddr;
+
+use netserv_model::effect::{Command, Notice};
+use netserv_model::manifest::Manifest;
+use netserv_model::notify::NotifyEvent;
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
+
+use crate::cx::Cx;
+use crate::cx::request::Key;
+use crate::modules::Modules;
+use crate::modules::checks::check_maintenance;
+use crate::modules::forbidden::end_forbidden;
+use crate::modules::lifecycle::{advance, fail_operation, uninstall};
+use crate::modules::sessions::tell_requesters;
+use crate::policy::filters;
+use crate::policy::package::{check_needs, check_server};
+use crate::tenants::Tenants;
+use crate::tenants::rule::ModuleRule;
+use crate::tenants::tenant::Leave;
+use crate::users::admission::Users;
+use crate::workers::draining::revoke_draining;
+use crate::workers::release::revoke_prepared;
+
+/// Removes and refuses what the policy does not allow.
+pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users, before: &NodePolicy) {
+    if cx.policy.maintenance && !before.maintenance {
+        say_maintenance(cx, &modules.tenants);
+    }
+    let keys: Vec<Key> = modules
+        .tenants
+        .iter()
+        .flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())))
+        .collect();
+    for key in keys {
+        apply_policy_to(cx, modules, &key);
+    }
+    revoke_draining(cx, &mut modules.tenants);
+    let gone = modules.tenants.iter().filter(|(user, _)| !cx.policy.users.contains_key(user));
+    let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
+    for user in gone {
+        revoke_prepared(cx, &mut modules.tenants, &mut modules.buffers, &user);
+    }
+    let (policy, wall) = (&cx.policy, cx.now.wall);
+    let known = |user: &UserId| policy.users.contains_key(user);
+    modules.nonces.retain(wall, known);
+    users.retain(wall, known);
+}
+
+fn apply_policy_to(cx: &mut Cx, modules: &mut Modules, key: &Key) {
+    let gone = why_gone(cx, key);
+    if let Some(refusal) = &gone {
+        let waiting = modules.tenants.entry_mut(key).map(|entry| std::mem::take(&mut entry.waiting));
+        for waiter in waiting.into_iter().flatten() {
+            cx.refuse(waiter.ticket, refusal.clone());
+        }
+    }
+    if gone.is_none() {
+        end_forbidden(cx, &mut modules.tenants, key, None);
+    }
+    if let Some(refusal) = gone.clone().or_else(|| why_not_installed(cx, &modules.tenants, key)) {
+        fail_operation(cx, modules, key, refusal);
+    }
+    if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &modules.tenants, key)) {
+        let module = modules.tenants.active_mut(key).map(|active| active.record.module.clone());
+        tell_requesters(cx, &modules.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+        if uninstall(cx, modules, key, Leave::AtOnce) {
+            cx.counters.revoked += 1;
+            let (user, module) = (key.0.clone(), module.expect("it was there"));
+            cx.say(Command::Notify(Notice::Revoked { user, module, refusal }));
+        }
+        advance(cx, modules, key);
+    }
+}
+
+fn why_gone(cx: &Cx, key: &Key) -> Option<Refusal> {
+    if cx.policy.host_only {
+        return Some(Refusal::new(RefusalKind::NotANode, "the node has become a host"));
+    }
+    cx.user_policy(&key.0).err()
+}
+
+fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
+    let operation = tenants.entry(key)?.operation.as_ref()?;
+    let user = cx.policy.users.get(&key.0)?;
+    let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
+    let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
+    let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
+    if let Err(refusal) = check_maintenance(cx, tenants, key, operation.setup.epoch) {
+        return Some(refusal);
+    }
+    let floating = &operation.setup.floating;
+    why_not_allowed(cx, user, &filters, floating, manifest)
+}
+
+fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
+    let active = tenants.active(key)?;
+    let (record, user) = (&active.record, cx.policy.users.get(&key.0)?);
+    why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
+}
+
+fn why_not_allowed(
+    cx: &Cx,
+    user: &UserPolicy,
+    filters: &[WantedFilter],
+    floating: &[IpAddr],
+    manifest: Option<&Manifest>,
+) -> Option<Refusal> {
+    let server = || manifest.map_or(Ok(()), |manifest| check_server(&cx.policy, user, manifest));
+    let needs = || manifest.map_or(Ok(()), |manifest| check_needs(&cx.policy, user, manifest));
+    let checked = filters::check_of_sessions(&cx.policy, user, filters);
+    checked
+        .and_then(|()| filters::check_floating(&cx.policy, user, floating))
+        .and_then(|()| server())
+        .and_then(|()| needs())
+        .err()
+}
+
+/// Tells whoever has modules here that they are to be moved.
+fn say_maintenance(cx: &mut Cx, tenants: &Tenants) {
+    let keys = tenants.iter().filter(|(user, _)| !cx.is_operator(user));
+    let keys = keys.flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())));
+    for key in keys.collect::<Vec<Key>>() {
+        let left = tenants.active(&key).map(|active| active.lease_end).unwrap_or_default().since(cx.now.instant);
+        let detail = format!(
+            "the operator drains {}; {} goes on for {} s unless it is moved before",
+            cx.policy.node,
+            key.1,
+            left.as_secs()
+        );
+        tell_requesters(cx, tenants, &key, NotifyEvent::NodeMaintenance, detail);
+    }
+}

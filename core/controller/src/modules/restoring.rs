@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules of an earlier run of the node.
+
+use std::collections::BTreeMap;
+
+use netserv_model::Topic;
+use netserv_model::control::ControlMessage;
+use netserv_model::effect::{InstalledRecord, StoredMessage};
+
+use crate::cx::Cx;
+use crate::cx::jobs::{fetch, forget_record};
+use crate::cx::request::Key;
+use crate::limits::MODULES_PER_USER_MAX;
+use crate::modules::forbidden::allowed_sessions;
+use crate::modules::sessions::{arm_lease, store_active};
+use crate::moves::floating::{leave_to_owners, take_floating};
+use crate::policy::filters;
+use crate::rules::buffering::Buffers;
+use crate::tenants::Tenants;
+use crate::tenants::active::{Active, Run};
+use crate::tenants::backoff::Backoff;
+use crate::tenants::inbox::Control;
+use crate::tenants::rule::ModuleRule;
+use crate::tenants::session::Session;
+
+/// Takes over the modules of an earlier run, in install order, with the last messages to them.
+pub(crate) fn restore_records(
+    cx: &mut Cx,
+    tenants: &mut Tenants,
+    buffers: &mut Buffers,
+    mut records: Vec<InstalledRecord>,
+    messages: Vec<StoredMessage>,
+) {
+    records.sort_by_key(|record| record.order);
+    let mut kept: BTreeMap<Key, BTreeMap<Topic, ControlMessage>> = BTreeMap::new();
+    for StoredMessage { user, module, message } in messages {
+        kept.entry((user, module)).or_default().insert(message.topic.clone(), message);
+    }
+    for mut record in records {
+        tenants.order_after(record.order);
+        let key = (record.user.clone(), record.module.name.clone());
+        let known = tenants.get(&key.0).is_some_and(|tenant| tenant.modules.contains_key(&key.1));
+        if known {
+            continue;
+        }
+        if record.lease_until <= cx.now.wall {
+            cx.counters.leases_expired += 1;
+            forget_record(cx, &key);
+            continue;
+        }
+        let sessions = allowed_sessions(cx, &key, &mut record);
+        if may_stay(cx, tenants, &key, &record) && !sessions.is_empty() {
+            let control = Control::with(kept.remove(&key).unwrap_or_default());
+            restore_record(cx, tenants, buffers, &key, record, sessions, control);
+        } else {
+            cx.counters.revoked += 1;
+            forget_record(cx, &key);
+        }
+    }
+}
+
+fn restore_record(
+    cx: &mut Cx,
+    tenants: &mut Tenants,
+    buffers: &mut Buffers,
+    key: &Key,
+    mut record: InstalledRecord,
+    sessions: Vec<Session>,
+    control: Control,
+) {
+    let have_some_ended = sessions.len() < record.sessions.len();
+    let job = fetch(cx, key, record.url.clone(), record.digest, None);
+    leave_to_owners(tenants, key, &mut record);
+    let (floating, epoch) = (record.floating.clone(), record.epoch);
+    let rules = ModuleRule::all_of(&record.filters, None);
+    let is_frozen = record.moved_in.is_some();
+    let mut active = Active {
+        record,
+        sessions: Vec::new(),
+        lease_end: cx.now.instant,
+        manifest: None,
+        declared: Vec::new(),
+        rules,
+        slot: None,
+        composition: None,
+        run: Run::Fetching(job),
+        backoff: Backoff::default(),
+        restarts: 0,
+        is_frozen,
+        holds_floating: false,
+        control,
+        last_failure: None,
+    };
+    active.restore_sessions(sessions);
+    tenants.entry_or_new(key).active = Some(active);
+    if have_some_ended {
+        store_active(cx, tenants, key);
+    }
+    arm_lease(cx, tenants, key);
+    take_floating(cx, tenants, buffers, key, &floating, epoch);
+    cx.counters.restored += 1;
+}
+
+fn may_stay(cx: &Cx, tenants: &Tenants, key: &Key, record: &InstalledRecord) -> bool {
+    let installed = tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
+    let user = cx.policy.users.get(&key.0).filter(|_| !cx.policy.host_only);
+    installed < MODULES_PER_USER_MAX
+        && user.is_some_and(|user| filters::check_floating(&cx.policy, user, &record.floating).is_ok())
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is remembered of users' requests and code, and who may ask for what.
+
+pub(crate) mod admission;
+pub(crate) mod quota;
+pub(crate) mod seen;
