@@ -33,7 +33,7 @@ mod table;
 mod task;
 mod toward;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,11 +70,12 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).init();
+    // What is logged when nobody reads it, or a disk is full, is lost: the agent goes on.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).log_internal_errors(false).init();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("netserv-agent: {error:#}");
+            let _ = writeln!(std::io::stderr(), "netserv-agent: {error:#}");
             ExitCode::FAILURE
         }
     }

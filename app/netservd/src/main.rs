@@ -27,6 +27,7 @@ mod signal;
 mod tls;
 mod unix_socket;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -34,7 +35,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command, ConfigCommand};
 use crate::config::Config;
-use crate::machine::{doctor, sweep};
+use crate::machine::{doctor, say, sweep};
 
 fn main() -> ExitCode {
     if let Some(code) = netserv_container::run_if_launcher() {
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     match act(Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("netservd: {error:#}");
+            let _ = writeln!(std::io::stderr(), "netservd: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -52,8 +53,8 @@ fn main() -> ExitCode {
 fn act(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run { config, record } => run::run(config.as_deref(), record.as_deref())?,
-        Command::Config(ConfigCommand::Default) => print!("{}", Config::default_toml()),
-        Command::Config(ConfigCommand::Check { file }) => print!("{}", Config::load(&file)?.to_toml()),
+        Command::Config(ConfigCommand::Default) => say::text(&Config::default_toml()),
+        Command::Config(ConfigCommand::Check { file }) => say::text(&Config::load(&file)?.to_toml()),
         Command::Doctor { config } => return doctor::print(config.as_deref()),
         Command::Cleanup { config, dry_run } => sweep::cleanup(config.as_deref(), dry_run)?,
     }

@@ -95,6 +95,7 @@ fn start_logging() -> Logs {
     let usual = || Targets::new().with_default(LevelFilter::INFO);
     let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let terminal = tracing_subscriber::fmt::layer()
+        .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .fmt_fields(logs::fields())
         .with_ansi(std::io::stderr().is_terminal())

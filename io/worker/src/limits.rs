@@ -435,8 +435,13 @@ pub const TCP_WATCHES_MAX: usize = 64;
 pub const TCP_BUFFERS_KEPT_MAX: usize = 8;
 /// Timers of a module that handles connections.
 pub const TCP_TIMERS_MAX: usize = 64;
-/// How long a connection may be silent before its other end is asked whether it is there.
-pub const TCP_KEEP_IDLE: Duration = Duration::from_secs(300);
+/// How long a connection may be silent before its other end is asked whether it exists. The node answers such questions of a server in the
+/// client's place, so the server learns of a client that vanished no sooner than the node does.
+pub const TCP_KEEP_IDLE: Duration = Duration::from_secs(60);
+/// How long an answer to such a question is waited for before the next one.
+pub const TCP_KEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Questions without an answer before the connection is closed.
+pub const TCP_KEEP_QUESTIONS: u32 = 3;
 /// How long a module may send nothing to a client that sends no more, without closing the connection.
 pub const TCP_HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long a connection that is being closed waits for its other end to take more of what was sent before.

@@ -38,7 +38,8 @@ pub fn heuristic(fields: &Fields, date: Duration, now: Duration) -> Option<Durat
     Some((date.saturating_sub(modified) / 10).min(HEURISTIC_MAX))
 }
 
-/// Returns how old a response is as it comes: the corrected initial age.
+/// Returns how old a response is as it comes: the corrected initial age. If it names no cache on its way (`Age`, `Via`), it comes from its
+/// origin, and only the delay counts: an origin whose clock is late would have nothing cached otherwise (RFC 9111 §4.2.3).
 pub fn initial_age(fields: &Fields, date: Duration, times: &Times) -> Duration {
     let apparent = Duration::from_secs(times.received.as_secs().saturating_sub(date.as_secs()));
     // Of a list the first member counts (RFC 9111 §5.1). What is no age may stand for any.
@@ -47,6 +48,9 @@ pub fn initial_age(fields: &Fields, date: Duration, times: &Times) -> Duration {
         None => 0,
     };
     let delay = times.received.saturating_sub(times.requested);
+    if text(fields, "age").is_none() && text(fields, "via").is_none() {
+        return delay;
+    }
     apparent.max(Duration::from_secs(said) + delay)
 }
 

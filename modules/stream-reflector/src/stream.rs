@@ -213,6 +213,8 @@ impl Stream {
             match head::answered(&self.raw, self.has_origin) {
                 Answered::Incomplete => return Course::Goes,
                 Answered::Stream(answer) if self.goes_on_with(&answer) => self.answered(host, answer, now_ms),
+                // Whoever comes back to the server has the sound that it has now.
+                Answered::Stream(answer) if self.is_begun && !self.is_of_type(&answer) => return Course::Ends,
                 Answered::Stream(_) | Answered::Other { .. } if self.is_begun => return self.give_up(host, now_ms),
                 Answered::Stream(_) => return self.is_none(true),
                 Answered::Other { has_titles } => return self.is_none(has_titles),
@@ -383,8 +385,12 @@ impl Stream {
 
     /// Returns whether an answer is one that its listeners can go on with.
     fn goes_on_with(&self, answer: &Answer) -> bool {
-        let is_same = self.answer.as_ref().is_none_or(|told| told.media_type == answer.media_type);
-        is_same && Demuxer::new(answer.interval).is_some()
+        self.is_of_type(answer) && Demuxer::new(answer.interval).is_some()
+    }
+
+    /// Returns whether an answer has the type of sound that listeners were told.
+    fn is_of_type(&self, answer: &Answer) -> bool {
+        self.answer.as_ref().is_none_or(|told| told.media_type == answer.media_type)
     }
 
     fn answered(&mut self, host: &mut dyn Host, answer: Answer, now_ms: u64) {

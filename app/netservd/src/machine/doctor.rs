@@ -20,39 +20,39 @@ use crate::config::{Config, Role};
 pub fn print(config: Option<&Path>) -> Result<ExitCode> {
     let config = config.map(Config::load).transpose()?;
     let mut usable = true;
-    println!("containers");
+    say!("containers");
     netserv_container::doctor().iter().for_each(print_check);
-    println!("networks of containers, for servers");
+    say!("networks of containers, for servers");
     match &config {
         Some(config) if !config.has_network() => {
-            println!("  none    neither network.prefixes nor addresses of users are set");
+            say!("  none    neither network.prefixes nor addresses of users are set");
         }
         Some(config) => network(config).iter().for_each(print_check),
         None => netserv_container::network::doctor(&[4, 6]).iter().for_each(print_check),
     }
     let config = config.unwrap_or_default();
-    println!("OSGi modules");
+    say!("OSGi modules");
     print_osgi(&config);
-    println!("media jobs");
+    say!("media jobs");
     print_media(&config);
-    println!("forwarding planes, the best first");
+    say!("forwarding planes, the best first");
     if config.dataplane.real_time {
         print_check(&netserv_container::real_time());
     }
     let survey = choose::survey();
     for Fitness { kind, fits, notes } in &survey {
         match fits {
-            Ok(()) => println!("  ok      {kind}"),
-            Err(reason) => println!("  missing {kind}: {reason}"),
+            Ok(()) => say!("  ok      {kind}"),
+            Err(reason) => say!("  missing {kind}: {reason}"),
         }
         for line in notes {
-            println!("          {line}");
+            say!("          {line}");
         }
     }
     if let Err(error) = choose::choose("auto", &survey) {
         usable = false;
-        println!("          {error}");
-        println!("          fix: run as root, or use role = \"host\"");
+        say!("          {error}");
+        say!("          fix: run as root, or use role = \"host\"");
     }
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -79,28 +79,28 @@ fn network(config: &Config) -> Vec<Check> {
 
 fn print_osgi(config: &Config) {
     match Jvm::find(config) {
-        _ if !config.osgi.enabled => println!("  none    osgi.enabled is false"),
-        _ if !config.flavours.contains(&Flavour::Osgi) => println!("  none    `flavours` does not name osgi"),
-        Ok(jvm) => println!("  ok      {} in {}", jvm.engine, jvm.files.java_home.display()),
-        Err(missing) => println!("  missing {}\n          fix: {}", missing.what, missing.fix),
+        _ if !config.osgi.enabled => say!("  none    osgi.enabled is false"),
+        _ if !config.flavours.contains(&Flavour::Osgi) => say!("  none    `flavours` does not name osgi"),
+        Ok(jvm) => say!("  ok      {} in {}", jvm.engine, jvm.files.java_home.display()),
+        Err(missing) => say!("  missing {}\n          fix: {}", missing.what, missing.fix),
     }
 }
 
 fn print_media(config: &Config) {
     match config.blocks.media.files() {
-        _ if !config.blocks.has("media") => println!("  none    blocks.enabled does not name media"),
+        _ if !config.blocks.has("media") => say!("  none    blocks.enabled does not name media"),
         Ok(files) => {
             let text = if files.font.is_some() { "" } else { ", but no font: no texts are laid over pictures" };
-            println!("  ok      {}{text}", files.ffmpeg.display());
+            say!("  ok      {}{text}", files.ffmpeg.display());
         }
-        Err(missing) => println!("  missing {}", missing.replace("; fix: ", "\n          fix: ")),
+        Err(missing) => say!("  missing {}", missing.replace("; fix: ", "\n          fix: ")),
     }
 }
 
 fn print_check(check: &Check) {
     let mark = if check.ok { "ok     " } else { "missing" };
-    println!("  {mark} {}: {}", check.what, check.found);
+    say!("  {mark} {}: {}", check.what, check.found);
     if !check.ok {
-        println!("          fix: {}", check.fix);
+        say!("          fix: {}", check.fix);
     }
 }

@@ -15,18 +15,18 @@ use crate::config::{Config, Role};
 /// The node runs, or something could not be removed.
 pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
     let config = Config::load_or_default(config_path)?;
-    println!("instance {} (state directory {})", config.instance(), config.state_dir.display());
+    say!("instance {} (state directory {})", config.instance(), config.state_dir.display());
     if !config.state_dir.exists() {
-        println!("there is no such state directory; nothing to do");
+        say!("there is no such state directory; nothing to do");
         return Ok(());
     }
     let _lock = lock(&config.state_dir)?;
     if dry_run {
-        println!("would remove its cgroups, links of containers and socket");
+        say!("would remove its cgroups, links of containers and socket");
         return Ok(());
     }
     sweep(&config)?;
-    println!("clean");
+    say!("clean");
     Ok(())
 }
 

@@ -50,6 +50,26 @@ fn a_connection_is_taken_over_and_both_ends_see_each_other() {
     }
 }
 
+/// Goal: where IPv6 is switched off for all links, connections over IPv4 are taken over.
+#[test]
+fn connections_are_taken_over_without_ipv6() {
+    let Some(lab) = Lab::start("connections_are_taken_over_without_ipv6") else { return };
+    for of in ["all", "default"] {
+        fs::write(format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6"), "1").unwrap();
+    }
+    let network = lab.container(1, &["10.72.9.1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    let (client, server) = ENDS[0];
+    let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+    let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+    let mut taken = intercepting.accept(server);
+    let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+    let mut arrived = accept(&listener);
+    pass(&mut stream, &mut taken, b"request");
+    pass(&mut onward, &mut arrived, b"request");
+    assert!(lab.host.restore().unwrap().is_empty(), "nothing is missing");
+}
+
 /// Goal: whatever goes of the node's end of a link comes back, and with it connections that a module takes over and those to the
 /// container's own addresses. A link that goes down takes routes and neighbours along, and `ip` takes single ones.
 #[test]

@@ -36,12 +36,14 @@ pub fn reset(stream: &TcpStream) {
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
-/// Sets what connections have that the node only hands on: a vanished end is found some time.
+/// Sets what connections have that the node only hands on: a vanished end is found within a minute and a half.
 pub fn prepare(stream: &TcpStream) {
     // Without these options it works too: later, or for longer than its other end lives.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, limits::TCP_KEEP_IDLE);
+    let _ = sockopt::set_tcp_keepintvl(stream, limits::TCP_KEEP_INTERVAL);
+    let _ = sockopt::set_tcp_keepcnt(stream, limits::TCP_KEEP_QUESTIONS);
 }
 
 async fn pass(

@@ -59,7 +59,7 @@ const ROOMS: [(&str, Rooms); 3] = [
             ("workers", "cx limits policy rules tenants"),
             ("services", "cx moves tenants"),
             ("modules", "control cx limits moves policy rules services tenants usage users workers"),
-            ("lib", "control counters cx limits modules moves report tenants usage users workers"),
+            ("lib", "control counters cx modules moves report tenants usage users workers"),
         ],
     ),
     (

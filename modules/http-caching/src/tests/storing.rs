@@ -34,7 +34,9 @@ fn a_response_may_be_old_when_it_comes() {
     let hour = ("Cache-Control", "max-age=3600");
     check(&[hour, ("Age", "600")], 3000);
     check(&[hour, ("Age", "3600")], 0);
-    check(&[hour, ("Date", "{-600}")], 3000);
+    // Without a cache on its way it is as old as it took: the origin's clock may be late.
+    check(&[hour, ("Date", "{-600}")], 3600);
+    check(&[hour, ("Date", "{-600}"), ("Via", "1.1 cache")], 3000);
     check(&[hour, ("Date", "{-600}"), ("Age", "900")], 2700);
     check(&[hour, ("Date", "{600}")], 3600);
     // Of several the first counts; what is no age may be any.
