@@ -10,14 +10,12 @@ use netserv_model::{Instant, share};
 use netserv_wire::gist::{Message, MessageStream, MessageType, Mri, Nli, StreamMessage};
 use rand::Rng;
 
-use crate::api::{AssociationId, Channel, FlowScope, Transmit};
+use crate::api::{AssociationId, Channel, Counter, FlowScope, Notification, RouteId, Transmit};
 use crate::backlog::Backlog;
-use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
-use crate::event::Notification;
 use crate::invitations::{Invitations, Invited};
 use crate::limits;
-use crate::routing::{Role, RouteId};
+use crate::routing::Role;
 use crate::stack::Stack;
 use crate::timer::{Deadline, Owner, earlier};
 

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 
 use netserv_model::Instant;
 
-use crate::api::AssociationId;
+use crate::api::{AssociationId, RouteId};
 use crate::association::AssociationTable;
 use crate::engine::Engine;
 use crate::limits;
-use crate::routing::RouteId;
 
 /// One connection's bytes that are not written, and the rows whose messages wait for that.
 #[derive(Debug, Default)]

@@ -6,15 +6,14 @@ use std::net::IpAddr;
 use netserv_model::Instant;
 use netserv_wire::gist::{Direction, ErrorCode, Message, Mri, Nli};
 
-use crate::api::{AssociationId, InterfaceId, SiiHandle, TlsPolicy, TransferAttributes};
-use crate::counters::Counter;
+use crate::api::{
+    AssociationId, Counter, Event, InterfaceId, Provenance, QueryId, RouteId, SiiHandle, TlsPolicy, TransferAttributes,
+};
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
-use crate::event::{Event, Provenance};
-use crate::peering::QueryId;
 use crate::querier::{Querier, query_target};
 use crate::responder::{UPSTREAM_TTL_MIN, hop_distance};
-use crate::routing::{Role, Route, RouteId, RouteKey};
+use crate::routing::{Role, Route, RouteKey};
 use crate::stack::Stack;
 
 impl Engine {

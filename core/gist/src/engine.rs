@@ -13,19 +13,17 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::api::{
-    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, Prefix, Transmit,
+    ApiCall, ApiError, AssociationId, Audience, Channel, Config, Counter, Counters, Datagram, Disposition, Event,
+    InterfaceId, Prefix, QueryId, StateCounts, Transmit,
 };
 use crate::association::AssociationTable;
 use crate::cookie::CookieJar;
-use crate::counters::{Counter, Counters, StateCounts};
-use crate::error::ApiError;
 use crate::errors::Fault;
-use crate::event::Event;
 use crate::limits;
 use crate::networks::NetworkBuckets;
 use crate::outbox::Outbox;
 use crate::path_mtu::PathMtus;
-use crate::peering::{HeldQueries, QueryId};
+use crate::peering::HeldQueries;
 use crate::peers::PeerTable;
 use crate::querier::Doubt;
 use crate::routing::{Route, RouteKey, RouteTable};

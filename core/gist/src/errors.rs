@@ -8,12 +8,10 @@ use netserv_wire::gist::{
     AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Mri, NatTraversal, Nli, UDP_PORT,
 };
 
-use crate::api::{Audience, TlsPolicy};
-use crate::counters::Counter;
+use crate::api::{Audience, Counter, Event, FailReason, NoPeerReason, Notification, RouteId, SendStatus, TlsPolicy};
 use crate::engine::{Arrival, Engine, Via, is_unicast};
-use crate::event::{Event, FailReason, NoPeerReason, Notification, SendStatus};
 use crate::querier::{Phase, query_target};
-use crate::routing::{Route, RouteId, RouteKey};
+use crate::routing::{Route, RouteKey};
 use crate::stack::Stack;
 
 /// Object types that Errors of the engine name.

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use netserv_model::Instant;
 
+use crate::api::{FailReason, HostError, SendStatus};
 use crate::engine::Engine;
-use crate::error::HostError;
-use crate::event::{FailReason, SendStatus};
 use crate::limits;
 
 impl Engine {

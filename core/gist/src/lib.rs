@@ -11,16 +11,13 @@
 //! or without, shared by rows.
 #![forbid(unsafe_code)]
 
-pub mod api;
+mod api;
 mod association;
 mod backlog;
 mod cookie;
-pub mod counters;
 mod delivery;
-pub mod engine;
-pub mod error;
+mod engine;
 mod errors;
-pub mod event;
 mod guests;
 mod icmp;
 mod invitations;
@@ -40,13 +37,11 @@ mod tests;
 mod timer;
 
 pub use api::{
-    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, FlowRule, FlowScope, InterfaceId,
-    MessageHandle, Prefix, RateLimit, ResponderPolicy, SendOptions, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
-    Transmit,
+    ApiCall, ApiError, AssociationId, Audience, Carriage, Channel, Config, Counter, Counters, Datagram, Disposition,
+    Event, FailReason, FlowRule, FlowScope, HostError, IcmpError, IcmpKind, InterfaceId, MessageHandle, Mode,
+    NoPeerReason, Notification, PeerChoice, PeerRule, Peering, Prefix, Provenance, QueryDecision, QueryId,
+    ResponderPolicy, RouteStatus, SendOptions, SendStatus, SiiHandle, StateCounts, StateUse, TlsPolicy,
+    TransferAttributes, Transmit,
 };
-pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;
-pub use error::{ApiError, HostError};
-pub use event::{Carriage, Event, FailReason, Mode, NoPeerReason, Notification, Provenance, RouteStatus, SendStatus};
-pub use icmp::{IcmpError, IcmpKind};
-pub use peering::{PeerChoice, PeerRule, Peering, QueryDecision, QueryId};
+pub use limits::RateLimit;

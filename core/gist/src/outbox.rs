@@ -5,10 +5,8 @@ use std::collections::VecDeque;
 
 use netserv_model::Instant;
 
-use crate::api::{AssociationId, RateLimit, Transmit};
-use crate::counters::{Counter, Counters};
-use crate::event::Event;
-use crate::limits;
+use crate::api::{AssociationId, Counter, Counters, Event, Transmit};
+use crate::limits::{self, RateLimit};
 use crate::timer::TokenBucket;
 
 #[derive(Debug)]

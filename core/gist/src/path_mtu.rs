@@ -7,10 +7,8 @@ use std::net::IpAddr;
 use netserv_model::Instant;
 use netserv_wire::gist::{Message, MessageType, strip_magic};
 
-use crate::counters::Counter;
+use crate::api::{Counter, IcmpError, IcmpKind, NoPeerReason};
 use crate::engine::Engine;
-use crate::event::NoPeerReason;
-use crate::icmp::{IcmpError, IcmpKind};
 use crate::limits;
 use crate::routing::RouteKey;
 

@@ -8,16 +8,16 @@ use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Cookie, Direction, Message, MessageType, Mri, Nli, StackProposal};
 use rand::Rng;
 
-use crate::api::{AssociationId, Transmit};
+use crate::api::{
+    ApiError, AssociationId, Counter, FailReason, NoPeerReason, Notification, RouteId, RouteStatus, SendStatus,
+    Transmit,
+};
 use crate::cookie::{QueryCookie, query_cookie};
-use crate::counters::Counter;
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
-use crate::error::ApiError;
-use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
 use crate::responder::response_distance;
-use crate::routing::{NatSide, NewPeer, Pending, Route, RouteId, RouteKey};
+use crate::routing::{NatSide, NewPeer, Pending, Route, RouteKey};
 use crate::sending::is_reached;
 use crate::stack::{self, Stack};
 use crate::timer::{Deadline, earlier};

@@ -9,16 +9,16 @@ use netserv_wire::gist::{
     Direction, ErrorCode, Message, MessageType, Mri, NatTraversal, Nli, ObjectType, StackProposal,
 };
 
-use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy, TlsPolicy};
+use crate::api::{
+    AssociationId, Audience, Counter, FailReason, InterfaceId, Notification, PeerChoice, ResponderPolicy, RouteId,
+    RouteStatus, SendStatus, TlsPolicy,
+};
 use crate::cookie::{CookieJar, Opened, Sealed};
-use crate::counters::Counter;
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, STACK_CONFIGURATION, STACK_PROPOSAL};
-use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
-use crate::peering::PeerChoice;
-use crate::routing::{NatSide, NewPeer, Responder, Role, Route, RouteId, RouteKey};
+use crate::routing::{NatSide, NewPeer, Responder, Role, Route, RouteKey};
 use crate::stack::{self, Ports, Stack};
 
 impl Engine {

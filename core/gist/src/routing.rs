@@ -8,17 +8,14 @@ use std::sync::Arc;
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Mri, Nli};
 
-use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+use crate::api::{
+    AssociationId, Event, InterfaceId, MessageHandle, Notification, RouteId, SendStatus, SiiHandle, TransferAttributes,
+};
 use crate::engine::Engine;
-use crate::event::{Event, Notification, SendStatus};
 use crate::networks::site;
 use crate::querier::{Phase, Querier, query_target};
 use crate::stack::Stack;
 use crate::timer::{Deadline, Owner, earlier};
-
-/// One row's name inside the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RouteId(u64);
 
 /// What a row is looked up by; `mri` points toward the peer. The session leads, since it tells rows apart at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,15 +9,13 @@ use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Direction, Message, MessageType, Mri, Nli};
 
 use crate::api::{
-    AssociationId, Audience, MessageHandle, SendOptions, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
+    ApiError, AssociationId, Audience, Carriage, Counter, Event, FailReason, MessageHandle, Mode, NoPeerReason,
+    RouteId, SendOptions, SendStatus, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
 };
-use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::error::ApiError;
-use crate::event::{Carriage, Event, FailReason, Mode, NoPeerReason, SendStatus};
 use crate::limits;
 use crate::querier::{Phase, Querier, q_mode_ttl, query_target};
-use crate::routing::{Pending, Role, Route, RouteId, RouteKey};
+use crate::routing::{Pending, Role, Route, RouteKey};
 use crate::stack::Stack;
 
 /// The arguments of `SendMessage`.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use netserv_model::Instant;
 
-use crate::api::{AssociationId, RateLimit};
-use crate::routing::RouteId;
+use crate::api::{AssociationId, RouteId};
+use crate::limits::RateLimit;
 
 /// When something is due, and why.
 pub(crate) type Deadline = (Instant, &'static str);

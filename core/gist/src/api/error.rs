@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a call of an NSLP is refused at once.
 
-use crate::api::SiiHandle;
+use super::ids::{QueryId, SiiHandle};
 use crate::limits;
-use crate::peering::QueryId;
 
 /// A call that the engine does not take. No status follows for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

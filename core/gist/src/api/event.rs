@@ -7,9 +7,9 @@ use std::time::Duration;
 use netserv_model::SessionId;
 use netserv_wire::gist::{DecodeError, Mri};
 
-use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
-use crate::icmp::IcmpKind;
-use crate::peering::QueryId;
+use super::call::TransferAttributes;
+use super::icmp::IcmpKind;
+use super::ids::{AssociationId, InterfaceId, MessageHandle, QueryId, SiiHandle};
 
 /// Something that an NSLP or the operator wants to know.
 #[derive(Clone, Debug, PartialEq)]
