@@ -12,12 +12,12 @@ use rand::Rng;
 
 use crate::api::{AssociationId, Channel, Counter, FlowScope, Notification, RouteId, Transmit};
 use crate::backlog::Backlog;
+use crate::context::{Deadline, Owner, earlier};
 use crate::engine::{Arrival, Engine, Via};
 use crate::invitations::{Invitations, Invited};
 use crate::limits;
 use crate::routing::Role;
 use crate::stack::Stack;
-use crate::timer::{Deadline, Owner, earlier};
 
 /// One connection with a peer.
 #[derive(Debug)]
@@ -260,14 +260,14 @@ impl Engine {
             self.out.count(Counter::AssociationsReused);
             return Some(id);
         }
-        if self.associations.len() >= self.config.associations_max
+        if self.associations.len() >= self.settings.config().associations_max
             && !self.evict(now, self.associations.oldest_unproven())
         {
             self.out.count(Counter::AssociationsRefused);
             return None;
         }
         let peer = SocketAddr::new(nli.address, port);
-        let mut association = Association::new(now, local, peer, stack, now + self.config.connect_timeout);
+        let mut association = Association::new(now, local, peer, stack, now + self.settings.config().connect_timeout);
         association.name = Some((nli.peer_identity.clone(), nli.address));
         association.introduction_due = true;
         association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
@@ -287,14 +287,14 @@ impl Engine {
         channel: Channel,
     ) -> AssociationId {
         let (stack, certified, flows) = carried(channel);
-        if !self.config.tls.stacks().contains(&stack) || !self.make_room(now, peer) {
+        if !self.settings.config().tls.stacks().contains(&stack) || !self.make_room(now, peer) {
             self.out.count(Counter::AssociationsRefused);
             let association = self.associations.next_id();
             self.out.connection(Transmit::Close { association });
             return association;
         }
         let invited = self.associations.invitations.has(now, whose(peer));
-        let half_open_time = if invited { self.config.connect_timeout } else { self.half_open_time() };
+        let half_open_time = if invited { self.settings.config().connect_timeout } else { self.half_open_time() };
         let mut association = Association::new(now, local, peer, stack, now + half_open_time);
         (association.open, association.accepted) = (true, true);
         (association.certified, association.flows) = (certified, flows);
@@ -310,7 +310,9 @@ impl Engine {
     fn half_open_time(&self) -> Duration {
         let places = u32::try_from(limits::ASSOCIATIONS_UNPROVEN_MAX).expect("there are few");
         let free = places.saturating_sub(u32::try_from(self.associations.unproven.len()).unwrap_or(places));
-        (self.config.connect_timeout * free / places).max(limits::HALF_OPEN_TIME_MIN).min(self.config.connect_timeout)
+        (self.settings.config().connect_timeout * free / places)
+            .max(limits::HALF_OPEN_TIME_MIN)
+            .min(self.settings.config().connect_timeout)
     }
 
     /// Makes room for one more connection of a peer; returns whether there is. What nobody has proven goes first, what was
@@ -318,10 +320,10 @@ impl Engine {
     /// own.
     fn make_room(&mut self, now: Instant, peer: SocketAddr) -> bool {
         let table = &self.associations;
-        if table.accepted_from(peer) >= self.config.associations_per_peer_max {
+        if table.accepted_from(peer) >= self.settings.config().associations_per_peer_max {
             return self.evict(now, table.oldest_unproven_of(peer));
         }
-        let full = table.len() >= self.config.associations_max;
+        let full = table.len() >= self.settings.config().associations_max;
         if full || table.unproven.len() >= limits::ASSOCIATIONS_UNPROVEN_MAX {
             return self.evict(now, table.oldest_unproven());
         }
@@ -451,7 +453,7 @@ impl Engine {
             self.end_association(now, id, true);
             return;
         }
-        if due(association.deadline(self.config.hold_time).map(|(at, _)| at)) {
+        if due(association.deadline(self.settings.config().hold_time).map(|(at, _)| at)) {
             if association.routes.is_empty() {
                 self.end_association(now, id, true);
                 return;
@@ -470,9 +472,9 @@ impl Engine {
             association.sent_at = now;
             return self.schedule_hello(id);
         }
-        let ask = association.asked.is_none() && now.since(association.heard_at) >= self.config.hold_time;
+        let ask = association.asked.is_none() && now.since(association.heard_at) >= self.settings.config().hold_time;
         if ask {
-            association.asked = Some((number, now + self.config.hello_timeout));
+            association.asked = Some((number, now + self.settings.config().hello_timeout));
         }
         let mut hello = Message::new(MessageType::MaHello, 0);
         hello.reply_wanted = ask;
@@ -535,7 +537,7 @@ impl Engine {
     }
 
     pub(crate) fn association_deadline(&self, id: AssociationId) -> Option<Deadline> {
-        self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time))
+        self.associations.get(id).and_then(|association| association.deadline(self.settings.config().hold_time))
     }
 }
 

@@ -149,7 +149,7 @@ impl Engine {
             interface,
             ip_distance: route.distance,
             attributes,
-            validated: attributes.secure || self.config.tls != TlsPolicy::Required,
+            validated: attributes.secure || self.settings.config().tls != TlsPolicy::Required,
             peer_name,
             association: arrival.via.association(),
             hops: delivery.hops,

@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine's face: `handle_*` takes input, `poll_*` gives output. What a message does is in the other files.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
 use netserv_model::domain::Neighbours;
-use netserv_wire::gist::{
-    Direction, ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Mri, Nli, strip_magic,
-};
+use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Nli, strip_magic};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::api::{
-    ApiCall, ApiError, AssociationId, Audience, Channel, Config, Counter, Counters, Datagram, Disposition, Event,
-    InterfaceId, Prefix, QueryId, StateCounts, Transmit,
+    ApiCall, ApiError, AssociationId, Channel, Config, Counter, Counters, Datagram, Disposition, Event, InterfaceId,
+    Prefix, QueryId, StateCounts, Transmit,
 };
 use crate::association::AssociationTable;
+use crate::context::{NetworkBuckets, Outbox, Owner, Settings, Timers, TokenBucket};
 use crate::cookie::CookieJar;
 use crate::errors::Fault;
 use crate::limits;
-use crate::networks::NetworkBuckets;
-use crate::outbox::Outbox;
-use crate::path_mtu::PathMtus;
 use crate::peering::HeldQueries;
 use crate::peers::PeerTable;
 use crate::querier::Doubt;
 use crate::routing::{Route, RouteKey, RouteTable};
 use crate::sending::Outgoing;
-use crate::timer::{Owner, Timers, TokenBucket};
 
 /// One node's GIST.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) config: Config,
+    pub(crate) settings: Settings,
     pub(crate) rng: StdRng,
     pub(crate) routes: RouteTable,
     pub(crate) associations: AssociationTable,
@@ -42,15 +37,8 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) held: HeldQueries,
     pub(crate) queries: TokenBucket,
-    pub(crate) errors: TokenBucket,
-    unproven: NetworkBuckets,
     /// For Data that no routing state vouches for.
     pub(crate) alone: (NetworkBuckets, TokenBucket),
-    own_addresses: BTreeSet<IpAddr>,
-    /// What flows may come in by interfaces; by others, all.
-    ingress: BTreeMap<InterfaceId, Vec<Prefix>>,
-    pub(crate) path_mtus: PathMtus,
-    pub(crate) neighbours: Neighbours,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
     pub(crate) overrun: BTreeSet<AssociationId>,
@@ -90,8 +78,8 @@ impl Engine {
     /// # Panics
     /// If the peer identity is empty or longer than [`limits::PEER_IDENTITY_BYTES_MAX`].
     pub fn new(config: Config, seed: [u8; 32]) -> Engine {
-        let identity = config.peer_identity.len();
-        assert!((1..=limits::PEER_IDENTITY_BYTES_MAX).contains(&identity), "a peer identity of {identity} bytes");
+        let settings = Settings::new(config);
+        let config = settings.config();
         let mut rng = StdRng::from_seed(seed);
         let cookies = CookieJar::new(&mut rng, config.secret_lifetime);
         let secret = rng.random();
@@ -99,50 +87,33 @@ impl Engine {
         Engine {
             cookies,
             queries: TokenBucket::new(config.query_rate),
-            errors: TokenBucket::new(config.error_rate),
-            unproven: NetworkBuckets::new(config.unproven_rate, secret),
             alone: (alone_of_network, TokenBucket::new(limits::ALONE_RATE)),
-            own_addresses: BTreeSet::new(),
-            ingress: BTreeMap::new(),
-            path_mtus: PathMtus::default(),
-            neighbours: Neighbours::default(),
-            out: Outbox::new(config.send_rate),
+            out: Outbox::new(config, secret),
             routes: RouteTable::default(),
             associations: AssociationTable::default(),
             peers: PeerTable::default(),
             timers: Timers::default(),
             held: HeldQueries::default(),
             overrun: BTreeSet::new(),
-            config,
+            settings,
             rng,
         }
     }
 
     /// Takes the node's own addresses, to which it never sends.
     pub fn set_own_addresses(&mut self, addresses: impl IntoIterator<Item = IpAddr>) {
-        self.own_addresses = addresses.into_iter().collect();
+        self.settings.set_own_addresses(addresses);
     }
 
     /// Takes who is inside of the operator's domain: what is to stay inside goes to nobody else.
     pub fn set_neighbours(&mut self, neighbours: Neighbours) {
-        self.neighbours = neighbours;
+        self.settings.set_neighbours(neighbours);
     }
 
     /// Takes where flows come from that come in by interfaces: a Query about another one is refused (RFC 5971 §5.8.1.2). By
     /// interfaces that are not named, all flows may come.
     pub fn set_ingress(&mut self, ingress: impl IntoIterator<Item = (InterfaceId, Vec<Prefix>)>) {
-        self.ingress = ingress.into_iter().collect();
-    }
-
-    /// Returns whether a downstream flow may come in by an interface: all its sources lie in one prefix of those named for it.
-    pub(crate) fn may_come_in(&self, interface: InterfaceId, mri: &Mri) -> bool {
-        let Some(prefixes) = self.ingress.get(&interface) else { return true };
-        match mri {
-            Mri::PathCoupled(flow) if flow.direction() == Direction::Downstream => {
-                prefixes.iter().any(|prefix| prefix.covers(flow.source(), flow.source_prefix()))
-            }
-            Mri::PathCoupled(_) | Mri::LooseEnd(_) | Mri::Other(_) => true,
-        }
+        self.settings.set_ingress(ingress);
     }
 
     /// Takes one datagram that arrived or was intercepted, and says whether it goes on.
@@ -224,7 +195,7 @@ impl Engine {
                 self.invalidate(now, (nslp_id, session), &mri, Doubt { bad, data }, local)
             }
             ApiCall::AnswerQuery { nslp_id, query, decision } => self.decide(now, nslp_id, query, decision),
-            ApiCall::SetPeering { nslp_id, peering } => self.set_peering(nslp_id, peering),
+            ApiCall::SetPeering { nslp_id, peering } => self.settings.set_peering(nslp_id, peering),
         };
         self.close_overrun(now);
         result
@@ -271,7 +242,7 @@ impl Engine {
 
     /// Returns the counters.
     pub fn counters(&self) -> &Counters {
-        &self.out.counters
+        self.out.counters()
     }
 
     /// Returns how much state there is.
@@ -294,13 +265,13 @@ impl Engine {
             self.out.count(Counter::Passed);
             return Some(AS_IT_CAME);
         };
-        let hosted = self.config.hosted.contains_key(&header.nslp_id);
+        let hosted = self.settings.hosts(header.nslp_id);
         if hosted && rx.local.is_unspecified() {
             // Nobody could answer, and those further on would vanish with this node.
             self.out.count(Counter::NoAddress);
             return Some(AS_IT_CAME);
         }
-        if hosted && !self.declines(&header, bytes) {
+        if hosted && !self.settings.declines(&header, bytes) {
             return None;
         }
         // RFC 5971 §4.3.4: a message for another NSLP goes on with one hop less, and nothing else is looked at.
@@ -310,7 +281,7 @@ impl Engine {
             }
             return Some(Disposition::Consumed);
         }
-        if let Some(mtu) = self.too_long_for(now, rx.destination, rx.payload)
+        if let Some(mtu) = self.out.path_mtus.too_long_for(now, rx.destination, rx.payload)
             && let Ok(message) = Message::parse(bytes)
         {
             self.send_error(now, &arrival_of(rx, bytes), Fault::too_large(mtu), &message);
@@ -337,10 +308,12 @@ impl Engine {
             (MessageType::Error, _) => self.on_error(now, arrival, message),
             (MessageType::MaHello, Via::Association(id)) => self.on_hello(now, id, &message),
             (MessageType::MaHello, Via::Datagram { .. }) => {}
-            (MessageType::Query, _) if !self.hosts(&message) => {
+            (MessageType::Query, _) if !self.settings.hosts(message.nslp_id) => {
                 self.send_error(now, arrival, ErrorCode::EndpointFound.into(), &message);
             }
-            (MessageType::Response | MessageType::Confirm | MessageType::Data, _) if !self.hosts(&message) => {
+            (MessageType::Response | MessageType::Confirm | MessageType::Data, _)
+                if !self.settings.hosts(message.nslp_id) =>
+            {
                 self.send_error(now, arrival, ErrorCode::UnknownNslpId.into(), &message);
             }
             (MessageType::Query, _) => self.on_query(now, arrival, message),
@@ -366,75 +339,12 @@ impl Engine {
         fits
     }
 
-    /// Returns what this node says about itself to peers that reach it at `local`.
-    pub(crate) fn nli(&self, local: IpAddr) -> Nli {
-        let peer_identity = self.config.peer_identity.clone();
-        Nli { peer_identity, ip_ttl: 0, validity: self.validity(), address: local }
-    }
-
-    /// Returns what this node says about itself in a message about `mri` to a peer at a distance: upstream it repeats that
-    /// (RFC 5971 A.3.3), downstream it does not know the TTL of its datagrams.
-    pub(crate) fn nli_for(&self, mri: &Mri, distance: Option<u8>, local: IpAddr) -> Nli {
-        let ip_ttl = match mri.direction() {
-            Some(Direction::Upstream) => distance.unwrap_or(0),
-            Some(Direction::Downstream) | None => 0,
-        };
-        Nli { ip_ttl, ..self.nli(local) }
-    }
-
-    /// Returns whether somebody else may be at an address that a message names.
-    pub(crate) fn may_answer(&self, address: IpAddr) -> bool {
-        is_unicast(address) && !self.own_addresses.contains(&address)
-    }
-
-    /// Sends a message in normal D-mode, unless there were too many lately, in all or to a network of the unproven.
-    pub(crate) fn datagram_to(
-        &mut self,
-        now: Instant,
-        audience: Audience,
-        local: IpAddr,
-        peer: SocketAddr,
-        message: &Message,
-    ) -> bool {
-        self.datagram_with(now, audience, (local, peer), None, message)
-    }
-
-    /// Sends a message as [`Engine::datagram_to`] does, with a TTL.
-    pub(crate) fn datagram_with(
-        &mut self,
-        now: Instant,
-        audience: Audience,
-        (local, peer): (IpAddr, SocketAddr),
-        ttl: Option<u8>,
-        message: &Message,
-    ) -> bool {
-        let proven = match audience {
-            Audience::Peer => true,
-            Audience::Querier | Audience::Offender | Audience::BehindNat => false,
-        };
-        if !proven && !self.unproven.take(now, peer.ip()) {
-            self.out.count(Counter::UnprovenLimited);
-            return false;
-        }
-        self.out.datagram(now, Transmit::Datagram { audience, local, peer, ttl, payload: message.emit_datagram() })
-    }
-
-    fn hosts(&self, message: &Message) -> bool {
-        self.config.hosted.contains_key(&message.nslp_id)
-    }
-
     pub(crate) fn close_overrun(&mut self, now: Instant) {
         while let Some(id) = self.overrun.pop_first() {
             self.out.count(Counter::AssociationsFailed);
             self.end_association(now, id, true);
         }
     }
-}
-
-/// Returns whether an address can be one host's, other than this one's loopback.
-pub(crate) fn is_unicast(address: IpAddr) -> bool {
-    let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
-    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)
 }
 
 fn arrival_of(rx: &Datagram<'_>, bytes: &[u8]) -> Arrival {

@@ -9,7 +9,8 @@ use netserv_wire::gist::{
 };
 
 use crate::api::{Audience, Counter, Event, FailReason, NoPeerReason, Notification, RouteId, SendStatus, TlsPolicy};
-use crate::engine::{Arrival, Engine, Via, is_unicast};
+use crate::context::is_unicast;
+use crate::engine::{Arrival, Engine, Via};
 use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteKey};
 use crate::stack::Stack;
@@ -105,7 +106,7 @@ impl Engine {
         nat_traversal: Option<&NatTraversal>,
     ) {
         let kind = object.header[6] & TYPE_MASK;
-        if !self.config.send_errors || kind == ERROR_TYPE || kind == RESPONSE_TYPE {
+        if !self.settings.config().send_errors || kind == ERROR_TYPE || kind == RESPONSE_TYPE {
             return;
         }
         let signaller = object.header[7] & S_FLAG != 0;
@@ -126,16 +127,16 @@ impl Engine {
                 let natted = named.filter(|_| !signaller && in_d_mode).map(|_| source.ip());
                 let address = if untranslated { own } else { natted.or(named).or(own) };
                 let Some(address) = address else { return };
-                if !self.may_answer(address) {
+                if !self.settings.may_answer(address) {
                     self.out.count(Counter::Unanswerable);
                     return;
                 }
-                if !self.errors.take(now) {
+                if !self.out.may_send_error(now) {
                     self.out.count(Counter::ErrorsLimited);
                     return;
                 }
                 let port = if source.port() == 0 { UDP_PORT } else { source.port() };
-                message.nli = Some(self.nli(arrival.local));
+                message.nli = Some(self.settings.nli(arrival.local, self.validity()));
                 // RFC 5971 §7.2: a NAT lets in what comes from where the Query went.
                 let own = arrival.destination == arrival.local || !untranslated || !is_unicast(arrival.destination);
                 let (audience, from) = match own {
@@ -144,7 +145,7 @@ impl Engine {
                 };
                 message.source_is_signaller = own;
                 let peer = SocketAddr::new(address, port);
-                if self.datagram_to(now, audience, from, peer, &message) {
+                if self.out.send_to(now, audience, (from, peer), None, &message) {
                     self.out.count(Counter::ErrorsSent);
                 }
             }
@@ -196,7 +197,7 @@ impl Engine {
         let Some(route) = self.routes.get(id) else { return false };
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
         let secure = |association| self.associations.has_stack(association, Stack::Tls);
-        let needs_tls = route.association.is_some_and(secure) || self.config.tls == TlsPolicy::Required;
+        let needs_tls = route.association.is_some_and(secure) || self.settings.config().tls == TlsPolicy::Required;
         match arrival.via {
             Via::Datagram { source, .. } => !needs_tls && source.ip() == peer.address,
             Via::Association(id) => {

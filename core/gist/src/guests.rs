@@ -15,14 +15,14 @@ impl Engine {
     /// # Errors
     /// The NSLP is hosted already, or as many as [`limits::GUESTS_MAX`] were added.
     pub fn host(&mut self, nslp_id: u16, router_alert: u16) -> Result<(), HostError> {
-        if self.config.hosted.contains_key(&nslp_id) {
+        if self.settings.hosts(nslp_id) {
             return Err(HostError::Taken(nslp_id));
         }
         if self.routes.guests.len() >= limits::GUESTS_MAX {
             return Err(HostError::Full);
         }
         self.routes.guests.insert(nslp_id, BTreeSet::new());
-        self.config.hosted.insert(nslp_id, router_alert);
+        self.settings.host(nslp_id, router_alert);
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl Engine {
         if !self.routes.guests.contains_key(&nslp_id) {
             return;
         }
-        self.config.hosted.remove(&nslp_id);
+        self.settings.unhost(nslp_id);
         self.forget_peering(now, nslp_id);
         for id in self.routes.matching_of(nslp_id, |_| true) {
             self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
@@ -42,7 +42,7 @@ impl Engine {
 
     /// Returns whether an NSLP is a guest with as many rows as it may have.
     pub(crate) fn guest_is_full(&self, nslp_id: u16) -> bool {
-        let rows_max = (self.config.routes_max / limits::GUEST_ROUTES_PART).min(limits::GUEST_ROUTES_MAX);
+        let rows_max = (self.settings.config().routes_max / limits::GUEST_ROUTES_PART).min(limits::GUEST_ROUTES_MAX);
         self.routes.guests.get(&nslp_id).is_some_and(|rows| rows.len() >= rows_max)
     }
 }

@@ -46,6 +46,40 @@ impl Engine {
         }
     }
 
+    /// Takes that a datagram of this node is too long for its path. What shows that its sender saw it, the cookie of a Query or
+    /// the session of a row, makes it count; the next messages keep to the length or go over a connection. What a peer's Error says of a length is
+    /// about its row alone: a peer must not keep others' messages from passing here.
+    pub(crate) fn on_too_big(&mut self, now: Instant, mtu: u16, error: &IcmpError) {
+        let Some(message) = strip_magic(&error.quoted).and_then(|bytes| Message::parse(bytes).ok()) else {
+            self.out.count(Counter::IcmpUnmatched);
+            return;
+        };
+        if message.kind == MessageType::Query {
+            let Some((id, target)) = self.waiting_query(&error.quoted) else {
+                self.out.count(Counter::IcmpUnmatched);
+                return;
+            };
+            self.out.count(Counter::IcmpHindered);
+            self.out.path_mtus.learn(now, target, mtu);
+            if let Some(reporter) = error.reporter {
+                self.note_hindrance(id, NoPeerReason::Hindered { kind: IcmpKind::TooBig { mtu }, reporter });
+            }
+            return;
+        }
+        let key = message.session.zip(message.mri);
+        let key = key.map(|(session, mri)| RouteKey { session, nslp_id: message.nslp_id, mri });
+        let id = key.and_then(|key| self.routes.find_meant(&key));
+        let route = id.and_then(|id| self.routes.get(id));
+        let peer = route.and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
+        let (Some(id), Some(address)) = (id, peer.map(|peer| peer.address)) else {
+            self.out.count(Counter::IcmpUnmatched);
+            return;
+        };
+        self.out.count(Counter::IcmpHindered);
+        self.out.path_mtus.learn(now, address, mtu);
+        self.ask_for_association(now, id);
+    }
+
     /// Returns the row whose Query an error brings back, and where it went, if it waits for its answer.
     pub(crate) fn waiting_query(&self, quoted: &[u8]) -> Option<(RouteId, IpAddr)> {
         self.quoted_query(quoted).map(|Quoted { id, target, .. }| (id, target))

@@ -14,6 +14,7 @@
 mod api;
 mod association;
 mod backlog;
+mod context;
 mod cookie;
 mod delivery;
 mod engine;
@@ -22,9 +23,6 @@ mod guests;
 mod icmp;
 mod invitations;
 pub mod limits;
-mod networks;
-mod outbox;
-mod path_mtu;
 mod peering;
 mod peers;
 mod querier;
@@ -34,7 +32,6 @@ mod sending;
 mod stack;
 #[cfg(test)]
 mod tests;
-mod timer;
 
 pub use api::{
     ApiCall, ApiError, AssociationId, Audience, Carriage, Channel, Config, Counter, Counters, Datagram, Disposition,

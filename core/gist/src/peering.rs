@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, Mri};
+use netserv_wire::gist::{ErrorCode, HEADER_BYTES, MAGIC, Message};
 
-use crate::api::{ApiError, Counter, Disposition, PeerChoice, Peering, QueryDecision, QueryId};
+use crate::api::{ApiError, Counter, Disposition, QueryDecision, QueryId};
+use crate::context::{Deadline, Owner};
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine};
 use crate::errors::Fault;
 use crate::limits;
 use crate::responder::hop_distance;
 use crate::routing::RouteKey;
-use crate::timer::{Deadline, Owner};
 
 /// Queries that wait, oldest first, and what became of others.
 #[derive(Debug, Default)]
@@ -98,35 +98,6 @@ impl HeldQueries {
 }
 
 impl Engine {
-    /// Returns what the node does with Queries about a flow.
-    pub(crate) fn peer_choice(&self, nslp_id: u16, mri: &Mri) -> PeerChoice {
-        self.config.peering.get(&nslp_id).map_or(PeerChoice::Peer, |peering| peering.choice(mri))
-    }
-
-    pub(crate) fn set_peering(&mut self, nslp_id: u16, peering: Peering) -> Result<(), ApiError> {
-        if !self.config.hosted.contains_key(&nslp_id) {
-            return Err(ApiError::UnknownNslp(nslp_id));
-        }
-        if peering.rules.len() > limits::PEER_RULES_MAX {
-            return Err(ApiError::TooManyRules(peering.rules.len()));
-        }
-        if peering == Peering::default() {
-            self.config.peering.remove(&nslp_id);
-        } else {
-            self.config.peering.insert(nslp_id, peering);
-        }
-        Ok(())
-    }
-
-    /// Returns whether a message in Q-mode for somebody else goes on, since the NSLP has no part in its flow.
-    pub(crate) fn declines(&self, header: &Header, bytes: &[u8]) -> bool {
-        if !self.config.peering.contains_key(&header.nslp_id) {
-            return false;
-        }
-        let mri = Message::parse(bytes).ok().and_then(|message| message.mri);
-        mri.is_some_and(|mri| self.peer_choice(header.nslp_id, &mri) == PeerChoice::Forward)
-    }
-
     /// Asks the NSLP about a Query, which waits meanwhile.
     pub(crate) fn ask_nslp(&mut self, now: Instant, arrival: &Arrival, mut query: Message, silence_is_peer: bool) {
         let (Some(mri), Some(session)) = (query.mri.as_ref(), query.session) else { return };
@@ -202,7 +173,7 @@ impl Engine {
             (QueryDecision::Forward { data: Some(_) }, Some(payload)) => {
                 let message_bytes = |payload: &[u8]| payload.len() - size_of_val(&MAGIC);
                 let rest = message_bytes(&without_data(payload)) + OBJECT_HEADER;
-                let bytes = self.config.datagram_bytes_max.max(message_bytes(payload));
+                let bytes = self.settings.config().datagram_bytes_max.max(message_bytes(payload));
                 bytes.saturating_sub(rest) / 4 * 4
             }
             (QueryDecision::Peer { .. } | QueryDecision::Forward { .. }, _) => limits::HANDSHAKE_DATA_BYTES_MAX,
@@ -230,7 +201,6 @@ impl Engine {
 
     /// Forgets what an NSLP that is no more decided; Queries that wait for it go on.
     pub(crate) fn forget_peering(&mut self, now: Instant, nslp_id: u16) {
-        self.config.peering.remove(&nslp_id);
         let of_it = |(id, held): (&QueryId, &Held)| (held.query.nslp_id == nslp_id).then_some(*id);
         let ids: Vec<QueryId> = self.held.held.iter().filter_map(of_it).collect();
         for id in ids {
@@ -279,7 +249,7 @@ impl Engine {
 
     /// Returns whether a Query may go on as this payload; if not, its sender is told why.
     fn may_go_on(&mut self, now: Instant, arrival: &Arrival, query: &Message, payload: &[u8]) -> bool {
-        let fault = match self.too_long_for(now, arrival.destination, payload) {
+        let fault = match self.out.path_mtus.too_long_for(now, arrival.destination, payload) {
             _ if query.hops == 0 => Fault::from(ErrorCode::HopLimitExceeded),
             Some(mtu) => Fault::too_large(mtu),
             None => return true,

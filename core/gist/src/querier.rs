@@ -10,8 +10,8 @@ use rand::Rng;
 
 use crate::api::{
     ApiError, AssociationId, Counter, FailReason, NoPeerReason, Notification, RouteId, RouteStatus, SendStatus,
-    Transmit,
 };
+use crate::context::{Deadline, earlier};
 use crate::cookie::{QueryCookie, query_cookie};
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
@@ -20,7 +20,6 @@ use crate::responder::response_distance;
 use crate::routing::{NatSide, NewPeer, Pending, Route, RouteKey};
 use crate::sending::is_reached;
 use crate::stack::{self, Stack};
-use crate::timer::{Deadline, earlier};
 
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +137,11 @@ impl Querier {
 impl Engine {
     /// Starts a handshake at `at`: right away, or when the row's timer fires.
     pub(crate) fn start_handshake(&mut self, now: Instant, id: RouteId, phase: Phase, at: Instant) {
-        let (retry, query_budget, refresh_budget) =
-            (self.config.retry_initial, self.config.query_budget, self.config.refresh_budget);
+        let (retry, query_budget, refresh_budget) = (
+            self.settings.config().retry_initial,
+            self.settings.config().query_budget,
+            self.settings.config().refresh_budget,
+        );
         let Some(route) = self.routes.get_mut(id) else { return };
         let budget = if route.peer.is_some() { refresh_budget } else { query_budget };
         let wants = route.association.is_some() || route.pending.iter().any(|message| message.needs_association);
@@ -216,13 +218,13 @@ impl Engine {
         let ttl = q_mode_ttl(&key.mri, route.ip_ttl);
         let mut query = self.message(MessageType::Query, key);
         query.hops = hops;
-        query.nli = Some(Nli { ip_ttl: ttl, ..self.nli(local) });
+        query.nli = Some(Nli { ip_ttl: ttl, ..self.settings.nli(local, self.validity()) });
         query.query_cookie = Some(Cookie(cookie.to_vec()));
         query.nslp_data = payload;
         if wants_association {
-            let stacks = stack::at_least(least, self.config.tls);
+            let stacks = stack::at_least(least, self.settings.config().tls);
             query.stack_proposal = Some(stack::proposal(stacks));
-            query.stack_configuration = Some(stack::configuration(stacks, self.config.hold_time, None));
+            query.stack_configuration = Some(stack::configuration(stacks, self.settings.config().hold_time, None));
         }
         self.out.count(Counter::QueriesSent);
         self.send_in_q_mode(now, local, destination, ttl, &query);
@@ -237,14 +239,8 @@ impl Engine {
         ttl: u8,
         message: &Message,
     ) -> bool {
-        let rao = self.config.hosted.get(&message.nslp_id).copied();
-        // RFC 5971 §5.8.1.2: what routers choose the flow's path by, they choose the message's by.
-        let (dscp, flow_label) = match &message.mri {
-            Some(Mri::PathCoupled(flow)) => (flow.dscp(), flow.flow_label()),
-            Some(Mri::LooseEnd(_) | Mri::Other(_)) | None => (None, None),
-        };
-        let (ttl, payload) = (Some(ttl), message.emit_datagram());
-        self.out.datagram(now, Transmit::QMode { local, destination, ttl, rao, dscp, flow_label, payload })
+        let rao = self.settings.router_alert(message.nslp_id);
+        self.out.send_along_flow(now, (local, destination), ttl, rao, message)
     }
 
     pub(crate) fn querier_timeout(&mut self, now: Instant, id: RouteId) {
@@ -327,7 +323,7 @@ impl Engine {
         let passed_nats = message.nat_traversal.is_some();
         let datagram = matches!(arrival.via, Via::Datagram { .. });
         let foreign_source = passed_nats && datagram && !message.source_is_signaller;
-        if foreign_source && !self.may_answer(nli.address) {
+        if foreign_source && !self.settings.may_answer(nli.address) {
             self.out.count(Counter::Unanswerable);
             return None;
         }
@@ -357,7 +353,7 @@ impl Engine {
             Via::Association(association) => Some(association),
             Via::Datagram { .. } => match (message.stack_proposal, message.stack_configuration) {
                 (Some(proposal), Some(offer)) if querier.wants_association => {
-                    match stack::choose(self.config.tls.stacks(), &proposal, &offer) {
+                    match stack::choose(self.settings.config().tls.stacks(), &proposal, &offer) {
                         Some(chosen) => self.share_or_open(now, local, &nli, chosen, offer.hold_time),
                         None => {
                             without = FailReason::NoStack;
@@ -464,7 +460,7 @@ impl Engine {
         let (key, local, association) = (RouteKey::clone(&route.key), route.local, route.association);
         let Echo { cookie, proposal } = *echo;
         let (distance, passes_nat) = (route.distance, route.passes_nat());
-        let nli = self.nli_for(&key.mri, distance, local);
+        let nli = self.settings.nli_for(&key.mri, distance, local, self.validity());
         let mut confirm = self.message(MessageType::Confirm, key);
         confirm.nli = Some(nli);
         confirm.responder_cookie = cookie;
@@ -472,7 +468,7 @@ impl Engine {
             Some(association) => {
                 confirm.stack_proposal = proposal;
                 if confirm.stack_proposal.is_some() && self.associations.introduce(association) {
-                    confirm.stack_configuration = Some(stack::hold_only(self.config.hold_time));
+                    confirm.stack_configuration = Some(stack::hold_only(self.settings.config().hold_time));
                 }
                 self.send_on_association(now, association, &confirm);
             }

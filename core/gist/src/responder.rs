@@ -28,11 +28,11 @@ impl Engine {
         let (Some(mri), Some(session), Some(nli)) = (query.mri.as_ref(), query.session, query.nli.clone()) else {
             return;
         };
-        if nli.peer_identity == self.config.peer_identity {
+        if nli.peer_identity == self.settings.config().peer_identity {
             self.out.count(Counter::QueriesLooped);
             return;
         }
-        if !self.may_answer(nli.address) {
+        if !self.settings.may_answer(nli.address) {
             self.out.count(Counter::Unanswerable);
             return;
         }
@@ -40,7 +40,7 @@ impl Engine {
             self.send_error(now, arrival, fault, &query);
             return;
         }
-        if !self.may_come_in(interface, mri) {
+        if !self.settings.may_come_in(interface, mri) {
             self.out.count(Counter::QueriesForeign);
             let fault = Fault::of_mri(ErrorCode::IngressFilterFailure, mri, FLOW_SOURCE);
             self.send_error(now, arrival, fault, &query);
@@ -50,7 +50,7 @@ impl Engine {
             self.out.count(Counter::QueriesLimited);
             return;
         }
-        match self.peer_choice(query.nslp_id, mri) {
+        match self.settings.peer_choice(query.nslp_id, mri) {
             // What is for others and goes on does not get here.
             PeerChoice::Peer | PeerChoice::Forward => {
                 let distance = hop_distance(arrival, mri, &nli);
@@ -79,7 +79,7 @@ impl Engine {
         let mut response = self.response(now, arrival, &key, query, &seen, association);
         if data.is_some() {
             response.nslp_data = data;
-            if association.is_none() && response.emit().len() > self.config.datagram_bytes_max {
+            if association.is_none() && response.emit().len() > self.settings.config().datagram_bytes_max {
                 response.nslp_data = None;
                 self.out.count(Counter::DataDropped);
             }
@@ -94,7 +94,7 @@ impl Engine {
                 let known = self.peers.find(&nli.peer_identity, nli.address).is_some();
                 let audience = if known { Audience::Peer } else { Audience::Querier };
                 let peer = SocketAddr::new(nli.address, source.port());
-                let sent = self.datagram_to(now, audience, arrival.local, peer, &response);
+                let sent = self.out.send_to(now, audience, (arrival.local, peer), None, &response);
                 if sent && response.stack_configuration.is_some() {
                     self.associations.invite(now, peer);
                 }
@@ -113,12 +113,12 @@ impl Engine {
         association: Option<AssociationId>,
     ) -> Message {
         let mut response = self.message(MessageType::Response, key.clone());
-        response.nli = Some(self.nli_for(&key.mri, seen.distance, arrival.local));
+        response.nli = Some(self.settings.nli_for(&key.mri, seen.distance, arrival.local, self.validity()));
         response.query_cookie = query.query_cookie.clone();
         // RFC 5971 §7.2.2: the querier finds its state by what the NATs found, and cannot check the source.
         response.nat_traversal = query.nat_traversal.clone();
         response.source_is_signaller = association.is_some() || query.nat_traversal.is_none();
-        if query.stack_proposal.is_none() && self.config.policy == ResponderPolicy::Immediate {
+        if query.stack_proposal.is_none() && self.settings.config().policy == ResponderPolicy::Immediate {
             return response;
         }
         response.reply_wanted = true;
@@ -126,8 +126,8 @@ impl Engine {
         let row = (key, seen.inside.as_ref());
         response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, row, seen.nli, sealed));
         if query.stack_proposal.is_some() && association.is_none() {
-            let (stacks, hold_time) = (self.config.tls.stacks(), self.config.hold_time);
-            let ports = Ports { plain: self.config.tcp_port, tls: self.config.tls_port };
+            let (stacks, hold_time) = (self.settings.config().tls.stacks(), self.settings.config().hold_time);
+            let ports = Ports { plain: self.settings.config().tcp_port, tls: self.settings.config().tls_port };
             response.stack_proposal = Some(stack::proposal(stacks));
             response.stack_configuration = Some(stack::configuration(stacks, hold_time, Some(ports)));
         }
@@ -140,7 +140,8 @@ impl Engine {
         let id = self.associations.find(nli, Stack::Plain)?;
         let stack = self.associations.get(id)?.stack;
         // A connection that has been silent for too long may be dead, and a Response on it would be lost.
-        let alive = self.associations.is_alive(id, now, self.config.hold_time) && self.associations.has_room(id);
+        let alive =
+            self.associations.is_alive(id, now, self.settings.config().hold_time) && self.associations.has_room(id);
         let fits = stack::will_do(stack, proposal) && alive;
         if fits {
             self.out.count(Counter::AssociationsReused);
@@ -194,7 +195,7 @@ impl Engine {
     /// Checks how a Confirm comes and what it says of connections, and closes a new connection that fails.
     fn confirm_fits_association(&mut self, now: Instant, arrival: &Arrival, confirm: &Message) -> bool {
         let Via::Association(id) = arrival.via else {
-            if self.config.tls == TlsPolicy::Required {
+            if self.settings.config().tls == TlsPolicy::Required {
                 self.out.count(Counter::StacksRefused);
                 return false;
             }
@@ -232,7 +233,7 @@ impl Engine {
 
     /// Returns whether a peer saw the stacks that this node offers; if not, somebody changed them (RFC 5971 §8.6).
     fn is_our_proposal(&mut self, echo: &StackProposal) -> bool {
-        let ours = *echo == stack::proposal(self.config.tls.stacks());
+        let ours = *echo == stack::proposal(self.settings.config().tls.stacks());
         if !ours {
             self.out.count(Counter::StacksRefused);
         }
@@ -278,7 +279,7 @@ impl Engine {
     fn give_way(&mut self, id: RouteId, peer: IpAddr) -> bool {
         let Some(route) = self.routes.get(id).filter(|route| route.querier().is_some()) else { return false };
         let upstream = route.key.mri.direction() == Some(Direction::Upstream);
-        if !upstream || self.routes.responding_to(peer) >= self.config.routes_per_site_max {
+        if !upstream || self.routes.responding_to(peer) >= self.settings.config().routes_per_site_max {
             return false;
         }
         let led = route.peer.is_some();
@@ -292,18 +293,18 @@ impl Engine {
     pub(crate) fn validity(&self) -> Duration {
         let rows = u32::try_from(self.routes.responding()).unwrap_or(u32::MAX);
         // A refresh begins after half of the validity at the earliest.
-        let shared = Duration::from_secs(2) * rows / self.config.refreshes_per_second.max(1);
-        self.config.validity.max(shared).min(limits::PEER_TIME_MAX)
+        let shared = Duration::from_secs(2) * rows / self.settings.config().refreshes_per_second.max(1);
+        self.settings.config().validity.max(shared).min(limits::PEER_TIME_MAX)
     }
 
     fn new_responder(&mut self, key: RouteKey, local: IpAddr, peer: IpAddr) -> Option<RouteId> {
-        let full = self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id);
-        if full || self.routes.responding_to(peer) >= self.config.routes_per_site_max {
+        let full = self.routes.len() >= self.settings.config().routes_max || self.guest_is_full(key.nslp_id);
+        if full || self.routes.responding_to(peer) >= self.settings.config().routes_per_site_max {
             self.out.count(Counter::RoutesRefused);
             return None;
         }
         let responder = Responder { expires_at: Instant::default(), interface: InterfaceId::default() };
-        Some(self.add_route(Route::new(key, local, self.config.hops, Role::Responder(responder))))
+        Some(self.add_route(Route::new(key, local, self.settings.config().hops, Role::Responder(responder))))
     }
 
     pub(crate) fn responder_timeout(&mut self, now: Instant, id: RouteId) {

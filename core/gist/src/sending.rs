@@ -33,7 +33,7 @@ pub(crate) struct Outgoing {
 impl Engine {
     pub(crate) fn send_message(&mut self, now: Instant, mut outgoing: Outgoing, local: IpAddr) -> Result<(), ApiError> {
         self.check_outgoing(&outgoing)?;
-        outgoing.attributes.secure |= self.config.tls == TlsPolicy::Required;
+        outgoing.attributes.secure |= self.settings.config().tls == TlsPolicy::Required;
         let known = self.routes.find(&outgoing.key);
         let current = known.and_then(|id| self.routes.get(id)).and_then(|route| route.peer);
         if let Some(sii) = outgoing.sii {
@@ -55,7 +55,7 @@ impl Engine {
             None if alone => return self.send_alone(now, outgoing, local),
             None => self.new_querier(now, &outgoing.key, outgoing.options.state, local)?,
         };
-        let hops = outgoing.hops.unwrap_or(self.config.hops);
+        let hops = outgoing.hops.unwrap_or(self.settings.config().hops);
         let Some(route) = self.routes.get_mut(id) else { return Err(ApiError::NoRoute) };
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
@@ -86,7 +86,7 @@ impl Engine {
 
     fn check_outgoing(&self, outgoing: &Outgoing) -> Result<(), ApiError> {
         let bytes = outgoing.data.len();
-        if !self.config.hosted.contains_key(&outgoing.key.nslp_id) {
+        if !self.settings.hosts(outgoing.key.nslp_id) {
             return Err(ApiError::UnknownNslp(outgoing.key.nslp_id));
         }
         if bytes > limits::DATA_BYTES_MAX {
@@ -95,7 +95,7 @@ impl Engine {
         if outgoing.hops == Some(0) || outgoing.options.ip_ttl == Some(0) {
             return Err(ApiError::NoHops);
         }
-        if outgoing.attributes.secure && self.config.tls == TlsPolicy::Off {
+        if outgoing.attributes.secure && self.settings.config().tls == TlsPolicy::Off {
             return Err(ApiError::SecureUnsupported);
         }
         if self.routes.pending_bytes + bytes > limits::PENDING_BYTES_MAX {
@@ -116,12 +116,17 @@ impl Engine {
             return Err(ApiError::NoRoute);
         }
         check_target(&key.mri, local)?;
-        if self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id) {
+        if self.routes.len() >= self.settings.config().routes_max || self.guest_is_full(key.nslp_id) {
             self.out.count(Counter::RoutesRefused);
             return Err(ApiError::TableFull);
         }
-        let querier = Querier::new(now, self.config.inactivity);
-        Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(Box::new(querier)))))
+        let querier = Querier::new(now, self.settings.config().inactivity);
+        Ok(self.add_route(Route::new(
+            key.clone(),
+            local,
+            self.settings.config().hops,
+            Role::Querier(Box::new(querier)),
+        )))
     }
 
     /// Sends a message in Q-mode to whoever is next, without any state (RFC 5971 §5.3.2).
@@ -131,9 +136,9 @@ impl Engine {
         let ttl = q_mode_ttl(&outgoing.key.mri, outgoing.options.ip_ttl);
         let ip_ttl = if outgoing.key.mri.direction() == Some(Direction::Downstream) { ttl } else { 0 };
         let mut data = self.message(MessageType::Data, outgoing.key);
-        data.hops = outgoing.hops.unwrap_or(self.config.hops);
+        data.hops = outgoing.hops.unwrap_or(self.settings.config().hops);
         data.context_free = true;
-        data.nli = Some(Nli { ip_ttl, ..self.nli(local) });
+        data.nli = Some(Nli { ip_ttl, ..self.settings.nli(local, self.validity()) });
         data.nslp_data = Some(outgoing.data);
         let sent = self.send_in_q_mode(now, local, destination, ttl, &data);
         let sent = sent.then_some(DATAGRAM_ALONE).ok_or(FailReason::RateLimited);
@@ -234,7 +239,7 @@ impl Engine {
             querier.active_at = now;
         }
         route.reliable_sent |= message.attributes.reliable;
-        let nli = self.nli_for(&key.mri, distance, local);
+        let nli = self.settings.nli_for(&key.mri, distance, local, self.validity());
         let mut data = self.message(MessageType::Data, key);
         data.hops = message.hops;
         data.nslp_data = Some(message.data);
@@ -258,7 +263,7 @@ impl Engine {
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return Side::Outside };
         let association = route.association.and_then(|id| self.associations.get(id));
         let name = association.and_then(|association| association.certified.as_deref());
-        self.neighbours.side(peer.address, name)
+        self.settings.side(peer.address, name)
     }
 
     fn send_data_on(
@@ -280,7 +285,7 @@ impl Engine {
         let Some(route) = self.routes.get(id) else { return false };
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
         let ends = (route.local, SocketAddr::new(peer.address, peer.port));
-        self.datagram_with(now, Audience::Peer, ends, ttl, message)
+        self.out.send_to(now, Audience::Peer, ends, ttl, message)
     }
 
     /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
@@ -292,16 +297,16 @@ impl Engine {
         let route = self.routes.find(&outgoing.key).and_then(|id| self.routes.get(id));
         let mri = route.map_or(&outgoing.key.mri, Route::mri_for_peer).clone();
         let mut data = self.message(MessageType::Data, RouteKey { mri, ..outgoing.key });
-        data.hops = outgoing.hops.unwrap_or(self.config.hops);
+        data.hops = outgoing.hops.unwrap_or(self.settings.config().hops);
         data.explicit = true;
         data.nslp_data = Some(outgoing.data);
         let sent = match self.associations.open_to((&peer.identity, peer.address), least, !outgoing.attributes.reliable)
         {
             Some(id) if self.associations.has_room(id) => self.send_data_on(now, id, &data),
             Some(_) | None if fits => {
-                data.nli = Some(self.nli(peer.local));
+                data.nli = Some(self.settings.nli(peer.local, self.validity()));
                 let ends = (peer.local, SocketAddr::new(peer.address, peer.port));
-                let sent = self.datagram_with(now, Audience::Peer, ends, outgoing.options.ip_ttl, &data);
+                let sent = self.out.send_to(now, Audience::Peer, ends, outgoing.options.ip_ttl, &data);
                 sent.then_some(DATAGRAM).ok_or(FailReason::RateLimited)
             }
             Some(_) => Err(FailReason::Congested),
@@ -376,11 +381,12 @@ impl Engine {
         }
         let v4 = outgoing.key.mri.addresses().is_some_and(|(source, _)| source.is_ipv4());
         let (mri, address) = if v4 { (28, 4) } else { (56, 16) };
-        let identity = self.config.peer_identity.len().next_multiple_of(4);
+        let identity = self.settings.config().peer_identity.len().next_multiple_of(4);
         let nli = OBJECT_HEADER + 8 + identity + address;
         let rest =
             netserv_wire::gist::HEADER_BYTES + mri + OBJECT_HEADER + size_of::<SessionId>() + nli + OBJECT_HEADER;
-        let most = target.map_or(self.config.datagram_bytes_max, |target| self.datagram_bytes_max(now, target));
+        let configured = self.settings.config().datagram_bytes_max;
+        let most = target.map_or(configured, |target| self.out.path_mtus.message_bytes_max(now, target, configured));
         rest + outgoing.data.len().next_multiple_of(4) <= most
     }
 

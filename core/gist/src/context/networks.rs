@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use netserv_model::{Instant, share};
 use sha2::{Digest, Sha256};
 
+use super::bucket::TokenBucket;
 use crate::limits::{self, RateLimit};
-use crate::timer::TokenBucket;
 
 /// A bucket for each network; networks may share one, by a secret that nobody can aim with.
 #[derive(Debug)]
