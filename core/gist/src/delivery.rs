@@ -9,12 +9,12 @@ use netserv_wire::gist::{Direction, ErrorCode, Message, Mri, Nli};
 use crate::api::{
     AssociationId, Counter, Event, InterfaceId, Provenance, QueryId, RouteId, SiiHandle, TlsPolicy, TransferAttributes,
 };
+use crate::associations::stack::Stack;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
 use crate::querier::{Querier, query_target};
 use crate::responder::{UPSTREAM_TTL_MIN, hop_distance};
 use crate::routing::{Role, Route, RouteKey};
-use crate::stack::Stack;
 
 impl Engine {
     /// Takes Data, by the order of checks in RFC 5971 §4.3.1.
@@ -94,9 +94,8 @@ impl Engine {
             self.routes.get(id).is_some_and(|route| self.associations.may_carry(*association, &route.key.mri))
         };
         let association = arrival.via.association().filter(in_scope);
-        let association = association.and_then(|association| self.associations.get(association));
-        let name = association.and_then(|association| association.name.as_ref());
-        name.is_some_and(|(identity, address)| self.leads_to(id, identity, *address))
+        let name = association.and_then(|association| self.associations.name(association));
+        name.is_some_and(|(identity, address)| self.leads_to(id, identity, address))
     }
 
     /// Returns whether the row leads to a peer of this identity and address.
@@ -174,10 +173,10 @@ impl Engine {
         let (sii, peer, claims) = match arrival.via {
             Via::Datagram { source, .. } => (NO_PEER, source.ip(), delivery.claims),
             Via::Association(id) => {
-                let Some(association) = self.associations.get(id) else { return };
-                let name = association.name.as_ref();
-                let sii = name.and_then(|(identity, address)| self.peers.find(identity, *address));
-                (sii.unwrap_or(NO_PEER), association.peer.ip(), sii)
+                let Some(peer) = self.associations.peer(id) else { return };
+                let name = self.associations.name(id);
+                let sii = name.and_then(|(identity, address)| self.peers.find(identity, address));
+                (sii.unwrap_or(NO_PEER), peer.ip(), sii)
             }
         };
         let mri = key.mri.inverted();
@@ -217,7 +216,7 @@ impl Engine {
             Via::Datagram { interface, .. } => (interface, TransferAttributes::default(), None),
             Via::Association(id) => {
                 let secure = self.associations.has_stack(id, Stack::Tls);
-                let name = self.associations.get(id).and_then(|association| association.certified.clone());
+                let name = self.associations.certified(id).map(str::to_owned);
                 (InterfaceId::default(), TransferAttributes { reliable: true, secure, inside: false }, name)
             }
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine's face: `handle_*` takes input, `poll_*` gives output. What a message does is in the other files.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
@@ -14,7 +13,7 @@ use crate::api::{
     ApiCall, ApiError, AssociationId, Channel, Config, Counter, Counters, Datagram, Disposition, Event, InterfaceId,
     Prefix, QueryId, StateCounts, Transmit,
 };
-use crate::association::AssociationTable;
+use crate::associations::Associations;
 use crate::context::{NetworkBuckets, Outbox, Owner, Settings, Timers, TokenBucket};
 use crate::cookie::CookieJar;
 use crate::errors::Fault;
@@ -31,7 +30,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) rng: StdRng,
     pub(crate) routes: RouteTable,
-    pub(crate) associations: AssociationTable,
+    pub(crate) associations: Associations,
     pub(crate) peers: PeerTable,
     pub(crate) cookies: CookieJar,
     pub(crate) timers: Timers,
@@ -40,8 +39,6 @@ pub struct Engine {
     /// For Data that no routing state vouches for.
     pub(crate) alone: (NetworkBuckets, TokenBucket),
     pub(crate) out: Outbox,
-    /// Associations that lost bytes for want of room, to be closed before the call returns.
-    pub(crate) overrun: BTreeSet<AssociationId>,
 }
 
 /// How a message got here.
@@ -90,11 +87,10 @@ impl Engine {
             alone: (alone_of_network, TokenBucket::new(limits::ALONE_RATE)),
             out: Outbox::new(config, secret),
             routes: RouteTable::default(),
-            associations: AssociationTable::default(),
+            associations: Associations::default(),
             peers: PeerTable::default(),
             timers: Timers::default(),
             held: HeldQueries::default(),
-            overrun: BTreeSet::new(),
             settings,
             rng,
         }
@@ -166,7 +162,7 @@ impl Engine {
     /// Takes the end of a connection, or that it could not be opened. `error` is `None` if the peer closed it in order.
     #[allow(clippy::needless_pass_by_value, reason = "an input is handed over whole")]
     pub fn handle_closed(&mut self, now: Instant, id: AssociationId, error: Option<String>) {
-        if error.is_some() && self.associations.get(id).is_some() {
+        if error.is_some() && self.associations.contains(id) {
             self.out.count(Counter::AssociationsFailed);
         }
         self.end_association(now, id, false);
@@ -329,8 +325,8 @@ impl Engine {
         let fits = match arrival.via {
             Via::Datagram { source, .. } => source.ip() == nli.address,
             Via::Association(id) => {
-                let name = self.associations.get(id).and_then(|association| association.name.as_ref());
-                name.is_none_or(|(identity, _)| *identity == nli.peer_identity)
+                let name = self.associations.name(id);
+                name.is_none_or(|(identity, _)| identity == nli.peer_identity)
             }
         };
         if !fits {
@@ -340,7 +336,7 @@ impl Engine {
     }
 
     pub(crate) fn close_overrun(&mut self, now: Instant) {
-        while let Some(id) = self.overrun.pop_first() {
+        while let Some(id) = self.associations.take_overrun() {
             self.out.count(Counter::AssociationsFailed);
             self.end_association(now, id, true);
         }

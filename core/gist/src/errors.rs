@@ -9,11 +9,11 @@ use netserv_wire::gist::{
 };
 
 use crate::api::{Audience, Counter, Event, FailReason, NoPeerReason, Notification, RouteId, SendStatus, TlsPolicy};
+use crate::associations::stack::Stack;
 use crate::context::is_unicast;
 use crate::engine::{Arrival, Engine, Via};
 use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteKey};
-use crate::stack::Stack;
 
 /// Object types that Errors of the engine name.
 pub(crate) const MRI: u16 = 0;
@@ -90,7 +90,7 @@ impl Engine {
         }
         let from = match arrival.via {
             Via::Datagram { source, .. } => Some(source),
-            Via::Association(id) => self.associations.get(id).map(|association| association.peer),
+            Via::Association(id) => self.associations.peer(id),
         };
         self.out.event(Event::Malformed { from, error });
     }
@@ -201,8 +201,8 @@ impl Engine {
         match arrival.via {
             Via::Datagram { source, .. } => !needs_tls && source.ip() == peer.address,
             Via::Association(id) => {
-                let name = self.associations.get(id).and_then(|association| association.name.as_ref());
-                let is_peer = name.is_some_and(|(identity, _)| *identity == peer.identity);
+                let name = self.associations.name(id);
+                let is_peer = name.is_some_and(|(identity, _)| identity == peer.identity);
                 is_peer && (!needs_tls || secure(id))
             }
         }

@@ -12,8 +12,8 @@
 #![forbid(unsafe_code)]
 
 mod api;
-mod association;
-mod backlog;
+mod associations;
+mod connections;
 mod context;
 mod cookie;
 mod delivery;
@@ -21,7 +21,6 @@ mod engine;
 mod errors;
 mod guests;
 mod icmp;
-mod invitations;
 pub mod limits;
 mod peering;
 mod peers;
@@ -29,7 +28,6 @@ mod querier;
 mod responder;
 mod routing;
 mod sending;
-mod stack;
 #[cfg(test)]
 mod tests;
 

@@ -11,6 +11,8 @@ use rand::Rng;
 use crate::api::{
     ApiError, AssociationId, Counter, FailReason, NoPeerReason, Notification, RouteId, RouteStatus, SendStatus,
 };
+use crate::associations::stack;
+use crate::associations::stack::Stack;
 use crate::context::{Deadline, earlier};
 use crate::cookie::{QueryCookie, query_cookie};
 use crate::delivery::Delivery;
@@ -19,7 +21,6 @@ use crate::limits;
 use crate::responder::response_distance;
 use crate::routing::{NatSide, NewPeer, Pending, Route, RouteKey};
 use crate::sending::is_reached;
-use crate::stack::{self, Stack};
 
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -400,7 +401,7 @@ impl Engine {
         if association.is_none() {
             querier.wants_association = false;
         }
-        let stack = association.and_then(|id| self.associations.get(id)).map(|association| association.stack);
+        let stack = association.and_then(|id| self.associations.stack(id));
         let lacks =
             |message: &Pending| message.needs_association && stack.is_none_or(|stack| stack < message.least_stack());
         let secure = |message: &Pending| lacks(message) && message.attributes.secure;

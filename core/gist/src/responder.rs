@@ -13,13 +13,14 @@ use crate::api::{
     AssociationId, Audience, Counter, FailReason, InterfaceId, Notification, PeerChoice, ResponderPolicy, RouteId,
     RouteStatus, SendStatus, TlsPolicy,
 };
+use crate::associations::stack;
+use crate::associations::stack::{Ports, Stack};
 use crate::cookie::{CookieJar, Opened, Sealed};
 use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::limits;
 use crate::routing::{NatSide, NewPeer, Responder, Role, Route, RouteKey};
-use crate::stack::{self, Ports, Stack};
 
 impl Engine {
     /// Takes a Query for an NSLP of this node.
@@ -138,7 +139,7 @@ impl Engine {
     fn shared_association(&mut self, now: Instant, query: &Message) -> Option<AssociationId> {
         let (proposal, nli) = (query.stack_proposal.as_ref()?, query.nli.as_ref()?);
         let id = self.associations.find(nli, Stack::Plain)?;
-        let stack = self.associations.get(id)?.stack;
+        let stack = self.associations.stack(id)?;
         // A connection that has been silent for too long may be dead, and a Response on it would be lost.
         let alive =
             self.associations.is_alive(id, now, self.settings.config().hold_time) && self.associations.has_room(id);
@@ -201,7 +202,7 @@ impl Engine {
             }
             return confirm.stack_proposal.as_ref().is_none_or(|echo| self.is_our_proposal(echo));
         };
-        let proven = self.associations.get(id).is_some_and(|association| association.name.is_some());
+        let proven = self.associations.name(id).is_some();
         let fault = match &confirm.stack_proposal {
             Some(echo) if !self.is_our_proposal(echo) => None,
             Some(_) if proven || confirm.stack_configuration.is_some() => return true,
@@ -225,7 +226,7 @@ impl Engine {
             return true;
         }
         self.out.count(Counter::FlowsForbidden);
-        if self.associations.get(id).is_some_and(|association| association.name.is_none()) {
+        if self.associations.name(id).is_none() {
             self.end_association(now, id, true);
         }
         false
@@ -260,10 +261,7 @@ impl Engine {
         let peer = NewPeer { nli: seen.nli, port: seen.port, local: arrival.local };
         let changed = self.set_peer(id, Some(peer));
         if let Some(association) = seen.association {
-            self.associations.prove(association, seen.nli, seen.hold_time);
-            if seen.hold_time.is_some() {
-                self.schedule_hello(association);
-            }
+            self.prove_association(now, association, seen.nli, seen.hold_time);
         }
         self.tie(now, id, seen.association);
         if changed || moved {

@@ -11,10 +11,10 @@ use netserv_wire::gist::{Mri, Nli};
 use crate::api::{
     AssociationId, Event, InterfaceId, MessageHandle, Notification, RouteId, SendStatus, SiiHandle, TransferAttributes,
 };
+use crate::associations::stack::Stack;
 use crate::context::{Deadline, Owner, earlier, site};
 use crate::engine::Engine;
 use crate::querier::{Phase, Querier, query_target};
-use crate::stack::Stack;
 
 /// What a row is looked up by; `mri` points toward the peer. The session leads, since it tells rows apart at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

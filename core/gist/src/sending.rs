@@ -12,11 +12,11 @@ use crate::api::{
     ApiError, AssociationId, Audience, Carriage, Counter, Event, FailReason, MessageHandle, Mode, NoPeerReason,
     RouteId, SendOptions, SendStatus, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
 };
+use crate::associations::stack::Stack;
 use crate::engine::Engine;
 use crate::limits;
 use crate::querier::{Phase, Querier, q_mode_ttl, query_target};
 use crate::routing::{Pending, Role, Route, RouteKey};
-use crate::stack::Stack;
 
 /// The arguments of `SendMessage`.
 pub(crate) struct Outgoing {
@@ -60,8 +60,7 @@ impl Engine {
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
         }
-        let connection = route.association.and_then(|id| self.associations.get(id));
-        if connection.is_some_and(|connection| !connection.backlog.may_wait(outgoing.data.len())) {
+        if route.association.is_some_and(|id| !self.associations.may_wait(id, outgoing.data.len())) {
             return Err(ApiError::QueueFull);
         }
         if let Role::Querier(querier) = &mut route.role {
@@ -261,8 +260,7 @@ impl Engine {
     fn side_of(&self, id: RouteId) -> Side {
         let Some(route) = self.routes.get(id) else { return Side::Outside };
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return Side::Outside };
-        let association = route.association.and_then(|id| self.associations.get(id));
-        let name = association.and_then(|association| association.certified.as_deref());
+        let name = route.association.and_then(|id| self.associations.certified(id));
         self.settings.side(peer.address, name)
     }
 

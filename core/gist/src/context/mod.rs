@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every part of the engine is given to work with, beside its own state.
 
+use netserv_model::Instant;
+use rand::rngs::StdRng;
+
+use crate::api::Config;
+
 mod bucket;
 mod networks;
 mod outbox;
@@ -15,3 +20,18 @@ pub(crate) use outbox::Outbox;
 pub(crate) use path_mtu::PathMtus;
 pub(crate) use settings::{Settings, is_unicast};
 pub(crate) use timer::{Deadline, Owner, Timers, earlier};
+
+/// One call's surroundings, lent to whoever handles it.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) settings: &'a Settings,
+    pub(crate) random: &'a mut StdRng,
+    pub(crate) timers: &'a mut Timers,
+    pub(crate) out: &'a mut Outbox,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn config(&self) -> &'a Config {
+        self.settings.config()
+    }
+}

@@ -10,17 +10,17 @@ use crate::limits;
 
 /// Whether the peer was sent a cookie before it connected; strangers come first in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Invited(pub(crate) bool);
+pub(super) struct Invited(pub(super) bool);
 
 /// To whom cookies went lately; each once.
 #[derive(Debug, Default)]
-pub(crate) struct Invitations {
+pub(super) struct Invitations {
     latest: BTreeMap<IpAddr, Instant>,
     order: BTreeSet<(Instant, IpAddr)>,
 }
 
 impl Invitations {
-    pub(crate) fn add(&mut self, now: Instant, peer: IpAddr) {
+    pub(super) fn add(&mut self, now: Instant, peer: IpAddr) {
         self.expire(now);
         if let Some(earlier) = self.latest.insert(peer, now) {
             self.order.remove(&(earlier, peer));
@@ -31,7 +31,7 @@ impl Invitations {
         }
     }
 
-    pub(crate) fn has(&mut self, now: Instant, peer: IpAddr) -> bool {
+    pub(super) fn has(&mut self, now: Instant, peer: IpAddr) -> bool {
         self.expire(now);
         self.latest.contains_key(&peer)
     }
