@@ -15,16 +15,6 @@ use sha2::Sha256;
 use crate::api::InterfaceId;
 use crate::routing::RouteKey;
 
-/// Returns a fresh query cookie; each copy of a Query has its own.
-pub(crate) fn query_cookie(rng: &mut StdRng) -> QueryCookie {
-    let mut bytes = [0; QUERY_COOKIE_BYTES];
-    rng.fill_bytes(&mut bytes);
-    bytes
-}
-
-/// A query cookie of this node's.
-pub(crate) type QueryCookie = [u8; QUERY_COOKIE_BYTES];
-
 /// Makes and checks responder cookies without keeping anything per Query.
 ///
 /// A cookie is `generation ‖ interface ‖ distance ‖ HMAC-SHA256(secret, …)`, the last cut to 15 bytes. The generation is
@@ -195,7 +185,6 @@ impl Hasher for MacHasher {
     }
 }
 
-const QUERY_COOKIE_BYTES: usize = 16;
 /// Whole words are left for the rest.
 const MAC_BYTES: usize = 15;
 const RESPONDER_COOKIE_BYTES: usize = 4 + 4 + 1 + MAC_BYTES;
@@ -209,6 +198,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::routing::query_cookie;
 
     const SEALED: Sealed = Sealed { interface: InterfaceId(4), distance: Some(3) };
 

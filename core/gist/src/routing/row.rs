@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One row of the routing table: where it leads, which end of a handshake made it, and what waits on it.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use netserv_model::Instant;
+use netserv_wire::gist::Mri;
+
+use super::key::RouteKey;
+use super::querier::{Querier, Wants};
+use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+use crate::associations::stack::Stack;
+use crate::context::{Deadline, earlier};
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) key: Arc<RouteKey>,
+    /// This node's address toward the peer.
+    pub(crate) local: IpAddr,
+    /// The hop count for Queries.
+    pub(crate) hops: u8,
+    /// The TTL for Queries downstream, if the NSLP named one.
+    pub(crate) ip_ttl: Option<u8>,
+    pub(crate) peer: Option<SiiHandle>,
+    /// IP hops to the peer.
+    pub(crate) distance: Option<u8>,
+    pub(crate) association: Option<AssociationId>,
+    /// A reliable message went over the association.
+    pub(crate) reliable_sent: bool,
+    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) role: Role,
+    /// When the row's timer fires.
+    pub(super) timer: Option<Instant>,
+    /// How a GIST-aware NAT between changes what both ends say.
+    pub(crate) nat: NatSide,
+}
+
+/// Where a row's peer is, as far as GIST-aware NATs are concerned (RFC 5971 §7.2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NatSide {
+    /// No NAT between said so.
+    None,
+    /// Beyond a NAT that translated this node's Query: its addresses are not those that the peer sees.
+    Querier,
+    /// Beyond a NAT that translated its Query. It calls the flow by this MRI, which points toward it.
+    Responder(Box<Mri>),
+}
+
+/// Which end of the handshake made the row.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Querier(Box<Querier>),
+    Responder(Responder),
+}
+
+/// The responding end; it can only wait for refreshes.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    pub(crate) expires_at: Instant,
+    /// Where the peer's Query arrived.
+    pub(crate) interface: InterfaceId,
+}
+
+/// An NSLP message that waits for its route.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) handle: MessageHandle,
+    pub(crate) data: Vec<u8>,
+    pub(crate) attributes: TransferAttributes,
+    pub(crate) needs_association: bool,
+    pub(crate) hops: u8,
+    pub(crate) priority: u8,
+    pub(crate) ip_ttl: Option<u8>,
+    pub(crate) deadline: Instant,
+}
+
+impl Pending {
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Returns the least stack that the message may go over, if it goes over a connection.
+    pub(crate) fn least_stack(&self) -> Stack {
+        self.attributes.least_stack()
+    }
+}
+
+impl Route {
+    pub(crate) fn new(key: RouteKey, local: IpAddr, hops: u8, role: Role) -> Route {
+        Route {
+            key: Arc::new(key),
+            local,
+            hops,
+            ip_ttl: None,
+            peer: None,
+            distance: None,
+            association: None,
+            reliable_sent: false,
+            pending: VecDeque::new(),
+            role,
+            timer: None,
+            nat: NatSide::None,
+        }
+    }
+
+    /// Returns the MRI by which the peer knows the flow.
+    pub(crate) fn mri_for_peer(&self) -> &Mri {
+        match &self.nat {
+            NatSide::None | NatSide::Querier => &self.key.mri,
+            NatSide::Responder(mri) => mri,
+        }
+    }
+
+    /// Returns whether what goes between this node and the peer passes a GIST-aware NAT.
+    pub(crate) fn passes_nat(&self) -> bool {
+        match self.nat {
+            NatSide::None => false,
+            NatSide::Querier | NatSide::Responder(_) => true,
+        }
+    }
+
+    pub(super) fn alias(&self) -> Option<RouteKey> {
+        match &self.nat {
+            NatSide::None | NatSide::Querier => None,
+            NatSide::Responder(mri) => Some(RouteKey { mri: Mri::clone(mri), ..RouteKey::clone(&self.key) }),
+        }
+    }
+
+    pub(crate) fn querier(&self) -> Option<&Querier> {
+        match &self.role {
+            Role::Querier(querier) => Some(querier),
+            Role::Responder(_) => None,
+        }
+    }
+
+    pub(crate) fn querier_mut(&mut self) -> Option<&mut Querier> {
+        match &mut self.role {
+            Role::Querier(querier) => Some(querier),
+            Role::Responder(_) => None,
+        }
+    }
+
+    /// Returns whether messages can go to the peer, as far as the handshake is concerned.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.querier().is_none_or(Querier::is_ready) && self.peer.is_some()
+    }
+
+    /// Returns what the row's messages want of a handshake.
+    pub(crate) fn wants(&self) -> Wants {
+        let association = self.association.is_some() || self.pending.iter().any(|message| message.needs_association);
+        let least = self.pending.iter().map(Pending::least_stack).max().unwrap_or(Stack::Plain);
+        Wants { association, least, known: self.peer.is_some() }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let messages = self.pending.iter().map(|message| message.deadline).min();
+        let messages = messages.map(|at| (at, "message timeout"));
+        let role = match &self.role {
+            Role::Querier(querier) => Some(querier.deadline()),
+            Role::Responder(responder) => Some((responder.expires_at, "route expiry")),
+        };
+        earlier(messages, role)
+    }
+}
