@@ -44,7 +44,7 @@ use crate::context::{Context, Outbox, Owner, Settings, Timers};
 use crate::messages::{AS_IT_CAME, Arrival, Outgoing, Strangers, Via, send_error};
 use crate::querying::Doubt;
 use crate::responding::Responding;
-use crate::routing::{Role, Route, RouteKey, RouteTable};
+use crate::routing::{Route, RouteKey, RouteTable};
 
 /// One node's GIST: `handle_*` takes input, `poll_*` gives output, and what a message does is for the parts.
 #[derive(Debug)]
@@ -266,11 +266,8 @@ impl Engine {
                 Owner::Route(id) => {
                     routes.fired(id);
                     messages::expire_pending(&mut cx, routes, associations, id);
-                    match routes.get(id).map(|route| &route.role) {
-                        Some(Role::Querier(_)) => querying::timeout(&mut cx, routes, associations, id),
-                        Some(Role::Responder(_)) => responding::timeout(&mut cx, routes, associations, id),
-                        None => {}
-                    }
+                    querying::timeout(&mut cx, routes, associations, id);
+                    responding::timeout(&mut cx, routes, associations, id);
                     routes.arm(cx.timers, id);
                 }
                 Owner::Association(id) => {

@@ -85,7 +85,7 @@ pub(crate) fn on_data(
     match belongs(routes, id, arrival, message.nli.as_ref()) {
         Ok(()) => {
             if let Some(route) = routes.get_mut(id) {
-                route.distance = distance.or(route.distance);
+                route.set_distance(distance.or(route.distance()));
             }
             deliver_on_route(cx, routes, associations, id, arrival, Delivery::of(message));
         }
@@ -107,7 +107,7 @@ fn q_mode_fault(arrival: &Arrival, message: &Message, mri: &Mri) -> Option<Fault
 /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
 fn is_peer_of(routes: &RouteTable, associations: &Associations, id: RouteId, arrival: &Arrival) -> bool {
     let in_scope = |association: &AssociationId| {
-        routes.get(id).is_some_and(|route| associations.may_carry(*association, &route.key.mri))
+        routes.get(id).is_some_and(|route| associations.may_carry(*association, &route.key().mri))
     };
     let association = arrival.association().filter(in_scope);
     let name = association.and_then(|association| associations.name(association));
@@ -118,7 +118,7 @@ fn is_peer_of(routes: &RouteTable, associations: &Associations, id: RouteId, arr
 fn belongs(routes: &RouteTable, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) -> Result<(), Option<Fault>> {
     let Some(route) = routes.get(id) else { return Err(None) };
     match arrival.via {
-        Via::Association(association) if route.association == Some(association) => Ok(()),
+        Via::Association(association) if route.association() == Some(association) => Ok(()),
         Via::Association(_) => Err(Some(ErrorCode::IncorrectlyDelivered.into())),
         Via::Datagram { source, .. } => {
             // What is beyond a NAT calls itself by an address that is of no use here.

@@ -78,8 +78,8 @@ pub(crate) fn deliver_on_route(
     if let Some(querier) = route.querier_mut() {
         querier.use_at(cx.now);
     }
-    let (Some(sii), Some(peer)) = (route.peer, peer) else { return };
-    let mri = route.key.mri.inverted();
+    let (Some(sii), Some(peer)) = (route.peer(), peer) else { return };
+    let mri = route.key().mri.inverted();
     let provenance = Provenance {
         ip_ttl: arrival.ttl(),
         explicit: delivery.explicit,
@@ -89,8 +89,8 @@ pub(crate) fn deliver_on_route(
     };
     cx.out.count(Counter::DataDelivered);
     cx.out.event(Event::RecvMessage {
-        nslp_id: route.key.nslp_id,
-        session: route.key.session,
+        nslp_id: route.key().nslp_id,
+        session: route.key().session,
         mri,
         data: delivery.data,
         sii,
@@ -98,7 +98,7 @@ pub(crate) fn deliver_on_route(
         claims: Some(sii),
         local: arrival.local,
         interface,
-        ip_distance: route.distance,
+        ip_distance: route.distance(),
         attributes,
         validated: attributes.secure || cx.config().tls != TlsPolicy::Required,
         peer_name,

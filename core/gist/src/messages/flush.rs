@@ -13,12 +13,12 @@ use crate::api::{
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
 use crate::context::{Context, Outbox};
-use crate::routing::{self, Pending, Role, RouteKey, RouteTable};
+use crate::routing::{self, Pending, Route, RouteKey, RouteTable};
 
 /// Sends what waits on the row and can go, in order.
 pub(crate) fn flush(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
     while front_can_go(routes, associations, id) {
-        let Some(nslp_id) = routes.get(id).map(|route| route.key.nslp_id) else { return };
+        let Some(nslp_id) = routes.get(id).map(|route| route.key().nslp_id) else { return };
         let Some(message) = routes.pop_pending(id) else { return };
         let handle = message.handle;
         let sent = send_data(cx, routes, associations, id, message);
@@ -54,8 +54,8 @@ pub(super) fn tell_status(out: &mut Outbox, nslp_id: u16, handle: MessageHandle,
 
 fn front_can_go(routes: &RouteTable, associations: &Associations, id: RouteId) -> bool {
     let Some(route) = routes.get(id) else { return false };
-    let Some(message) = route.pending.front() else { return false };
-    let channel_fits = match route.association {
+    let Some(message) = route.pending().front() else { return false };
+    let channel_fits = match route.association() {
         Some(association) => {
             associations.is_open(association)
                 && associations.has_room(association)
@@ -79,13 +79,10 @@ fn send_data(
     }
     let validity = routes.validity(cx.config());
     let Some(route) = routes.get_mut(id) else { return Err(FailReason::Cancelled) };
-    let key = RouteKey { mri: route.mri_for_peer().clone(), ..RouteKey::clone(&route.key) };
-    let (local, association, distance) = (route.local, route.association, route.distance);
+    let key = RouteKey { mri: route.mri_for_peer().clone(), ..route.key().clone() };
+    let (local, association, distance) = (route.local(), route.association(), route.distance());
     let passes_nat = route.passes_nat();
-    if let Some(querier) = route.querier_mut() {
-        querier.use_at(cx.now);
-    }
-    route.reliable_sent |= message.attributes.reliable;
+    route.note_sent(cx.now, message.attributes.reliable);
     let nli = cx.settings.nli_for(&key.mri, distance, local, validity);
     let mut data = key.message(MessageType::Data);
     data.hops = message.hops;
@@ -107,7 +104,7 @@ fn send_data(
 /// Returns on which side of the domain's border the row's peer is.
 fn side_of(cx: &Context<'_>, routes: &RouteTable, associations: &Associations, id: RouteId) -> Side {
     let Some(peer) = routes.peer(id) else { return Side::Outside };
-    let association = routes.get(id).and_then(|route| route.association);
+    let association = routes.get(id).and_then(Route::association);
     let name = association.and_then(|id| associations.certified(id));
     cx.settings.side(peer.address, name)
 }
@@ -135,7 +132,7 @@ pub(crate) fn send_to_peer(
     message: &Message,
 ) -> bool {
     let (Some(route), Some(peer)) = (routes.get(id), routes.peer(id)) else { return false };
-    let ends = (route.local, SocketAddr::new(peer.address, peer.port));
+    let ends = (route.local(), SocketAddr::new(peer.address, peer.port));
     cx.out.send_to(cx.now, Audience::Peer, ends, ttl, message)
 }
 
@@ -147,21 +144,21 @@ pub(crate) fn expire_pending(
     id: RouteId,
 ) {
     let Some(route) = routes.get(id) else { return };
-    if route.pending.iter().all(|message| message.deadline > cx.now) {
+    if route.pending().iter().all(|message| message.deadline > cx.now) {
         return;
     }
-    let unanswered = route.peer.is_none();
-    let status = match (unanswered, &route.role) {
-        (true, Role::Querier(querier)) => SendStatus::NoPeer(querier.silence()),
-        (true, Role::Responder(_)) => SendStatus::NoPeer(NoPeerReason::Timeout),
-        (false, Role::Querier(_)) => SendStatus::Failed(FailReason::Timeout),
-        (false, Role::Responder(_)) if route.association.is_some() => SendStatus::Failed(FailReason::Timeout),
-        (false, Role::Responder(_)) => SendStatus::Failed(FailReason::NoAssociation),
+    let unanswered = route.peer().is_none();
+    let status = match (unanswered, route.querier()) {
+        (true, Some(querier)) => SendStatus::NoPeer(querier.silence()),
+        (true, None) => SendStatus::NoPeer(NoPeerReason::Timeout),
+        (false, Some(_)) => SendStatus::Failed(FailReason::Timeout),
+        (false, None) if route.association().is_some() => SendStatus::Failed(FailReason::Timeout),
+        (false, None) => SendStatus::Failed(FailReason::NoAssociation),
     };
     let now = cx.now;
     routes.fail_pending(cx.out, id, status, |message| message.deadline <= now);
     routing::note_waiting(routes, associations, id);
-    let idle = routes.get(id).is_some_and(|route| route.pending.is_empty());
+    let idle = routes.get(id).is_some_and(|route| route.pending().is_empty());
     if unanswered && idle {
         cx.out.count(Counter::QueriesUnanswered);
         routing::remove(cx, routes, associations, id, status);

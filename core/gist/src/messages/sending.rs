@@ -15,7 +15,7 @@ use crate::api::{
 use crate::associations::Associations;
 use crate::context::Context;
 use crate::limits;
-use crate::routing::{self, Pending, Querier, Role, Route, RouteKey, RouteTable, q_mode_ttl, query_target};
+use crate::routing::{self, Pending, Querier, Route, RouteKey, RouteTable, q_mode_ttl, query_target};
 
 /// The arguments of `SendMessage`.
 pub(crate) struct Outgoing {
@@ -50,7 +50,7 @@ pub(crate) fn send(
     check_outgoing(cx, routes, &outgoing)?;
     outgoing.attributes.secure |= cx.config().tls == TlsPolicy::Required;
     let known = routes.find(&outgoing.key);
-    let current = known.and_then(|id| routes.get(id)).and_then(|route| route.peer);
+    let current = known.and_then(|id| routes.get(id)).and_then(Route::peer);
     if let Some(sii) = outgoing.sii {
         // Of several nodes before it, a peer has routing state for one; the others it takes for strangers.
         let peer = routes.peers().get(sii).ok_or(ApiError::UnknownPeer(sii))?;
@@ -72,16 +72,13 @@ pub(crate) fn send(
     };
     let hops = outgoing.hops.unwrap_or(cx.config().hops);
     let Some(route) = routes.get_mut(id) else { return Err(ApiError::NoRoute) };
-    if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
+    if route.pending().len() >= limits::PENDING_PER_ROUTE_MAX {
         return Err(ApiError::QueueFull);
     }
-    if route.association.is_some_and(|id| !associations.may_wait(id, outgoing.data.len())) {
+    if route.association().is_some_and(|id| !associations.may_wait(id, outgoing.data.len())) {
         return Err(ApiError::QueueFull);
     }
-    if let Role::Querier(querier) = &mut route.role {
-        querier.use_at(cx.now);
-        (route.local, route.hops, route.ip_ttl) = (local, hops, outgoing.options.ip_ttl);
-    }
+    route.use_for(cx.now, local, hops, outgoing.options.ip_ttl);
     let Outgoing { handle, attributes, timeout, data, options, .. } = outgoing;
     let SendOptions { priority, ip_ttl, .. } = options;
     let deadline = cx.now + timeout;
@@ -131,7 +128,7 @@ fn new_querier(
         return Err(ApiError::TableFull);
     }
     let querier = Querier::new(cx.now, cx.config().inactivity);
-    Ok(routes.insert(Route::new(key.clone(), local, cx.config().hops, Role::Querier(Box::new(querier)))))
+    Ok(routes.insert(Route::querying(key.clone(), local, cx.config().hops, querier)))
 }
 
 /// Sends a message in Q-mode to whoever is next, without any state (RFC 5971 §5.3.2).
@@ -193,13 +190,13 @@ pub(crate) fn abort(
     handle: MessageHandle,
 ) -> Result<(), ApiError> {
     let id = routes.find(key).ok_or(ApiError::NotWaiting)?;
-    let waits = |route: &Route| route.pending.iter().any(|message| message.handle == handle);
+    let waits = |route: &Route| route.pending().iter().any(|message| message.handle == handle);
     if !routes.get(id).is_some_and(waits) {
         return Err(ApiError::NotWaiting);
     }
     let status = SendStatus::Failed(FailReason::Cancelled);
     routes.fail_pending(cx.out, id, status, |message| message.handle == handle);
-    let unwanted = |route: &Route| route.peer.is_none() && route.pending.is_empty();
+    let unwanted = |route: &Route| route.peer().is_none() && route.pending().is_empty();
     if routes.get(id).is_some_and(unwanted) {
         routing::remove(cx, routes, associations, id, status);
     } else {

@@ -12,7 +12,7 @@ use crate::associations::stack::Stack;
 use crate::associations::{Associations, Room};
 use crate::context::Context;
 use crate::limits;
-use crate::routing::{self, Role, Route, RouteTable};
+use crate::routing::{self, Route, RouteTable};
 
 /// Returns an association with the peer: one that is there or under way, with the stack or a better one, or a new one.
 /// `None` if there is no room.
@@ -87,9 +87,9 @@ pub(crate) fn end(
     let spread = spread_of(rows.len());
     for row in rows {
         let Some(route) = routes.get_mut(row) else { continue };
-        route.association = None;
-        let lost = std::mem::take(&mut route.reliable_sent);
-        let querying = matches!(route.role, Role::Querier(_));
+        route.lose_association();
+        let lost = route.take_reliable_sent();
+        let querying = route.querier().is_some();
         if lost {
             routes.notify(cx.out, row, Notification::CommunicationFailure);
         }

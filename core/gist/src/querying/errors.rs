@@ -68,7 +68,7 @@ fn is_believed(
 ) -> bool {
     let (Some(route), Some(peer)) = (routes.get(id), routes.peer(id)) else { return false };
     let secure = |association| associations.has_stack(association, Stack::Tls);
-    let needs_tls = route.association.is_some_and(secure) || cx.config().tls == TlsPolicy::Required;
+    let needs_tls = route.association().is_some_and(secure) || cx.config().tls == TlsPolicy::Required;
     match arrival.via {
         Via::Datagram { source, .. } => !needs_tls && source.ip() == peer.address,
         Via::Association(id) => {
@@ -80,7 +80,7 @@ fn is_believed(
 
 /// Returns whether a datagram comes from where the row's Queries go.
 fn is_endpoint(routes: &RouteTable, id: RouteId, arrival: &Arrival) -> bool {
-    let target = routes.get(id).and_then(|route| query_target(&route.key.mri));
+    let target = routes.get(id).and_then(|route| query_target(&route.key().mri));
     match arrival.via {
         Via::Datagram { source, .. } => target == Some(source.ip()),
         Via::Association(_) => false,
@@ -96,11 +96,10 @@ fn ask_further(
     object: &ErrorObject,
 ) {
     let Some(route) = routes.get_mut(id) else { return };
-    if route.hops == u8::MAX {
+    if route.raise_hops() {
         refused(cx, routes, associations, id, object);
         return;
     }
-    route.hops = u8::MAX;
     if let Some(phase) = route.querier().map(Querier::phase) {
         start(cx, routes, id, phase, cx.now);
     }
@@ -109,7 +108,7 @@ fn ask_further(
 /// Tells the NSLP that the peer dropped a reliable message.
 fn refused_data(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, kind: MessageType) {
     let Some(route) = routes.get_mut(id).filter(|_| kind == MessageType::Data) else { return };
-    if std::mem::take(&mut route.reliable_sent) {
+    if route.take_reliable_sent() {
         routes.notify(cx.out, id, Notification::CommunicationFailure);
     }
 }

@@ -11,9 +11,7 @@ use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendS
 use crate::associations::{Associations, stack};
 use crate::context::Context;
 use crate::messages::Needs;
-use crate::routing::{
-    self, Due, Pending, Phase, Querier, Route, RouteKey, RouteTable, q_mode_ttl, query_cookie, query_target,
-};
+use crate::routing::{self, Due, Pending, Phase, Querier, Route, RouteTable, q_mode_ttl, query_cookie, query_target};
 
 /// Does what a message needs that was taken.
 pub(crate) fn proceed(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, needs: Needs) {
@@ -48,7 +46,7 @@ pub(super) fn restart(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId
 /// The same for one of many rows, at random within a time; at once if a message waits.
 pub(super) fn restart_within(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, spread: Duration) {
     let Some(route) = routes.get_mut(id) else { return };
-    let waits = !route.pending.is_empty();
+    let waits = !route.pending().is_empty();
     let Some(at) = route.querier_mut().and_then(|querier| querier.restart_at(cx.now)) else { return };
     let at_once = waits || spread.is_zero();
     let later = if at_once { Duration::ZERO } else { cx.random.random_range(Duration::ZERO..=spread) };
@@ -71,11 +69,11 @@ pub(super) fn ask_for_connection(
     id: RouteId,
 ) {
     let Some(route) = routes.get(id) else { return };
-    let lacks = |message: &&Pending| match route.association {
+    let lacks = |message: &&Pending| match route.association() {
         Some(association) => !associations.has_stack(association, message.least_stack()),
         None => message.needs_association,
     };
-    let Some(least) = route.pending.iter().filter(lacks).map(Pending::least_stack).max() else { return };
+    let Some(least) = route.pending().iter().filter(lacks).map(Pending::least_stack).max() else { return };
     if let Some(phase) = route.querier().and_then(|querier| querier.restart_for(least)) {
         start(cx, routes, id, phase, cx.now);
     }
@@ -94,9 +92,9 @@ fn send_query(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
     let cookie = query_cookie(cx.random);
     let validity = routes.validity(cx.config());
     let Some(route) = routes.get_mut(id) else { return };
-    let (key, local, hops) = (RouteKey::clone(&route.key), route.local, route.hops);
+    let (key, local, hops) = (route.key().clone(), route.local(), route.hops());
     let Some(destination) = query_target(&key.mri) else { return };
-    let ttl = q_mode_ttl(&key.mri, route.ip_ttl);
+    let ttl = q_mode_ttl(&key.mri, route.ip_ttl());
     let Some(querier) = route.querier_mut() else { return };
     querier.sent(cx.now, cookie);
     let mut query = key.message(MessageType::Query);
@@ -141,7 +139,7 @@ pub(super) fn path_ends(
     proof: NoPeerReason,
 ) {
     let Some(route) = routes.get_mut(id) else { return };
-    let known = route.peer.is_some();
+    let known = route.peer().is_some();
     let Some(querier) = route.querier_mut() else { return };
     querier.prove_silence(proof);
     if !known {
@@ -160,7 +158,7 @@ fn give_up(
     let Some(route) = routes.get(id) else { return };
     cx.out.count(Counter::QueriesUnanswered);
     let doubted = route.querier().is_some_and(Querier::is_doubted);
-    let (known, waiting) = (route.peer.is_some() || doubted, !route.pending.is_empty());
+    let (known, waiting) = (route.peer().is_some() || doubted, !route.pending().is_empty());
     match reason {
         NoPeerReason::Timeout | NoPeerReason::Hindered { .. } if known => {
             routes.notify(cx.out, id, Notification::RouteDeletion);

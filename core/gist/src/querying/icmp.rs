@@ -91,12 +91,12 @@ fn note_hindrance(routes: &mut RouteTable, id: RouteId, hindrance: NoPeerReason)
 
 /// Returns the other rows without a peer whose Queries took the same path as those of this one at a time.
 fn asking_alike(routes: &RouteTable, id: RouteId, at: Instant) -> Vec<RouteId> {
-    let Some(Route { key, local, .. }) = routes.get(id) else { return Vec::new() };
-    let Some(target) = query_target(&key.mri) else { return Vec::new() };
+    let Some(route) = routes.get(id) else { return Vec::new() };
+    let Some(target) = query_target(&route.key().mri) else { return Vec::new() };
     let is_alike = |other: &Route| {
-        other.peer.is_none()
-            && other.local == *local
-            && other.key.nslp_id == key.nslp_id
+        other.peer().is_none()
+            && other.local() == route.local()
+            && other.key().nslp_id == route.key().nslp_id
             && other.querier().is_some_and(|querier| querier.was_asking(at))
     };
     let others = routes.asking(target).filter(|other| *other != id);

@@ -51,7 +51,7 @@ pub(crate) fn invalidate(
             let Some(querier) = route.querier_mut() else { return false };
             querier.say(doubt.data.clone());
             if is_reached(local) {
-                route.local = local;
+                route.set_local(local);
             }
             true
         });
@@ -87,7 +87,7 @@ fn doubted(routes: &RouteTable, doubt: &Doubt) -> Vec<RouteId> {
             routes.find(&RouteKey { session, nslp_id, mri: doubt.mri.clone() }).into_iter().collect()
         }
         (None, Some(target)) => {
-            let fits = |id: &RouteId| routes.get(*id).is_some_and(|route| fits(&route.key));
+            let fits = |id: &RouteId| routes.get(*id).is_some_and(|route| fits(route.key()));
             routes.asking(target).filter(fits).collect()
         }
         (None, None) => match doubt.nslp_id {
@@ -99,7 +99,7 @@ fn doubted(routes: &RouteTable, doubt: &Doubt) -> Vec<RouteId> {
 
 /// Tells the NSLP that the row's peer, if there is one, is not as good as it was.
 fn note(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, status: RouteStatus) {
-    let Some(route) = routes.get_mut(id).filter(|route| route.peer.is_some()) else { return };
+    let Some(route) = routes.get_mut(id).filter(|route| route.peer().is_some()) else { return };
     if let Some(querier) = route.querier_mut() {
         querier.doubt();
     }

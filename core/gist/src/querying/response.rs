@@ -56,15 +56,15 @@ fn accept(
     }
     let distance = arrival.response_distance(message.mri.as_ref()?, &nli);
     let route = routes.get_mut(id)?;
-    let had_peer = route.peer.is_some();
-    route.distance = distance;
-    let local = route.local;
+    let had_peer = route.peer().is_some();
+    route.set_distance(distance);
+    let local = route.local();
     let changed = routes.set_peer(id, Some(NewPeer { nli: &nli, port: None, local }));
     routes.set_nat(id, if passed_nats { NatSide::Querier } else { NatSide::None });
     let refresh_at = cx.now + refresh_delay(cx, nli.validity);
 
     let route = routes.get_mut(id)?;
-    let sii = route.peer?;
+    let sii = route.peer()?;
     let querier = route.querier_mut()?;
     let echo = message
         .reply_wanted

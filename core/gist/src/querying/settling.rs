@@ -11,7 +11,7 @@ use crate::api::{AssociationId, Channel, Counter, FailReason, RouteId, SendStatu
 use crate::associations::{Associations, Connected, stack};
 use crate::context::Context;
 use crate::messages::{flush, send_to_peer};
-use crate::routing::{self, Echo, Pending, Querier, Route, RouteKey, RouteTable};
+use crate::routing::{self, Echo, Pending, Querier, Route, RouteTable};
 
 /// Takes that a connection is open, and what it leads to. If that is not what was agreed on, the association ends.
 pub(crate) fn connected(
@@ -28,7 +28,7 @@ pub(crate) fn connected(
             end(cx, routes, associations, id, true);
         }
         Connected::Open(mut rows) => {
-            let first = |id: &RouteId| routes.get(*id).and_then(|route| route.pending.front()).map(|m| m.priority);
+            let first = |id: &RouteId| routes.get(*id).and_then(|route| route.pending().front()).map(|m| m.priority);
             rows.sort_by_key(|id| Reverse(first(id)));
             for row in rows {
                 connection_opened(cx, routes, associations, row);
@@ -40,7 +40,7 @@ pub(crate) fn connected(
 
 /// Takes that the row's connection is open, and who is at its other end.
 fn connection_opened(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
-    let association = routes.get(id).and_then(|route| route.association);
+    let association = routes.get(id).and_then(Route::association);
     if association.is_some_and(|association| !may_use(cx, routes, associations, association, id)) {
         settle(cx, routes, associations, id, None, FailReason::NoStack);
         routes.arm(cx.timers, id);
@@ -92,7 +92,7 @@ fn may_use(
     association: AssociationId,
     id: RouteId,
 ) -> bool {
-    let may = routes.get(id).is_some_and(|route| associations.may_carry(association, &route.key.mri));
+    let may = routes.get(id).is_some_and(|route| associations.may_carry(association, &route.key().mri));
     if !may {
         cx.out.count(Counter::FlowsForbidden);
     }
@@ -104,9 +104,9 @@ fn confirm(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Ass
     let validity = routes.validity(cx.config());
     let Some(route) = routes.get_mut(id) else { return };
     let Some(echo) = route.querier_mut().and_then(Querier::take_echo) else { return };
-    let (key, local, association) = (RouteKey::clone(&route.key), route.local, route.association);
+    let (key, local, association) = (route.key().clone(), route.local(), route.association());
     let Echo { cookie, proposal } = echo;
-    let (distance, passes_nat) = (route.distance, route.passes_nat());
+    let (distance, passes_nat) = (route.distance(), route.passes_nat());
     let nli = cx.settings.nli_for(&key.mri, distance, local, validity);
     let mut confirm = key.message(MessageType::Confirm);
     confirm.nli = Some(nli);

@@ -4,13 +4,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::Instant;
 use netserv_wire::gist::{Direction, Mri, Nli};
 
 use crate::api::{AssociationId, Counter, FailReason, InterfaceId, Notification, RouteId, RouteStatus, SendStatus};
 use crate::associations::Associations;
 use crate::context::Context;
-use crate::routing::{self, NatSide, NewPeer, Responder, Role, Route, RouteKey, RouteTable};
+use crate::routing::{self, NatSide, NewPeer, Route, RouteKey, RouteTable};
 
 /// What a valid Confirm, or a Query that needs none, says of its sender.
 pub(super) struct Seen<'a> {
@@ -42,21 +41,20 @@ pub(super) fn accept(
     let outdone = give_way(cx, routes, id, seen.nli.address);
     let expires_at = cx.now + routes.validity(cx.config());
     let route = routes.get_mut(id)?;
-    let Role::Responder(responder) = &mut route.role else {
+    let Some(moved) = route.confirmed(expires_at, seen.interface) else {
         cx.out.count(Counter::RoutesRefused);
         return None;
     };
-    let moved = outdone || responder.interface != seen.interface && route.peer.is_some();
-    *responder = Responder { expires_at, interface: seen.interface };
-    (route.local, route.distance) = (seen.local, seen.distance);
+    route.set_local(seen.local);
+    route.set_distance(seen.distance);
     routes.set_nat(id, seen.inside.clone().map_or(NatSide::None, |mri| NatSide::Responder(Box::new(mri))));
     let changed = routes.set_peer(id, Some(NewPeer { nli: seen.nli, port: seen.port, local: seen.local }));
     if let Some(association) = seen.association {
         associations.prove(cx, association, seen.nli, seen.hold_time);
     }
     routing::tie(cx, routes, associations, id, seen.association);
-    if changed || moved {
-        let sii = routes.get(id)?.peer?;
+    if changed || moved || outdone {
+        let sii = routes.get(id)?.peer()?;
         routes.notify(cx.out, id, Notification::StatusChange(RouteStatus::Good(sii)));
     }
     routes.arm(cx.timers, id);
@@ -67,11 +65,11 @@ pub(super) fn accept(
 /// the row led somewhere before.
 fn give_way(cx: &Context<'_>, routes: &mut RouteTable, id: RouteId, peer: IpAddr) -> bool {
     let Some(route) = routes.get(id).filter(|route| route.querier().is_some()) else { return false };
-    let upstream = route.key.mri.direction() == Some(Direction::Upstream);
+    let upstream = route.key().mri.direction() == Some(Direction::Upstream);
     if !upstream || routes.responding_to(peer) >= cx.config().routes_per_site_max {
         return false;
     }
-    let led = route.peer.is_some();
+    let led = route.peer().is_some();
     routes.set_peer(id, None);
     routes.make_responding(id);
     led
@@ -83,14 +81,13 @@ fn new_responder(cx: &mut Context<'_>, routes: &mut RouteTable, key: RouteKey, s
         cx.out.count(Counter::RoutesRefused);
         return None;
     }
-    let responder = Responder { expires_at: Instant::default(), interface: InterfaceId::default() };
-    Some(routes.insert(Route::new(key, seen.local, cx.config().hops, Role::Responder(responder))))
+    Some(routes.insert(Route::responding(key, seen.local, cx.config().hops)))
 }
 
 /// Ends a row that its peer does not refresh, if its time is over.
 pub(crate) fn timeout(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
-    let Some(Role::Responder(responder)) = routes.get(id).map(|route| &route.role) else { return };
-    if cx.now >= responder.expires_at {
+    let expires_at = routes.get(id).and_then(Route::expires_at);
+    if expires_at.is_some_and(|at| cx.now >= at) {
         cx.out.count(Counter::RoutesExpired);
         routes.notify(cx.out, id, Notification::RouteDeletion);
         routing::remove(cx, routes, associations, id, SendStatus::Failed(FailReason::Timeout));

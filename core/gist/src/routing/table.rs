@@ -12,7 +12,7 @@ use netserv_wire::gist::Nli;
 use super::key::{RouteKey, query_target};
 use super::peers::{Peer, PeerTable};
 use super::row::{NatSide, Pending, Responder, Role, Route};
-use crate::api::{Config, Event, InterfaceId, Notification, RouteId, SendStatus};
+use crate::api::{Config, Event, Notification, RouteId, SendStatus};
 use crate::context::{Outbox, Owner, Timers, site};
 use crate::limits;
 
@@ -215,7 +215,7 @@ impl RouteTable {
     /// Makes a row without a peer, whose Queries were this node's, one that is queried.
     pub(crate) fn make_responding(&mut self, id: RouteId) {
         let Some(route) = self.rows.get_mut(&id) else { return };
-        route.role = Role::Responder(Responder { expires_at: Instant::default(), interface: InterfaceId::default() });
+        route.role = Role::Responder(Responder::default());
         if let Some(target) = query_target(&route.key.mri) {
             self.by_target.remove(&(target, id));
         }
