@@ -7,8 +7,12 @@
 //!
 //! A *row* of the routing table (RFC 5971 §4.3) is keyed by MRI with direction, session and NSLP, and leads to the peer
 //! in that direction. This node is the *querier* of rows that its own Queries made, and the *responder* of rows that a
-//! peer's Confirm made. An *association* (MA) is one TCP connection with a peer, with TLS
-//! or without, shared by rows.
+//! peer's Confirm made. An *association* (MA) is one TCP connection with a peer, with TLS or without, shared by rows.
+//!
+//! The engine only dispatches. Each part owns its state, and imports none that stands before it here: `querying` and
+//! `responding` have the two state machines, `messages` what goes in and out for NSLPs, `routing` the rows with their peers and
+//! handshakes, `associations` the connections, `context` what every call lends, `api` and [`limits`] plain data. A handler is a
+//! function of the parts that it is lent; what concerns a part above it goes up as a value.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -41,7 +45,7 @@ pub use limits::RateLimit;
 
 use crate::associations::Associations;
 use crate::context::{Context, Outbox, Owner, Settings, Timers};
-use crate::messages::{AS_IT_CAME, Arrival, Outgoing, Strangers, Via, send_error};
+use crate::messages::{Arrival, Outgoing, StatelessLimiter, UNCHANGED, Via, send_error};
 use crate::querying::Doubt;
 use crate::responding::Responding;
 use crate::routing::{Route, RouteKey, RouteTable};
@@ -56,7 +60,7 @@ pub struct Engine {
     routes: RouteTable,
     associations: Associations,
     responding: Responding,
-    strangers: Strangers,
+    stateless: StatelessLimiter,
 }
 
 /// The engine's parts, each lent by itself.
@@ -65,7 +69,7 @@ struct Parts<'a> {
     routes: &'a mut RouteTable,
     associations: &'a mut Associations,
     responding: &'a mut Responding,
-    strangers: &'a mut Strangers,
+    stateless: &'a mut StatelessLimiter,
 }
 
 impl Engine {
@@ -80,7 +84,7 @@ impl Engine {
         let secret = random.random();
         Engine {
             out: Outbox::new(settings.config(), secret),
-            strangers: Strangers::new(secret),
+            stateless: StatelessLimiter::new(secret),
             timers: Timers::default(),
             routes: RouteTable::default(),
             associations: Associations::default(),
@@ -142,11 +146,11 @@ impl Engine {
         self.out.count(Counter::DatagramsReceived);
         let Some(bytes) = strip_magic(rx.payload) else {
             self.out.count(Counter::BadMagic);
-            return if rx.destination_is_local { Disposition::Consumed } else { AS_IT_CAME };
+            return if rx.destination_is_local { Disposition::Consumed } else { UNCHANGED };
         };
         let Parts { mut cx, routes, associations, .. } = self.parts(now);
         if !rx.destination_is_local
-            && let Some(disposition) = messages::pass_by(&mut cx, routes, associations, &rx, bytes)
+            && let Some(disposition) = messages::bypass(&mut cx, routes, associations, &rx, bytes)
         {
             return disposition;
         }
@@ -193,9 +197,9 @@ impl Engine {
     /// Takes bytes of a connection, cut anywhere. Stops at the first message that ends the association.
     pub fn handle_stream(&mut self, now: Instant, id: AssociationId, bytes: &[u8]) {
         if let Some(received) = self.associations.read(id, bytes) {
-            let is_there = received.messages.into_iter().all(|message| self.take_streamed(now, id, message));
+            let exists = received.messages.into_iter().all(|message| self.take_streamed(now, id, message));
             let Parts { mut cx, routes, associations, .. } = self.parts(now);
-            if is_there && received.broken {
+            if exists && received.broken {
                 cx.out.count(Counter::AssociationsFailed);
                 querying::end(&mut cx, routes, associations, id, true);
             }
@@ -343,7 +347,7 @@ impl Engine {
 
     /// Hands a message to the part that it is for.
     fn dispatch(&mut self, now: Instant, arrival: &Arrival, mut message: Message) {
-        let Parts { mut cx, routes, associations, responding, strangers } = self.parts(now);
+        let Parts { mut cx, routes, associations, responding, stateless } = self.parts(now);
         let cx = &mut cx;
         if let Some(error) = refusal(cx.settings, arrival, &message) {
             send_error(cx, routes, associations, arrival, error.into(), &message);
@@ -361,7 +365,7 @@ impl Engine {
                     querying::end(cx, routes, associations, id, true);
                 }
             }
-            (MessageType::Data, _) => messages::on_data(cx, routes, associations, strangers, arrival, message),
+            (MessageType::Data, _) => messages::on_data(cx, routes, associations, stateless, arrival, message),
         }
     }
 
@@ -371,8 +375,8 @@ impl Engine {
     }
 
     fn parts(&mut self, now: Instant) -> Parts<'_> {
-        let Engine { settings, random, timers, out, routes, associations, responding, strangers } = self;
-        Parts { cx: Context { now, settings, random, timers, out }, routes, associations, responding, strangers }
+        let Engine { settings, random, timers, out, routes, associations, responding, stateless } = self;
+        Parts { cx: Context { now, settings, random, timers, out }, routes, associations, responding, stateless }
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) enum Connected {
     /// Nobody waits for it.
     Unknown,
     /// It is not what was agreed on, and has to end.
-    Unfit,
+    Mismatch,
     /// These rows can use it.
     Open(Vec<RouteId>),
 }
@@ -235,7 +235,7 @@ impl Associations {
         let (certified, flows) = shown(channel);
         // Who accepts always shows a certificate; and nothing goes over less than what was agreed on.
         if stack != association.stack || (stack == Stack::Tls && certified.is_none()) {
-            return Connected::Unfit;
+            return Connected::Mismatch;
         }
         (association.certified, association.flows) = (certified, flows);
         association.open = true;
@@ -323,7 +323,7 @@ impl Associations {
     }
 
     /// Takes that a row uses another association; wakes or idles those concerned.
-    pub(crate) fn tie(
+    pub(crate) fn attach(
         &mut self,
         cx: &mut Context<'_>,
         row: RouteId,

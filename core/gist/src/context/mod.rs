@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every part of the engine is given to work with, beside its own state.
 
-use netserv_model::Instant;
-use rand::rngs::StdRng;
-
-use crate::api::Config;
-
 mod bucket;
 mod networks;
 mod outbox;
 mod path_mtu;
 mod settings;
 mod timer;
+
+use netserv_model::Instant;
+use rand::rngs::StdRng;
 
 pub(crate) use bucket::TokenBucket;
 pub(crate) use networks::{NetworkBuckets, site};
@@ -20,6 +18,8 @@ pub(crate) use outbox::Outbox;
 pub(crate) use path_mtu::PathMtus;
 pub(crate) use settings::{Settings, is_unicast};
 pub(crate) use timer::{Deadline, Owner, Timers, earlier};
+
+use crate::api::Config;
 
 /// One call's surroundings, lent to whoever handles it.
 pub(crate) struct Context<'a> {

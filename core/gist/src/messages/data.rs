@@ -15,14 +15,14 @@ use crate::routing::{Route, RouteKey, RouteTable};
 
 /// Bounds Data that no routing state vouches for: anybody can send a datagram in anybody's name.
 #[derive(Debug)]
-pub(crate) struct Strangers {
+pub(crate) struct StatelessLimiter {
     of_network: NetworkBuckets,
     of_all: TokenBucket,
 }
 
-impl Strangers {
-    pub(crate) fn new(secret: [u8; 32]) -> Strangers {
-        Strangers {
+impl StatelessLimiter {
+    pub(crate) fn new(secret: [u8; 32]) -> StatelessLimiter {
+        StatelessLimiter {
             of_network: NetworkBuckets::new(limits::ALONE_RATE_PER_NETWORK, secret),
             of_all: TokenBucket::new(limits::ALONE_RATE),
         }
@@ -40,7 +40,7 @@ pub(crate) fn on_data(
     cx: &mut Context<'_>,
     routes: &mut RouteTable,
     associations: &mut Associations,
-    strangers: &mut Strangers,
+    stateless: &mut StatelessLimiter,
     arrival: &Arrival,
     message: Message,
 ) {
@@ -68,7 +68,7 @@ pub(crate) fn on_data(
         return;
     }
     if message.explicit || message.context_free {
-        if !strangers.may_come(cx.now, arrival, message.context_free) {
+        if !stateless.may_come(cx.now, arrival, message.context_free) {
             cx.out.count(Counter::DataLimited);
             return;
         }

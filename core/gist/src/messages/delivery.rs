@@ -76,7 +76,7 @@ pub(crate) fn deliver_on_route(
     let (interface, attributes, peer_name) = carriage(associations, arrival);
     let Some((route, peer)) = routes.get_with_peer(id) else { return };
     if let Some(querier) = route.querier_mut() {
-        querier.use_at(cx.now);
+        querier.note_activity(cx.now);
     }
     let (Some(sii), Some(peer)) = (route.peer(), peer) else { return };
     let mri = route.key().mri.inverted();

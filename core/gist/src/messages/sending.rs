@@ -78,7 +78,7 @@ pub(crate) fn send(
     if route.association().is_some_and(|id| !associations.may_wait(id, outgoing.data.len())) {
         return Err(ApiError::QueueFull);
     }
-    route.use_for(cx.now, local, hops, outgoing.options.ip_ttl);
+    route.note_message(cx.now, local, hops, outgoing.options.ip_ttl);
     let Outgoing { handle, attributes, timeout, data, options, .. } = outgoing;
     let SendOptions { priority, ip_ttl, .. } = options;
     let deadline = cx.now + timeout;

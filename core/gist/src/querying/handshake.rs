@@ -119,7 +119,7 @@ pub(crate) fn timeout(cx: &mut Context<'_>, routes: &mut RouteTable, association
         Due::Nothing => {}
         Due::Query => send_query(cx, routes, id),
         Due::Refresh => {
-            querier.forgive();
+            querier.reset_failures();
             start(cx, routes, id, Phase::Refreshing, cx.now);
         }
         Due::GiveUp(reason) => give_up(cx, routes, associations, id, reason),
@@ -141,7 +141,7 @@ pub(super) fn path_ends(
     let Some(route) = routes.get_mut(id) else { return };
     let known = route.peer().is_some();
     let Some(querier) = route.querier_mut() else { return };
-    querier.prove_silence(proof);
+    querier.set_silence(proof);
     if !known {
         give_up(cx, routes, associations, id, proof);
     }

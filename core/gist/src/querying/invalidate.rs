@@ -49,7 +49,7 @@ pub(crate) fn invalidate(
     for id in doubted(routes, doubt) {
         let querying = routes.get_mut(id).is_some_and(|route| {
             let Some(querier) = route.querier_mut() else { return false };
-            querier.say(doubt.data.clone());
+            querier.set_payload(doubt.data.clone());
             if is_reached(local) {
                 route.set_local(local);
             }
@@ -58,7 +58,7 @@ pub(crate) fn invalidate(
         match (querying, doubt.bad) {
             (true, true) => {
                 note(cx, routes, id, RouteStatus::Bad);
-                routing::tie(cx, routes, associations, id, None);
+                routing::attach(cx, routes, associations, id, None);
                 routes.set_peer(id, None);
                 start(cx, routes, id, Phase::Asking, cx.now);
             }

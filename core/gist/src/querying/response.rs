@@ -7,8 +7,8 @@ use netserv_model::Instant;
 use netserv_wire::gist::Message;
 use rand::Rng;
 
+use super::completion::complete;
 use super::connections::share_or_open;
-use super::settling::settle;
 use crate::api::{Counter, FailReason, Notification, RouteId, RouteStatus};
 use crate::associations::{Associations, stack};
 use crate::context::Context;
@@ -87,7 +87,7 @@ fn accept(
             _ => None,
         },
     };
-    settle(cx, routes, associations, id, association, without);
+    complete(cx, routes, associations, id, association, without);
     if (changed && had_peer) || doubted {
         routes.notify(cx.out, id, Notification::StatusChange(RouteStatus::Good(sii)));
     }

@@ -52,7 +52,7 @@ pub(super) fn accept(
     if let Some(association) = seen.association {
         associations.prove(cx, association, seen.nli, seen.hold_time);
     }
-    routing::tie(cx, routes, associations, id, seen.association);
+    routing::attach(cx, routes, associations, id, seen.association);
     if changed || moved || outdone {
         let sii = routes.get(id)?.peer()?;
         routes.notify(cx.out, id, Notification::StatusChange(RouteStatus::Good(sii)));

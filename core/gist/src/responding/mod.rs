@@ -136,7 +136,7 @@ impl Responding {
         let standing = self.held.standing(routes, &query);
         match self.held.make_room(standing) {
             Room::Free => {}
-            Room::InPlaceOf(id, held) => self.decide_alone(cx, routes, associations, id, *held),
+            Room::InPlaceOf(id, held) => self.decide_by_default(cx, routes, associations, id, *held),
             Room::Full => {
                 cx.out.count(Counter::QueriesUndecided);
                 let is_here = arrival.destination == arrival.local;
@@ -194,7 +194,7 @@ impl Responding {
             return Err(ApiError::TooLarge { bytes, max: bytes_max });
         }
         if let Some(held) = self.held.remove(id) {
-            self.let_go(cx, routes, associations, id, held, decision);
+            self.apply(cx, routes, associations, id, held, decision);
         }
         self.held.arm(cx.timers);
         Ok(())
@@ -208,7 +208,7 @@ impl Responding {
         associations: &mut Associations,
     ) {
         while let Some((id, held)) = self.held.expire(cx.now) {
-            self.decide_alone(cx, routes, associations, id, held);
+            self.decide_by_default(cx, routes, associations, id, held);
         }
         self.held.arm(cx.timers);
     }
@@ -228,7 +228,7 @@ impl Responding {
                     send_error(cx, routes, associations, &arrival, ErrorCode::EndpointFound.into(), &query);
                 }
                 Some(held) => {
-                    self.decide_alone(cx, routes, associations, id, Held { silence_is_peer: false, ..held });
+                    self.decide_by_default(cx, routes, associations, id, Held { silence_is_peer: false, ..held });
                 }
                 None => {}
             }
@@ -236,7 +236,7 @@ impl Responding {
         self.held.arm(cx.timers);
     }
 
-    fn decide_alone(
+    fn decide_by_default(
         &mut self,
         cx: &mut Context<'_>,
         routes: &mut RouteTable,
@@ -249,10 +249,10 @@ impl Responding {
             true => QueryDecision::Peer { data: None },
             false => QueryDecision::Forward { data: None },
         };
-        self.let_go(cx, routes, associations, id, held, decision);
+        self.apply(cx, routes, associations, id, held, decision);
     }
 
-    fn let_go(
+    fn apply(
         &mut self,
         cx: &mut Context<'_>,
         routes: &mut RouteTable,

@@ -6,10 +6,10 @@ use std::time::Duration;
 use netserv_model::SessionId;
 use netserv_wire::gist::Mri;
 
+use super::attach::remove;
 use super::key::RouteKey;
 use super::row::Route;
 use super::table::RouteTable;
-use super::ties::remove;
 use crate::api::{FailReason, RouteId, SendStatus};
 use crate::associations::Associations;
 use crate::context::Context;

@@ -220,7 +220,7 @@ impl Querier {
     }
 
     /// Takes what Queries are to say to the NSLP that they find, unless it is nothing.
-    pub(crate) fn say(&mut self, payload: Option<Vec<u8>>) {
+    pub(crate) fn set_payload(&mut self, payload: Option<Vec<u8>>) {
         self.payload = payload.or(self.payload.take());
     }
 
@@ -230,7 +230,7 @@ impl Querier {
     }
 
     /// Takes a proof that no node answered since there is none.
-    pub(crate) fn prove_silence(&mut self, proof: NoPeerReason) {
+    pub(crate) fn set_silence(&mut self, proof: NoPeerReason) {
         self.silence = proof;
     }
 
@@ -260,7 +260,7 @@ impl Querier {
     }
 
     /// Ends the handshake with a connection, which is open or not, or without.
-    pub(crate) fn settle(&mut self, has_association: bool, is_open: bool) {
+    pub(crate) fn complete(&mut self, has_association: bool, is_open: bool) {
         self.phase = if is_open { Phase::Established } else { Phase::Connecting };
         if !has_association {
             self.wants_association = false;
@@ -289,7 +289,7 @@ impl Querier {
     }
 
     /// Takes that connections broke no more often than refreshes come.
-    pub(crate) fn forgive(&mut self) {
+    pub(crate) fn reset_failures(&mut self) {
         self.association_failures = 0;
     }
 
@@ -299,7 +299,7 @@ impl Querier {
     }
 
     /// Takes that the row carries a message.
-    pub(crate) fn use_at(&mut self, now: Instant) {
+    pub(crate) fn note_activity(&mut self, now: Instant) {
         self.active_at = now;
     }
 

@@ -214,9 +214,9 @@ impl Route {
     }
 
     /// Takes that the NSLP sends a message: the next Queries go as that says.
-    pub(crate) fn use_for(&mut self, now: Instant, local: IpAddr, hops: u8, ip_ttl: Option<u8>) {
+    pub(crate) fn note_message(&mut self, now: Instant, local: IpAddr, hops: u8, ip_ttl: Option<u8>) {
         if let Role::Querier(querier) = &mut self.role {
-            querier.use_at(now);
+            querier.note_activity(now);
             (self.local, self.hops, self.ip_ttl) = (local, hops, ip_ttl);
         }
     }
@@ -238,7 +238,7 @@ impl Route {
     /// Takes that a message goes out, which may be lost with the association if it is a reliable one.
     pub(crate) fn note_sent(&mut self, now: Instant, reliable: bool) {
         if let Role::Querier(querier) = &mut self.role {
-            querier.use_at(now);
+            querier.note_activity(now);
         }
         self.reliable_sent |= reliable;
     }

@@ -8,7 +8,7 @@ use crate::associations::Associations;
 use crate::context::Context;
 
 /// Points a row at an association, or at none; wakes or idles the associations concerned.
-pub(crate) fn tie(
+pub(crate) fn attach(
     cx: &mut Context<'_>,
     routes: &mut RouteTable,
     associations: &mut Associations,
@@ -21,7 +21,7 @@ pub(crate) fn tie(
         return;
     }
     route.reliable_sent = false;
-    associations.tie(cx, id, old, new);
+    associations.attach(cx, id, old, new);
 }
 
 /// Removes a row; whatever waits on it gets the status.
@@ -34,7 +34,7 @@ pub(crate) fn remove(
 ) {
     routes.fail_pending(cx.out, id, status, |_| true);
     routes.set_peer(id, None);
-    tie(cx, routes, associations, id, None);
+    attach(cx, routes, associations, id, None);
     routes.set_timer(cx.timers, id, None);
     routes.remove(id);
 }

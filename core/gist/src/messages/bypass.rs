@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::routing::RouteTable;
 
 /// Decides on a datagram for somebody else; `None` if this node has to take it all the same.
-pub(crate) fn pass_by(
+pub(crate) fn bypass(
     cx: &mut Context<'_>,
     routes: &RouteTable,
     associations: &mut Associations,
@@ -22,13 +22,13 @@ pub(crate) fn pass_by(
     let header = Header::parse(bytes).ok().filter(|header| header.context_free && rx.q_mode_interceptable);
     let Some(header) = header else {
         cx.out.count(Counter::Passed);
-        return Some(AS_IT_CAME);
+        return Some(UNCHANGED);
     };
     let hosted = cx.settings.hosts(header.nslp_id);
     if hosted && rx.local.is_unspecified() {
         // Nobody could answer, and those further on would vanish with this node.
         cx.out.count(Counter::NoAddress);
-        return Some(AS_IT_CAME);
+        return Some(UNCHANGED);
     }
     if hosted && !cx.settings.declines(&header, bytes) {
         return None;
@@ -54,6 +54,6 @@ pub(crate) fn pass_by(
     Some(Disposition::Forward { payload: Some(payload) })
 }
 
-pub(crate) const AS_IT_CAME: Disposition = Disposition::Forward { payload: None };
+pub(crate) const UNCHANGED: Disposition = Disposition::Forward { payload: None };
 const MAGIC_BYTES: usize = size_of_val(&MAGIC);
 const HOPS_OFFSET: usize = 1;

@@ -23,7 +23,7 @@ pub(crate) fn connected(
 ) {
     match associations.connected(cx, id, channel) {
         Connected::Unknown => {}
-        Connected::Unfit => {
+        Connected::Mismatch => {
             cx.out.count(Counter::AssociationsFailed);
             end(cx, routes, associations, id, true);
         }
@@ -42,7 +42,7 @@ pub(crate) fn connected(
 fn connection_opened(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
     let association = routes.get(id).and_then(Route::association);
     if association.is_some_and(|association| !may_use(cx, routes, associations, association, id)) {
-        settle(cx, routes, associations, id, None, FailReason::NoStack);
+        complete(cx, routes, associations, id, None, FailReason::NoStack);
         routes.arm(cx.timers, id);
         return;
     }
@@ -56,7 +56,7 @@ fn connection_opened(cx: &mut Context<'_>, routes: &mut RouteTable, associations
 }
 
 /// Ends the handshake on the channel that it agreed on, or without one for this reason.
-pub(super) fn settle(
+pub(super) fn complete(
     cx: &mut Context<'_>,
     routes: &mut RouteTable,
     associations: &mut Associations,
@@ -66,10 +66,10 @@ pub(super) fn settle(
 ) {
     let association = agreed.filter(|association| may_use(cx, routes, associations, *association, id));
     let without = if agreed.is_some() { FailReason::NoStack } else { without };
-    routing::tie(cx, routes, associations, id, association);
+    routing::attach(cx, routes, associations, id, association);
     let open = association.is_none_or(|association| associations.is_open(association));
     let Some(querier) = routes.get_mut(id).and_then(Route::querier_mut) else { return };
-    querier.settle(association.is_some(), open);
+    querier.complete(association.is_some(), open);
     let stack = association.and_then(|id| associations.stack(id));
     let lacks =
         |message: &Pending| message.needs_association && stack.is_none_or(|stack| stack < message.least_stack());
