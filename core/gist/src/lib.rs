@@ -44,11 +44,11 @@ pub use api::{
 pub use limits::RateLimit;
 
 use crate::associations::Associations;
-use crate::context::{Context, Outbox, Owner, Settings, Timers};
+use crate::context::{Cx, Outbox, Owner, Settings, Timers};
 use crate::messages::{Arrival, Outgoing, StatelessLimiter, UNCHANGED, Via, send_error};
 use crate::querying::Doubt;
 use crate::responding::Responding;
-use crate::routing::{Route, RouteKey, RouteTable};
+use crate::routing::{Route, RouteKey, Routes};
 
 /// One node's GIST: `handle_*` takes input, `poll_*` gives output, and what a message does is for the parts.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub struct Engine {
     random: StdRng,
     timers: Timers,
     out: Outbox,
-    routes: RouteTable,
+    routes: Routes,
     associations: Associations,
     responding: Responding,
     stateless: StatelessLimiter,
@@ -65,8 +65,8 @@ pub struct Engine {
 
 /// The engine's parts, each lent by itself.
 struct Parts<'a> {
-    cx: Context<'a>,
-    routes: &'a mut RouteTable,
+    cx: Cx<'a>,
+    routes: &'a mut Routes,
     associations: &'a mut Associations,
     responding: &'a mut Responding,
     stateless: &'a mut StatelessLimiter,
@@ -86,7 +86,7 @@ impl Engine {
             out: Outbox::new(settings.config(), secret),
             stateless: StatelessLimiter::new(secret),
             timers: Timers::default(),
-            routes: RouteTable::default(),
+            routes: Routes::default(),
             associations: Associations::default(),
             responding,
             settings,
@@ -376,7 +376,7 @@ impl Engine {
 
     fn parts(&mut self, now: Instant) -> Parts<'_> {
         let Engine { settings, random, timers, out, routes, associations, responding, stateless } = self;
-        Parts { cx: Context { now, settings, random, timers, out }, routes, associations, responding, stateless }
+        Parts { cx: Cx { now, settings, random, timers, out }, routes, associations, responding, stateless }
     }
 }
 

@@ -20,7 +20,7 @@ use self::invitations::{Invitations, Invited};
 use self::stack::Stack;
 use self::table::{AssociationTable, opener};
 use crate::api::{AssociationId, Channel, Config, Counter, FlowScope, RouteId, Transmit};
-use crate::context::{Context, Deadline, Owner};
+use crate::context::{Cx, Deadline, Owner};
 use crate::limits;
 
 /// All associations. Rows are only known by their numbers here: what becomes of them is for the caller.
@@ -169,7 +169,7 @@ impl Associations {
     /// Opens a connection to a peer; the caller has made room.
     pub(crate) fn open(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Cx<'_>,
         local: IpAddr,
         nli: &Nli,
         (stack, port): (Stack, u16),
@@ -191,7 +191,7 @@ impl Associations {
     /// Takes a connection from a peer, which has to prove itself soon; the caller has made room.
     pub(crate) fn accept(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Cx<'_>,
         local: IpAddr,
         peer: SocketAddr,
         channel: Channel,
@@ -212,7 +212,7 @@ impl Associations {
     }
 
     /// Closes a connection for which there is no room.
-    pub(crate) fn refuse(&mut self, cx: &mut Context<'_>) -> AssociationId {
+    pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>) -> AssociationId {
         cx.out.count(Counter::AssociationsRefused);
         let association = self.table.next_id();
         cx.out.connection(Transmit::Close { association });
@@ -227,7 +227,7 @@ impl Associations {
     }
 
     /// Takes that a connection is open, and what it leads to. [`Associations::arm`] has to follow.
-    pub(crate) fn connected(&mut self, cx: &mut Context<'_>, id: AssociationId, channel: Channel) -> Connected {
+    pub(crate) fn connected(&mut self, cx: &mut Cx<'_>, id: AssociationId, channel: Channel) -> Connected {
         let Some(association) = self.table.get_mut(id).filter(|association| !association.open) else {
             return Connected::Unknown;
         };
@@ -248,7 +248,7 @@ impl Associations {
     }
 
     /// Takes who the peer of an accepted connection is, and how long it holds the connection if it says so.
-    pub(crate) fn prove(&mut self, cx: &mut Context<'_>, id: AssociationId, nli: &Nli, hold_time: Option<Duration>) {
+    pub(crate) fn prove(&mut self, cx: &mut Cx<'_>, id: AssociationId, nli: &Nli, hold_time: Option<Duration>) {
         let Some(association) = self.table.get_mut(id) else { return };
         if let Some(hold_time) = hold_time {
             association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
@@ -280,7 +280,7 @@ impl Associations {
 
     /// Sends a message on an open association; returns whether it is on its way. Whether there is room for an NSLP message the
     /// caller has checked.
-    pub(crate) fn send(&mut self, cx: &mut Context<'_>, id: AssociationId, message: &Message) -> bool {
+    pub(crate) fn send(&mut self, cx: &mut Cx<'_>, id: AssociationId, message: &Message) -> bool {
         let Some(association) = self.table.get_mut(id).filter(|association| association.open) else {
             return false;
         };
@@ -325,7 +325,7 @@ impl Associations {
     /// Takes that a row uses another association; wakes or idles those concerned.
     pub(crate) fn attach(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Cx<'_>,
         row: RouteId,
         old: Option<AssociationId>,
         new: Option<AssociationId>,
@@ -347,7 +347,7 @@ impl Associations {
     }
 
     /// Does what is due, and returns whether the association has to end.
-    pub(crate) fn timeout(&mut self, cx: &mut Context<'_>, id: AssociationId) -> bool {
+    pub(crate) fn timeout(&mut self, cx: &mut Cx<'_>, id: AssociationId) -> bool {
         let Some(association) = self.table.get_mut(id) else { return false };
         association.timer = None;
         if association.backlog.is_behind() {
@@ -371,7 +371,7 @@ impl Associations {
     }
 
     /// Sends the MA-Hello that keeps the association; it asks for an answer if the peer has been silent for long.
-    fn send_hello(&mut self, cx: &mut Context<'_>, id: AssociationId) {
+    fn send_hello(&mut self, cx: &mut Cx<'_>, id: AssociationId) {
         let number = cx.random.random_range(1..=u32::MAX);
         let Some(association) = self.table.get_mut(id) else { return };
         if association.backlog.is_behind() {
@@ -391,7 +391,7 @@ impl Associations {
     }
 
     /// Takes an MA-Hello. An answer needs nothing more: any message shows that the peer is there.
-    pub(crate) fn on_hello(&mut self, cx: &mut Context<'_>, id: AssociationId, message: &Message) {
+    pub(crate) fn on_hello(&mut self, cx: &mut Cx<'_>, id: AssociationId, message: &Message) {
         let Some(number) = message.hello_id.filter(|&number| number != 0 && message.reply_wanted) else { return };
         let mut hello = Message::new(MessageType::MaHello, 0);
         hello.hello_id = Some(number);
@@ -399,7 +399,7 @@ impl Associations {
     }
 
     /// Forgets an association and returns the rows that used it. `close` if the connection is still there.
-    pub(crate) fn end(&mut self, cx: &mut Context<'_>, id: AssociationId, close: bool) -> Option<BTreeSet<RouteId>> {
+    pub(crate) fn end(&mut self, cx: &mut Cx<'_>, id: AssociationId, close: bool) -> Option<BTreeSet<RouteId>> {
         let association = self.table.remove(id)?;
         cx.timers.set(Owner::Association(id), association.timer, None);
         if close {
@@ -409,14 +409,14 @@ impl Associations {
     }
 
     /// Sets the time of the next MA-Hello at random, before the peer's hold time runs out (RFC 5971 §5.2.2).
-    fn schedule_hello(&mut self, cx: &mut Context<'_>, id: AssociationId) {
+    fn schedule_hello(&mut self, cx: &mut Cx<'_>, id: AssociationId) {
         let Some(association) = self.table.get_mut(id) else { return };
         let hold = association.peer_hold;
         association.hello_after = cx.random.random_range(hold / 2..=hold * 3 / 4);
     }
 
     /// Sets the association's timer anew.
-    pub(crate) fn arm(&mut self, cx: &mut Context<'_>, id: AssociationId) {
+    pub(crate) fn arm(&mut self, cx: &mut Cx<'_>, id: AssociationId) {
         let at = self.deadline(id, cx.config().hold_time).map(|(at, _)| at);
         if let Some(association) = self.table.get_mut(id) {
             let before = std::mem::replace(&mut association.timer, at);
@@ -448,7 +448,7 @@ fn shown(channel: Channel) -> (Option<String>, FlowScope) {
     }
 }
 
-fn count_secured(cx: &mut Context<'_>, stack: Stack) {
+fn count_secured(cx: &mut Cx<'_>, stack: Stack) {
     match stack {
         Stack::Plain => {}
         Stack::Tls => cx.out.count(Counter::AssociationsSecured),

@@ -22,7 +22,7 @@ pub(crate) use timer::{Deadline, Owner, Timers, earlier};
 use crate::api::Config;
 
 /// One call's surroundings, lent to whoever handles it.
-pub(crate) struct Context<'a> {
+pub(crate) struct Cx<'a> {
     pub(crate) now: Instant,
     pub(crate) settings: &'a Settings,
     pub(crate) random: &'a mut StdRng,
@@ -30,7 +30,7 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a mut Outbox,
 }
 
-impl<'a> Context<'a> {
+impl<'a> Cx<'a> {
     pub(crate) fn config(&self) -> &'a Config {
         self.settings.config()
     }

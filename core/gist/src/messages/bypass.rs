@@ -7,13 +7,13 @@ use super::arrival::Arrival;
 use super::errors::{Fault, send_error};
 use crate::api::{Counter, Datagram, Disposition};
 use crate::associations::Associations;
-use crate::context::Context;
-use crate::routing::RouteTable;
+use crate::context::Cx;
+use crate::routing::Routes;
 
 /// Decides on a datagram for somebody else; `None` if this node has to take it all the same.
 pub(crate) fn bypass(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     rx: &Datagram<'_>,
     bytes: &[u8],

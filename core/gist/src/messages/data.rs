@@ -9,9 +9,9 @@ use super::delivery::{Delivery, Stateless, deliver_on_route, deliver_stateless};
 use super::errors::{Fault, NLI, send_error};
 use crate::api::{AssociationId, Counter, RouteId};
 use crate::associations::Associations;
-use crate::context::{Context, NetworkBuckets, TokenBucket};
+use crate::context::{Cx, NetworkBuckets, TokenBucket};
 use crate::limits;
-use crate::routing::{Route, RouteKey, RouteTable};
+use crate::routing::{Route, RouteKey, Routes};
 
 /// Bounds Data that no routing state vouches for: anybody can send a datagram in anybody's name.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl StatelessLimiter {
 
 /// Takes Data, by the order of checks in RFC 5971 §4.3.1.
 pub(crate) fn on_data(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     stateless: &mut StatelessLimiter,
     arrival: &Arrival,
@@ -105,7 +105,7 @@ fn q_mode_fault(arrival: &Arrival, message: &Message, mri: &Mri) -> Option<Fault
 }
 
 /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
-fn is_peer_of(routes: &RouteTable, associations: &Associations, id: RouteId, arrival: &Arrival) -> bool {
+fn is_peer_of(routes: &Routes, associations: &Associations, id: RouteId, arrival: &Arrival) -> bool {
     let in_scope = |association: &AssociationId| {
         routes.get(id).is_some_and(|route| associations.may_carry(*association, &route.key().mri))
     };
@@ -115,7 +115,7 @@ fn is_peer_of(routes: &RouteTable, associations: &Associations, id: RouteId, arr
 }
 
 /// Checks that Data comes from the peer that the row leads to.
-fn belongs(routes: &RouteTable, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) -> Result<(), Option<Fault>> {
+fn belongs(routes: &Routes, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) -> Result<(), Option<Fault>> {
     let Some(route) = routes.get(id) else { return Err(None) };
     match arrival.via {
         Via::Association(association) if route.association() == Some(association) => Ok(()),

@@ -9,8 +9,8 @@ use super::arrival::{Arrival, Via};
 use crate::api::{Counter, Event, InterfaceId, Provenance, QueryId, RouteId, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::Context;
-use crate::routing::{Querier, Route, RouteKey, RouteTable, query_target};
+use crate::context::Cx;
+use crate::routing::{Querier, Route, RouteKey, Routes, query_target};
 
 /// What a message has for the NSLP.
 pub(crate) struct Delivery {
@@ -66,8 +66,8 @@ pub(crate) struct Stateless<'a> {
 
 /// Hands up data of a peer whom a handshake has proven.
 pub(crate) fn deliver_on_route(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &Associations,
     id: RouteId,
     arrival: &Arrival,
@@ -111,8 +111,8 @@ pub(crate) fn deliver_on_route(
 
 /// Hands up data for which there is no routing state, marked so.
 pub(crate) fn deliver_stateless(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &Associations,
     arrival: &Arrival,
     from: Stateless<'_>,

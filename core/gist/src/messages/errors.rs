@@ -10,8 +10,8 @@ use netserv_wire::gist::{
 use super::arrival::{Arrival, Via};
 use crate::api::{Audience, Counter, Event};
 use crate::associations::Associations;
-use crate::context::{Context, is_unicast};
-use crate::routing::RouteTable;
+use crate::context::{Cx, is_unicast};
+use crate::routing::Routes;
 
 /// Object types that Errors of the engine name.
 pub(crate) const MRI: u16 = 0;
@@ -66,8 +66,8 @@ impl From<ErrorCode> for Fault {
 
 /// Tells the sender of a message what is wrong with it.
 pub(crate) fn send_error(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     fault: Fault,
@@ -86,8 +86,8 @@ pub(crate) fn send_error(
 
 /// Counts and reports bytes that are no message, and tells their sender.
 pub(crate) fn on_malformed(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     error: DecodeError,
@@ -109,8 +109,8 @@ pub(crate) fn on_malformed(
 /// RFC 5971 §4.4.6: the Error goes where the offender came from, by the offender alone. There is none for an Error or a
 /// Response, so that forged messages do not make this node send to strangers.
 fn send_error_object(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     object: ErrorObject,

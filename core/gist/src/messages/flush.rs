@@ -12,11 +12,11 @@ use crate::api::{
 };
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::{Context, Outbox};
-use crate::routing::{self, Pending, Route, RouteKey, RouteTable};
+use crate::context::{Cx, Outbox};
+use crate::routing::{self, Pending, Route, RouteKey, Routes};
 
 /// Sends what waits on the row and can go, in order.
-pub(crate) fn flush(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
+pub(crate) fn flush(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     while front_can_go(routes, associations, id) {
         let Some(nslp_id) = routes.get(id).map(|route| route.key().nslp_id) else { return };
         let Some(message) = routes.pop_pending(id) else { return };
@@ -29,8 +29,8 @@ pub(crate) fn flush(cx: &mut Context<'_>, routes: &mut RouteTable, associations:
 
 /// Takes that a connection has taken so many bytes more, for which rows may have waited.
 pub(crate) fn written(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: AssociationId,
     bytes: usize,
@@ -52,7 +52,7 @@ pub(super) fn tell_status(out: &mut Outbox, nslp_id: u16, handle: MessageHandle,
     out.event(Event::MessageStatus { nslp_id, handle, status, carriage });
 }
 
-fn front_can_go(routes: &RouteTable, associations: &Associations, id: RouteId) -> bool {
+fn front_can_go(routes: &Routes, associations: &Associations, id: RouteId) -> bool {
     let Some(route) = routes.get(id) else { return false };
     let Some(message) = route.pending().front() else { return false };
     let channel_fits = match route.association() {
@@ -67,8 +67,8 @@ fn front_can_go(routes: &RouteTable, associations: &Associations, id: RouteId) -
 }
 
 fn send_data(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     message: Pending,
@@ -102,7 +102,7 @@ fn send_data(
 }
 
 /// Returns on which side of the domain's border the row's peer is.
-fn side_of(cx: &Context<'_>, routes: &RouteTable, associations: &Associations, id: RouteId) -> Side {
+fn side_of(cx: &Cx<'_>, routes: &Routes, associations: &Associations, id: RouteId) -> Side {
     let Some(peer) = routes.peer(id) else { return Side::Outside };
     let association = routes.get(id).and_then(Route::association);
     let name = association.and_then(|id| associations.certified(id));
@@ -110,7 +110,7 @@ fn side_of(cx: &Context<'_>, routes: &RouteTable, associations: &Associations, i
 }
 
 pub(super) fn send_data_on(
-    cx: &mut Context<'_>,
+    cx: &mut Cx<'_>,
     associations: &mut Associations,
     association: AssociationId,
     data: &Message,
@@ -124,25 +124,14 @@ pub(super) fn send_data_on(
 }
 
 /// Sends a message to the row's peer in normal D-mode.
-pub(crate) fn send_to_peer(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
-    id: RouteId,
-    ttl: Option<u8>,
-    message: &Message,
-) -> bool {
+pub(crate) fn send_to_peer(cx: &mut Cx<'_>, routes: &Routes, id: RouteId, ttl: Option<u8>, message: &Message) -> bool {
     let (Some(route), Some(peer)) = (routes.get(id), routes.peer(id)) else { return false };
     let ends = (route.local(), SocketAddr::new(peer.address, peer.port));
     cx.out.send_to(cx.now, Audience::Peer, ends, ttl, message)
 }
 
 /// Gives up messages whose time is over, and with them a Query that nobody waits for.
-pub(crate) fn expire_pending(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
-    associations: &mut Associations,
-    id: RouteId,
-) {
+pub(crate) fn expire_pending(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     let Some(route) = routes.get(id) else { return };
     if route.pending().iter().all(|message| message.deadline > cx.now) {
         return;

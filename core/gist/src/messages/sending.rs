@@ -13,9 +13,9 @@ use crate::api::{
     SiiHandle, StateUse, TlsPolicy, TransferAttributes,
 };
 use crate::associations::Associations;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::limits;
-use crate::routing::{self, Pending, Querier, Route, RouteKey, RouteTable, q_mode_ttl, query_target};
+use crate::routing::{self, Pending, Querier, Route, RouteKey, Routes, q_mode_ttl, query_target};
 
 /// The arguments of `SendMessage`.
 pub(crate) struct Outgoing {
@@ -41,8 +41,8 @@ pub(crate) enum Needs {
 
 /// Takes a message, and sends it if it can go at once.
 pub(crate) fn send(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     mut outgoing: Outgoing,
     local: IpAddr,
@@ -91,7 +91,7 @@ pub(crate) fn send(
     Ok(Needs::Row(id))
 }
 
-fn check_outgoing(cx: &Context<'_>, routes: &RouteTable, outgoing: &Outgoing) -> Result<(), ApiError> {
+fn check_outgoing(cx: &Cx<'_>, routes: &Routes, outgoing: &Outgoing) -> Result<(), ApiError> {
     let bytes = outgoing.data.len();
     if !cx.settings.hosts(outgoing.key.nslp_id) {
         return Err(ApiError::UnknownNslp(outgoing.key.nslp_id));
@@ -113,8 +113,8 @@ fn check_outgoing(cx: &Context<'_>, routes: &RouteTable, outgoing: &Outgoing) ->
 
 /// Makes a row that starts with a Query, which goes upstream only if that is asked for.
 fn new_querier(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     key: &RouteKey,
     state: StateUse,
     local: IpAddr,
@@ -132,7 +132,7 @@ fn new_querier(
 }
 
 /// Sends a message in Q-mode to whoever is next, without any state (RFC 5971 §5.3.2).
-fn send_alone(cx: &mut Context<'_>, routes: &RouteTable, outgoing: Outgoing, local: IpAddr) -> Result<Needs, ApiError> {
+fn send_alone(cx: &mut Cx<'_>, routes: &Routes, outgoing: Outgoing, local: IpAddr) -> Result<Needs, ApiError> {
     let destination = check_target(&outgoing.key.mri, local)?;
     let (nslp_id, handle) = (outgoing.key.nslp_id, outgoing.handle);
     let ttl = q_mode_ttl(&outgoing.key.mri, outgoing.options.ip_ttl);
@@ -150,8 +150,8 @@ fn send_alone(cx: &mut Context<'_>, routes: &RouteTable, outgoing: Outgoing, loc
 
 /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
 fn send_explicitly(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     outgoing: Outgoing,
     sii: SiiHandle,
@@ -183,8 +183,8 @@ fn send_explicitly(
 
 /// Takes a message back that waits, and with it a Query that nobody else waits for.
 pub(crate) fn abort(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     key: &RouteKey,
     handle: MessageHandle,
@@ -208,7 +208,7 @@ pub(crate) fn abort(
 
 /// Returns whether D-mode will do for a message: it may get lost and be read, and is small enough whatever its MRI holds
 /// (RFC 5971 §4.3.3, §5.3.3).
-fn may_go_in_datagram(cx: &Context<'_>, outgoing: &Outgoing, target: Option<IpAddr>) -> bool {
+fn may_go_in_datagram(cx: &Cx<'_>, outgoing: &Outgoing, target: Option<IpAddr>) -> bool {
     if outgoing.attributes.reliable || outgoing.attributes.secure {
         return false;
     }

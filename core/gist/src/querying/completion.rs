@@ -9,14 +9,14 @@ use super::connections::end;
 use super::handshake::ask_for_connection;
 use crate::api::{AssociationId, Channel, Counter, FailReason, RouteId, SendStatus};
 use crate::associations::{Associations, Connected, stack};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::messages::{flush, send_to_peer};
-use crate::routing::{self, Echo, Pending, Querier, Route, RouteTable};
+use crate::routing::{self, Echo, Pending, Querier, Route, Routes};
 
 /// Takes that a connection is open, and what it leads to. If that is not what was agreed on, the association ends.
 pub(crate) fn connected(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: AssociationId,
     channel: Channel,
@@ -39,7 +39,7 @@ pub(crate) fn connected(
 }
 
 /// Takes that the row's connection is open, and who is at its other end.
-fn connection_opened(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
+fn connection_opened(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     let association = routes.get(id).and_then(Route::association);
     if association.is_some_and(|association| !may_use(cx, routes, associations, association, id)) {
         complete(cx, routes, associations, id, None, FailReason::NoStack);
@@ -57,8 +57,8 @@ fn connection_opened(cx: &mut Context<'_>, routes: &mut RouteTable, associations
 
 /// Ends the handshake on the channel that it agreed on, or without one for this reason.
 pub(super) fn complete(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     agreed: Option<AssociationId>,
@@ -86,8 +86,8 @@ pub(super) fn complete(
 
 /// Returns whether the peer of a connection may speak about the row's flow.
 fn may_use(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &Associations,
     association: AssociationId,
     id: RouteId,
@@ -100,7 +100,7 @@ fn may_use(
 }
 
 /// Sends the Confirm that the last Response asked for, over the connection if there is one.
-fn confirm(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
+fn confirm(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     let validity = routes.validity(cx.config());
     let Some(route) = routes.get_mut(id) else { return };
     let Some(echo) = route.querier_mut().and_then(Querier::take_echo) else { return };

@@ -10,15 +10,15 @@ use super::handshake::restart_within;
 use crate::api::{AssociationId, Channel, Counter, FailReason, Notification, RouteId, SendStatus};
 use crate::associations::stack::Stack;
 use crate::associations::{Associations, Room};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::limits;
-use crate::routing::{self, Route, RouteTable};
+use crate::routing::{self, Route, Routes};
 
 /// Returns an association with the peer: one that is there or under way, with the stack or a better one, or a new one.
 /// `None` if there is no room.
 pub(super) fn share_or_open(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     local: IpAddr,
     nli: &Nli,
@@ -39,8 +39,8 @@ pub(super) fn share_or_open(
 
 /// Takes a connection from a peer, which has to prove itself soon.
 pub(crate) fn accept(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     local: IpAddr,
     peer: SocketAddr,
@@ -55,7 +55,7 @@ pub(crate) fn accept(
 }
 
 /// Makes room for one more connection, if there has to be; returns whether there is.
-fn make_room(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, room: Room) -> bool {
+fn make_room(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, room: Room) -> bool {
     match room {
         Room::Free => true,
         Room::InPlaceOf(id) => {
@@ -68,7 +68,7 @@ fn make_room(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut A
 }
 
 /// Ends the associations that lost bytes for want of room.
-pub(crate) fn end_overrun(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations) {
+pub(crate) fn end_overrun(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations) {
     while let Some(id) = associations.take_overrun() {
         cx.out.count(Counter::AssociationsFailed);
         end(cx, routes, associations, id, true);
@@ -77,8 +77,8 @@ pub(crate) fn end_overrun(cx: &mut Context<'_>, routes: &mut RouteTable, associa
 
 /// Forgets an association, and tells the rows that used it. `close` if the connection is still there.
 pub(crate) fn end(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: AssociationId,
     close: bool,
@@ -102,8 +102,8 @@ pub(crate) fn end(
 
 /// Takes that the row's connection is gone: looks for the peer again, within a time, unless that happens too often.
 fn connection_lost(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     spread: Duration,

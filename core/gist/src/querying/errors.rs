@@ -7,15 +7,15 @@ use super::handshake::{path_ends, restart, start, turn_to_connection};
 use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendStatus, TlsPolicy};
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::messages::{Arrival, Via};
-use crate::routing::{self, Phase, Querier, Route, RouteKey, RouteTable, query_target};
+use crate::routing::{self, Phase, Querier, Route, RouteKey, Routes, query_target};
 
 /// Does what a received Error asks for. The 128-bit session in it shows that its sender saw a message of ours; that the flow
 /// ends with its sender only the flow's endpoint can say.
 pub(crate) fn on_error(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     message: Message,
@@ -50,7 +50,7 @@ pub(crate) fn on_error(
 
 /// Returns the row whose message an Error is about, and the message's type. What NATs translated is known by the MRI that they
 /// found in it (RFC 5971 §7.2).
-fn offender(routes: &RouteTable, object: &ErrorObject, nats: Option<NatTraversal>) -> Option<(RouteId, MessageType)> {
+fn offender(routes: &Routes, object: &ErrorObject, nats: Option<NatTraversal>) -> Option<(RouteId, MessageType)> {
     let header = Header::parse(&object.header).ok()?;
     let mri = nats.map(|nats| nats.mri).or_else(|| object.mri.clone())?;
     let key = RouteKey { session: object.session?, nslp_id: header.nslp_id, mri };
@@ -59,13 +59,7 @@ fn offender(routes: &RouteTable, object: &ErrorObject, nats: Option<NatTraversal
 
 /// Returns whether who says that it has no state for a row may be its peer: it has the peer's address or connection. Where the
 /// two speak TLS, only over TLS (RFC 5971 §4.4.6).
-fn is_believed(
-    cx: &Context<'_>,
-    routes: &RouteTable,
-    associations: &Associations,
-    id: RouteId,
-    arrival: &Arrival,
-) -> bool {
+fn is_believed(cx: &Cx<'_>, routes: &Routes, associations: &Associations, id: RouteId, arrival: &Arrival) -> bool {
     let (Some(route), Some(peer)) = (routes.get(id), routes.peer(id)) else { return false };
     let secure = |association| associations.has_stack(association, Stack::Tls);
     let needs_tls = route.association().is_some_and(secure) || cx.config().tls == TlsPolicy::Required;
@@ -79,7 +73,7 @@ fn is_believed(
 }
 
 /// Returns whether a datagram comes from where the row's Queries go.
-fn is_endpoint(routes: &RouteTable, id: RouteId, arrival: &Arrival) -> bool {
+fn is_endpoint(routes: &Routes, id: RouteId, arrival: &Arrival) -> bool {
     let target = routes.get(id).and_then(|route| query_target(&route.key().mri));
     match arrival.via {
         Via::Datagram { source, .. } => target == Some(source.ip()),
@@ -89,8 +83,8 @@ fn is_endpoint(routes: &RouteTable, id: RouteId, arrival: &Arrival) -> bool {
 
 /// Asks once more with as many hops as there are.
 fn ask_further(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     object: &ErrorObject,
@@ -106,7 +100,7 @@ fn ask_further(
 }
 
 /// Tells the NSLP that the peer dropped a reliable message.
-fn refused_data(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, kind: MessageType) {
+fn refused_data(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId, kind: MessageType) {
     let Some(route) = routes.get_mut(id).filter(|_| kind == MessageType::Data) else { return };
     if route.take_reliable_sent() {
         routes.notify(cx.out, id, Notification::CommunicationFailure);
@@ -114,13 +108,7 @@ fn refused_data(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, kind
 }
 
 /// Ends a handshake that the peer refuses.
-fn refused(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
-    associations: &mut Associations,
-    id: RouteId,
-    object: &ErrorObject,
-) {
+fn refused(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId, object: &ErrorObject) {
     let phase = routes.get(id).and_then(Route::querier).map(Querier::phase);
     if phase == Some(Phase::Asking) {
         let reason = FailReason::Rejected { code: object.code, subcode: object.subcode };

@@ -9,12 +9,12 @@ use rand::Rng;
 
 use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendStatus};
 use crate::associations::{Associations, stack};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::messages::Needs;
-use crate::routing::{self, Due, Pending, Phase, Querier, Route, RouteTable, q_mode_ttl, query_cookie, query_target};
+use crate::routing::{self, Due, Pending, Phase, Querier, Route, Routes, q_mode_ttl, query_cookie, query_target};
 
 /// Does what a message needs that was taken.
-pub(crate) fn proceed(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, needs: Needs) {
+pub(crate) fn proceed(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, needs: Needs) {
     match needs {
         Needs::Nothing => {}
         Needs::Handshake(id) => start(cx, routes, id, Phase::Asking, cx.now),
@@ -27,7 +27,7 @@ pub(crate) fn proceed(cx: &mut Context<'_>, routes: &mut RouteTable, association
 }
 
 /// Starts a handshake at `at`: right away, or when the row's timer fires.
-pub(super) fn start(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, phase: Phase, at: Instant) {
+pub(super) fn start(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId, phase: Phase, at: Instant) {
     let Some(route) = routes.get_mut(id) else { return };
     let wants = route.wants();
     let Some(querier) = route.querier_mut() else { return };
@@ -39,12 +39,12 @@ pub(super) fn start(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, 
 }
 
 /// Starts a handshake because something went wrong with the row, but not too often.
-pub(super) fn restart(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
+pub(super) fn restart(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId) {
     restart_within(cx, routes, id, Duration::ZERO);
 }
 
 /// The same for one of many rows, at random within a time; at once if a message waits.
-pub(super) fn restart_within(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, spread: Duration) {
+pub(super) fn restart_within(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId, spread: Duration) {
     let Some(route) = routes.get_mut(id) else { return };
     let waits = !route.pending().is_empty();
     let Some(at) = route.querier_mut().and_then(|querier| querier.restart_at(cx.now)) else { return };
@@ -54,7 +54,7 @@ pub(super) fn restart_within(cx: &mut Context<'_>, routes: &mut RouteTable, id: 
 }
 
 /// Begins a handshake that was put off to spread those of many rows, since a message waits for it.
-fn hasten(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
+fn hasten(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId) {
     let querier = routes.get(id).and_then(Route::querier);
     if let Some(begins_at) = querier.and_then(|querier| querier.hastened(cx.now)) {
         start(cx, routes, id, Phase::Asking, begins_at);
@@ -62,12 +62,7 @@ fn hasten(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
 }
 
 /// Starts a handshake if a message waits for a connection, or for a better one, that nothing else brings about.
-pub(super) fn ask_for_connection(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
-    associations: &Associations,
-    id: RouteId,
-) {
+pub(super) fn ask_for_connection(cx: &mut Cx<'_>, routes: &mut Routes, associations: &Associations, id: RouteId) {
     let Some(route) = routes.get(id) else { return };
     let lacks = |message: &&Pending| match route.association() {
         Some(association) => !associations.has_stack(association, message.least_stack()),
@@ -80,7 +75,7 @@ pub(super) fn ask_for_connection(
 }
 
 /// Turns to a connection, since datagrams are too large for the path.
-pub(super) fn turn_to_connection(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
+pub(super) fn turn_to_connection(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId) {
     let querier = routes.get_mut(id).and_then(Route::querier_mut);
     if querier.is_some_and(Querier::want_association) {
         restart(cx, routes, id);
@@ -88,7 +83,7 @@ pub(super) fn turn_to_connection(cx: &mut Context<'_>, routes: &mut RouteTable, 
 }
 
 /// Sends one copy of the Query, with a cookie of its own.
-fn send_query(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
+fn send_query(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId) {
     let cookie = query_cookie(cx.random);
     let validity = routes.validity(cx.config());
     let Some(route) = routes.get_mut(id) else { return };
@@ -113,7 +108,7 @@ fn send_query(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId) {
 }
 
 /// Does what is due to a row of this node's Queries.
-pub(crate) fn timeout(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
+pub(crate) fn timeout(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     let Some(querier) = routes.get_mut(id).and_then(Route::querier_mut) else { return };
     match querier.due(cx.now) {
         Due::Nothing => {}
@@ -132,8 +127,8 @@ pub(crate) fn timeout(cx: &mut Context<'_>, routes: &mut RouteTable, association
 
 /// Takes a proof that a Query got to the flow's endpoint. If the row has a peer, another copy may still reach it.
 pub(super) fn path_ends(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     proof: NoPeerReason,
@@ -148,13 +143,7 @@ pub(super) fn path_ends(
 }
 
 /// Ends a row whose Query found nobody.
-fn give_up(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
-    associations: &mut Associations,
-    id: RouteId,
-    reason: NoPeerReason,
-) {
+fn give_up(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId, reason: NoPeerReason) {
     let Some(route) = routes.get(id) else { return };
     cx.out.count(Counter::QueriesUnanswered);
     let doubted = route.querier().is_some_and(Querier::is_doubted);

@@ -16,18 +16,13 @@ use netserv_wire::gist::{Message, MessageType, strip_magic};
 use super::handshake::{path_ends, turn_to_connection};
 use crate::api::{Counter, IcmpError, IcmpKind, NoPeerReason, RouteId};
 use crate::associations::Associations;
-use crate::context::Context;
-use crate::routing::{Route, RouteKey, RouteTable, query_target};
+use crate::context::Cx;
+use crate::routing::{Route, RouteKey, Routes, query_target};
 
 /// Takes an ICMP error. One of the flow's endpoint that refuses the Query which it brings back ends the wait for an answer,
 /// unless the row has a peer; so for rows that were asking along the same path when that Query was sent. Whatever else one
 /// says is remembered in case that no answer comes.
-pub(crate) fn on_icmp_error(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
-    associations: &mut Associations,
-    error: &IcmpError,
-) {
+pub(crate) fn on_icmp_error(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, error: &IcmpError) {
     if let IcmpKind::TooBig { mtu } = error.kind {
         on_too_big(cx, routes, mtu, error);
         return;
@@ -53,7 +48,7 @@ pub(crate) fn on_icmp_error(
 /// Takes that a datagram of this node is too long for its path. What shows that its sender saw it, the cookie of a Query or the
 /// session of a row, makes it count; the next messages keep to the length or go over a connection. What a peer's Error says of
 /// a length is about its row alone: a peer must not keep others' messages from passing here.
-fn on_too_big(cx: &mut Context<'_>, routes: &mut RouteTable, mtu: u16, error: &IcmpError) {
+fn on_too_big(cx: &mut Cx<'_>, routes: &mut Routes, mtu: u16, error: &IcmpError) {
     let Some(message) = strip_magic(&error.quoted).and_then(|bytes| Message::parse(bytes).ok()) else {
         cx.out.count(Counter::IcmpUnmatched);
         return;
@@ -83,14 +78,14 @@ fn on_too_big(cx: &mut Context<'_>, routes: &mut RouteTable, mtu: u16, error: &I
     turn_to_connection(cx, routes, id);
 }
 
-fn note_hindrance(routes: &mut RouteTable, id: RouteId, hindrance: NoPeerReason) {
+fn note_hindrance(routes: &mut Routes, id: RouteId, hindrance: NoPeerReason) {
     if let Some(querier) = routes.get_mut(id).and_then(Route::querier_mut) {
         querier.note_hindrance(hindrance);
     }
 }
 
 /// Returns the other rows without a peer whose Queries took the same path as those of this one at a time.
-fn asking_alike(routes: &RouteTable, id: RouteId, at: Instant) -> Vec<RouteId> {
+fn asking_alike(routes: &Routes, id: RouteId, at: Instant) -> Vec<RouteId> {
     let Some(route) = routes.get(id) else { return Vec::new() };
     let Some(target) = query_target(&route.key().mri) else { return Vec::new() };
     let is_alike = |other: &Route| {
@@ -105,7 +100,7 @@ fn asking_alike(routes: &RouteTable, id: RouteId, at: Instant) -> Vec<RouteId> {
 
 /// Returns the Query that an error brings back, if a handshake waits for its answer. The cookie decides: a node on the way may
 /// have changed the number of hops.
-fn quoted_query(routes: &RouteTable, quoted: &[u8]) -> Option<Quoted> {
+fn quoted_query(routes: &Routes, quoted: &[u8]) -> Option<Quoted> {
     let message = Message::parse(strip_magic(quoted)?).ok().filter(|message| message.kind == MessageType::Query)?;
     let key = RouteKey { session: message.session?, nslp_id: message.nslp_id, mri: message.mri? };
     let id = routes.find(&key)?;

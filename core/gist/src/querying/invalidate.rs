@@ -9,10 +9,10 @@ use netserv_wire::gist::Mri;
 use super::handshake::start;
 use crate::api::{ApiError, FailReason, Notification, RouteId, RouteStatus, SendStatus};
 use crate::associations::Associations;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::limits;
 use crate::messages::is_reached;
-use crate::routing::{self, Phase, Querier, Route, RouteKey, RouteTable, query_target};
+use crate::routing::{self, Phase, Querier, Route, RouteKey, Routes, query_target};
 
 /// What an NSLP says of routes that may be wrong.
 pub(crate) struct Doubt {
@@ -36,8 +36,8 @@ impl Doubt {
 
 /// Has rows checked or, if they are bad, made anew; `local` is the node's address in their direction now.
 pub(crate) fn invalidate(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     doubt: &Doubt,
     local: IpAddr,
@@ -80,7 +80,7 @@ pub(crate) fn invalidate(
 }
 
 /// Returns the rows that a doubt is about.
-fn doubted(routes: &RouteTable, doubt: &Doubt) -> Vec<RouteId> {
+fn doubted(routes: &Routes, doubt: &Doubt) -> Vec<RouteId> {
     let fits = |key: &RouteKey| doubt.is_about(key);
     match (doubt.nslp_id.zip(doubt.session), query_target(&doubt.mri).filter(|_| !doubt.bad)) {
         (Some((nslp_id, session)), _) => {
@@ -98,7 +98,7 @@ fn doubted(routes: &RouteTable, doubt: &Doubt) -> Vec<RouteId> {
 }
 
 /// Tells the NSLP that the row's peer, if there is one, is not as good as it was.
-fn note(cx: &mut Context<'_>, routes: &mut RouteTable, id: RouteId, status: RouteStatus) {
+fn note(cx: &mut Cx<'_>, routes: &mut Routes, id: RouteId, status: RouteStatus) {
     let Some(route) = routes.get_mut(id).filter(|route| route.peer().is_some()) else { return };
     if let Some(querier) = route.querier_mut() {
         querier.doubt();

@@ -11,15 +11,15 @@ use super::completion::complete;
 use super::connections::share_or_open;
 use crate::api::{Counter, FailReason, Notification, RouteId, RouteStatus};
 use crate::associations::{Associations, stack};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::limits;
 use crate::messages::{Arrival, Delivery, Via, deliver_on_route, source_fits};
-use crate::routing::{Echo, NatSide, NewPeer, RouteKey, RouteTable};
+use crate::routing::{Echo, NatSide, NewPeer, RouteKey, Routes};
 
 /// Takes a Response to one of this node's Queries.
 pub(crate) fn on_response(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     mut message: Message,
@@ -33,8 +33,8 @@ pub(crate) fn on_response(
 }
 
 fn accept(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     message: Message,
@@ -96,7 +96,7 @@ fn accept(
 
 /// Returns the row whose Query a Response answers, and when that was sent: it must bring back the cookie of a copy
 /// (RFC 5971 §4.4.1).
-fn match_query(routes: &RouteTable, message: &Message) -> Option<(RouteId, Instant)> {
+fn match_query(routes: &Routes, message: &Message) -> Option<(RouteId, Instant)> {
     // RFC 5971 §7.2.2: NATs say what they found in the Query, and the responder says what they made of it.
     let mri = match &message.nat_traversal {
         Some(nats) => nats.mri.clone(),
@@ -111,7 +111,7 @@ fn match_query(routes: &RouteTable, message: &Message) -> Option<(RouteId, Insta
     querier.asked_with(cookie).filter(|_| kept_well).map(|asked_at| (id, asked_at))
 }
 
-fn refresh_delay(cx: &mut Context<'_>, validity: Duration) -> Duration {
+fn refresh_delay(cx: &mut Cx<'_>, validity: Duration) -> Duration {
     let validity = validity.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
     cx.random.random_range(validity / 2..=validity * 3 / 4)
 }

@@ -8,8 +8,8 @@ use netserv_wire::gist::{Direction, Mri, Nli};
 
 use crate::api::{AssociationId, Counter, FailReason, InterfaceId, Notification, RouteId, RouteStatus, SendStatus};
 use crate::associations::Associations;
-use crate::context::Context;
-use crate::routing::{self, NatSide, NewPeer, Route, RouteKey, RouteTable};
+use crate::context::Cx;
+use crate::routing::{self, NatSide, NewPeer, Route, RouteKey, Routes};
 
 /// What a valid Confirm, or a Query that needs none, says of its sender.
 pub(super) struct Seen<'a> {
@@ -28,8 +28,8 @@ pub(super) struct Seen<'a> {
 
 /// Makes or refreshes the row toward a peer that has proven its address.
 pub(super) fn accept(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     key: RouteKey,
     seen: &Seen<'_>,
@@ -63,7 +63,7 @@ pub(super) fn accept(
 
 /// Gives a row that this node's upstream Query made to whoever queried downstream, who wins (RFC 5971 §5.8.1.3). Returns whether
 /// the row led somewhere before.
-fn give_way(cx: &Context<'_>, routes: &mut RouteTable, id: RouteId, peer: IpAddr) -> bool {
+fn give_way(cx: &Cx<'_>, routes: &mut Routes, id: RouteId, peer: IpAddr) -> bool {
     let Some(route) = routes.get(id).filter(|route| route.querier().is_some()) else { return false };
     let upstream = route.key().mri.direction() == Some(Direction::Upstream);
     if !upstream || routes.responding_to(peer) >= cx.config().routes_per_site_max {
@@ -75,7 +75,7 @@ fn give_way(cx: &Context<'_>, routes: &mut RouteTable, id: RouteId, peer: IpAddr
     led
 }
 
-fn new_responder(cx: &mut Context<'_>, routes: &mut RouteTable, key: RouteKey, seen: &Seen<'_>) -> Option<RouteId> {
+fn new_responder(cx: &mut Cx<'_>, routes: &mut Routes, key: RouteKey, seen: &Seen<'_>) -> Option<RouteId> {
     let of_site = routes.responding_to(seen.nli.address);
     if routes.is_full(cx.config(), key.nslp_id) || of_site >= cx.config().routes_per_site_max {
         cx.out.count(Counter::RoutesRefused);
@@ -85,7 +85,7 @@ fn new_responder(cx: &mut Context<'_>, routes: &mut RouteTable, key: RouteKey, s
 }
 
 /// Ends a row that its peer does not refresh, if its time is over.
-pub(crate) fn timeout(cx: &mut Context<'_>, routes: &mut RouteTable, associations: &mut Associations, id: RouteId) {
+pub(crate) fn timeout(cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations, id: RouteId) {
     let expires_at = routes.get(id).and_then(Route::expires_at);
     if expires_at.is_some_and(|at| cx.now >= at) {
         cx.out.count(Counter::RoutesExpired);

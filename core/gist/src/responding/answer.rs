@@ -10,14 +10,14 @@ use super::cookie::{CookieJar, Sealed};
 use crate::api::{AssociationId, Audience, Counter, ResponderPolicy};
 use crate::associations::Associations;
 use crate::associations::stack::{self, Ports, Stack};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::messages::{Arrival, Via};
-use crate::routing::{RouteKey, RouteTable};
+use crate::routing::{RouteKey, Routes};
 
 /// Answers a Query, whose sender becomes a peer. Nothing is kept for it, unless the policy says so.
 pub(super) fn answer(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     cookies: &mut CookieJar,
     arrival: &Arrival,
@@ -61,8 +61,8 @@ pub(super) fn answer(
 }
 
 fn response(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     cookies: &mut CookieJar,
     key: &RouteKey,
     query: &Message,
@@ -92,7 +92,7 @@ fn response(
 }
 
 /// Returns an open association with the Query's sender that will do for the Query (RFC 5971 §5.7.4).
-fn shared_association(cx: &mut Context<'_>, associations: &Associations, query: &Message) -> Option<AssociationId> {
+fn shared_association(cx: &mut Cx<'_>, associations: &Associations, query: &Message) -> Option<AssociationId> {
     let (proposal, nli) = (query.stack_proposal.as_ref()?, query.nli.as_ref()?);
     let id = associations.find(nli, Stack::Plain)?;
     let stack = associations.stack(id)?;

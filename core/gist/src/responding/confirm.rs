@@ -7,17 +7,17 @@ use super::accept::{Seen, accept};
 use super::cookie::{CookieJar, Opened, Sealed};
 use crate::api::{AssociationId, Counter, TlsPolicy};
 use crate::associations::{Associations, stack};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::messages::{
     Arrival, Delivery, Fault, STACK_CONFIGURATION, STACK_PROPOSAL, Via, deliver_on_route, flush, send_error,
     source_fits,
 };
-use crate::routing::{RouteKey, RouteTable};
+use crate::routing::{RouteKey, Routes};
 
 /// Takes a Confirm. Returns an association that has to end, since its peer said nothing good so far.
 pub(super) fn on_confirm(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     cookies: &mut CookieJar,
     arrival: &Arrival,
@@ -71,8 +71,8 @@ struct Refused {
 
 /// Checks how a Confirm comes and what it says of connections; a new connection that fails has to end.
 fn fits_association(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     confirm: &Message,
@@ -100,12 +100,7 @@ fn fits_association(
 }
 
 /// Checks that a peer may speak about a flow; if it may not, and has said nothing good so far, its connection has to end.
-fn is_in_scope(
-    cx: &mut Context<'_>,
-    associations: &Associations,
-    arrival: &Arrival,
-    key: &RouteKey,
-) -> Result<(), Refused> {
+fn is_in_scope(cx: &mut Cx<'_>, associations: &Associations, arrival: &Arrival, key: &RouteKey) -> Result<(), Refused> {
     let Via::Association(id) = arrival.via else { return Ok(()) };
     if associations.may_carry(id, &key.mri) {
         return Ok(());
@@ -115,7 +110,7 @@ fn is_in_scope(
 }
 
 /// Returns whether a peer saw the stacks that this node offers; if not, somebody changed them (RFC 5971 §8.6).
-fn is_our_proposal(cx: &mut Context<'_>, echo: &StackProposal) -> bool {
+fn is_our_proposal(cx: &mut Cx<'_>, echo: &StackProposal) -> bool {
     let ours = *echo == stack::proposal(cx.config().tls.stacks());
     if !ours {
         cx.out.count(Counter::StacksRefused);

@@ -16,7 +16,7 @@ use crate::api::{Disposition, QueryId};
 use crate::context::{Deadline, Owner, Timers};
 use crate::limits;
 use crate::messages::Arrival;
-use crate::routing::RouteTable;
+use crate::routing::Routes;
 
 /// Queries that wait, oldest first, and what became of others.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl HeldQueries {
     }
 
     /// Returns whose a Query is: a peer's, if it names one that has less than its share here.
-    pub(super) fn standing(&self, routes: &RouteTable, query: &Message) -> Standing {
+    pub(super) fn standing(&self, routes: &Routes, query: &Message) -> Standing {
         let is_known = |nli: &&netserv_wire::gist::Nli| routes.peers().find(&nli.peer_identity, nli.address).is_some();
         let known = query.nli.as_ref().filter(is_known).map(|nli| nli.address);
         let in_share = |address: &IpAddr| self.of_peer(*address) < limits::HELD_QUERIES_PER_PEER_MAX;

@@ -24,10 +24,10 @@ use self::held::{Held, HeldQueries, Room};
 use self::payload::{data_bytes_max, one_hop_on, with_data};
 use crate::api::{ApiError, AssociationId, Config, Counter, Disposition, PeerChoice, QueryDecision, QueryId};
 use crate::associations::Associations;
-use crate::context::{Context, Deadline, Outbox, TokenBucket};
+use crate::context::{Cx, Deadline, Outbox, TokenBucket};
 use crate::limits;
 use crate::messages::{Arrival, Delivery, Fault, Stateless, Via, deliver_stateless, send_error};
-use crate::routing::{RouteKey, RouteTable};
+use crate::routing::{RouteKey, Routes};
 
 /// What the responding node keeps beside rows.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ impl Responding {
     /// Takes a Query for an NSLP of this node.
     pub(crate) fn on_query(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         arrival: &Arrival,
         mut query: Message,
@@ -111,8 +111,8 @@ impl Responding {
     /// Takes a Confirm. Returns an association that has to end, since its peer said nothing good so far.
     pub(crate) fn on_confirm(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         arrival: &Arrival,
         confirm: Message,
@@ -123,8 +123,8 @@ impl Responding {
     /// Asks the NSLP about a Query, which waits meanwhile.
     fn ask_nslp(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         arrival: &Arrival,
         mut query: Message,
@@ -174,8 +174,8 @@ impl Responding {
     /// Takes the NSLP's decision.
     pub(crate) fn decide(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         nslp_id: u16,
         id: QueryId,
@@ -201,12 +201,7 @@ impl Responding {
     }
 
     /// Decides for NSLPs that said nothing in time.
-    pub(crate) fn decision_timeout(
-        &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
-        associations: &mut Associations,
-    ) {
+    pub(crate) fn decision_timeout(&mut self, cx: &mut Cx<'_>, routes: &mut Routes, associations: &mut Associations) {
         while let Some((id, held)) = self.held.expire(cx.now) {
             self.decide_by_default(cx, routes, associations, id, held);
         }
@@ -216,8 +211,8 @@ impl Responding {
     /// Lets Queries go on that wait for an NSLP that is no more.
     pub(crate) fn forget(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         nslp_id: u16,
     ) {
@@ -238,8 +233,8 @@ impl Responding {
 
     fn decide_by_default(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         id: QueryId,
         held: Held,
@@ -254,8 +249,8 @@ impl Responding {
 
     fn apply(
         &mut self,
-        cx: &mut Context<'_>,
-        routes: &mut RouteTable,
+        cx: &mut Cx<'_>,
+        routes: &mut Routes,
         associations: &mut Associations,
         id: QueryId,
         held: Held,
@@ -294,8 +289,8 @@ impl Responding {
 
 /// Returns whether a Query may go on as this payload; if not, its sender is told why.
 fn may_go_on(
-    cx: &mut Context<'_>,
-    routes: &RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &Routes,
     associations: &mut Associations,
     arrival: &Arrival,
     query: &Message,

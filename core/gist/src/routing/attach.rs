@@ -2,15 +2,15 @@
 //! Rows and the associations that they use.
 
 use super::row::Pending;
-use super::table::RouteTable;
+use super::table::Routes;
 use crate::api::{AssociationId, RouteId, SendStatus};
 use crate::associations::Associations;
-use crate::context::Context;
+use crate::context::Cx;
 
 /// Points a row at an association, or at none; wakes or idles the associations concerned.
 pub(crate) fn attach(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     new: Option<AssociationId>,
@@ -26,8 +26,8 @@ pub(crate) fn attach(
 
 /// Removes a row; whatever waits on it gets the status.
 pub(crate) fn remove(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     status: SendStatus,
@@ -40,7 +40,7 @@ pub(crate) fn remove(
 }
 
 /// Notes whether messages of a row wait for room on its connection; to be called after any went or came.
-pub(crate) fn note_waiting(routes: &RouteTable, associations: &mut Associations, id: RouteId) {
+pub(crate) fn note_waiting(routes: &Routes, associations: &mut Associations, id: RouteId) {
     let Some(route) = routes.get(id) else { return };
     let Some(association) = route.association else { return };
     let first = route.pending.front().filter(|_| !associations.has_room(association));

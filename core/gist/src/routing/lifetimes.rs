@@ -9,15 +9,15 @@ use netserv_wire::gist::Mri;
 use super::attach::remove;
 use super::key::RouteKey;
 use super::row::Route;
-use super::table::RouteTable;
+use super::table::Routes;
 use crate::api::{FailReason, RouteId, SendStatus};
 use crate::associations::Associations;
-use crate::context::Context;
+use crate::context::Cx;
 
 /// Sets the lifetime of an NSLP's rows, of all sessions or flows where none is named.
 pub(crate) fn set_lifetimes(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     nslp_id: u16,
     session: Option<SessionId>,
@@ -38,8 +38,8 @@ pub(crate) fn set_lifetimes(
 }
 
 fn set_lifetime(
-    cx: &mut Context<'_>,
-    routes: &mut RouteTable,
+    cx: &mut Cx<'_>,
+    routes: &mut Routes,
     associations: &mut Associations,
     id: RouteId,
     lifetime: Duration,

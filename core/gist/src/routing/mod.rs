@@ -14,4 +14,4 @@ pub(crate) use key::{RouteKey, q_mode_ttl, query_target};
 pub(crate) use lifetimes::set_lifetimes;
 pub(crate) use querier::{Due, Echo, Phase, Querier, query_cookie};
 pub(crate) use row::{NatSide, Pending, Route};
-pub(crate) use table::{NewPeer, RouteTable};
+pub(crate) use table::{NewPeer, Routes};

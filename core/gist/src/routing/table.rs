@@ -18,7 +18,7 @@ use crate::limits;
 
 /// The rows with the peers that they lead to, an index by key and one by target.
 #[derive(Debug, Default)]
-pub(crate) struct RouteTable {
+pub(crate) struct Routes {
     peers: PeerTable,
     rows: BTreeMap<RouteId, Box<Route>>,
     by_key: BTreeMap<Arc<RouteKey>, RouteId>,
@@ -35,7 +35,7 @@ pub(crate) struct RouteTable {
     last: u64,
 }
 
-impl RouteTable {
+impl Routes {
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
