@@ -11,13 +11,13 @@
 //!
 //! The engine only dispatches. Each part owns its state, and imports none that stands before it here: `querying` and
 //! `responding` have the two state machines, `messages` what goes in and out for NSLPs, `routing` the rows with their peers and
-//! handshakes, `associations` the connections, `context` what every call lends, `api` and [`limits`] plain data. A handler is a
+//! handshakes, `associations` the connections, `cx` what every call lends, `api` and [`limits`] plain data. A handler is a
 //! function of the parts that it is lent; what concerns a part above it goes up as a value.
 #![forbid(unsafe_code)]
 
 mod api;
 mod associations;
-mod context;
+mod cx;
 pub mod limits;
 mod messages;
 mod querying;
@@ -44,7 +44,7 @@ pub use api::{
 pub use limits::RateLimit;
 
 use crate::associations::Associations;
-use crate::context::{Cx, Outbox, Owner, Settings, Timers};
+use crate::cx::{Cx, Outbox, Owner, Settings, Timers};
 use crate::messages::{Arrival, Outgoing, StatelessLimiter, UNCHANGED, Via, send_error};
 use crate::querying::Doubt;
 use crate::responding::Responding;

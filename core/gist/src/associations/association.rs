@@ -12,7 +12,7 @@ use super::backlog::Backlog;
 use super::invitations::Invited;
 use super::stack::Stack;
 use crate::api::{FlowScope, RouteId};
-use crate::context::{Deadline, earlier};
+use crate::cx::{Deadline, earlier};
 use crate::limits;
 
 /// One connection with a peer.

@@ -20,7 +20,7 @@ use self::invitations::{Invitations, Invited};
 use self::stack::Stack;
 use self::table::{AssociationTable, opener};
 use crate::api::{AssociationId, Channel, Config, Counter, FlowScope, RouteId, Transmit};
-use crate::context::{Cx, Deadline, Owner};
+use crate::cx::{Cx, Deadline, Owner};
 use crate::limits;
 
 /// All associations. Rows are only known by their numbers here: what becomes of them is for the caller.

@@ -7,7 +7,7 @@ use netserv_wire::gist::{Direction, HEADER_BYTES, Message, MessageType, Mri, Nli
 
 use crate::api::{AssociationId, Counter, Datagram, InterfaceId};
 use crate::associations::Associations;
-use crate::context::Outbox;
+use crate::cx::Outbox;
 
 /// How a message got here.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use super::arrival::Arrival;
 use super::errors::{Fault, send_error};
 use crate::api::{Counter, Datagram, Disposition};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::routing::Routes;
 
 /// Decides on a datagram for somebody else; `None` if this node has to take it all the same.

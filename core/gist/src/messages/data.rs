@@ -9,7 +9,7 @@ use super::delivery::{Delivery, Stateless, deliver_on_route, deliver_stateless};
 use super::errors::{Fault, NLI, send_error};
 use crate::api::{AssociationId, Counter, RouteId};
 use crate::associations::Associations;
-use crate::context::{Cx, NetworkBuckets, TokenBucket};
+use crate::cx::{Cx, NetworkBuckets, TokenBucket};
 use crate::limits;
 use crate::routing::{Route, RouteKey, Routes};
 

@@ -9,7 +9,7 @@ use super::arrival::{Arrival, Via};
 use crate::api::{Counter, Event, InterfaceId, Provenance, QueryId, RouteId, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::routing::{Querier, Route, RouteKey, Routes, query_target};
 
 /// What a message has for the NSLP.

@@ -10,7 +10,7 @@ use netserv_wire::gist::{
 use super::arrival::{Arrival, Via};
 use crate::api::{Audience, Counter, Event};
 use crate::associations::Associations;
-use crate::context::{Cx, is_unicast};
+use crate::cx::{Cx, is_unicast};
 use crate::routing::Routes;
 
 /// Object types that Errors of the engine name.

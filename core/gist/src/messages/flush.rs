@@ -12,7 +12,7 @@ use crate::api::{
 };
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::{Cx, Outbox};
+use crate::cx::{Cx, Outbox};
 use crate::routing::{self, Pending, Route, RouteKey, Routes};
 
 /// Sends what waits on the row and can go, in order.

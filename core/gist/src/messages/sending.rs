@@ -13,7 +13,7 @@ use crate::api::{
     SiiHandle, StateUse, TlsPolicy, TransferAttributes,
 };
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::limits;
 use crate::routing::{self, Pending, Querier, Route, RouteKey, Routes, q_mode_ttl, query_target};
 

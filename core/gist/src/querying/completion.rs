@@ -9,7 +9,7 @@ use super::connections::end;
 use super::handshake::ask_for_connection;
 use crate::api::{AssociationId, Channel, Counter, FailReason, RouteId, SendStatus};
 use crate::associations::{Associations, Connected, stack};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::messages::{flush, send_to_peer};
 use crate::routing::{self, Echo, Pending, Querier, Route, Routes};
 

@@ -10,7 +10,7 @@ use super::handshake::restart_within;
 use crate::api::{AssociationId, Channel, Counter, FailReason, Notification, RouteId, SendStatus};
 use crate::associations::stack::Stack;
 use crate::associations::{Associations, Room};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::limits;
 use crate::routing::{self, Route, Routes};
 

@@ -7,7 +7,7 @@ use super::handshake::{path_ends, restart, start, turn_to_connection};
 use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendStatus, TlsPolicy};
 use crate::associations::Associations;
 use crate::associations::stack::Stack;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::messages::{Arrival, Via};
 use crate::routing::{self, Phase, Querier, Route, RouteKey, Routes, query_target};
 

@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendStatus};
 use crate::associations::{Associations, stack};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::messages::Needs;
 use crate::routing::{self, Due, Pending, Phase, Querier, Route, Routes, q_mode_ttl, query_cookie, query_target};
 

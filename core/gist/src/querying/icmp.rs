@@ -16,7 +16,7 @@ use netserv_wire::gist::{Message, MessageType, strip_magic};
 use super::handshake::{path_ends, turn_to_connection};
 use crate::api::{Counter, IcmpError, IcmpKind, NoPeerReason, RouteId};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::routing::{Route, RouteKey, Routes, query_target};
 
 /// Takes an ICMP error. One of the flow's endpoint that refuses the Query which it brings back ends the wait for an answer,

@@ -9,7 +9,7 @@ use netserv_wire::gist::Mri;
 use super::handshake::start;
 use crate::api::{ApiError, FailReason, Notification, RouteId, RouteStatus, SendStatus};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::limits;
 use crate::messages::is_reached;
 use crate::routing::{self, Phase, Querier, Route, RouteKey, Routes, query_target};

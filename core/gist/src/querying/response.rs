@@ -11,7 +11,7 @@ use super::completion::complete;
 use super::connections::share_or_open;
 use crate::api::{Counter, FailReason, Notification, RouteId, RouteStatus};
 use crate::associations::{Associations, stack};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::limits;
 use crate::messages::{Arrival, Delivery, Via, deliver_on_route, source_fits};
 use crate::routing::{Echo, NatSide, NewPeer, RouteKey, Routes};

@@ -8,7 +8,7 @@ use netserv_wire::gist::{Direction, Mri, Nli};
 
 use crate::api::{AssociationId, Counter, FailReason, InterfaceId, Notification, RouteId, RouteStatus, SendStatus};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::routing::{self, NatSide, NewPeer, Route, RouteKey, Routes};
 
 /// What a valid Confirm, or a Query that needs none, says of its sender.

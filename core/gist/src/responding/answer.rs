@@ -10,7 +10,7 @@ use super::cookie::{CookieJar, Sealed};
 use crate::api::{AssociationId, Audience, Counter, ResponderPolicy};
 use crate::associations::Associations;
 use crate::associations::stack::{self, Ports, Stack};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::messages::{Arrival, Via};
 use crate::routing::{RouteKey, Routes};
 

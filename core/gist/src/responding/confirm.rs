@@ -7,7 +7,7 @@ use super::accept::{Seen, accept};
 use super::cookie::{CookieJar, Opened, Sealed};
 use crate::api::{AssociationId, Counter, TlsPolicy};
 use crate::associations::{Associations, stack};
-use crate::context::Cx;
+use crate::cx::Cx;
 use crate::messages::{
     Arrival, Delivery, Fault, STACK_CONFIGURATION, STACK_PROPOSAL, Via, deliver_on_route, flush, send_error,
     source_fits,

@@ -13,7 +13,7 @@ use netserv_model::Instant;
 use netserv_wire::gist::Message;
 
 use crate::api::{Disposition, QueryId};
-use crate::context::{Deadline, Owner, Timers};
+use crate::cx::{Deadline, Owner, Timers};
 use crate::limits;
 use crate::messages::Arrival;
 use crate::routing::Routes;

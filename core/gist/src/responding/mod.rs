@@ -24,7 +24,7 @@ use self::held::{Held, HeldQueries, Room};
 use self::payload::{data_bytes_max, one_hop_on, with_data};
 use crate::api::{ApiError, AssociationId, Config, Counter, Disposition, PeerChoice, QueryDecision, QueryId};
 use crate::associations::Associations;
-use crate::context::{Cx, Deadline, Outbox, TokenBucket};
+use crate::cx::{Cx, Deadline, Outbox, TokenBucket};
 use crate::limits;
 use crate::messages::{Arrival, Delivery, Fault, Stateless, Via, deliver_stateless, send_error};
 use crate::routing::{RouteKey, Routes};

@@ -5,7 +5,7 @@ use super::row::Pending;
 use super::table::Routes;
 use crate::api::{AssociationId, RouteId, SendStatus};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 
 /// Points a row at an association, or at none; wakes or idles the associations concerned.
 pub(crate) fn attach(

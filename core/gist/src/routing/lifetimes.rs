@@ -12,7 +12,7 @@ use super::row::Route;
 use super::table::Routes;
 use crate::api::{FailReason, RouteId, SendStatus};
 use crate::associations::Associations;
-use crate::context::Cx;
+use crate::cx::Cx;
 
 /// Sets the lifetime of an NSLP's rows, of all sessions or flows where none is named.
 pub(crate) fn set_lifetimes(

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 
 use crate::api::{Config, NoPeerReason};
 use crate::associations::stack::Stack;
-use crate::context::{Deadline, earlier};
+use crate::cx::{Deadline, earlier};
 use crate::limits;
 
 /// How far a handshake is.

@@ -12,7 +12,7 @@ use super::key::RouteKey;
 use super::querier::{Querier, Wants};
 use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::associations::stack::Stack;
-use crate::context::{Deadline, earlier};
+use crate::cx::{Deadline, earlier};
 
 /// One row.
 #[derive(Debug)]

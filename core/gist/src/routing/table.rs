@@ -13,7 +13,7 @@ use super::key::{RouteKey, query_target};
 use super::peers::{Peer, PeerTable};
 use super::row::{NatSide, Pending, Responder, Role, Route};
 use crate::api::{Config, Event, Notification, RouteId, SendStatus};
-use crate::context::{Outbox, Owner, Timers, site};
+use crate::cx::{Outbox, Owner, Timers, site};
 use crate::limits;
 
 /// The rows with the peers that they lead to, an index by key and one by target.
