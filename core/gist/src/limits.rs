@@ -3,7 +3,16 @@
 
 use std::time::Duration;
 
-use crate::api::RateLimit;
+use serde::{Deserialize, Serialize};
+
+/// A token bucket's size and speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// Tokens per second.
+    pub per_second: u32,
+    /// Tokens that can be saved up.
+    pub burst: u32,
+}
 
 /// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
 pub const DATA_BYTES_MAX: usize = netserv_wire::gist::limits::NSLP_DATA_BYTES_MAX;

@@ -10,7 +10,7 @@ use netserv_wire::gist::{AdditionalInfo, Cookie, ErrorCode, Message, MessageType
 use super::net::Net;
 use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
-use crate::errors::{STACK_CONFIGURATION, STACK_PROPOSAL};
+use crate::messages::{STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::{
     ApiCall, ApiError, Channel, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
     ResponderPolicy, SendOptions, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,

@@ -481,7 +481,7 @@ fn invitations_max_are_remembered_for_invitation_time() {
             let stranger = IpAddr::from([10, 8, 0, u8::try_from(number).unwrap()]);
             s.engine.handle_accepted(now, HERE, SocketAddr::new(stranger, 40_000), Channel::Plain);
         }
-        s.engine.associations.get(id).is_none()
+        !s.engine.associations.contains(id)
     };
     let first = ask(&mut s, 0, 0);
     for number in 1..=INVITATIONS_MAX {

@@ -9,8 +9,8 @@ use netserv_wire::gist::{AdditionalInfo, ErrorCode, Message, MessageType, PathCo
 
 use super::script::*;
 use super::{NSLP, SECURE, UNRELIABLE, config, flow, send};
+use crate::cx::PathMtus;
 use crate::limits::{PATH_MTU_TIME, PATH_MTU_V4_MIN, PATH_MTUS_MAX};
-use crate::path_mtu::PathMtus;
 use crate::{
     Channel, Config, Counter, Datagram, Disposition, FlowScope, IcmpError, IcmpKind, InterfaceId, NoPeerReason, Prefix,
     SendStatus, StateCounts, TlsPolicy, Transmit,

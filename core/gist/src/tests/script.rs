@@ -11,10 +11,10 @@ use netserv_wire::gist::{
 };
 
 use super::{NSLP, config, flow, session};
-use crate::stack::Ports;
+use crate::associations::stack::{self, Ports};
 use crate::{
     ApiCall, ApiError, AssociationId, Channel, Config, Counter, Datagram, Disposition, Engine, Event, IcmpError,
-    IcmpKind, InterfaceId, SendStatus, TlsPolicy, Transmit, stack,
+    IcmpKind, InterfaceId, SendStatus, TlsPolicy, Transmit,
 };
 
 /// This node, the peer downstream, and the far end of the flow.
