@@ -6,3 +6,4 @@ mod agent_numbers;
 mod allowed;
 mod common;
 mod killed;
+mod unread;

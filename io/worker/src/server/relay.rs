@@ -73,3 +73,19 @@ async fn pass(
     let _ = to.shutdown().await;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: an end that vanished is found within 90 s, whatever the kernel's own settings are.
+    #[tokio::test]
+    async fn a_vanished_end_is_found_within_90_seconds() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        prepare(&stream);
+        let time = sockopt::tcp_keepidle(&stream).unwrap()
+            + sockopt::tcp_keepintvl(&stream).unwrap() * sockopt::tcp_keepcnt(&stream).unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap() && time <= Duration::from_secs(90), "{time:?}");
+    }
+}
