@@ -53,7 +53,7 @@ fn goals(source: &str) -> Vec<(String, String)> {
         let more = after.iter().map_while(|line| line.strip_prefix(mark)).take_while(|line| !line.is_empty());
         let text = more.fold(first.to_owned(), |text, line| format!("{text} {}", line.trim()));
         let goal = text.split(" Method: ").next().unwrap_or_default().trim();
-        let declared = after.iter().find_map(|line| Some(line.split_once("fn ")?.1.split('(').next()?));
+        let declared = after.iter().find_map(|line| line.split_once("fn ")?.1.split('(').next());
         let test = of_test.and(declared).map(|name| format!("::{name}")).unwrap_or_default();
         goals.push((test, capital(goal)));
     }
