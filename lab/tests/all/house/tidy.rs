@@ -400,6 +400,23 @@ fn no_large_files_and_nothing_of_one_machine() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Goal: a module with files of its own is the `mod.rs` of their folder, everywhere.
+#[test]
+fn modules_with_a_folder_are_its_mod_rs() {
+    let own = |path: &PathBuf| {
+        extension(path) == "rs"
+            && !is_of_others(path)
+            && !path.ends_with("src/bindings.rs")
+            && !path.starts_with("core/nslp")
+    };
+    let beside: Vec<PathBuf> = tracked()
+        .into_iter()
+        .filter(|path| own(path) && !path.components().any(|part| part.as_os_str() == "bindings"))
+        .filter(|path| root().join(path.with_extension("")).is_dir())
+        .collect();
+    assert!(beside.is_empty(), "these are beside their folders: {beside:#?}");
+}
+
 #[test]
 fn every_source_file_is_reached_from_its_crate() {
     let mut dead = Vec::new();
@@ -569,7 +586,7 @@ fn every_list_of_building_blocks_is_the_same() {
     let node = [always, quoted(&netservd, "const OPTIONAL:")].concat();
     let worker = quoted(&read("io/worker/src/server/blocks/mod.rs"), "const BLOCKS:");
     let worker: BTreeSet<(String, String)> = worker.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-    let netserv = read("app/netserv/src/cmd/module/code.rs");
+    let netserv = read("app/netserv/src/cmd/module/code/mod.rs");
     let packages = quoted(&netserv, "const PACKAGES:");
     let packages: BTreeSet<(String, String)> = packages
         .chunks(2)

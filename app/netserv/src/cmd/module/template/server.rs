@@ -117,12 +117,10 @@ mod tests {
             let text = String::from_utf8_lossy(bytes);
             assert!(!text.contains("../../wit"), "{path:?} points out of the folder");
             for part in text.split("include_bytes!(\"").skip(1) {
-                let included = part.split('"').next().unwrap();
-                let from = path.parent().unwrap();
-                let (from, included) = match included.strip_prefix("../") {
-                    Some(above) => (from.parent().unwrap(), above),
-                    None => (from, included),
-                };
+                let (mut from, mut included) = (path.parent().unwrap(), part.split('"').next().unwrap());
+                while let Some(above) = included.strip_prefix("../") {
+                    (from, included) = (from.parent().unwrap(), above);
+                }
                 assert!(has(from.join(included).to_str().unwrap()), "{path:?} includes {included:?}");
             }
         }

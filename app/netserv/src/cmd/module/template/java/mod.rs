@@ -8,14 +8,14 @@ use netserv_model::ModuleName;
 use super::filling::{BLOCKED_PORT, File};
 use crate::exit::{Failure, OrFail};
 
-const MANIFEST: &str = include_str!("java/netserv.toml.in");
-const POM: &str = include_str!("java/pom.xml.in");
-const BND: &str = include_str!("java/bnd.bnd.in");
-const MAVEN_CONFIG: &str = include_str!("java/maven.config.in");
-const ACTIVATOR: &str = include_str!("java/Activator.java.in");
-const MODULE: &str = include_str!("java/PortFilter.java.in");
-const TEST: &str = include_str!("java/PortFilterTest.java.in");
-const README: &str = include_str!("java/README.md.in");
+const MANIFEST: &str = include_str!("netserv.toml.in");
+const POM: &str = include_str!("pom.xml.in");
+const BND: &str = include_str!("bnd.bnd.in");
+const MAVEN_CONFIG: &str = include_str!("maven.config.in");
+const ACTIVATOR: &str = include_str!("Activator.java.in");
+const MODULE: &str = include_str!("PortFilter.java.in");
+const TEST: &str = include_str!("PortFilterTest.java.in");
+const README: &str = include_str!("README.md.in");
 const GITIGNORE: &str = "/target/\n*.nsm\n";
 
 /// Returns the files of a new module. Its build takes what it needs from the Maven repository `repository`.

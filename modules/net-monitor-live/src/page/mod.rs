@@ -11,10 +11,8 @@ use crate::json;
 use crate::limits::ENTRIES_AT_ONCE;
 use crate::table::Table;
 
-static PAGE: [Asset; 2] = [
-    Asset::new("/", HTML, include_bytes!("page/page.html")),
-    Asset::new("/page.js", SCRIPT, include_bytes!("page/page.js")),
-];
+static PAGE: [Asset; 2] =
+    [Asset::new("/", HTML, include_bytes!("page.html")), Asset::new("/page.js", SCRIPT, include_bytes!("page.js"))];
 /// The topic of the page's events.
 pub const TOPIC: &str = "page";
 

@@ -15,11 +15,11 @@ use tokio::sync::oneshot;
 use crate::api::{self, Api};
 use crate::event::Event;
 
-const PAGE: &str = include_str!("page/page.html");
-const SCRIPT: &str = include_str!("page/page.js");
-const OWN_STYLE: &str = include_str!("page/page.css");
+const PAGE: &str = include_str!("page.html");
+const SCRIPT: &str = include_str!("page.js");
+const OWN_STYLE: &str = include_str!("page.css");
 /// What pages of modules look like, too.
-const STYLE: &str = include_str!("../../../modules/server-sdk/src/page/live.css");
+const STYLE: &str = include_str!("../../../../modules/server-sdk/src/page/live.css");
 
 /// Returns the page with its files and data.
 pub fn router(api: Api) -> Router {

@@ -7,9 +7,9 @@ pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
 }
 
 static FILES: [(&str, &str, &[u8]); 3] = [
-    ("/", "text/html; charset=utf-8", include_bytes!("page/page.html")),
-    ("/page.js", "text/javascript; charset=utf-8", include_bytes!("page/page.js")),
-    ("/page.css", "text/css; charset=utf-8", include_bytes!("page/page.css")),
+    ("/", "text/html; charset=utf-8", include_bytes!("page.html")),
+    ("/page.js", "text/javascript; charset=utf-8", include_bytes!("page.js")),
+    ("/page.css", "text/css; charset=utf-8", include_bytes!("page.css")),
 ];
 
 #[cfg(test)]

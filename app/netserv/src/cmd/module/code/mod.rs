@@ -13,7 +13,7 @@ use crate::exit::one_line;
 include!(concat!(env!("OUT_DIR"), "/wit_files.rs"));
 
 /// The page that says what packet modules import and export.
-const PACKET_ABI: &str = include_str!("../../../../../wit/packet-abi.md");
+const PACKET_ABI: &str = include_str!("../../../../../../wit/packet-abi.md");
 /// The packet ABI of that page.
 pub const PACKET_ABI_VERSION: u32 = 1;
 /// Names of imports or exports that are shown at most.

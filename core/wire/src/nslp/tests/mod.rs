@@ -16,19 +16,19 @@ use netserv_model::{Digest, NodeId, Refusal, RefusalKind, SessionId};
 
 use super::*;
 
-const SETUP: &str = include_str!("../../../../vectors/nslp/setup.txt");
-const SETUP_CANONICAL: &str = include_str!("../../../../vectors/nslp/setup.canonical.txt");
-const SETUP_PAPER: &str = include_str!("../../../../vectors/nslp/setup-paper.txt");
-const REMOVE: &str = include_str!("../../../../vectors/nslp/remove.txt");
-const TELL: &str = include_str!("../../../../vectors/nslp/tell.txt");
-const EXPORT: &str = include_str!("../../../../vectors/nslp/export.txt");
-const NOTIFY_MESSAGE: &str = include_str!("../../../../vectors/nslp/notify-message.txt");
-const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
-const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
-const NOTIFY: &str = include_str!("../../../../vectors/nslp/notify.txt");
-const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
-const HOP: &str = include_str!("../../../../vectors/nslp/hop.txt");
-const PROBE_EDGE: &str = include_str!("../../../../vectors/nslp/probe-edge.txt");
+const SETUP: &str = include_str!("../../../../../vectors/nslp/setup.txt");
+const SETUP_CANONICAL: &str = include_str!("../../../../../vectors/nslp/setup.canonical.txt");
+const SETUP_PAPER: &str = include_str!("../../../../../vectors/nslp/setup-paper.txt");
+const REMOVE: &str = include_str!("../../../../../vectors/nslp/remove.txt");
+const TELL: &str = include_str!("../../../../../vectors/nslp/tell.txt");
+const EXPORT: &str = include_str!("../../../../../vectors/nslp/export.txt");
+const NOTIFY_MESSAGE: &str = include_str!("../../../../../vectors/nslp/notify-message.txt");
+const PROBE: &str = include_str!("../../../../../vectors/nslp/probe.txt");
+const RESPONSE: &str = include_str!("../../../../../vectors/nslp/response.txt");
+const NOTIFY: &str = include_str!("../../../../../vectors/nslp/notify.txt");
+const TEAR: &str = include_str!("../../../../../vectors/nslp/tear.txt");
+const HOP: &str = include_str!("../../../../../vectors/nslp/hop.txt");
+const PROBE_EDGE: &str = include_str!("../../../../../vectors/nslp/probe-edge.txt");
 /// One of each kind of text.
 const TEXTS: [&str; 12] =
     [SETUP, SETUP_PAPER, REMOVE, TELL, EXPORT, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, NOTIFY_MESSAGE, TEAR, HOP];

@@ -113,11 +113,11 @@ fn not_offered(template: Template, language: Language) -> Failure {
 
 fn rust_files(filling: &Filling) -> Vec<File> {
     let mut files = filling.fill(&[
-        ("netserv.toml", include_str!("template/netserv.toml.in")),
-        ("src/lib.rs", include_str!("template/lib.rs.in")),
-        ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+        ("netserv.toml", include_str!("netserv.toml.in")),
+        ("src/lib.rs", include_str!("lib.rs.in")),
+        ("Cargo.toml", include_str!("Cargo.toml.in")),
         (".cargo/config.toml", CARGO_CONFIG),
-        ("README.md", include_str!("template/README.md.in")),
+        ("README.md", include_str!("README.md.in")),
         (".gitignore", GITIGNORE),
     ]);
     files.extend(sdk_files(filling));
@@ -126,22 +126,22 @@ fn rust_files(filling: &Filling) -> Vec<File> {
 
 fn c_files(filling: &Filling) -> Vec<File> {
     filling.fill(&[
-        ("netserv.toml", include_str!("template/c/netserv.toml.in")),
-        ("module.c", include_str!("template/c/module.c.in")),
-        ("netserv.h", include_str!("template/c/netserv.h.in")),
-        ("build.sh", include_str!("template/c/build.sh.in")),
-        ("README.md", include_str!("template/c/README.md.in")),
+        ("netserv.toml", include_str!("c/netserv.toml.in")),
+        ("module.c", include_str!("c/module.c.in")),
+        ("netserv.h", include_str!("c/netserv.h.in")),
+        ("build.sh", include_str!("c/build.sh.in")),
+        ("README.md", include_str!("c/README.md.in")),
         (".gitignore", GITIGNORE),
     ])
 }
 
 fn go_files(filling: &Filling) -> Vec<File> {
     filling.fill(&[
-        ("netserv.toml", include_str!("template/go/netserv.toml.in")),
-        ("module.go", include_str!("template/go/module.go.in")),
-        ("netserv.go", include_str!("template/go/netserv.go.in")),
+        ("netserv.toml", include_str!("go/netserv.toml.in")),
+        ("module.go", include_str!("go/module.go.in")),
+        ("netserv.go", include_str!("go/netserv.go.in")),
         ("go.mod", "module @MODULE@\n\ngo 1.24\n"),
-        ("README.md", include_str!("template/go/README.md.in")),
+        ("README.md", include_str!("go/README.md.in")),
         (".gitignore", GITIGNORE),
     ])
 }

@@ -133,15 +133,15 @@ pub const STYLE: &str = "text/css; charset=utf-8";
 
 /// `/live.js`, which reads events again and again, fills tables and draws charts, and `/live.css`.
 pub static LIVE: [Asset; 2] = [
-    Asset::new("/live.js", SCRIPT, include_bytes!("page/live.js")),
-    Asset::new("/live.css", STYLE, include_bytes!("page/live.css")),
+    Asset::new("/live.js", SCRIPT, include_bytes!("live.js")),
+    Asset::new("/live.css", STYLE, include_bytes!("live.css")),
 ];
 
 /// `/uplot.js`, `/uplot.css` and `/uplot-licence.txt`: [uPlot](https://github.com/leeoniya/uPlot), by which `/live.js` draws.
 pub static UPLOT: [Asset; 3] = [
-    Asset::new("/uplot.js", SCRIPT, include_bytes!("../third-party/uplot/uPlot.iife.min.js")),
-    Asset::new("/uplot.css", STYLE, include_bytes!("../third-party/uplot/uPlot.min.css")),
-    Asset::new("/uplot-licence.txt", "text/plain; charset=utf-8", include_bytes!("../third-party/uplot/LICENSE")),
+    Asset::new("/uplot.js", SCRIPT, include_bytes!("../../third-party/uplot/uPlot.iife.min.js")),
+    Asset::new("/uplot.css", STYLE, include_bytes!("../../third-party/uplot/uPlot.min.css")),
+    Asset::new("/uplot-licence.txt", "text/plain; charset=utf-8", include_bytes!("../../third-party/uplot/LICENSE")),
 ];
 
 const SECURITY: [(&str, &str); 4] = [
