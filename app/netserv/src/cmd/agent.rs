@@ -60,7 +60,7 @@ pub struct Nearest {
 
 /// Switch a rule off
 ///
-/// What it has deployed is removed at once, and nothing more comes by it until it is switched on again, also after a restart.
+/// The agent removes the rule's deployments at once and makes no new ones until you switch the rule on, also after a restart.
 #[derive(Args)]
 pub struct Off {
     /// The name of the rule
@@ -82,8 +82,8 @@ pub struct On {
 
 /// Have the agent read its configuration file again, and show what became of its rules
 ///
-/// What is deployed by a rule that is the same is not touched. Modules of a rule that asks nodes for something else are set up anew, without
-/// a gap; those of a rule that is gone are removed. If the file is wrong, all stays as it was.
+/// Deployments of unchanged rules stay. Modules of changed rules are set up again, without
+/// a gap; those of rules that no longer exist are removed. If the file is wrong, nothing changes.
 #[derive(Args)]
 pub struct Reload {
     #[command(flatten)]

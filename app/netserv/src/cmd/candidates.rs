@@ -19,11 +19,11 @@ use crate::table::{Table, plain};
 
 /// Show which nodes on the path to a destination, and beside it, suit a module best, and why
 ///
-/// Nodes are asked (PROBE) for their building blocks, load and policy, and compared with what the package's manifest needs. One
-/// that cannot have the module says why not; beside the path that is each module that sees packets, or intercepts. The others begin
-/// with 1,000 points and lose some: up to 400 for their load for each processor, up to 200 for little free memory, 5 for each
-/// millisecond to the last node of the path (300 at most), 100 for each hop beside it, and 100 for each time more that they cost than the
-/// cheapest one that can have it (300 at most), as far as operators tell a price.
+/// The command asks the nodes (PROBE) for their building blocks, load and policy, and compares them with the package's manifest. A node
+/// that cannot have the module says why. Nodes off the path cannot have modules that see packets or intercept. Each other node starts
+/// with 1,000 points. It loses up to 400 for its load per processor, up to 200 for little free memory, 5 for each
+/// millisecond to the last node of the path (300 at most), and 100 for each hop off the path. If operators tell prices, it loses 100 for
+/// each multiple of the cheapest price (300 at most).
 #[derive(Args)]
 pub struct Candidates {
     /// The module's package

@@ -21,20 +21,20 @@ use crate::request::{Identity, Route, Travel, anonymous, widen};
 pub struct Probe {
     #[command(flatten)]
     route: Route,
-    /// What to ask, with commas between
+    /// Questions, separated by commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nodes")]
     ask: Vec<Question>,
     #[command(flatten)]
     identity: Identity,
 }
 
-/// Show the nodes on the path to a destination, the ways between them and what they offer
+/// Show the nodes on the path to a destination, the hops between them and what they offer
 ///
-/// Each node comes with the way to it as the node before it saw it, and `-` for what that one did not see. RTT: the last Query
-/// of GIST and its Response, with the node's work on it. IP HOPS: 1 if no router lies between, 2 across one. PROVEN BY: `cookie`
-/// if the node brought back that of the Query, `association` if its answer came over a connection besides, `TLS` with the name
-/// in the certificate that it showed there. Each node says so of the next one only: what is further on, the nodes between
-/// answer for. FLAVOURS and blocks are what a module may ask for.
+/// For each node, the node before it reports the hop to it; `-` means that it measured nothing. RTT: from the last Query
+/// of GIST to its Response, with the node's work on it. IP HOPS: 1 if no router lies between, 2 across one. PROVEN BY: `cookie`
+/// if the node returned the Query's cookie, `association` if it also answered over a connection, `TLS` with the name
+/// in the certificate that it showed there. A node proves the next node only; the nodes between answer for
+/// those further on. FLAVOURS and blocks are those that a module may ask for.
 #[derive(Args)]
 pub struct Path {
     /// The destination: an address or a name
@@ -49,15 +49,15 @@ pub struct Path {
 /// What to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Question {
-    /// Which nodes are there
+    /// The nodes
     Nodes,
-    /// Which of the user's modules run
+    /// The user's modules that run
     Modules,
-    /// Which building blocks and flavours there are
+    /// Building blocks and flavours
     Blocks,
-    /// How busy the nodes are
+    /// The nodes' load
     Load,
-    /// What the nodes grant the user
+    /// The user's policy on the nodes
     Policy,
 }
 

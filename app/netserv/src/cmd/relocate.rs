@@ -20,9 +20,9 @@ use crate::units::{format_bytes, parse_duration, parse_freeze};
 
 /// Move a running module with its state from one node of a path to another
 ///
-/// The old node has the module see nothing any more and writes its state to --store; the new one begins with it in the next epoch; the
-/// old one lets go. If something fails on the way, the module goes on where it was. A command that was ended in the middle is given
-/// once more. What the module is to be there (filters, properties, floating addresses) is said as in `netserv setup`.
+/// The old node pauses the module and writes its state to --store. The new node starts it from that state in the next epoch; the
+/// old node removes it. If a step fails, the module resumes on the old node. Run the same command again to continue.
+/// Name filters, properties and floating addresses as in `netserv setup`.
 #[derive(Args)]
 pub struct Relocate {
     #[command(flatten)]
@@ -45,10 +45,10 @@ pub struct Relocate {
     /// Where it is fetched, if that is not where it is put
     #[arg(long, value_name = "URL")]
     fetch: Option<String>,
-    /// Addresses of yours that lead to the module wherever it is, with commas between
+    /// Your addresses that lead to the module wherever it runs, separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     floating: Vec<IpAddr>,
-    /// For how long the module may stand still until the old node has it go on
+    /// How long the module may be paused before the old node resumes it
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_freeze)]
     freeze: Duration,
     /// How long to wait for each response stack

@@ -17,15 +17,15 @@ pub struct Remove {
     /// The module's name, without a version
     #[arg(value_name = "NAME")]
     module: ModuleName,
-    /// Only from nodes that have it in an earlier epoch, since another node has it from this one on
+    /// Only from nodes that have it in an earlier epoch than this one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epoch: Option<u64>,
     #[command(flatten)]
     request: SignedRequest,
-    /// Take the module away whoever holds it: every session of the user's, not only the one of this path
+    /// End every session of the user's that holds the module, not only the one of this path
     #[arg(long, conflicts_with = "session")]
     all: bool,
-    /// End its intercepted connections, also if it lets them go on (`server.drain`) or is gone and they still do
+    /// Also close intercepted connections that are draining (`server.drain`) or have outlived the module
     #[arg(long)]
     force: bool,
 }

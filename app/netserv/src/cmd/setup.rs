@@ -26,22 +26,22 @@ pub struct Setup {
     wanted: Wanted,
     #[command(flatten)]
     route: Route,
-    /// Which of the module's owners in turn the nodes are, counted by you from 1 on: nodes refuse an
-    /// earlier epoch than one that they know. `now` is the time in milliseconds since 1970, which is later
-    /// than all that netserv-agent gave out [default: now, with --floating]
+    /// Ownership epoch, starting at 1. Nodes reject an epoch older than the newest they have seen. `now` is
+    /// the time in milliseconds since 1970, later than every epoch of netserv-agent [default: now, with
+    /// --floating]
     #[arg(long, value_name = "N|now", value_parser = epoch)]
     epoch: Option<u64>,
-    /// Where nodes fetch the state that the module begins with, which `netserv state export` wrote; once in
-    /// each epoch
+    /// URL of the state that the module starts with, as `netserv state export` wrote it. Nodes fetch it
+    /// once in each epoch
     #[arg(long, value_name = "URL", requires_all = ["state_digest", "epoch"])]
     state: Option<String>,
     /// The state's digest
     #[arg(long, value_name = "DIGEST", requires = "state")]
     state_digest: Option<Digest>,
-    /// Addresses of yours that lead to the module wherever it is, with commas between: the node named by --node adds them to
-    /// the module's container, with a route that its routing daemon can tell others of
+    /// Your addresses that lead to the module wherever it runs, separated by commas. The node named by --node adds them to
+    /// the module's container, with a route that its routing daemon can announce
     ///
-    /// A node that sees a SETUP with a later epoch go to another one gives them up.
+    /// A node that sees a SETUP of a later epoch for another node gives the addresses up.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires = "nodes")]
     floating: Vec<IpAddr>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct Wanted {
     /// Which connections between others the module takes over, such as "tcp dst 203.0.113.0/24 port 80" [default: the manifest's]
     #[arg(long, value_name = "FILTER")]
     intercept: Vec<Filter>,
-    /// What the module can read at run time
+    /// A property that the module reads at run time
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
     property: Vec<(String, String)>,
     /// A building block that the nodes must have, such as kv>=1 [default: the manifest's]

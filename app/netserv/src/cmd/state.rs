@@ -30,8 +30,8 @@ pub enum State {
 
 /// Have a node write the state of a running module to a URL, by an HTTP PUT
 ///
-/// The module goes on, but with --freeze. The answer has the state's digest: `netserv setup --state URL --state-digest DIGEST
-/// --epoch N` has another node begin with it. The node's operator lists the hosts that it writes to in `fetch.put-hosts`.
+/// The module keeps running, unless you give --freeze. The answer has the state's digest. Another node starts from it by
+/// `netserv setup --state URL --state-digest DIGEST --epoch N`. The operator lists the hosts for states in `fetch.put-hosts`.
 #[derive(Args)]
 pub struct Export {
     /// The module's name, without a version
@@ -40,8 +40,8 @@ pub struct Export {
     /// Where the state is put
     #[arg(long, value_name = "URL")]
     url: String,
-    /// Have the module see nothing from just before then on, for so long, or until a SETUP for it comes: another node is to go on
-    /// with the state, and nothing is to be done twice
+    /// Pause the module just before the state is written, for this long or until a SETUP for it comes, so that another
+    /// node continues with the state and nothing is done twice
     #[arg(long, value_name = "TIME", value_parser = parse_freeze)]
     freeze: Option<Duration>,
     #[command(flatten)]

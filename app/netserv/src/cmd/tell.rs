@@ -28,8 +28,8 @@ pub struct Tell {
     /// A file with the message
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What it is about, as the module understands it: 1 to 64 visible ASCII characters. The last message of each topic is
-    /// kept for later instances of the module
+    /// The topic, as the module defines it: 1 to 64 visible ASCII characters. Nodes keep the last message of each topic
+    /// for later instances of the module
     #[arg(long, value_name = "TOPIC")]
     topic: Topic,
     /// Its number, above those of all messages to the module before [default: the time in nanoseconds since 1970]

@@ -38,7 +38,7 @@ Example:
 /// Show what happens to modules along paths, as it happens
 ///
 /// Shows a line for each event: a path that moved, a lease that ended before its time, a module that failed, a node that is
-/// about to stop. Ends with Ctrl-C, or as --count and --timeout say. If netservd goes away, it fails and says how to go on.
+/// about to stop. Ends with Ctrl-C, or as --count and --timeout say. If netservd ends, the command fails and says how to continue.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLE)]
 pub struct Watch {
@@ -51,10 +51,10 @@ pub struct Watch {
     /// Of the SETUPs of this session only
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
-    /// Only these events; may be given several times, or with commas between
+    /// Only these events; may be repeated, or separated by commas
     #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = words())]
     event: Vec<NotifyEvent>,
-    /// Begin with the event of this sequence number, 0 for all that are kept [default: what comes from now on]
+    /// Start with the event of this sequence number, 0 for all that are kept [default: new events]
     #[arg(long, value_name = "NUMBER")]
     since: Option<u64>,
     /// End after so many events; fewer within --timeout are exit code 6

@@ -16,18 +16,18 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often the node is asked what is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Have the node take nothing new before maintenance, and its modules moved by whom they belong to
+/// Drain the node before maintenance: it takes nothing new, and users move their modules
 ///
-/// A node cannot sign for its users, so it moves nothing by itself. It tells whoever has modules here (`node-maintenance`), and
-/// says so in PROBE; they move it by `netserv relocate`. What is not moved goes on until
-/// its lease ends, which is not renewed. SETUPs of anything else are refused (`maintenance`). The operator's own services stay.
-/// It holds over restarts, until --undo.
+/// A node cannot sign for its users, so it moves nothing by itself. It tells the users whose modules it has (`node-maintenance`), and
+/// says so in PROBE; they move the modules by `netserv relocate`. A module that stays runs until its lease ends; the node does
+/// not renew leases and refuses SETUPs of other modules (`maintenance`). The operator's own services stay.
+/// The drain survives restarts, until --undo.
 #[derive(Args)]
 pub struct Drain {
     /// Have the node take modules again
     #[arg(long, conflicts_with = "wait")]
     undo: bool,
-    /// Show what is left, until that is nothing
+    /// Show the modules that are left, until none is
     #[arg(long)]
     wait: bool,
 }

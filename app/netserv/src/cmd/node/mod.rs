@@ -39,10 +39,10 @@ pub enum Node {
     },
     /// Show the node's log
     Logs {
-        /// Go on with new lines until interrupted
+        /// Follow the log until interrupted
         #[arg(short, long)]
         follow: bool,
-        /// Begin with the line of this sequence number
+        /// Start with the line of this sequence number
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         since: u64,
     },

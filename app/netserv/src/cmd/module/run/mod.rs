@@ -46,7 +46,7 @@ pub struct Run {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// What the module can read at run time
+    /// A property that the module reads at run time
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
     property: Vec<(String, String)>,
     /// Serve HTTP without a node, also as root
