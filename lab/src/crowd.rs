@@ -12,9 +12,9 @@ use netserv_model::request::Outcome;
 use netserv_model::{Nonce, Signature, UnixTime};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::demo::FILES_ALLOWED;
 use crate::histogram::Histogram;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::node::{LabPackage, LabUser, module_wasm};
 use crate::topology::{Kind, Topology};
 

@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::flood::{at_rate, enter, query, within};
+use crate::flood::{at_rate, query, within};
 use crate::netns::Lab;
 
 /// How often those that are held say something, and are looked at.
@@ -67,7 +67,7 @@ impl Crowding {
     /// # Errors
     /// A socket cannot be made.
     pub fn open(&self, lab: &Lab, machine: &str) -> Result<(f64, usize)> {
-        enter(lab, machine)?;
+        lab.enter(machine)?;
         let (mut random, mut held, mut looked) = (StdRng::seed_from_u64(2), VecDeque::new(), Instant::now());
         let rate = at_rate(self.rate, self.time, || {
             if looked.elapsed() >= LOOK {

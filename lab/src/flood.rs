@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Floods of forged signaling: packets at a rate, with any source, past the sender's kernel.
 
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -12,7 +10,6 @@ use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, PathCoupled, UD
 use netserv_wire::ip::build;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::netns::Lab;
 use crate::sys::PacketSocket;
@@ -108,7 +105,7 @@ impl Flood {
     pub fn send(&self, lab: &Lab, machine: &str, neighbour: &str) -> Result<f64> {
         let ethertype = if self.to.is_ipv4() { ETHERTYPE_V4 } else { ETHERTYPE_V6 };
         let ethernet = [mac(lab, neighbour, machine)?, mac(lab, machine, neighbour)?, ethertype.to_vec()].concat();
-        enter(lab, machine)?;
+        lab.enter(machine)?;
         let socket = PacketSocket::open(&format!("to-{neighbour}"))?;
         let mut random = StdRng::seed_from_u64(1);
         at_rate(self.rate, self.time, || {
@@ -155,12 +152,6 @@ impl Flood {
         };
         Ok(packet)
     }
-}
-
-/// Moves this thread into a machine's namespace, for good.
-pub(crate) fn enter(lab: &Lab, machine: &str) -> Result<()> {
-    let namespace = File::open(format!("/run/netns/{}", lab.namespace(machine)))?;
-    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
 /// Does something so many times a second for a time; returns how many times a second that was in truth.

@@ -12,9 +12,9 @@ use netserv_model::api::AgentStatus;
 
 use crate::agent;
 use crate::baresip::password;
-use crate::demo::FILES_ALLOWED;
 use crate::heard::Way;
 use crate::netns::{Lab, START_WAIT};
+use crate::node::FILES_ALLOWED;
 use crate::node::{LabPackage, LabUser, Part, module_parts, workspace};
 use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Link, Machine, Topology};

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Kind, Topology};
 use netserv_lab::{bench, callers, demo, exercises, listeners, nat, netns, phones, replay, rtp, scale, world};
 use netserv_model::Flavour;
@@ -171,7 +172,7 @@ fn up(middle: &[String]) -> Result<()> {
     let user = lab.user("janedoe", &["10.0.0.0/8", "fd00::/16"])?;
     for (name, kind) in &machines {
         match kind {
-            Kind::Node => lab.start_netservd(name, "node", std::slice::from_ref(&user), demo::FILES_ALLOWED)?,
+            Kind::Node => lab.start_netservd(name, "node", std::slice::from_ref(&user), FILES_ALLOWED)?,
             Kind::Host => lab.start_netservd(name, "host", &[], "")?,
             Kind::Router | Kind::Nat => {}
         }

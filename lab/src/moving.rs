@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result};
 
-use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::node::LabUser;
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};
 

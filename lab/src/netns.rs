@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Topology};
@@ -166,6 +168,15 @@ impl Lab {
         )
     }
 
+    /// Moves this thread into a machine's namespace, for good.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered.
+    pub(crate) fn enter(&self, machine: &str) -> Result<()> {
+        let namespace = File::open(format!("/run/netns/{}", self.namespace(machine)))?;
+        Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+
     /// Does something in a machine's namespace, on a thread of its own.
     ///
     /// # Errors
@@ -176,7 +187,7 @@ impl Lab {
     pub fn within<T: Send>(&self, machine: &str, act: impl FnOnce() -> T + Send) -> Result<T> {
         std::thread::scope(|scope| {
             let acting = scope.spawn(|| -> Result<T> {
-                crate::flood::enter(self, machine)?;
+                self.enter(machine)?;
                 Ok(act())
             });
             acting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

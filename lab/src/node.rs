@@ -413,6 +413,9 @@ fn log_level() -> String {
     std::env::var("NETSERV_LAB_LOG").unwrap_or_else(|_| "info".into())
 }
 
+/// Lets lab nodes fetch from the lab's own web server.
+pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
+
 #[cfg(test)]
 mod tests {
     use super::*;

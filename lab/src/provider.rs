@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::api::AgentStatus;
 
-use crate::demo::FILES_ALLOWED;
 use crate::netns::{Lab, program};
+use crate::node::FILES_ALLOWED;
 use crate::node::{LabUser, workspace};
 use crate::patience::grown;
 use crate::phones::Told;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use anyhow::Result;
 
-use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::node::LabUser;
 use crate::topology::{Kind, Topology};
 

@@ -14,8 +14,8 @@ use netserv_model::api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
 use crate::agent;
-use crate::demo::FILES_ALLOWED;
 use crate::netns::{Lab, host_port};
+use crate::node::FILES_ALLOWED;
 use crate::node::{LabPackage, LabUser, module_parts, workspace};
 use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Kind, Link, Machine, Topology};

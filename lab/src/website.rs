@@ -9,8 +9,8 @@ use netserv_model::api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
 use crate::agent;
-use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::node::LabUser;
 use crate::patience::grown;
 use crate::topology::Topology;

@@ -11,8 +11,8 @@ use super::Plan;
 use super::goals::Goal;
 use super::programs::Programs;
 use super::summary::{Figure, Row};
-use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::topology::{Kind, Topology};
 
 /// Packets per second: each that reaches the sink is a tenth of a millisecond without the module.

@@ -12,8 +12,8 @@ use super::Plan;
 use super::goals::Goal;
 use super::pin::favour_workers;
 use super::summary::{Figure, Row};
-use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
+use crate::node::FILES_ALLOWED;
 use crate::node::{LabPackage, LabUser, module_parts, workspace};
 use crate::topology::{Kind, Topology};
 

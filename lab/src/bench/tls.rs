@@ -22,7 +22,6 @@ use super::goals::Goal;
 use super::pin::{thread_to_node_core, to_node_core};
 use super::summary::{Figure, Row};
 use super::{Plan, progress};
-use crate::flood::enter;
 use crate::netns::{Lab, wait_until};
 use crate::node::workspace;
 use crate::topology::{Kind, Topology};
@@ -85,7 +84,7 @@ fn round(lab: &Lab, peer: &Peer, node: SocketAddr, time: Duration) -> Result<f64
     // In a thread of its own: it stays in the namespace and on the core.
     let met = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            enter(lab, "peer")?;
+            lab.enter("peer")?;
             thread_to_node_core()?;
             peer.greet_for(node, time)
         });

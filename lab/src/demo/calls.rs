@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::title;
+use super::telling::title;
 use crate::homes::{Heard, Homes, PHONES, TOKEN};
 use crate::patience::{grown, wait_for};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{excuse, hold, picture_folder, title};
+use super::telling::{excuse, hold, picture_folder, title};
 use crate::patience::{Load, grown, wait_for};
 use crate::videosite::{self, FILM, REGIONS, Times, VideoSite};
 use crate::watching::{self, Watched};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use netserv_model::api::AgentStatus;
 
-use super::title;
+use super::telling::title;
 use crate::patience::wait_for;
 use crate::website::{Website, noise, page};
 

@@ -7,11 +7,12 @@ mod compressor;
 mod moves;
 mod radio;
 mod sip;
+mod telling;
 mod video;
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -20,9 +21,11 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
 use crate::netns::{Lab, clear_leftovers, is_root};
-use crate::node::{LabPackage, LabUser, Part, installed, workspace};
-use crate::patience::{Load, grown, wait_for};
+use crate::node::{FILES_ALLOWED, LabPackage, LabUser, Part, installed, workspace};
+
+use crate::patience::{grown, wait_for};
 use crate::topology::Topology;
+use telling::{request_timeout, signed, title};
 
 /// Phones in the demo.
 const PHONES: usize = 100;
@@ -40,11 +43,6 @@ const PROGRAMS: [(&str, &str); 5] = [
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// How long curl waits for one answer, on a machine that is not busy.
 const CURL_WAIT: Duration = Duration::from_secs(2);
-/// How long a command waits for the answers of nodes, on a machine that is not busy.
-const REQUEST_WAIT: Duration = Duration::from_secs(10);
-/// Lets lab nodes fetch from the lab's own web server.
-pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
-
 /// What a demo shows, beyond modules that are installed by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum App {
@@ -151,18 +149,6 @@ fn ensure_programs(programs: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folder for an application's pictures and returns it: below the source tree's `target/demo`, or below
-/// `netserv-demo` in the current folder if this program is installed.
-fn picture_folder(app: &str) -> Result<PathBuf> {
-    let folder = match installed() {
-        Some(_) => std::env::current_dir()?.join("netserv-demo"),
-        None => workspace().join("target/demo"),
-    };
-    let folder = folder.join(app);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
-}
-
 /// Builds the network with its daemons and servers.
 fn network() -> Result<(Lab, LabUser)> {
     let mut lab = Lab::up(Topology::two_nodes())?;
@@ -225,17 +211,6 @@ fn remove(lab: &Lab, package: &LabPackage, user: &LabUser) -> Result<()> {
     show(&result);
     ensure!(result.nodes.iter().all(|node| node.outcome == Outcome::Removed), "{name} is not removed everywhere");
     Ok(())
-}
-
-/// Sends a request of a user from the sender.
-fn signed(lab: &Lab, user: &LabUser, args: &[&str]) -> Result<RequestResult> {
-    let (key, timeout) = (user.key.to_string_lossy(), request_timeout());
-    lab.request("sender", &[args, &["--user", &user.name, "--key", &key, "--timeout", &timeout]].concat())
-}
-
-/// Returns how long a command waits for the answers of nodes, as the command line has it.
-fn request_timeout() -> String {
-    format!("{}s", grown(REQUEST_WAIT).as_secs())
 }
 
 fn show(result: &RequestResult) {
@@ -358,56 +333,7 @@ fn netcat(lab: &Lab, text: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Says how a time compares with the one that is promised.
-///
-/// # Errors
-/// It is longer, in a release build on a machine that is not busy.
-fn hold(what: &str, took: Duration, promised: Duration) -> Result<()> {
-    let load = Load::now();
-    let [took_s, promised_s] = [took, promised].map(|time| time.as_secs_f64());
-    let told = format!("{what} took {took_s:.2} s; promised: {promised_s:.0} s; {load}");
-    let excuse = excuse(cfg!(debug_assertions), load);
-    let note = excuse.map(|why| format!("; {why}, so the figure does not count")).unwrap_or_default();
-    println!("  {told}{note}");
-    ensure!(took <= promised || excuse.is_some(), "{told}");
-    Ok(())
-}
-
-/// Returns why a time that was measured does not count; nothing if it does.
-fn excuse(is_debug: bool, load: Load) -> Option<&'static str> {
-    match (is_debug, load.is_busy()) {
-        (false, false) => None,
-        (false, true) => Some("the machine is busy"),
-        (true, false) => Some("this is a debug build"),
-        (true, true) => Some("the machine is busy, and this is a debug build"),
-    }
-}
-
-fn title(text: &str) {
-    println!("\n── {text}");
-}
-
 #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn millis(micros: u64) -> f64 {
     micros as f64 / 1000.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_count_in_a_release_build_on_a_machine_that_is_not_busy() {
-        let (idle, busy) = (Load { average: 1.9, cores: 2 }, Load { average: 2.0, cores: 2 });
-        assert_eq!(excuse(false, idle), None);
-        for (is_debug, load) in [(true, idle), (false, busy), (true, busy)] {
-            let why = excuse(is_debug, load).unwrap();
-            assert_eq!((why.contains("debug"), why.contains("busy")), (is_debug, load.is_busy()), "{why}");
-        }
-    }
-
-    #[test]
-    fn a_promise_that_is_kept_holds_everywhere() {
-        hold("this", Duration::from_millis(10), Duration::from_secs(3)).unwrap();
-    }
 }

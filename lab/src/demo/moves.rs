@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::title;
+use super::telling::title;
 use crate::mover::Mover;
 use crate::patience::{grown, wait_for};
 use crate::relocating::{Relocated, Relocating};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use netserv_model::request::ModuleState;
 
-use super::title;
+use super::telling::title;
 use crate::listeners::Told;
 use crate::patience::wait_for;
 use crate::radio::{self, Listening, PORT};

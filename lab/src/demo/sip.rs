@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use super::{calls, title};
+use super::calls;
+use super::telling::title;
 use crate::callers::{Told as Calls, enough_from};
 use crate::netns::NAT_MEMORY;
 use crate::patience::{Load, grown, wait_for};

@@ -10,7 +10,7 @@ use netserv_model::RefusalKind;
 use netserv_model::request::{ModuleStatus, Outcome};
 use serde_json::{Value, json};
 
-use super::{hold, picture_folder, signed, title};
+use super::telling::{hold, picture_folder, signed, title};
 use crate::browser::Browser;
 use crate::netns::{Lab, host_port};
 use crate::node::LabUser;

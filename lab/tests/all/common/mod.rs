@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser, Part};
 use netserv_lab::patience::grown;
 use netserv_lab::topology::Topology;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::request::{ModuleState, PathEnd};
 use netserv_skips::skipped;

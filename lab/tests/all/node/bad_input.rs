@@ -11,8 +11,8 @@ use crate::common::{
 use crate::tar_file::Tar;
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::DecodePrivateKey as _;
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::host_port;
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_model::request::Outcome;
 use netserv_model::{RefusalKind, SessionId};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::request_as;
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::histogram::Histogram;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser, module_component};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;

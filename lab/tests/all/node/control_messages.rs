@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, program};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabUser, module_bundle};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use crate::common::{ask_udp, eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::RefusalKind;

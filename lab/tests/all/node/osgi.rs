@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::common::{Driver, Net, assert_nodes, eventually, net_with};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::LabPackage;
 use netserv_model::Flavour;
 use netserv_model::request::Outcome;

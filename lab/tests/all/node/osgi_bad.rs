@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::wait_until;
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, workspace};
 use netserv_model::request::{ModuleStatus, Outcome};
 use netserv_model::{Flavour, Refusal, RefusalKind};

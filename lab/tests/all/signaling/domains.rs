@@ -2,8 +2,8 @@
 //! Domains and nodes beside the path, by real nodes: who learns what at a border, and who gets a module by a hose.
 
 use crate::common::request_as;
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;

@@ -2,8 +2,8 @@
 //! Flows come in only by the interface that the operator names for them (RFC 5971 §5.8.1.2).
 
 use crate::common::Driver;
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_skips::skipped;

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::common::Driver;
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{self, Lab, is_root, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Interface, Kind, Link, Machine, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::request::PathEnd;

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::api::RequestResult;

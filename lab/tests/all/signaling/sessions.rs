@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ed25519_dalek::pkcs8::DecodePrivateKey;
 use ed25519_dalek::{Signer, SigningKey};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};

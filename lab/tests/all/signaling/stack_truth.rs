@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{Driver, Net, eventually, net};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::Lab;
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Topology};
 use netserv_model::request::PathEnd;
 

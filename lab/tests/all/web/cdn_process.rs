@@ -7,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::common::{eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, wait_until};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::LabUser;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_lab::website::noise;

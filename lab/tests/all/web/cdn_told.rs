@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{eventually, processes_under, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::LabUser;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_lab::website::noise;

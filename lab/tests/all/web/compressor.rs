@@ -8,8 +8,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use crate::common::{Driver, Serving, eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, host_port, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{module_parts, workspace};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_lab::website::{noise, page};

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{eventually, request_as};
-use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::LabUser;
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::RefusalKind;
