@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::null_driver::Passed;
-use super::trial::Outcome;
 
 /// What the kernel says that it dropped during a trial. Counts are of the whole machine or of a namespace, so packets of
 /// others are in them, too: the lab's namespaces have none.
@@ -225,6 +224,109 @@ fn rest(whole: u64, parts: &[Part]) -> i64 {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of packets")]
 fn not_sent(outcome: &Outcome) -> u64 {
     (outcome.asked.max(0.0) as u64).saturating_sub(outcome.offered)
+}
+
+/// Who has to see each packet: one that they did not see is lost, also if it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenBy {
+    /// Nobody: the kernel forwards it.
+    Nobody,
+    /// So many modules of the node.
+    Modules(u64),
+    /// A driver alone.
+    Driver,
+    /// A program at a netfilter queue: what went into the queue.
+    Queue,
+}
+
+/// What became of the packets.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Outcome {
+    /// Packets that were sent, those before the full rate was reached, too.
+    pub sent: u64,
+    /// Different ones of them that arrived.
+    pub received: u64,
+    /// Packets that arrived more than once.
+    pub duplicates: u64,
+    /// Packets that arrived after a later one.
+    pub reordered: u64,
+    /// Packets that were to be sent at the full rate.
+    pub asked: f64,
+    /// Packets that were sent at the full rate.
+    pub offered: u64,
+    /// Packets per second that were sent.
+    pub rate: f64,
+    /// The share of the trial for which the generator had nothing to do.
+    pub waited: f64,
+    /// Times of a millisecond or more for which the generator did not come to run.
+    pub gaps: u64,
+    /// The longest of them.
+    pub longest_gap_ms: f64,
+    /// Processor time of the whole machine per packet.
+    pub cpu_ns: f64,
+    /// Latencies, where they were taken.
+    pub latency_us: Latency,
+    /// What the kernel says that it dropped.
+    pub drops: Drops,
+    /// Packets that all saw who had to, if somebody had to.
+    #[serde(skip)]
+    pub seen: Option<u64>,
+    /// Where packets were lost, if that was wanted.
+    #[serde(skip)]
+    pub account: Option<Account>,
+}
+
+/// Percentiles of latency in µs.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Latency {
+    /// Half of the packets were faster.
+    pub p50: f64,
+    /// Nine of ten.
+    pub p90: f64,
+    /// 99 of 100.
+    pub p99: f64,
+    /// 999 of 1000.
+    pub p999: f64,
+}
+
+impl Outcome {
+    /// Returns the share of packets that did not arrive, or that were not seen by who had to, whichever is more.
+    pub fn loss(&self) -> f64 {
+        share(self.not_received().max(self.not_seen()), self.sent)
+    }
+
+    /// Returns how many packets did not arrive.
+    pub fn not_received(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Returns how many packets were not seen by all who had to.
+    pub fn not_seen(&self) -> u64 {
+        self.seen.map_or(0, |seen| self.sent.saturating_sub(seen))
+    }
+
+    /// Returns whether the generator could not do more. One that was only late had time to wait before or after.
+    pub fn is_saturated(&self) -> bool {
+        self.waited < WAITED_MIN
+    }
+
+    /// Returns how many packets per second arrived.
+    pub fn arrived(&self) -> f64 {
+        self.rate * (1.0 - share(self.not_received(), self.sent))
+    }
+
+    /// Returns how many packets per second arrived and were seen.
+    pub fn delivered(&self) -> f64 {
+        self.rate * (1.0 - self.loss())
+    }
+}
+
+/// A generator that waits for a smaller share of its time can do no more.
+const WAITED_MIN: f64 = 0.01;
+
+#[allow(clippy::cast_precision_loss, reason = "a share of packets")]
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use anyhow::{Context, Result, ensure};
 use netserv_model::api::ModuleList;
 use netserv_model::request::Outcome;
 
-use super::account::Counts;
+use super::account::{Counts, SeenBy};
 use super::links::{self, Links, NOBODY};
 use super::null_driver::Passed;
 use super::null_driver_args;
 use super::pin::{OUTSIDE_CORE, Placement, keep, place_threads, receive_in_thread, steer, to_node_core};
-use super::trial::SeenBy;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabPackage, LabUser};
 use crate::topology::{Kind, Topology};

@@ -7,9 +7,9 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
 
 use super::account::{Account, Drops};
+pub use super::account::{Latency, Outcome, SeenBy};
 use super::links::{BACK, Links};
 use super::net::Net;
 use super::others::Others;
@@ -18,8 +18,6 @@ use super::programs::Programs;
 
 /// How often a trial is run again because of other programs.
 const DISTURBED_MAX: usize = 5;
-/// A generator that waits for a smaller share of its time can do no more.
-const WAITED_MIN: f64 = 0.01;
 
 /// From so many flows on there are several source addresses.
 const FLOWS_OF_ONE_MAX: u32 = 20_000;
@@ -47,19 +45,6 @@ pub struct Traffic<'a> {
     pub answered: Option<&'a Path>,
     /// Who has to see each packet.
     pub seen_by: SeenBy,
-}
-
-/// Who has to see each packet: one that they did not see is lost, also if it arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeenBy {
-    /// Nobody: the kernel forwards it.
-    Nobody,
-    /// So many modules of the node.
-    Modules(u64),
-    /// A driver alone.
-    Driver,
-    /// A program at a netfilter queue: what went into the queue.
-    Queue,
 }
 
 impl Traffic<'_> {
@@ -91,88 +76,6 @@ pub struct Pace {
     pub timed: bool,
     /// Whether there is to be an account of what was lost, which takes a moment more.
     pub accounted: bool,
-}
-
-/// What became of the packets.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Outcome {
-    /// Packets that were sent, those before the full rate was reached, too.
-    pub sent: u64,
-    /// Different ones of them that arrived.
-    pub received: u64,
-    /// Packets that arrived more than once.
-    pub duplicates: u64,
-    /// Packets that arrived after a later one.
-    pub reordered: u64,
-    /// Packets that were to be sent at the full rate.
-    pub asked: f64,
-    /// Packets that were sent at the full rate.
-    pub offered: u64,
-    /// Packets per second that were sent.
-    pub rate: f64,
-    /// The share of the trial for which the generator had nothing to do.
-    pub waited: f64,
-    /// Times of a millisecond or more for which the generator did not come to run.
-    pub gaps: u64,
-    /// The longest of them.
-    pub longest_gap_ms: f64,
-    /// Processor time of the whole machine per packet.
-    pub cpu_ns: f64,
-    /// Latencies, where they were taken.
-    pub latency_us: Latency,
-    /// What the kernel says that it dropped.
-    pub drops: Drops,
-    /// Packets that all saw who had to, if somebody had to.
-    #[serde(skip)]
-    pub seen: Option<u64>,
-    /// Where packets were lost, if that was wanted.
-    #[serde(skip)]
-    pub account: Option<Account>,
-}
-
-/// Percentiles of latency in µs.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Latency {
-    /// Half of the packets were faster.
-    pub p50: f64,
-    /// Nine of ten.
-    pub p90: f64,
-    /// 99 of 100.
-    pub p99: f64,
-    /// 999 of 1000.
-    pub p999: f64,
-}
-
-impl Outcome {
-    /// Returns the share of packets that did not arrive, or that were not seen by who had to, whichever is more.
-    pub fn loss(&self) -> f64 {
-        share(self.not_received().max(self.not_seen()), self.sent)
-    }
-
-    /// Returns how many packets did not arrive.
-    pub fn not_received(&self) -> u64 {
-        self.sent.saturating_sub(self.received)
-    }
-
-    /// Returns how many packets were not seen by all who had to.
-    pub fn not_seen(&self) -> u64 {
-        self.seen.map_or(0, |seen| self.sent.saturating_sub(seen))
-    }
-
-    /// Returns whether the generator could not do more. One that was only late had time to wait before or after.
-    pub fn is_saturated(&self) -> bool {
-        self.waited < WAITED_MIN
-    }
-
-    /// Returns how many packets per second arrived.
-    pub fn arrived(&self) -> f64 {
-        self.rate * (1.0 - share(self.not_received(), self.sent))
-    }
-
-    /// Returns how many packets per second arrived and were seen.
-    pub fn delivered(&self) -> f64 {
-        self.rate * (1.0 - self.loss())
-    }
 }
 
 /// Trials that were run again because of other programs.
@@ -275,9 +178,4 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
     let output = command.stdin(Stdio::null()).output().context("cannot run trial")?;
     ensure!(output.status.success(), "trial: {}", String::from_utf8_lossy(&output.stderr).trim());
     serde_json::from_slice(&output.stdout).context("the trial's result")
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a share of packets")]
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
