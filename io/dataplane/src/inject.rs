@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending whole IP packets, routed by the kernel like the node's own.
+//!
+//! The node is the sender of what a module makes or turns to another address, so such a packet that is longer than its way
+//! allows goes in fragments, even if it says that it must not: that was the word of the one who sent it to the node.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use netserv_wire::ip;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
 
 use crate::destinations::Destinations;
@@ -18,6 +23,7 @@ pub(crate) struct Injector {
     destinations: Destinations,
     bytes: Vec<u8>,
     waiting: Vec<Waiting>,
+    identifications: Identifications,
 }
 
 struct Waiting {
@@ -34,6 +40,12 @@ pub(crate) struct Sent {
     pub failed: u64,
 }
 
+impl Sent {
+    fn count(&mut self, one: &Waiting) {
+        if one.redirected { self.redirected += 1 } else { self.injected += 1 }
+    }
+}
+
 impl Injector {
     /// Opens the sockets; everything sent carries the mark.
     pub fn open(mark: u32) -> Result<Injector, DriverError> {
@@ -43,7 +55,8 @@ impl Injector {
             Err(rustix::io::Errno::AFNOSUPPORT) => None,
             Err(error) => return Err(DriverError::system("opening a raw IPv6 socket", error)),
         };
-        Ok(Injector { v4, v6, destinations: Destinations::open(mark)?, bytes: Vec::new(), waiting: Vec::new() })
+        let (destinations, identifications) = (Destinations::open(mark)?, Identifications::default());
+        Ok(Injector { v4, v6, destinations, bytes: Vec::new(), waiting: Vec::new(), identifications })
     }
 
     /// Queues a new packet; false if too many wait.
@@ -62,9 +75,7 @@ impl Injector {
     pub fn redirect(&mut self, bytes: &[u8]) -> Result<bool, DriverError> {
         let destination = self.destination(bytes)?;
         let queued = self.push(destination, bytes, true);
-        if queued
-            && !self.last_mut().is_some_and(|bytes| netserv_wire::ip::decrement_ttl(bytes).is_ok_and(|left| left > 0))
-        {
+        if queued && !self.last_mut().is_some_and(|bytes| ip::decrement_ttl(bytes).is_ok_and(|left| left > 0)) {
             self.waiting.pop();
             return Err(DriverError::BadPacket { why: "its TTL runs out".to_owned() });
         }
@@ -78,7 +89,7 @@ impl Injector {
             let waiting: Vec<&Waiting> = self.waiting.iter().filter(|one| one.destination.is_ipv6() == v6).collect();
             let socket = if v6 { self.v6.as_ref() } else { Some(&self.v4) };
             match socket {
-                Some(socket) => send(socket, &self.bytes, &waiting, &mut sent),
+                Some(socket) => send(socket, &self.bytes, &waiting, &mut self.identifications, &mut sent),
                 None => sent.failed += u64::try_from(waiting.len()).expect("the queue is bounded"),
             }
         }
@@ -116,7 +127,13 @@ impl Injector {
 }
 
 /// Sends in as few calls as possible; a packet that the kernel refuses does not hold up the others.
-fn send(socket: &OwnedFd, bytes: &[u8], mut waiting: &[&Waiting], sent: &mut Sent) {
+fn send(
+    socket: &OwnedFd,
+    bytes: &[u8],
+    mut waiting: &[&Waiting],
+    identifications: &mut Identifications,
+    sent: &mut Sent,
+) {
     while !waiting.is_empty() {
         let chunk = &waiting[..waiting.len().min(limits::BATCH_PACKETS_MAX)];
         // A raw socket takes its protocol from the packet and must not be given a port.
@@ -128,19 +145,66 @@ fn send(socket: &OwnedFd, bytes: &[u8], mut waiting: &[&Waiting], sent: &mut Sen
             .collect();
         let done = match sys::send_many(socket, &outgoing) {
             Ok(count) => {
-                for one in &chunk[..count] {
-                    if one.redirected { sent.redirected += 1 } else { sent.injected += 1 }
-                }
+                chunk[..count].iter().for_each(|one| sent.count(one));
                 count
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
             Err(error) => {
-                tracing::trace!(%error, destination = %chunk[0].destination, "a packet could not be sent");
-                sent.failed += 1;
+                let to = chunk[0].destination;
+                if is_too_long(&error) && send_cut(socket, outgoing[0], to, identifications) {
+                    sent.count(chunk[0]);
+                } else {
+                    tracing::trace!(%error, destination = %to, "a packet could not be sent");
+                    sent.failed += 1;
+                }
                 1
             }
         };
         waiting = &waiting[done..];
+    }
+}
+
+/// Sends one packet in fragments; false if not all went out.
+fn send_cut(socket: &OwnedFd, whole: sys::Outgoing<'_>, to: IpAddr, identifications: &mut Identifications) -> bool {
+    let identification = identifications.next(whole.payload);
+    let floor = if to.is_ipv6() { MTU_FLOOR_V6 } else { MTU_FLOOR_V4 };
+    // The way's own may be told too large, as where IPsec takes some of it.
+    let mtus = mtu(socket, to).into_iter().chain([floor]).filter(|mtu| *mtu < whole.payload.len());
+    for mtu in mtus {
+        let Ok(fragments) = ip::cut(whole.payload, mtu, identification) else { return false };
+        let outgoing: Vec<_> = fragments.iter().map(|payload| sys::Outgoing { payload, ..whole }).collect();
+        match sys::send_many(socket, &outgoing) {
+            Err(error) if is_too_long(&error) => {}
+            sent => return sent.is_ok_and(|count| count == outgoing.len()),
+        }
+    }
+    false
+}
+
+fn is_too_long(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
+}
+
+/// Asks for the MTU of the way to an address, of which the kernel tells connected sockets.
+fn mtu(socket: &OwnedFd, to: IpAddr) -> Option<usize> {
+    rustix::net::connect(socket, &SocketAddr::new(to, 0)).ok()?;
+    let mtu = if to.is_ipv6() { sockopt::ipv6_mtu(socket) } else { sockopt::ip_mtu(socket) };
+    rustix::net::connect_unspec(socket).ok()?;
+    usize::try_from(mtu.ok()?).ok()
+}
+
+/// Numbers for packets that are cut: those between two addresses count up, from where no stranger can tell (RFC 7739 §5.3).
+#[derive(Default)]
+struct Identifications {
+    keyed: RandomState,
+    count: u32,
+}
+
+impl Identifications {
+    fn next(&mut self, packet: &[u8]) -> u32 {
+        self.count = self.count.wrapping_add(1);
+        let [a, b, c, d, ..] = self.keyed.hash_one(ip::addresses(packet)).to_be_bytes();
+        u32::from_be_bytes([a, b, c, d]).wrapping_add(self.count)
     }
 }
 
@@ -166,4 +230,7 @@ fn open(family: AddressFamily, mark: u32) -> rustix::io::Result<OwnedFd> {
 const IPPROTO_RAW: u32 = 255;
 /// Missing in the `libc` crate; `include/uapi/linux/in6.h`.
 const IPV6_HDRINCL: i32 = 36;
+/// What each link of IPv6 carries (RFC 8200 §5), and what each host takes in by IPv4 (RFC 791 §3.2).
+const MTU_FLOOR_V6: usize = 1280;
+const MTU_FLOOR_V4: usize = 576;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;

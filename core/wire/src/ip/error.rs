@@ -22,6 +22,9 @@ pub enum IpError {
     /// The packet is not what the operation works on.
     #[error("not a whole UDP datagram")]
     NotUdp,
+    /// A packet that [`cut`](super::cut) cannot cut into so short fragments.
+    #[error("a packet that cannot be cut into fragments")]
+    Indivisible,
     /// What is to be built is longer than a packet can be, or its addresses are of two IP versions.
     #[error("a packet that cannot be built")]
     Impossible,

@@ -2,12 +2,13 @@
 //! Views of IPv4 and IPv6 packets: flow, fragments, extension headers, checksums.
 //!
 //! A packet starts with its IP header; there is no link header. Nothing here copies or allocates, but for the builders
-//! in [`build`].
+//! in [`build`] and [`cut`].
 
 pub mod build;
 pub mod checksum;
 mod edit;
 mod error;
+mod fragments;
 pub mod limits;
 mod options;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod view;
 
 pub use edit::{decrement_ttl, set_ttl};
 pub use error::IpError;
+pub use fragments::cut;
 pub use view::{Fragment, IpVersion, IpView, UdpView, addresses};
 
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").

@@ -325,7 +325,7 @@ const TCP_ACK: u8 = 0x10;
 
 pub(super) const EXTENSION_HOP_BY_HOP: u8 = 0x00;
 pub(super) const EXTENSION_ROUTING: u8 = 0x2B;
-const EXTENSION_FRAGMENT: u8 = 0x2C;
+pub(super) const EXTENSION_FRAGMENT: u8 = 0x2C;
 const EXTENSION_AUTHENTICATION: u8 = 0x33;
 pub(super) const EXTENSION_DESTINATION: u8 = 0x3C;
 const EXTENSION_MOBILITY: u8 = 0x87;

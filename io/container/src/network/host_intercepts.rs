@@ -6,6 +6,9 @@
 //! container's link. When a link goes, its routes go, and the packets go on as all others do. A second set of rules there
 //! judges what comes from such a container: its own addresses, and the ends of its flows.
 //!
+//! What routers say of packets that are too long for their way goes with the flow whose packet it quotes, also what the node
+//! itself says: it is for the addresses of both ends, which the container speaks with.
+//!
 //! Others can take rules of policy routing and routes away, but not the table. So it also drops what would go past a module
 //! that fails closed: packets of its flows that are about to leave by another device than the container's link.
 
@@ -24,7 +27,7 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
 use super::link_state::HostEnd;
-use super::matching::{TCP, VERSIONS, octets, version_of};
+use super::matching::{TCP, VERSIONS, about_too_long, octets, too_long, version_of};
 use super::{intercept, link, routing, sockets};
 
 /// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.
@@ -281,6 +284,8 @@ fn closed_of(network: &ContainerNetwork) -> Vec<Filter> {
 const MARK: &str = "mark";
 const JUDGE: &str = "judge";
 const GUARD: &str = "guard";
+const OWN: &str = "own";
+const TOO_LONG: &str = "too-long";
 const SPOOFED: &str = "spoofed";
 const ASTRAY: &str = "astray";
 /// Just after destinations were translated, so that both directions show the addresses that they have on the inside.
@@ -293,7 +298,8 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
     batch.own_table();
     batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
     batch.chain(GUARD, Some(Hook::AfterForward));
-    batch.chain(JUDGE, None);
+    batch.chain(OWN, Some(Hook::Reroute(PRIORITY)));
+    [JUDGE, TOO_LONG].iter().for_each(|chain| batch.chain(chain, None));
     batch.remove_rules();
     // Counters stay until the node ends, and the next link of this name goes on with them.
     for name in links.keys() {
@@ -325,15 +331,28 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
                 let sent = rule.of_device(link.index).verdict(Verdict::Accept);
                 batch.rule(JUDGE, &sent, "what intercepting containers send");
             }
+            for rule in about_too_long(filter) {
+                let back = rule.of_device(link.index).verdict(Verdict::Accept);
+                batch.rule(JUDGE, &back, "bounds on the way of connections of others");
+            }
         }
         let other = Rule::new().of_device(link.index).count(&counter(name, SPOOFED)).verdict(Verdict::Drop);
         batch.rule(JUDGE, &other, "other sources");
+    }
+    for version in VERSIONS {
+        for chain in [MARK, OWN] {
+            batch.rule(chain, &too_long(version).verdict(Verdict::Goto(TOO_LONG)), "bounds on the way");
+        }
     }
     batch.rule(MARK, &Rule::new().not_protocol(TCP).verdict(Verdict::Accept), "what is not TCP");
     for link in links.values() {
         for filter in &link.filters {
             for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
                 batch.rule(MARK, &rule.mark(link.mark).verdict(Verdict::Accept), "flows to intercept");
+            }
+            for rule in about_too_long(filter) {
+                let led = rule.mark(link.mark).verdict(Verdict::Accept);
+                batch.rule(TOO_LONG, &led, "bounds on the way of flows to intercept");
             }
         }
     }

@@ -6,6 +6,9 @@
 //! else of the flow goes back out as it came, so that connections that were there before go on. A container whose
 //! worker died has no listening socket, and then the kernel does that with new connections too.
 //!
+//! The same becomes of what routers say of packets that are too long for their way: it is for the address that the container
+//! speaks with, and comes in by the same link.
+//!
 //! [`HostIntercepts`]: super::HostIntercepts
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,7 +19,9 @@ use netserv_wire::ip::IpVersion;
 
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
-use super::matching::{Intercept, Permits, TCP, lead_near, octets, of_protocol, version_of};
+use super::matching::{
+    Intercept, Permits, TCP, VERSIONS, about_too_long, lead_near, node_set, octets, of_protocol, too_long, version_of,
+};
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.
 pub(super) fn check<'a>(filters: impl Iterator<Item = &'a Filter>) -> Result<(), NetworkError> {
@@ -60,6 +65,10 @@ pub(super) fn take(batch: &mut Transaction, permits: &Permits) {
         batch.rule(TAKE, &own.verdict(Verdict::Accept), "own addresses, which are judged as ever");
     }
     batch.rule(TAKE, &here(Rule::new().protocol(TCP).of_transparent_socket()), "taken connections (nft_socket)");
+    for version in VERSIONS {
+        // Of an error, the kernel looks for the socket that sent what is quoted. How many pass, the chain of what comes in says.
+        batch.rule(TAKE, &here(too_long(version).of_transparent_socket()), "bounds on the way (nft_socket)");
+    }
     // Whatever others take, these are refused further on.
     for Intercept { filter, .. } in permits.intercepts.iter().filter(|intercept| intercept.is_refused()) {
         for (_, rule) in matching(filter, false) {
@@ -98,6 +107,16 @@ pub(super) fn pass_on(batch: &mut Transaction, chain: &str, permits: &Permits) {
     for Intercept { filter, .. } in &permits.intercepts {
         for (_, rule) in matching(filter, false).chain(matching(filter, true)) {
             batch.rule(chain, &rule.verdict(Verdict::Accept), "connections of others");
+        }
+    }
+    if !permits.intercepts.is_empty() {
+        // The node would not take back what has a source of its own.
+        let of_node = too_long(IpVersion::V4).address_in(End::Source, IpVersion::V4, node_set(IpVersion::V4));
+        batch.rule(chain, &of_node.source_from_quoted_destination(), "bounds of the node's own links");
+    }
+    for Intercept { filter, .. } in &permits.intercepts {
+        for rule in about_too_long(filter) {
+            batch.rule(chain, &rule.verdict(Verdict::Accept), "bounds on the way of connections of others");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use netserv_model::policy::NetworkRate;
-use netserv_model::{Filter, Protocol};
+use netserv_model::{Filter, PortRange, Protocol};
 use netserv_netlink::nftables::{End, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
@@ -93,16 +93,48 @@ pub(super) fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
 }
 
 /// Adds the matches of a filter's two ends; `reversed`, for the packets that come back.
-pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
+pub(super) fn ends(rule: Rule, filter: &Filter, reversed: bool) -> Rule {
+    let address = |rule: Rule, end, prefix: IpNet| rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
+    each_end(rule, filter, reversed, address, Rule::port)
+}
+
+/// Returns the rules that match what routers say of a filter's packets of TCP that are too long for their way, whichever
+/// end sent them.
+pub(super) fn about_too_long(filter: &Filter) -> impl Iterator<Item = Rule> {
+    let about = |version: IpVersion, reversed| {
+        let address =
+            |rule: Rule, end, prefix: IpNet| rule.quoted_address(end, &octets(prefix.addr()), prefix.prefix_len());
+        let port = |rule: Rule, end, ports| rule.quoted_port(version, end, ports);
+        each_end(too_long(version), filter, reversed, address, port)
+    };
+    versions(filter).flat_map(move |version| [about(version, false), about(version, true)])
+}
+
+/// Returns a rule that matches what routers say of a packet of TCP that is too long for its way (RFC 1191 §4, RFC 4443 §3.2).
+pub(super) fn too_long(version: IpVersion) -> Rule {
+    let (protocol, kind): (_, &[u8]) = match version {
+        IpVersion::V4 => (ICMP, &[3, 4]),
+        IpVersion::V6 => (ICMPV6, &[2]),
+    };
+    Rule::new().version(version).protocol(protocol).transport_bytes(0, kind).quotes(version, TCP)
+}
+
+fn each_end(
+    mut rule: Rule,
+    filter: &Filter,
+    reversed: bool,
+    address: impl Fn(Rule, End, IpNet) -> Rule,
+    port: impl Fn(Rule, End, PortRange) -> Rule,
+) -> Rule {
     let (first, second) = if reversed { (End::Destination, End::Source) } else { (End::Source, End::Destination) };
     for (end, prefix) in [(first, filter.source()), (second, filter.destination())] {
         if let Some(prefix) = prefix.filter(|prefix| prefix.prefix_len() > 0) {
-            rule = rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
+            rule = address(rule, end, prefix);
         }
     }
     for (end, ports) in [(first, filter.source_ports()), (second, filter.destination_ports())] {
         if let Some(ports) = ports {
-            rule = rule.port(end, ports);
+            rule = port(rule, end, ports);
         }
     }
     rule
@@ -111,9 +143,15 @@ pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
 /// Returns the rules that match a filter's packets of one protocol, whatever protocol it names, one for each version of IP;
 /// `reversed`, those of the packets that come back.
 pub(super) fn of_protocol(filter: &Filter, protocol: u8, reversed: bool) -> impl Iterator<Item = (IpVersion, Rule)> {
+    let of = move |version| (version, ends(Rule::new().version(version).protocol(protocol), filter, reversed));
+    versions(filter).map(of)
+}
+
+/// Returns the versions of IP that a filter is about.
+fn versions(filter: &Filter) -> impl Iterator<Item = IpVersion> {
     let versions = [(IpVersion::V4, 4), (IpVersion::V6, 6)].into_iter();
-    let versions = versions.filter(move |(_, number)| filter.version().is_none_or(|wanted| wanted == *number));
-    versions.map(move |(version, _)| (version, ends(Rule::new().version(version).protocol(protocol), filter, reversed)))
+    let versions = versions.filter(|(_, number)| filter.version().is_none_or(|wanted| wanted == *number));
+    versions.map(|(version, _)| version)
 }
 
 /// Leads packets of which an end is no other machine to a chain: the node itself, its link, or many machines at a time.

@@ -137,7 +137,7 @@ pub(super) fn prepare_inside(with_link: bool) -> Result<(), NetworkError> {
 /// The number of the table that delivers intercepted packets.
 const DELIVER_TABLE: u32 = 100;
 /// What a namespace needs to hand on packets of others: by the link that they came from, without telling their senders of
-/// shorter ways, and with smaller segments where a bound on the way is not heard of, since that is told to the other end.
+/// shorter ways, and with smaller segments where no router tells of a bound on the way.
 const SETTINGS: [(&str, &str); 9] = [
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/net0/send_redirects", "0"),

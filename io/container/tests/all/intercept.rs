@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interception of TCP between a client and a server, on a router with a container: the test is the module's worker.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,6 +68,98 @@ fn connections_are_taken_over_without_ipv6() {
     pass(&mut stream, &mut taken, b"request");
     pass(&mut onward, &mut arrived, b"request");
     assert!(lab.host.restore().unwrap().is_empty(), "nothing is missing");
+}
+
+/// Goal: what a module sends gets over a bound on the way that neither end knows of as fast as what the ends send themselves.
+/// Method: routers behind both links, or the node's own link, carry 1,400 bytes, and tell so whoever sends more. 100 kB go to
+/// the client, to the server, and over a connection that was there before and is not the module's, to which nobody but the
+/// routers says anything.
+#[test]
+fn a_bound_on_the_way_is_heard_of() {
+    let Some(lab) = Lab::start("a_bound_on_the_way_is_heard_of") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let filters = ["tcp src 10.72.0.0/18 port 79-80", "tcp src fd72::/17 port 80"];
+    let [far_client, other_client] = [11, 12].map(|number| Far::start(&lab.client, 1, number));
+    let far_server = Far::start(&lab.server, 2, 13);
+    for (version, (near_client, near_server)) in ENDS.into_iter().enumerate() {
+        let listener = lab.server(|| TcpListener::bind(at(near_server, 80)).unwrap());
+        let connect = |far: &Far| far.inside(|| TcpStream::connect_timeout(&at(near_server, 80), LONG).unwrap());
+        let mut before = connect(&other_client);
+        let mut arrived = accept(&listener);
+        let intercepting = Intercepting::start(&lab, &network, &filters, false);
+
+        let mut stream = connect(&far_client);
+        pass_quickly("to the client", &mut intercepting.accept(near_server), &mut stream);
+        let server = at(&far_server.addresses[version], 80);
+        let listener = far_server.inside(|| TcpListener::bind(server).unwrap());
+        let mut onward = intercepting.open(&network, near_client, server).unwrap();
+        pass_quickly("to the server", &mut onward, &mut accept(&listener));
+        pass_quickly("past the module", &mut arrived, &mut before);
+        intercepting.end(&network);
+    }
+    let [third_client, fourth_client] = [14, 15].map(|number| Far::start(&lab.client, 1, number));
+    run(&format!("ip -n {} link set eth1 mtu 1400", lab.router));
+    for (_, near_server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(near_server, 80)).unwrap());
+        let connect = |far: &Far| far.inside(|| TcpStream::connect_timeout(&at(near_server, 80), LONG).unwrap());
+        let mut before = connect(&fourth_client);
+        let mut arrived = accept(&listener);
+        let intercepting = Intercepting::start(&lab, &network, &filters, false);
+        let mut stream = connect(&third_client);
+        pass_quickly("over the node's link", &mut intercepting.accept(near_server), &mut stream);
+        pass_quickly("over the node's link, past the module", &mut arrived, &mut before);
+        intercepting.end(&network);
+    }
+}
+
+fn pass_quickly(what: &str, from: &mut TcpStream, to: &mut TcpStream) {
+    let begun = Instant::now();
+    let address = to.local_addr().unwrap();
+    from.set_write_timeout(Some(LONG)).unwrap();
+    pass(from, to, &[7; 100_000]);
+    let took = begun.elapsed();
+    println!("{what}: {address}: {took:?}");
+    assert!(took < LONG / 10, "{what}: {address}: {took:?}");
+}
+
+/// A machine behind an end, which is its router and carries 1,400 bytes to it.
+struct Far {
+    name: String,
+    addresses: [String; 2],
+}
+
+impl Far {
+    fn start(near: &str, place: u8, number: u8) -> Far {
+        let name = format!("{near}-{number}");
+        run(&format!("ip netns add {name}"));
+        let far = Far { name, addresses: [format!("10.72.{number}.2"), format!("fd72:{number}::2")] };
+        let (name, device) = (&far.name, format!("far{number}"));
+        run(&format!("ip -n {near} link add {device} mtu 1400 type veth peer name eth0 netns {name}"));
+        for (name, device, link_local) in [(near, device.as_str(), "fe80::1"), (name, "eth0", "fe80::2")] {
+            run(&format!("ip -n {name} link set {device} up addrgenmode none"));
+            run(&format!("ip -n {name} address add {link_local}/64 dev {device} nodad"));
+        }
+        run(&format!("ip netns exec {near} sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"));
+        let routers = [format!("10.72.{number}.1"), format!("fd72:{number}::1")];
+        let nears = [format!("10.72.{place}.2"), format!("fd72:{place}::2")];
+        for (((address, router), near_end), bits) in far.addresses.iter().zip(routers).zip(nears).zip([24, 64]) {
+            run(&format!("ip -n {near} address add {router}/{bits} dev {device} nodad"));
+            run(&format!("ip -n {name} address add {address}/{bits} dev eth0 nodad"));
+            run(&format!("ip -n {name} route add default via {router}"));
+            run(&format!("ip route add {address} via {near_end}"));
+        }
+        far
+    }
+
+    fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        inside(File::open(format!("/run/netns/{}", self.name)).unwrap().as_fd(), act)
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
+    }
 }
 
 /// Goal: whatever goes of the node's end of a link comes back, and with it connections that a module takes over and those to the

@@ -26,6 +26,14 @@ fn a_packet_turned_around_reaches_its_sender() {
     assert_eq!(driver.handed_over(), 0);
 }
 
+#[test]
+fn a_packet_longer_than_its_new_way_arrives() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("long", &["udp port 5060"]);
+    contract::a_packet_longer_than_its_new_way_arrives(&chain, &mut driver, 2);
+}
+
 /// What is told of a packet beforehand is what becomes of it.
 #[test]
 fn the_way_of_a_packet_is_told() {

@@ -143,6 +143,36 @@ pub fn a_packet_turned_around_reaches_its_sender(chain: &Chain, driver: &mut imp
     assert_eq!(driver.counters().redirected, 2 * times);
 }
 
+/// What a module turns to another address may be longer than the way there allows: it arrives whole, in fragments,
+/// whether the first sender let it be cut or not. Method: the receiver's link carries 1,400 bytes, packets of 1,440 for
+/// a machine that is not there come to port 5060, `times` of each kind, and the module turns them to the receiver.
+pub fn a_packet_longer_than_its_new_way_arrives(chain: &Chain, driver: &mut impl Driver, times: u64) {
+    chain.run(ROUTER, &["ip", "link", "set", "right", "mtu", "1400"]);
+    let mut turned = 0;
+    for (v6, must_not_be_cut) in [(false, true), (false, false), (true, true)] {
+        let flow = Flow::new(chain, v6, 5060);
+        let elsewhere = SocketAddr::new(address(v6, 1, 77), 5060);
+        let payload: Vec<u8> = (0..=250).cycle().take(1440 - if v6 { 48 } else { 28 }).collect();
+        for _ in 0..times {
+            flow.sender.send_to(&payload, elsewhere).unwrap();
+            for_each_packet(driver, |driver, id, bytes| {
+                let view = IpView::parse(bytes).unwrap();
+                let from = SocketAddr::new(view.source(), view.ports().unwrap().0);
+                let mut packet = build::udp(from, flow.to, view.ttl(), view.udp().unwrap().payload).unwrap();
+                if !v6 {
+                    packet[6] = if must_not_be_cut { 0x40 } else { 0 };
+                    checksum::fill(&mut packet).unwrap();
+                }
+                assert_eq!(packet.len(), 1440);
+                driver.finish(id, Final::Replace(&packet));
+            });
+            assert!(flow.received().is_some_and(|got| got == payload), "IPv6 {v6}, DF {must_not_be_cut}");
+            turned += 1;
+        }
+    }
+    assert_eq!((driver.counters().redirected, driver.counters().send_failed), (turned, 0));
+}
+
 /// A packet to port 5060 that is turned around with a TTL of 1 goes nowhere.
 pub fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped(chain: &Chain, driver: &mut impl Driver) {
     let flow = Flow::new(chain, false, 5060);

@@ -68,6 +68,24 @@ fn a_packet_turned_around_reaches_its_sender() {
 }
 
 #[test]
+fn a_packet_longer_than_its_new_way_arrives() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("long", &["udp port 5060"]);
+    contract::a_packet_longer_than_its_new_way_arrives(&chain, &mut driver, 1);
+}
+
+/// A route may promise more than its device carries.
+#[test]
+fn a_packet_longer_than_its_new_way_arrives_if_the_kernel_is_wrong() {
+    let Some(chain) = Chain::new(3) else { return };
+    chain.run(ROUTER, &["ip", "route", "change", "10.0.1.0/24", "dev", "right", "src", "10.0.1.1", "mtu", "1500"]);
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("wrong", &["udp port 5060"]);
+    contract::a_packet_longer_than_its_new_way_arrives(&chain, &mut driver, 1);
+}
+
+#[test]
 fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);

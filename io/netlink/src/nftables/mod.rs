@@ -57,6 +57,9 @@ pub enum Hook {
     AfterForward,
     /// Packets of this machine. What no rule accepts is dropped.
     Output,
+    /// Packets of this machine, at this place among others' chains: one that is given another mark is routed anew. What is not
+    /// judged passes.
+    Reroute(i32),
 }
 
 /// Changes that the kernel makes all or none.
@@ -128,14 +131,12 @@ impl Transaction {
             Some(Hook::Forward) => (2, 0, DROP),
             Some(Hook::AfterForward) => (2, 10, ACCEPT),
             Some(Hook::Output) => (3, 0, DROP),
+            Some(Hook::Reroute(priority)) => (3, priority, ACCEPT),
         };
+        let kind: &[u8] = if matches!(hook, Some(Hook::Reroute(_))) { b"route\0" } else { b"filter\0" };
         let place = nested(&[(1, &number.to_be_bytes()), (2, &priority.to_be_bytes())]);
-        let list: [(u16, &[u8]); 4] = [
-            (CHAIN_NAME, &name),
-            (CHAIN_HOOK, &place),
-            (CHAIN_POLICY, &policy.to_be_bytes()),
-            (CHAIN_TYPE, b"filter\0"),
-        ];
+        let list: [(u16, &[u8]); 4] =
+            [(CHAIN_NAME, &name), (CHAIN_HOOK, &place), (CHAIN_POLICY, &policy.to_be_bytes()), (CHAIN_TYPE, kind)];
         self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain");
     }
 

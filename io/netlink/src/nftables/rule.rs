@@ -42,7 +42,7 @@ impl Rule {
     pub fn loopback(self, hook: Hook) -> Rule {
         let key = match hook {
             Hook::Prerouting(_) | Hook::Input | Hook::AfterInput | Hook::Forward | Hook::AfterForward => META_IN,
-            Hook::Output => META_OUT,
+            Hook::Output | Hook::Reroute(_) => META_OUT,
         };
         self.meta(key).compare(EQUAL, &LOOPBACK_INDEX.to_ne_bytes())
     }
@@ -134,8 +134,17 @@ impl Rule {
 
     /// Matches an address in a prefix. The version must have been matched.
     pub fn address(self, end: End, octets: &[u8], bits: u8) -> Rule {
+        self.address_behind(NETWORK, 0, end, octets, bits)
+    }
+
+    /// Matches an address in a prefix, in the packet that an error of ICMP quotes. The error must have been matched.
+    pub fn quoted_address(self, end: End, octets: &[u8], bits: u8) -> Rule {
+        self.address_behind(TRANSPORT, ICMP_HEADER_BYTES, end, octets, bits)
+    }
+
+    fn address_behind(self, base: u32, start: u32, end: End, octets: &[u8], bits: u8) -> Rule {
         let (offset, length) = address_place(end, octets.len());
-        let loaded = self.load(NETWORK, offset, length, REGISTER);
+        let loaded = self.load(base, start + offset, length, REGISTER);
         let mask = mask(octets.len(), bits);
         if mask.iter().all(|byte| *byte == 0xff) {
             return loaded.compare(EQUAL, octets);
@@ -160,15 +169,47 @@ impl Rule {
 
     /// Matches a port in a range. The protocol must have been matched.
     pub fn port(self, end: End, ports: PortRange) -> Rule {
+        self.port_behind(0, end, ports)
+    }
+
+    /// Matches a port in a range, in the packet that an error of ICMP quotes. [`Rule::quotes`] must have been matched.
+    pub fn quoted_port(self, version: IpVersion, end: End, ports: PortRange) -> Rule {
+        self.port_behind(ICMP_HEADER_BYTES + ip_header_bytes(version), end, ports)
+    }
+
+    fn port_behind(self, start: u32, end: End, ports: PortRange) -> Rule {
         if ports == PortRange::ALL {
             return self;
         }
-        let loaded = self.load(TRANSPORT, port_place(end), 2, REGISTER);
+        let loaded = self.load(TRANSPORT, start + port_place(end), 2, REGISTER);
         let (first, last) = (ports.first().to_be_bytes(), ports.last().to_be_bytes());
         if first == last {
             return loaded.compare(EQUAL, &first);
         }
         loaded.compare(AT_LEAST, &first).compare(AT_MOST, &last)
+    }
+
+    /// Matches errors of ICMP that quote a packet of a protocol, without options or extension headers. That it is an error
+    /// must have been matched.
+    pub fn quotes(self, version: IpVersion, protocol: u8) -> Rule {
+        let first = match version {
+            IpVersion::V4 => self.transport_bytes(ICMP_HEADER_BYTES, &[IPV4_WITHOUT_OPTIONS]),
+            IpVersion::V6 => self,
+        };
+        first.transport_bytes(ICMP_HEADER_BYTES + protocol_place(version), &[protocol])
+    }
+
+    /// Has the destination of the packet that an error of ICMP quotes be the error's source. That it is one, over IPv4, must
+    /// have been matched.
+    pub fn source_from_quoted_destination(self) -> Rule {
+        let (from, length) = address_place(End::Destination, 4);
+        let (to, _) = address_place(End::Source, 4);
+        let loaded = self.load(TRANSPORT, ICMP_HEADER_BYTES + from, length, REGISTER);
+        let numbers = [REGISTER, NETWORK, to, length, CHECKSUM_INTERNET, IPV4_CHECKSUM_OFFSET].map(u32::to_be_bytes);
+        let [register, base, offset, length, checksum, checksum_offset] = &numbers;
+        let list: [(u16, &[u8]); 6] =
+            [(5, register), (2, base), (3, offset), (4, length), (6, checksum), (7, checksum_offset)];
+        loaded.expression("payload", &list)
     }
 
     /// Matches IPv4 packets with options in their header.
@@ -387,6 +428,12 @@ const AT_LEAST: u32 = 5;
 /// RFC 791 §3.1: the length in words, 5 of which have their place.
 const IPV4_HEADER_LENGTH: u8 = 0x0f;
 const IPV4_HEADER_WORDS: u8 = 5;
+const IPV4_WITHOUT_OPTIONS: u8 = 0x45;
+const IPV4_CHECKSUM_OFFSET: u32 = 10;
+/// `NFT_PAYLOAD_CSUM_INET`.
+const CHECKSUM_INTERNET: u32 = 1;
+/// RFC 792, RFC 4443 §2.1: what an error quotes comes behind so much.
+const ICMP_HEADER_BYTES: u32 = 8;
 /// RFC 9293 §3.1.
 const TCP_FLAGS_OFFSET: u32 = 13;
 const TCP_SYN: u8 = 0x02;
@@ -436,6 +483,22 @@ fn address_place(end: End, bytes: usize) -> (u32, u32) {
         (4, End::Destination) => (16, 4),
         (_, End::Source) => (8, 16),
         (_, End::Destination) => (24, 16),
+    }
+}
+
+/// Returns the length of the IP header, without options.
+fn ip_header_bytes(version: IpVersion) -> u32 {
+    match version {
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
+    }
+}
+
+/// Returns where the IP header has the number of what follows.
+fn protocol_place(version: IpVersion) -> u32 {
+    match version {
+        IpVersion::V4 => 9,
+        IpVersion::V6 => 6,
     }
 }
 
