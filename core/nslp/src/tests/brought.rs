@@ -10,9 +10,9 @@ use netserv_wire::nslp::Message;
 
 use super::beside::Mesh;
 use super::*;
-use crate::exchange::{Arrival, Beyond, Exchange, Own, Requester};
+use crate::exchanges::{Arrival, Beyond, Exchange, Own, Requester};
 use crate::limits::{BROUGHT_MAX, BROUGHT_TO_MAX};
-use crate::nslp::brought::Brought;
+use crate::off_path::Brought;
 
 /// `0 – 1` is the path, `0 – 2 – 3` and `1 – 4` lead away from it.
 fn mesh() -> Mesh {
