@@ -41,16 +41,16 @@
 //! a SETUP all the same. A module leaves a node that is not the last one any more once a node further on has it, and one that is
 //! not the first one any more once the requester's host has left it by TEAR.
 //!
-//! # The way back
+//! # Return paths
 //! A request may ask the last node to send it back (`trigger: return`): as its user signed it, in the session whose bits are
 //! all the other way round, on a flow from that node to the source of the first flow. What the nodes there say comes with the
 //! answer. It is sent only where the first node saw that the flow's source is the requester's own host, which the envelope
 //! says (`may-return`), and a peer outside of the domain is believed only about itself; once for a session and nonce, and
-//! [`limits::RETURNS_BURST_MAX`] times a second for each source. The way back of a way
-//! back is the first session again, so nothing goes to and fro. A node on both ways says on the second what it did on the
-//! first. The last node follows the way back of a SETUP until the lease ends there.
+//! [`limits::RETURNS_BURST_MAX`] times a second for each source. The return path of a return
+//! path is the first session again, so nothing goes to and fro. A node on both paths says on the second what it did on the
+//! first. The last node follows the return path of a SETUP until the lease ends there.
 //!
-//! # Nodes beside the path
+//! # Nodes off the path
 //! A request with `off-path` goes, once the path's own nodes have answered, from the first of them, the last one or each to its
 //! neighbours: peers that GIST found within [`limits::NEIGHBOUR_TIME`], and configured ones. Each gets it on a flow from this node's
 //! address to its own, in an envelope that says how many hops and messages are left; it answers for itself and for those that it

@@ -25,7 +25,7 @@ impl Default for RoundTrips {
 impl RoundTrips {
     /// Returns the exchange that sends a request back to its requester, if it is to be, this is the last node, and nobody
     /// further on did.
-    pub(crate) fn turn(
+    pub(crate) fn begin(
         &mut self,
         cx: &mut Cx<'_>,
         exchanges: &mut Exchanges,
@@ -44,15 +44,15 @@ impl RoundTrips {
             // Who asks the controller has still to say.
             return None;
         }
-        let way_back = if is_stranger {
+        let begun = if is_stranger {
             let detail = format!("{} sends nothing back for strangers outside of its domain", cx.config.node);
             Err(Refusal::new(RefusalKind::OutsideDomain, detail))
         } else {
-            self.way_back(cx, exchanges, key, exchange)
+            self.begin_return(cx, exchanges, key, exchange)
         };
-        let (returning, started) = match way_back {
-            Ok(WayBack::Started(back, arrival)) => (Returning::Waiting, Some((back, *arrival))),
-            Ok(WayBack::Answered(stack)) => (Returning::Known(stack), None),
+        let (returning, started) = match begun {
+            Ok(Return::Started(back, arrival)) => (Returning::Waiting, Some((back, *arrival))),
+            Ok(Return::Answered(stack)) => (Returning::Known(stack), None),
             Err(refusal) => {
                 (Returning::Known(ReturnStack { incomplete: Some(refusal), ..ReturnStack::default() }), None)
             }
@@ -61,18 +61,18 @@ impl RoundTrips {
         started
     }
 
-    fn way_back(
+    fn begin_return(
         &mut self,
         cx: &mut Cx<'_>,
         exchanges: &Exchanges,
         key: ExchangeKey,
         exchange: &Exchange,
-    ) -> Result<WayBack, Refusal> {
+    ) -> Result<Return, Refusal> {
         let node = &cx.config.node;
         let refusal = |kind, why: &str| Refusal::new(kind, format!("{node} did not send the request back: {why}"));
         let back = (key.0.twin(), key.1);
         match exchanges.get(back).map(|exchange| exchange.answer.clone()) {
-            Some(Some(answer)) => return Ok(WayBack::Answered(stack_of(answer))),
+            Some(Some(answer)) => return Ok(Return::Answered(stack_of(answer))),
             Some(None) => return Err(refusal(RefusalKind::Replayed, "it does so already")),
             None => {}
         }
@@ -92,19 +92,19 @@ impl RoundTrips {
         let arrival = Arrival::own(exchange.message.clone(), Requester::Return(key), mri, Some(own));
         let (is_outside, is_afresh) = (exchange.is_outside, exchange.is_afresh);
         let arrival = Arrival { time, is_outside, is_afresh, is_back: true, ..arrival };
-        Ok(WayBack::Started(back, Box::new(arrival)))
+        Ok(Return::Started(back, Box::new(arrival)))
     }
 }
 
-/// A request's way back.
-enum WayBack {
+/// A request on its return path.
+enum Return {
     /// It begins here.
     Started(ExchangeKey, Box<Arrival>),
     /// It is over already.
     Answered(ReturnStack),
 }
 
-/// Takes the answer of those on the way back; returns whether this node waited for it.
+/// Takes the answer of those on the return path; returns whether this node waited for it.
 pub(crate) fn returned(exchanges: &mut Exchanges, key: ExchangeKey, answer: Response) -> bool {
     let waits = |exchange: &&mut Exchange| matches!(exchange.returning, Returning::Waiting);
     let Some(exchange) = exchanges.get_mut(key).filter(waits) else { return false };
@@ -112,7 +112,7 @@ pub(crate) fn returned(exchanges: &mut Exchanges, key: ExchangeKey, answer: Resp
     true
 }
 
-/// Returns what this node said of the same request on its other way, if that was for it; what was not done in time may be
+/// Returns what this node said of the same request on its other path, if that was for it; what was not done in time may be
 /// done by now.
 pub(crate) fn said_on_the_other_way(exchanges: &Exchanges, key: ExchangeKey, exchange: &Exchange) -> Option<Own> {
     let other = exchanges.get((key.0.twin(), key.1))?;

@@ -26,7 +26,7 @@ pub struct Config {
     pub answer_time_max: Duration,
     /// How long a finished exchange, and GIST's state for it, are kept.
     pub retention: Duration,
-    /// Addresses of nodes next to this one, beside those that GIST finds.
+    /// Addresses of nodes next to this one, besides those that GIST finds.
     #[serde(default)]
     pub beside: Vec<IpAddr>,
     /// Leases that are followed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this node saw of the way to a peer, for the entry of that peer.
+//! What this node saw of the path to a peer, for the entry of that peer.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_gist::TransferAttributes;
 use netserv_model::request::{Hop, HopProof, NodeReport};
 
-/// Returns what GIST says of the way to the peer that a message came from, whose Response brought back a Query's cookie. TLS
+/// Returns what GIST says of the path to the peer that a message came from, whose Response brought back a Query's cookie. TLS
 /// proves nothing to this node without a certificate.
 pub(crate) fn hop_to(
     attributes: TransferAttributes,

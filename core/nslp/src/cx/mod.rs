@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every part of the signaling is given to work with, beside its own state.
+//! What every part of the signaling is given to work with, besides its own state.
 
 mod burst;
 mod config;

@@ -33,7 +33,7 @@ pub struct Withdrawal {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sent {
     Request(ExchangeKey),
-    /// A request to a neighbour beside the path.
+    /// A request to a neighbour off the path.
     Copy(ExchangeKey, IpAddr),
     Answer,
     News,

@@ -22,7 +22,7 @@ pub(crate) struct Received {
     pub(crate) asker: Asker,
     /// Who it says that it is from, if that is a peer.
     pub(crate) claims: Option<SiiHandle>,
-    /// The way to whoever sent it.
+    /// The path to whoever sent it.
     pub(crate) hop: Hop,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Arrival {
     pub is_afresh: bool,
     /// The last node of its path sent it back.
     pub is_back: bool,
-    /// It came to this node beside its path, and may go so far.
+    /// It came to this node off its path, and may go so far.
     pub copy: Option<Spread>,
 }
 
@@ -65,7 +65,7 @@ impl Arrival {
 /// Who waits for the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// Another exchange of this node, which is the last one of its path: this is the way back.
+    /// Another exchange of this node, which is the last one of its path: this is the return path.
     Return(ExchangeKey),
     /// The previous node, as GIST names it; while a path changes, there may be several.
     Upstream(Vec<Asker>),

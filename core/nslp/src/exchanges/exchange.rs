@@ -41,7 +41,7 @@ pub(crate) struct Exchange {
     pub passed: u32,
     /// The last node may send it back to its source.
     pub may_return: bool,
-    /// What became of it on its way back, if this node sent it there.
+    /// What became of it on its return path, if this node sent it there.
     pub returning: Returning,
     /// Why it is not for this node, if its place or name is not meant.
     pub passed_by: Option<String>,
@@ -67,9 +67,9 @@ pub(crate) struct Exchange {
     pub is_afresh: bool,
     /// The last node of its path sent it back.
     pub is_back: bool,
-    /// It came to this node beside its path, and may go so far.
+    /// It came to this node off its path, and may go so far.
     pub copy: Option<Spread>,
-    /// Whether it went to nodes beside the path.
+    /// Whether it went to nodes off the path.
     pub spreading: Spreading,
     /// Neighbours that were asked and did not answer, with the flow to each.
     pub copies: BTreeMap<IpAddr, Mri>,
@@ -81,7 +81,7 @@ pub(crate) struct Exchange {
     pub answer: Option<Response>,
 }
 
-/// What became of a request on its way back.
+/// What became of a request on its return path.
 #[derive(Debug)]
 pub(crate) enum Returning {
     /// It was not sent back.
@@ -92,7 +92,7 @@ pub(crate) enum Returning {
     Known(ReturnStack),
 }
 
-/// Whether a request went to nodes beside the path.
+/// Whether a request went to nodes off the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spreading {
     /// It was not looked at yet.
@@ -145,7 +145,7 @@ pub(crate) enum Beyond {
         foreign: usize,
         /// The nodes that have no entry, since their operators do not show it.
         withheld: Withheld,
-        /// What nodes beside the path further on say.
+        /// What nodes off the path further on say.
         beside: Off,
     },
 }
@@ -193,7 +193,7 @@ impl Exchange {
         let Arrival { message, requester, mri, address, time, hops, passed, may_return, .. } = arrival;
         let (is_outside, is_afresh, is_back, copy) =
             (arrival.is_outside, arrival.is_afresh, arrival.is_back, arrival.copy);
-        // Who sends a request back said on the way there what it has to say, unless it is for the way back alone.
+        // Who sends a request back said on the path there what it has to say, unless it is for the return path alone.
         let has_said = matches!(requester, Requester::Return(_)) && !message.is_for_way_back();
         let own = if has_said { Own::LeftOut } else { Own::Unasked };
         Exchange {

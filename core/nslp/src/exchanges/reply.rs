@@ -33,7 +33,7 @@ pub(crate) fn answer_exchange(
     send_answer(cx, requested, answer, asker, &shown);
 }
 
-/// Says that this node has the request from elsewhere, and so did not ask so many nodes beside the path.
+/// Says that this node has the request from elsewhere, and so did not ask so many nodes off the path.
 pub(crate) fn answer_seen(cx: &mut Cx<'_>, exchanges: &Exchanges, key: ExchangeKey, from: &Received, missing: u32) {
     let detail = format!("{} works on this request already; the path may be a loop", cx.config.node);
     let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
@@ -86,7 +86,7 @@ fn outside_view(policy: &DomainPolicy, answer: Response, shown: &Shown) -> Respo
     let stack = Stack { entries, foreign, withheld, incomplete, end };
     let Stack { entries, foreign, withheld, incomplete, end } =
         policy.shown_outside(stack, shown.own, shown.stranger.as_ref());
-    // Whose nodes the way back has is not told apart.
+    // Whose nodes the return path has is not told apart.
     let returned = returned.map(|_| {
         let detail = "the operator of a domain on the path does not show the way back";
         let incomplete = Some(Refusal::new(RefusalKind::OutsideDomain, detail));

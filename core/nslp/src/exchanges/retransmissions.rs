@@ -10,7 +10,7 @@ use netserv_model::Instant;
 use crate::cx::ExchangeKey;
 use crate::limits::{RETRANSMISSION_FIRST, RETRANSMISSION_GAP_MAX};
 
-/// A request that goes by datagram: along its path, or to a neighbour beside it.
+/// A request that goes by datagram: along its path, or to a neighbour off it.
 pub(crate) type Target = (ExchangeKey, Option<IpAddr>);
 
 /// The requests that go by datagram, and when the next copy of each is due. Each belongs to an exchange that waits.

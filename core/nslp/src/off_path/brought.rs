@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Neighbours beside the path that sent a SETUP here or got it from here. A REMOVE follows the SETUP to them.
+//! Neighbours off the path that sent a SETUP here or got it from here. A REMOVE follows the SETUP to them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use crate::exchanges::{Exchange, Own, Requester};
 use crate::limits::{BROUGHT_MAX, BROUGHT_TO_MAX};
 
 /// A neighbour and this node's own address toward it.
-pub(crate) type Way = (IpAddr, IpAddr);
+pub(crate) type Receiver = (IpAddr, IpAddr);
 
-/// Neighbours beside the path, by module; each is kept for as long as its SETUP's lease may run.
+/// Neighbours off the path, by module; each is kept for as long as its SETUP's lease may run.
 #[derive(Debug, Default)]
 pub(crate) struct Brought {
     modules: BTreeMap<Key, Entry>,
@@ -25,7 +25,7 @@ type Key = (UserId, ModuleName, SessionId);
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// Neighbours that sent the SETUP here beside the path.
+    /// Neighbours that sent the SETUP here off the path.
     by: BTreeMap<IpAddr, Instant>,
     /// Neighbours that this node sent the SETUP to, with its own address toward each.
     to: BTreeMap<IpAddr, (IpAddr, Instant)>,
@@ -45,7 +45,7 @@ impl Entry {
 
 impl Brought {
     /// Notes the neighbours that this node sent a SETUP to.
-    pub(crate) fn note_to(&mut self, now: Instant, session: SessionId, message: &Message, to: &[Way]) {
+    pub(crate) fn note_to(&mut self, now: Instant, session: SessionId, message: &Message, to: &[Receiver]) {
         let Some((key, until)) = setup_of(now, session, message).filter(|_| !to.is_empty()) else { return };
         let entry = self.entry(now, key);
         entry.to.extend(to.iter().map(|(neighbour, own)| (*neighbour, (*own, until))));
@@ -55,7 +55,7 @@ impl Brought {
         }
     }
 
-    /// Notes the neighbours that sent a SETUP here beside its path, if its module runs here now.
+    /// Notes the neighbours that sent a SETUP here off its path, if its module runs here now.
     pub(crate) fn note_by(&mut self, now: Instant, session: SessionId, exchange: &Exchange) {
         let Requester::Upstream(peers) = &exchange.requester else { return };
         if let Some((key, until)) = setup_of(now, session, &exchange.message).filter(|_| exchange.runs_here()) {
@@ -69,14 +69,14 @@ impl Brought {
     }
 
     /// Returns the neighbours that a REMOVE goes to, if this node has removed the module or has none.
-    pub(crate) fn followed(&self, now: Instant, session: SessionId, exchange: &Exchange) -> Vec<Way> {
+    pub(crate) fn followed(&self, now: Instant, session: SessionId, exchange: &Exchange) -> Vec<Receiver> {
         let Own::Reported(report) = &exchange.own else { return Vec::new() };
         let is_gone = report.outcome == Outcome::Removed || report.outcome.is_refused_for(RefusalKind::NotInstalled);
         let is_for_real = is_gone && exchange.is_vouched && !exchange.message.is_dry_run();
         let entries = self.removed_by(session, &exchange.message).filter(|_| is_for_real);
-        let ways = entries.flat_map(|entry| &entry.to).filter(|(_, (_, until))| *until > now);
-        let ways: BTreeMap<IpAddr, IpAddr> = ways.map(|(neighbour, (own, _))| (*neighbour, *own)).collect();
-        ways.into_iter().take(BROUGHT_TO_MAX).collect()
+        let receivers = entries.flat_map(|entry| &entry.to).filter(|(_, (_, until))| *until > now);
+        let receivers: BTreeMap<IpAddr, IpAddr> = receivers.map(|(neighbour, (own, _))| (*neighbour, *own)).collect();
+        receivers.into_iter().take(BROUGHT_TO_MAX).collect()
     }
 
     fn removed_by(&self, session: SessionId, message: &Message) -> impl Iterator<Item = &Entry> {

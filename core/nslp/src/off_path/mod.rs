@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nodes beside the path: neighbours, and requests that go to them and no further than their user signed.
+//! Nodes off the path: neighbours, and requests that go to them and no further than their user signed.
 
 mod brought;
 mod neighbourhood;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request that goes to neighbours beside the path, on flows of its own.
+//! A request that goes to neighbours off the path, on flows of its own.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use netserv_model::request::Body;
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{self, Envelope, Response, Spread};
 
-use super::brought::{Brought, Way};
+use super::brought::{Brought, Receiver};
 use super::state::OffPath;
 use crate::cx::{Cx, ExchangeKey, Received, Route, Sent};
 use crate::exchanges::{Beyond, Exchange, Exchanges, Own, Requester, Spreading, budget_of};
 use crate::limits::{COPIES_MAX, FANOUT_MAX};
 
-/// Sends a request to nodes beside the path once: to those within its shape, and a REMOVE to those that got its SETUP. Returns
+/// Sends a request to nodes off the path once: to those within its shape, and a REMOVE to those that got its SETUP. Returns
 /// whether this node waits for their answers.
 ///
-/// By then the path's own nodes have the request, so that none of them gets it from beside first.
+/// By then the path's own nodes have the request, so that none of them gets it off the path first.
 pub(crate) fn spread(cx: &mut Cx<'_>, exchanges: &mut Exchanges, off_path: &mut OffPath, key: ExchangeKey) -> bool {
     let Some(exchange) = exchanges.get_mut(key) else { return false };
     if exchange.spreading != Spreading::NotYet {
@@ -33,13 +33,13 @@ pub(crate) fn spread(cx: &mut Cx<'_>, exchanges: &mut Exchanges, off_path: &mut 
     if budget_of(time).is_none() {
         return false;
     }
-    let ways = choose(cx, off_path, key.0, exchange);
-    if ways.is_empty() {
+    let receivers = choose(cx, off_path, key.0, exchange);
+    if receivers.is_empty() {
         return false;
     }
     exchange.spreading = Spreading::Waiting;
     exchanges.set_timer(key, cx.now + time);
-    for (address, _) in ways {
+    for (address, _) in receivers {
         cx.out.counters.copies_sent += 1;
         send_copy(cx, exchanges, key, address, true);
     }
@@ -47,34 +47,34 @@ pub(crate) fn spread(cx: &mut Cx<'_>, exchanges: &mut Exchanges, off_path: &mut 
 }
 
 /// Chooses the neighbours that a request goes to, and takes note of them.
-fn choose(cx: &mut Cx<'_>, off_path: &mut OffPath, session: SessionId, exchange: &mut Exchange) -> Vec<Way> {
-    let mut ways = off_path.brought.followed(cx.now, session, exchange);
+fn choose(cx: &mut Cx<'_>, off_path: &mut OffPath, session: SessionId, exchange: &mut Exchange) -> Vec<Receiver> {
+    let mut receivers = off_path.brought.followed(cx.now, session, exchange);
     let spread = exchange.spreads(cx.config.host_only);
     if let Some(spread) = spread {
         let except = exchange.next_on_path();
         let (named, own) = (&cx.config.beside, &cx.config.own_addresses);
         let mut others = off_path.neighbourhood.others(cx.now, named, own, &except);
-        others.retain(|neighbour| !ways.iter().any(|(followed, _)| *followed == neighbour.address));
+        others.retain(|neighbour| !receivers.iter().any(|(followed, _)| *followed == neighbour.address));
         let most = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
         exchange.beside.missing = u32::try_from(others.len() - most).unwrap_or(u32::MAX);
-        ways.extend(others.into_iter().take(most).map(|neighbour| (neighbour.address, neighbour.local)));
+        receivers.extend(others.into_iter().take(most).map(|neighbour| (neighbour.address, neighbour.local)));
     }
-    let wanted = ways.len();
-    ways.truncate(off_path.copies.take_up_to(cx.now, wanted));
-    let over = wanted - ways.len();
+    let wanted = receivers.len();
+    receivers.truncate(off_path.copies.take_up_to(cx.now, wanted));
+    let over = wanted - receivers.len();
     cx.out.counters.copies_over_limit += u64::try_from(over).unwrap_or(u64::MAX);
     exchange.beside.missing += u32::try_from(over).unwrap_or(u32::MAX);
     exchange.share = Some(spread.map_or(Spread { radius: 0, copies: 0 }, |spread| Spread {
         radius: spread.radius - 1,
-        copies: share_of(spread.copies, ways.len()),
+        copies: share_of(spread.copies, receivers.len()),
     }));
-    ways.retain(|(neighbour, own)| {
+    receivers.retain(|(neighbour, own)| {
         let flow = PathCoupled::new(*own, *neighbour).map(Mri::PathCoupled);
         exchange.beside.missing += u32::from(flow.is_none());
         flow.map(|mri| exchange.copies.insert(*neighbour, mri)).is_some()
     });
-    off_path.brought.note_to(cx.now, session, &exchange.message, &ways);
-    ways
+    off_path.brought.note_to(cx.now, session, &exchange.message, &receivers);
+    receivers
 }
 
 /// Sends a request to a neighbour that has not answered.
@@ -153,7 +153,7 @@ pub(crate) fn give_up_copies(cx: &mut Cx<'_>, exchanges: &mut Exchanges, key: Ex
 }
 
 impl Exchange {
-    /// Returns how far the request goes beside the path from here, if it does: only a node that took the request of a proven
+    /// Returns how far the request goes off the path from here, if it does: only a node that took the request of a proven
     /// user sends it to others.
     fn spreads(&self, host_only: bool) -> Option<Spread> {
         let off_path = self.message.off_path()?;

@@ -25,7 +25,7 @@ pub(crate) fn on_request(
     let time = time_for(cx, envelope);
     let is_outside = from.asker.side == Side::Outside || envelope.is_outside;
     let refusal = is_outside.then(|| cx.domain.why_not_taken(message.body(), message.user())).flatten();
-    // Who signed the request has to want it, or what it removes came that way.
+    // Who signed the request has to want it, or what it removes came by that path.
     let follows = requests.off_path.brought.is_by(key.0, &message, from.asker.address);
     let copy = envelope.copy.filter(|_| message.off_path().is_some() || follows);
     cx.out.counters.copies_received += u64::from(copy.is_some());
@@ -49,7 +49,7 @@ pub(crate) fn on_request(
             let missing = u32::from(reached.is_some_and(|radius| radius < copy.radius));
             return answer_seen(cx, exchanges, key, &from, missing);
         }
-        // Only one that came beside its path, and is answered, comes along it anew.
+        // Only one that came off its path, and is answered, comes along it anew.
         let was_beside = exchange.copy.is_some() && !exchange.is_pending() && is_elsewhere;
         if copy.is_some() || !was_beside {
             return on_duplicate(cx, exchanges, &mut sessions.leases, key, &from, (&message, time));

@@ -43,7 +43,7 @@ pub(crate) fn on_report(cx: &mut Cx<'_>, requests: &mut Requests, request: Reque
         report.address = exchange.address.unwrap_or(report.address);
         Own::Reported(Box::new(report))
     };
-    turn(cx, requests, key);
+    begin_round_trip(cx, requests, key);
     finish_if_ready(cx, requests, key);
 }
 
@@ -78,7 +78,7 @@ pub(super) fn start(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey, 
     let path = exchange.goes_on.then(|| exchange.mri.clone()).flatten();
     exchanges.insert(key, exchange);
     ask(cx, requests, key);
-    turn(cx, requests, key);
+    begin_round_trip(cx, requests, key);
     if let Some(mri) = path.map(Arc::new) {
         let Requests { exchanges, .. } = requests;
         let is_afresh = exchanges.get(key).is_some_and(|exchange| exchange.is_afresh);
@@ -115,8 +115,8 @@ fn beyond_of(cx: &Cx<'_>, arrival: &Arrival) -> Beyond {
 }
 
 /// Sends a request back to its requester, if it is to be.
-fn turn(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey) {
-    if let Some((back, arrival)) = requests.round_trips.turn(cx, &mut requests.exchanges, key) {
+fn begin_round_trip(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey) {
+    if let Some((back, arrival)) = requests.round_trips.begin(cx, &mut requests.exchanges, key) {
         start(cx, requests, back, arrival);
     }
 }
@@ -153,7 +153,7 @@ pub(super) fn settle(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey,
         exchange.beyond = beyond;
         requests.exchanges.retransmissions.end((key, None));
         ask(cx, requests, key);
-        turn(cx, requests, key);
+        begin_round_trip(cx, requests, key);
         finish_if_ready(cx, requests, key);
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn finish_if_ready(cx: &mut Cx<'_>, requests: &mut Requests, key: Exc
     }
     let Some(exchange) = exchanges.get(key) else { return };
     let answer = exchange.build_answer(key.0, cx.config.host_only);
-    // What goes on beside the path may come here as long as somebody waits for it.
+    // What goes on off the path may come here as long as somebody waits for it.
     let is_beside = exchange.message.off_path().is_some();
     let retention = if is_beside { cx.config.answer_time_max } else { cx.config.retention };
     exchanges.finish(key, answer.clone(), cx.now + retention.max(cx.config.retention));

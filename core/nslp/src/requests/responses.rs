@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses of peers: of the next node, and of neighbours beside the path.
+//! Responses of peers: of the next node, and of neighbours off the path.
 
 use std::net::IpAddr;
 
@@ -47,7 +47,7 @@ pub(crate) fn on_response(cx: &mut Cx<'_>, requests: &mut Requests, from: &Recei
     settle(cx, requests, key, Beyond::Known { entries, incomplete, end, foreign, withheld, beside });
 }
 
-/// Takes what a neighbour beside the path said, or that it said nothing.
+/// Takes what a neighbour off the path said, or that it said nothing.
 pub(super) fn settle_copy(
     cx: &mut Cx<'_>,
     requests: &mut Requests,

@@ -23,7 +23,7 @@ pub(crate) fn on_notification(
         Notification::CommunicationFailure | Notification::RouteDeletion | Notification::LastNode => {
             next_lost(cx, requests, session, mri);
         }
-        // The answer still comes the old way, unless one of the above says that it does not.
+        // The answer still comes by the old path, unless one of the above says that it does not.
         Notification::StatusChange(_) => {}
     }
     if let Notification::StatusChange(RouteStatus::Good(sii)) = kind {

@@ -15,4 +15,4 @@ pub(crate) use lease::{Installed, Lease, LeaseId, Left, Text};
 pub(crate) use leases::Leases;
 pub(crate) use questions::{doubt, on_question, question};
 pub(crate) use state::Sessions;
-pub(crate) use tears::{answered_late, end_lease, leave, leave_way_back, let_go, lose_lease, on_tear, withdraw};
+pub(crate) use tears::{answered_late, end_lease, leave, leave_return_path, let_go, lose_lease, on_tear, withdraw};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Nodes that may be left behind ask those who asked them, whether their path still leads here.
 //!
-//! A TEAR counts from the connection or address that the SETUP came from. One that comes another way, or gets lost, leaves a
+//! A TEAR counts from the connection or address that the SETUP came from. One that comes by another path, or gets lost, leaves a
 //! module behind. Silence proves nothing: a node that refuses a SETUP, or that was started anew, knows nothing of it. So only
 //! who still follows the SETUP, or did a short while ago, says that its path leads elsewhere.
 
@@ -51,7 +51,7 @@ pub(crate) fn on_question(cx: &mut Cx<'_>, leases: &Leases, withdrawn: &Withdraw
         return;
     };
     let mri = from.mri.inverted();
-    // A newer SETUP may have gone another way already.
+    // A newer SETUP may have gone by another path already.
     let of_it = |lease: &Lease| {
         (lease.session, &lease.installed.user, &lease.installed.module) == (tear.session, &tear.user, &tear.module)
     };

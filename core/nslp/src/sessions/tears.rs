@@ -96,11 +96,11 @@ pub(crate) fn withdraw(cx: &mut Cx<'_>, exchanges: &mut Exchanges, sessions: &mu
         let_go(cx, leases, &lease.installed, lease.nonce);
     }
     sessions.withdrawn.remember(cx.now, &lease);
-    leave_way_back(cx, exchanges, sessions, (lease.session, lease.nonce), &lease.installed);
+    leave_return_path(cx, exchanges, sessions, (lease.session, lease.nonce), &lease.installed);
 }
 
-/// Ends what a SETUP brought that this node sent back, since it is not the last node of the way there any more.
-pub(crate) fn leave_way_back(
+/// Ends what a SETUP brought that this node sent back, since it is not the last node of the path there any more.
+pub(crate) fn leave_return_path(
     cx: &mut Cx<'_>,
     exchanges: &mut Exchanges,
     sessions: &mut Sessions,
@@ -108,7 +108,7 @@ pub(crate) fn leave_way_back(
     Installed { user, module }: &Installed,
 ) {
     let session: SessionId = session.twin();
-    // Those that others asked for on that way are theirs.
+    // Those that others asked for on that path are theirs.
     let is_own = |lease: &Lease| lease.upstream.is_empty() && !lease.is_crowded && !lease.is_local && !lease.is_here;
     let is_back = |lease: &&Lease| (lease.session, lease.nonce) == (session, nonce) && is_own(lease);
     let ids = sessions.leases.all_of_module(user, module);

@@ -17,7 +17,7 @@ use crate::exchanges::{Arrival, Exchange, Exchanges, Requester, longest_lease};
 use crate::limits::{LOOK_AGAIN_MIN, LOOK_INTERVAL, LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE};
 use crate::notify::tell;
 use crate::sessions::{
-    Installed, Lease, LeaseId, Leases, Left, Sessions, Text, end_lease, leave, leave_way_back, let_go, withdraw,
+    Installed, Lease, LeaseId, Leases, Left, Sessions, Text, end_lease, leave, leave_return_path, let_go, withdraw,
 };
 
 /// Takes note of what a SETUP that is answered installed along its path.
@@ -96,7 +96,7 @@ fn hold(cx: &mut Cx<'_>, exchanges: &mut Exchanges, sessions: &mut Sessions, wan
         Some(id) => (id, leases.change(id, |held| replace(now, held, lease, is_look))),
     };
     if was.is_some_and(|was| was.is_none()) && downstream.is_some() {
-        leave_way_back(cx, exchanges, sessions, key, &installed);
+        leave_return_path(cx, exchanges, sessions, key, &installed);
     }
     let leases = &mut sessions.leases;
     let of_path = leases.of_flow(&mri).filter(|(_, lease)| lease.session == session);
