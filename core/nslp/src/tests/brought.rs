@@ -8,7 +8,7 @@ use netserv_model::target::Target;
 use netserv_model::{Digest, Instant, ModuleRef, Signature};
 use netserv_wire::nslp::Message;
 
-use super::beside::Mesh;
+use super::off_path::Mesh;
 use super::*;
 use crate::exchanges::{Arrival, Beyond, Exchange, Own, Requester};
 use crate::limits::{BROUGHT_MAX, BROUGHT_TO_MAX};
