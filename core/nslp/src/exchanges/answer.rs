@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use netserv_model::api::RequestResult;
 use netserv_model::domain;
-use netserv_model::limits::{BESIDE_MAX, STACK_ENTRIES_MAX};
+use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::off_path::Off;
 use netserv_model::request::{Body, NodeReport, Outcome, Probe, ReturnStack, Withheld};
 use netserv_model::{Instant, NodeId, Refusal, RefusalKind, SessionId};
@@ -43,8 +43,7 @@ impl Exchange {
         let end = end.filter(|_| incomplete.is_none());
         let returned = if let Returning::Known(stack) = &self.returning { Some(stack.clone()) } else { None };
         let nonce = self.message.nonce();
-        let mut beside = self.beside.clone();
-        beside.add(further, BESIDE_MAX);
+        let beside = self.copies.said_with(further);
         Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, beside, unknown: Vec::new() }
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn due_copy(cx: &mut Cx<'_>, exchanges: &mut Exchanges) -> Option<Tar
         let (key, neighbour) = target;
         let goes_on = exchanges.get(key).is_some_and(|exchange| match neighbour {
             None => matches!(exchange.beyond, Beyond::Waiting { .. }) && exchange.budget(now).is_some(),
-            Some(to) => exchange.copies.contains_key(&to) && budget_of(exchange.timer.since(now)).is_some(),
+            Some(to) => exchange.copies.flow_to(to).is_some() && budget_of(exchange.timer.since(now)).is_some(),
         });
         if goes_on {
             exchanges.retransmissions.put_off(now, target);

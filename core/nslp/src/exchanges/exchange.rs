@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One request on this node, from its arrival until it is forgotten.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Spread};
 
 use super::arrival::{Arrival, Requester};
+use super::copies::Copies;
 use crate::limits::{BUDGET_MIN, HOP_TIME, RESENDS_MAX};
 
 /// One request on this node.
@@ -69,14 +69,8 @@ pub(crate) struct Exchange {
     pub is_back: bool,
     /// It came to this node off its path, and may go so far.
     pub copy: Option<Spread>,
-    /// Whether it went to nodes off the path.
-    pub spreading: Spreading,
-    /// Neighbours that were asked and did not answer, with the flow to each.
-    pub copies: BTreeMap<IpAddr, Mri>,
-    /// How far each of them may send it on.
-    pub share: Option<Spread>,
-    /// What those who answered say.
-    pub beside: Off,
+    /// Its copies to neighbours off the path.
+    pub copies: Copies,
     /// The answer, once it is finished.
     pub answer: Option<Response>,
 }
@@ -90,17 +84,6 @@ pub(crate) enum Returning {
     Waiting,
     /// What the nodes there said.
     Known(ReturnStack),
-}
-
-/// Whether a request went to nodes off the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spreading {
-    /// It was not looked at yet.
-    NotYet,
-    /// Some did not answer yet.
-    Waiting,
-    /// It did as far as it does.
-    Done,
 }
 
 /// What this node says.
@@ -222,10 +205,7 @@ impl Exchange {
             is_afresh,
             is_back,
             copy,
-            spreading: Spreading::NotYet,
-            copies: BTreeMap::new(),
-            share: None,
-            beside: Off::default(),
+            copies: Copies::default(),
             answer: None,
         }
     }
@@ -292,7 +272,7 @@ impl Exchange {
 
     /// Returns whether nothing more is waited for.
     pub(crate) fn is_ready(&self) -> bool {
-        let is_back = !matches!(self.returning, Returning::Waiting) && self.spreading != Spreading::Waiting;
+        let is_back = !matches!(self.returning, Returning::Waiting) && !self.copies.are_waited_for();
         is_back && !matches!(self.own, Own::Unasked | Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
     }
 }

@@ -3,6 +3,7 @@
 
 mod answer;
 mod arrival;
+mod copies;
 mod datagrams;
 mod exchange;
 mod paths;
@@ -16,7 +17,7 @@ mod targeting;
 pub(crate) use answer::{refused, result};
 pub(crate) use arrival::{Arrival, Requester};
 pub(crate) use datagrams::{due_copy, turn_to_datagrams};
-pub(crate) use exchange::{Beyond, Exchange, Own, Returning, Spreading, budget_of, longest_lease};
+pub(crate) use exchange::{Beyond, Exchange, Own, Returning, budget_of, longest_lease};
 pub(crate) use reply::{anonymous, answer_exchange, answer_seen, refuse};
 pub(crate) use sending::send_request;
 pub(crate) use shares::{Room, room_for};

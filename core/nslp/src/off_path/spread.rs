@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use netserv_gist::SiiHandle;
 use netserv_model::SessionId;
-use netserv_model::limits::BESIDE_MAX;
 use netserv_model::off_path::{Beside, Off, Shape};
 use netserv_model::request::Body;
 use netserv_wire::gist::{Mri, PathCoupled};
@@ -15,7 +14,7 @@ use netserv_wire::nslp::{self, Envelope, Response, Spread};
 use super::brought::{Brought, Receiver};
 use super::state::OffPath;
 use crate::cx::{Cx, ExchangeKey, Received, Route, Sent};
-use crate::exchanges::{Beyond, Exchange, Exchanges, Own, Requester, Spreading, budget_of};
+use crate::exchanges::{Beyond, Exchange, Exchanges, Own, Requester, budget_of};
 use crate::limits::{COPIES_MAX, FANOUT_MAX};
 
 /// Sends a request to nodes off the path once: to those within its shape, and a REMOVE to those that got its SETUP. Returns
@@ -24,10 +23,9 @@ use crate::limits::{COPIES_MAX, FANOUT_MAX};
 /// By then the path's own nodes have the request, so that none of them gets it off the path first.
 pub(crate) fn spread(cx: &mut Cx<'_>, exchanges: &mut Exchanges, off_path: &mut OffPath, key: ExchangeKey) -> bool {
     let Some(exchange) = exchanges.get_mut(key) else { return false };
-    if exchange.spreading != Spreading::NotYet {
+    if !exchange.copies.begin() {
         return false;
     }
-    exchange.spreading = Spreading::Done;
     // Who asked spreads it, too, after this node has answered.
     let time = exchange.timer.since(cx.now) / 2;
     if budget_of(time).is_none() {
@@ -37,7 +35,6 @@ pub(crate) fn spread(cx: &mut Cx<'_>, exchanges: &mut Exchanges, off_path: &mut 
     if receivers.is_empty() {
         return false;
     }
-    exchange.spreading = Spreading::Waiting;
     exchanges.set_timer(key, cx.now + time);
     for (address, _) in receivers {
         cx.out.counters.copies_sent += 1;
@@ -56,22 +53,22 @@ fn choose(cx: &mut Cx<'_>, off_path: &mut OffPath, session: SessionId, exchange:
         let mut others = off_path.neighbourhood.others(cx.now, named, own, &except);
         others.retain(|neighbour| !receivers.iter().any(|(followed, _)| *followed == neighbour.address));
         let most = others.len().min(FANOUT_MAX).min(usize::from(spread.copies));
-        exchange.beside.missing = u32::try_from(others.len() - most).unwrap_or(u32::MAX);
+        exchange.copies.leave_out(others.len() - most);
         receivers.extend(others.into_iter().take(most).map(|neighbour| (neighbour.address, neighbour.local)));
     }
     let wanted = receivers.len();
     receivers.truncate(off_path.copies.take_up_to(cx.now, wanted));
     let over = wanted - receivers.len();
     cx.out.counters.copies_over_limit += u64::try_from(over).unwrap_or(u64::MAX);
-    exchange.beside.missing += u32::try_from(over).unwrap_or(u32::MAX);
-    exchange.share = Some(spread.map_or(Spread { radius: 0, copies: 0 }, |spread| Spread {
+    exchange.copies.leave_out(over);
+    exchange.copies.set_share(spread.map_or(Spread { radius: 0, copies: 0 }, |spread| Spread {
         radius: spread.radius - 1,
         copies: share_of(spread.copies, receivers.len()),
     }));
     receivers.retain(|(neighbour, own)| {
         let flow = PathCoupled::new(*own, *neighbour).map(Mri::PathCoupled);
-        exchange.beside.missing += u32::from(flow.is_none());
-        flow.map(|mri| exchange.copies.insert(*neighbour, mri)).is_some()
+        exchange.copies.leave_out(usize::from(flow.is_none()));
+        flow.map(|mri| exchange.copies.add(*neighbour, mri)).is_some()
     });
     off_path.brought.note_to(cx.now, session, &exchange.message, &receivers);
     receivers
@@ -80,10 +77,10 @@ fn choose(cx: &mut Cx<'_>, off_path: &mut OffPath, session: SessionId, exchange:
 /// Sends a request to a neighbour that has not answered.
 pub(crate) fn send_copy(cx: &mut Cx<'_>, exchanges: &Exchanges, key: ExchangeKey, to: IpAddr, reliable: bool) {
     let Some(exchange) = exchanges.get(key) else { return };
-    let Some(mri) = exchange.copies.get(&to) else { return };
+    let Some(mri) = exchange.copies.flow_to(to) else { return };
     let time = exchange.timer.since(cx.now);
     let passed = Some(exchange.passed.saturating_add(1));
-    let (is_outside, copy) = (exchange.is_outside, exchange.share);
+    let (is_outside, copy) = (exchange.is_outside, exchange.copies.share());
     let envelope = Envelope { budget: budget_of(time), passed, copy, is_outside, ..Envelope::default() };
     let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
     let inside = cx.stays_inside(&exchange.message);
@@ -92,7 +89,7 @@ pub(crate) fn send_copy(cx: &mut Cx<'_>, exchanges: &Exchanges, key: ExchangeKey
 
 /// Sends a request to a neighbour by datagram from here on, since that takes no connections; returns false if it does already.
 pub(crate) fn turn_copy_to_datagrams(cx: &mut Cx<'_>, exchanges: &mut Exchanges, key: ExchangeKey, to: IpAddr) -> bool {
-    let waits = exchanges.get(key).is_some_and(|exchange| exchange.copies.contains_key(&to));
+    let waits = exchanges.get(key).is_some_and(|exchange| exchange.copies.flow_to(to).is_some());
     if !waits || exchanges.retransmissions.has((key, Some(to))) {
         return false;
     }
@@ -114,7 +111,7 @@ pub(crate) fn answering_neighbour(exchanges: &Exchanges, from: &Received, respon
     let mri = from.mri.inverted();
     let (_, address) = mri.addresses()?;
     let exchange = exchanges.get((response.session, response.nonce))?;
-    let waits = exchange.copies.get(&address) == Some(&mri);
+    let waits = exchange.copies.flow_to(address) == Some(&mri);
     Some(address).filter(|_| waits && from.session == response.session)
 }
 
@@ -127,12 +124,8 @@ pub(crate) fn settle_copy(
     answer: Option<Response>,
 ) -> bool {
     let Some(exchange) = exchanges.get_mut(key) else { return false };
-    let Some(mri) = exchange.copies.remove(&to) else { return false };
-    exchange.beside.add(answer.map_or_else(nobody, off_of), BESIDE_MAX);
-    let is_last = exchange.copies.is_empty();
-    if is_last {
-        exchange.spreading = Spreading::Done;
-    }
+    let Some(mri) = exchange.copies.settle(to, answer.map(off_of)) else { return false };
+    let is_last = !exchange.copies.are_waited_for();
     exchanges.retransmissions.end((key, Some(to)));
     cx.keep_state(key.0, mri, Duration::ZERO);
     is_last
@@ -141,12 +134,7 @@ pub(crate) fn settle_copy(
 /// Waits for no neighbour any more.
 pub(crate) fn give_up_copies(cx: &mut Cx<'_>, exchanges: &mut Exchanges, key: ExchangeKey) {
     let Some(exchange) = exchanges.get_mut(key) else { return };
-    let copies = std::mem::take(&mut exchange.copies);
-    if !copies.is_empty() {
-        exchange.spreading = Spreading::Done;
-    }
-    copies.iter().for_each(|_| exchange.beside.add(nobody(), BESIDE_MAX));
-    for (to, mri) in copies {
+    for (to, mri) in exchange.copies.give_up() {
         exchanges.retransmissions.end((key, Some(to)));
         cx.keep_state(key.0, mri, Duration::ZERO);
     }
@@ -208,8 +196,4 @@ fn off_of(response: Response) -> Off {
     let further =
         beside.nodes.into_iter().map(|Beside { hops, report }| Beside { hops: hops.saturating_add(1), report });
     Off { nodes: own.chain(further).collect(), missing: beside.missing }
-}
-
-fn nobody() -> Off {
-    Off { nodes: Vec::new(), missing: 1 }
 }
