@@ -60,9 +60,11 @@
 //! second for a duplicate.
 //!
 //! # Parts
-//! [`Nslp`] only dispatches. Each part owns its state and imports none that stands before it here: `requests` has requests on their way,
-//! `verbs` what is done for one verb only, `notify` the news, `sessions` leases with previous and next nodes, `off_path` and
-//! `round_trip` what their names say, `exchanges` the requests on this node, `cx` what every call lends.
+//! [`Nslp`] only dispatches. Each part owns its state, and imports none that stands before it here: `requests` leads requests
+//! through the other parts, `verbs` has what is done for one verb alone, `notify` news for those who sent SETUPs, `sessions` leases
+//! with their previous and next nodes, `off_path` neighbours, `round_trip` requests that go back, `exchanges` the requests on this
+//! node, and `cx` what every call lends. A handler is a function of the parts that it is lent; what concerns a part above it goes up
+//! as a value.
 #![forbid(unsafe_code)]
 
 mod assembly;
