@@ -59,11 +59,11 @@ counters! {
     paths_moved,
     /// Leases whose path is not followed, since there are too many.
     leases_over_limit,
-    /// Requests sent to nodes beside the path.
+    /// Requests sent to nodes off the path.
     copies_sent,
-    /// Requests that came to this node beside their path.
+    /// Requests that came to this node off their path.
     copies_received,
-    /// Neighbours that were not asked, since there were too many messages to nodes beside paths.
+    /// Neighbours that were not asked, since there were too many messages to nodes off paths.
     copies_over_limit,
     /// TEARs that went to a node that the path left.
     tears_sent,

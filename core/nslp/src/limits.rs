@@ -84,11 +84,11 @@ pub const RETURNS_INTERVAL: Duration = Duration::from_secs(1);
 pub const NEIGHBOURS_MAX: usize = 256;
 /// How long they are remembered.
 pub const NEIGHBOUR_TIME: Duration = Duration::from_secs(3600);
-/// Neighbours beside the path to which a node sends a request.
+/// Neighbours off the path to which a node sends a request.
 pub const FANOUT_MAX: usize = 8;
-/// Messages to nodes beside the path that one node of the path brings about, those of the nodes beside it included.
+/// Messages to nodes off the path that one node of the path brings about, those of nodes off the path included.
 pub const COPIES_MAX: u16 = 64;
-/// Messages to nodes beside the path that a node sends within [`COPIES_INTERVAL`], of all requests together.
+/// Messages to nodes off the path that a node sends within [`COPIES_INTERVAL`], of all requests together.
 pub const COPIES_BURST_MAX: usize = 256;
 /// See [`COPIES_BURST_MAX`].
 pub const COPIES_INTERVAL: Duration = Duration::from_secs(1);
@@ -96,7 +96,7 @@ pub const COPIES_INTERVAL: Duration = Duration::from_secs(1);
 pub const RETRANSMISSION_FIRST: Duration = Duration::from_millis(500);
 /// The longest gap between two copies.
 pub const RETRANSMISSION_GAP_MAX: Duration = Duration::from_secs(4);
-/// Modules of which a node remembers the neighbours beside the path; if there are more, the one that ends first is dropped.
+/// Modules of which a node remembers the neighbours off the path; if there are more, the one that ends first is dropped.
 pub const BROUGHT_MAX: usize = 4096;
 /// Neighbours that one module's SETUP went to; if there are more, the one whose lease ends first is dropped.
 pub const BROUGHT_TO_MAX: usize = 16;

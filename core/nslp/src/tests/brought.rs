@@ -8,11 +8,11 @@ use netserv_model::target::Target;
 use netserv_model::{Digest, Instant, ModuleRef, Signature};
 use netserv_wire::nslp::Message;
 
-use super::beside::Mesh;
+use super::off_path::Mesh;
 use super::*;
-use crate::exchange::{Arrival, Beyond, Exchange, Own, Requester};
+use crate::exchanges::{Arrival, Beyond, Exchange, Own, Requester};
 use crate::limits::{BROUGHT_MAX, BROUGHT_TO_MAX};
-use crate::nslp::brought::Brought;
+use crate::off_path::Brought;
 
 /// `0 – 1` is the path, `0 – 2 – 3` and `1 – 4` lead away from it.
 fn mesh() -> Mesh {

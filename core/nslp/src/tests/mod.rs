@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Timed scripts: one node, with GIST, the controller and the clients played by the test.
 
-mod beside;
 mod brought;
 mod checks;
 mod datagrams;
@@ -12,12 +11,13 @@ mod forwarder;
 mod hop;
 mod limits;
 mod loss;
-mod news;
+mod notify;
+mod off_path;
 mod origin;
 mod questions;
 mod removal;
+mod round_trip;
 mod targeting;
-mod turn;
 
 use std::net::IpAddr;
 use std::time::Duration;
