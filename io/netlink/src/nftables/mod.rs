@@ -7,11 +7,13 @@
 //! Numbers in attributes are in network byte order. Expressions of a rule run from left to right; one that does not match
 //! ends the rule.
 
+mod hook;
 mod rule;
 
 use netserv_wire::ip::IpVersion;
 use rule::{ACCEPT, DATA_VALUE, DATA_VERDICT, DROP, GOTO, LIST_ELEMENT, OBJECT_COUNTER, family, text};
 
+pub use hook::Hook;
 pub use rule::{End, Rule, Verdict};
 
 use crate::message::{FLAG_DUMP, Message, append_attribute, attributes, nested};
@@ -40,26 +42,6 @@ impl Table {
     fn header(&self) -> [u8; 4] {
         [self.family, 0, 0, 0]
     }
-}
-
-/// A hook of the kernel at which a chain begins.
-#[derive(Clone, Copy, Debug)]
-pub enum Hook {
-    /// Before packets are routed, at this place among others' chains. What is not judged passes.
-    Prerouting(i32),
-    /// Packets for this machine. What no rule accepts is dropped.
-    Input,
-    /// What the chain at `Input` accepted. What is not judged passes.
-    AfterInput,
-    /// Packets from one machine to another. What no rule accepts is dropped.
-    Forward,
-    /// What others let pass between machines. What is not judged passes.
-    AfterForward,
-    /// Packets of this machine. What no rule accepts is dropped.
-    Output,
-    /// Packets of this machine, at this place among others' chains: one that is given another mark is routed anew. What is not
-    /// judged passes.
-    Reroute(i32),
 }
 
 /// Changes that the kernel makes all or none.

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use netserv_model::PortRange;
 use netserv_wire::ip::IpVersion;
 
-use super::Hook;
+use super::hook::Hook;
 use crate::message::{append_attribute, nested};
 
 /// What becomes of a packet that a rule matched.
