@@ -52,6 +52,11 @@ impl Spare {
         }
     }
 
+    /// Returns whether the process has not ended.
+    pub(super) fn is_alive(&self) -> bool {
+        poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ended| ended == 0)
+    }
+
     /// Makes the spare a worker, in its own groups or in those of another, and waits until it is. Returns how much of
     /// Landlock is enforced. If it fails, the spare is dead, but not yet collected.
     pub(super) fn become_worker(

@@ -53,21 +53,30 @@ impl Spares {
         beside: Option<&Group>,
         fds: &[OwnedFd],
     ) -> Result<(Spare, String), StepError> {
-        // A spare may have died while it waited, so its failure is not the last word.
-        let waiting = self.waiting.pop();
-        let last = waiting.is_none();
-        let mut spare = waiting.map_or_else(|| self.fork(kit), Ok)?;
+        let mut spare = self.living().map_or_else(|| self.fork(kit), Ok)?;
         let limited = match beside {
             Some(_) => Ok(()),
             None => spare.group.limit(limits).step("limit cgroups"),
         };
         match limited.and_then(|()| spare.become_worker(orders, beside, fds)) {
             Ok(landlock) => Ok((spare, landlock)),
+            // Another one could not have the file systems that this one may have taken.
             Err(error) => {
                 self.discard(spare);
-                if last { Err(error) } else { self.start(kit, limits, orders, beside, fds) }
+                Err(error)
             }
         }
+    }
+
+    /// Returns a spare that is alive: one may have died while it waited.
+    fn living(&mut self) -> Option<Spare> {
+        while let Some(spare) = self.waiting.pop() {
+            if spare.is_alive() {
+                return Some(spare);
+            }
+            self.discard(spare);
+        }
+        None
     }
 
     /// Removes groups, at once or as soon as the last process left.

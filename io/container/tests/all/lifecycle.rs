@@ -151,6 +151,33 @@ fn a_killed_node_takes_launcher_and_containers_along() {
     eventually("no group is left", || cgroups_of(&instance).is_empty());
 }
 
+/// Goal: a container starts whose process gets a hundredth of a processor, and one whose process is held up for three seconds.
+#[test]
+fn a_start_that_is_held_up_is_no_failure() {
+    if !can_run("a_start_that_is_held_up_is_no_failure") {
+        return;
+    }
+    let node = Node::start();
+    node.launch(&ContainerLimits { cpu_permille: 10, ..LIMITS });
+    // It is a child of the thread that started it.
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap();
+    let launcher: u32 = children.trim().parse().unwrap();
+    eventually("all spares are made", || children_of(launcher).len() == SPARES);
+    let spares = children_of(launcher);
+    let signal = move |signal| {
+        for pid in &spares {
+            rustix::process::kill_process(rustix::process::Pid::from_raw(*pid).unwrap(), signal).unwrap();
+        }
+    };
+    signal(rustix::process::Signal::STOP);
+    let resuming = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        signal(rustix::process::Signal::CONT);
+    });
+    node.launch(&LIMITS).ready();
+    resuming.join().unwrap();
+}
+
 #[test]
 fn a_killed_launcher_takes_containers_along_and_the_next_one_cleans_up() {
     if !can_run("a_killed_launcher_takes_containers_along_and_the_next_one_cleans_up") {
