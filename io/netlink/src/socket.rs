@@ -26,8 +26,6 @@ pub enum Family {
     Generic,
     /// Policies of IPsec (`NETLINK_XFRM`).
     Xfrm,
-    /// Sockets of this machine (`NETLINK_SOCK_DIAG`).
-    SocketDiagnosis,
 }
 
 /// A netlink socket. It belongs to the namespace in which it was opened, wherever it is used.
@@ -46,7 +44,6 @@ impl Socket {
             Family::Netfilter => Some(netlink::NETFILTER),
             Family::Generic => Some(netlink::GENERIC),
             Family::Xfrm => Some(netlink::XFRM),
-            Family::SocketDiagnosis => Some(netlink::SOCK_DIAG),
         };
         let fd = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&fd, Timeout::Recv, Some(ANSWER_TIME_MAX))?;
@@ -193,11 +190,5 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-impl From<Socket> for OwnedFd {
-    fn from(socket: Socket) -> OwnedFd {
-        socket.0
     }
 }

@@ -177,10 +177,12 @@ pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 
     host.carry_out(&requests)?;
     let mut requests = Requests::default();
     neighbour(&mut requests, index, hop_v6, INSIDE_STATION);
-    match host.carry_out(&requests) {
-        Err(refused) if is_without_v6(&refused) => Ok((index, INSIDE_HOPS, false)),
-        other => Ok((index, INSIDE_HOPS, other.map(|()| true)?)),
+    let neighbour_v6 = host.carry_out(&requests);
+    let has_v6 = !neighbour_v6.as_ref().is_err_and(is_without_v6);
+    if has_v6 {
+        neighbour_v6?;
     }
+    Ok((index, INSIDE_HOPS, has_v6))
 }
 
 /// Says that a link has no IPv6 (`disable_ipv6`), or the kernel none, for errors of a neighbour.

@@ -94,8 +94,7 @@ pub(super) fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
 
 /// Adds the matches of a filter's two ends; `reversed`, for the packets that come back.
 pub(super) fn ends(rule: Rule, filter: &Filter, reversed: bool) -> Rule {
-    let address = |rule: Rule, end, prefix: IpNet| rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
-    each_end(rule, filter, reversed, address, Rule::port)
+    each_end(rule, filter, reversed, |rule, end, prefix| rule.prefix(end, &prefix), Rule::port)
 }
 
 /// Returns the rules that match what routers say of a filter's packets of TCP that are too long for their way, whichever
