@@ -106,6 +106,8 @@ pub struct ResponseBody {
     module: Arc<Module>,
     /// Whether the component failed, by which a body ends that looks whole.
     broken: Option<Arc<AtomicBool>>,
+    /// Why it ends before its time, which the connection learns after it wrote what came before.
+    failed: Option<Error>,
     _underway: Option<Underway>,
 }
 
@@ -117,24 +119,24 @@ impl ResponseBody {
         broken: Arc<AtomicBool>,
         underway: Option<Underway>,
     ) -> ResponseBody {
-        ResponseBody { body, module: Arc::clone(module), broken: Some(broken), _underway: underway }
+        ResponseBody { body, module: Arc::clone(module), broken: Some(broken), failed: None, _underway: underway }
     }
 
     /// Returns a body that the node has taken over from its component.
     pub fn held(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Option<Underway>) -> ResponseBody {
-        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: underway }
+        ResponseBody { body, module: Arc::clone(module), broken: None, failed: None, _underway: underway }
     }
 
     /// Returns a body that no component made.
     pub fn passed(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Underway) -> ResponseBody {
-        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: Some(underway) }
+        ResponseBody { body, module: Arc::clone(module), broken: None, failed: None, _underway: Some(underway) }
     }
 
     /// Returns a text of the node's own.
     pub fn text(text: &'static str, module: &Arc<Module>) -> ResponseBody {
         let body = Full::new(Bytes::from_static(text.as_bytes()));
         let body = body.map_err(|never| match never {}).boxed_unsync();
-        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }
+        ResponseBody { body, module: Arc::clone(module), broken: None, failed: None, _underway: None }
     }
 }
 
@@ -143,21 +145,32 @@ impl Body for ResponseBody {
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         let mut frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if frame.is_none() && self.broken.as_ref().is_some_and(|broken| broken.load(Ordering::Acquire)) {
             self.broken = None;
             frame = Some(Err(Error::HttpResponseIncomplete));
         }
-        match &frame {
-            Some(Ok(frame)) => self.module.counts.bytes_out(frame.data_ref().map_or(0, Bytes::len)),
-            Some(Err(_)) => self.module.counts.failed(),
-            None => {}
+        match frame {
+            Some(Ok(frame)) => {
+                self.module.counts.bytes_out(frame.data_ref().map_or(0, Bytes::len));
+                Poll::Ready(Some(Ok(frame)))
+            }
+            // A connection forgets what it holds when its body fails, and writes it when there is no more for now.
+            Some(Err(error)) => {
+                self.module.counts.failed();
+                self.failed = Some(error);
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => Poll::Ready(None),
         }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.broken.is_none() && self.body.is_end_stream()
+        self.broken.is_none() && self.failed.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

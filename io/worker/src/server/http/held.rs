@@ -91,6 +91,8 @@ enum Source {
     Here(DynInputStream),
     /// It says when it has something.
     Waiting(Pin<Box<dyn Future<Output = DynInputStream> + Send>>),
+    /// It broke off; the client takes what it gave before.
+    Failed,
     Ended,
 }
 
@@ -259,8 +261,19 @@ impl HeldBody {
                     self.watch(now + self.module.patience.time);
                     Some(Poll::Ready(Some(Ok(Frame::data(piece)))))
                 }
-                Err(error) => Some(Poll::Ready(self.end(&error))),
+                Err(error) if self.is_whole(&error) => Some(Poll::Ready(None)),
+                Err(_) => {
+                    self.source = Source::Failed;
+                    None
+                }
             },
+            Source::Failed if self.flight.is_over(0, context) => {
+                self.source = Source::Failed;
+                let since = *self.blocked.get_or_insert(now);
+                self.watch(since + self.patience);
+                Some(Poll::Pending)
+            }
+            Source::Failed => Some(Poll::Ready(Some(Err(Error::HttpResponseIncomplete)))),
             Source::Waiting(mut waiting) => match waiting.as_mut().poll(context) {
                 Poll::Ready(source) => {
                     self.source = Source::Here(source);
@@ -281,14 +294,14 @@ impl HeldBody {
         self.watch(since + self.bounds.idle);
     }
 
-    /// Returns how a body ends whose source does.
-    fn end(&self, error: &StreamError) -> Option<Result<Frame<Bytes>, Error>> {
+    /// Returns whether a body whose source ends is whole.
+    fn is_whole(&self, error: &StreamError) -> bool {
         match error {
-            StreamError::Closed if self.promised.is_none_or(|promised| promised == 0) => return None,
+            StreamError::Closed if self.promised.is_none_or(|promised| promised == 0) => return true,
             StreamError::Closed => self.tell("a body that was handed over is shorter than its head says"),
             StreamError::LastOperationFailed(_) | StreamError::Trap(_) => {}
         }
-        Some(Err(Error::HttpResponseIncomplete))
+        false
     }
 
     fn tell(&self, text: &str) {
@@ -427,6 +440,17 @@ mod tests {
             let told = body.0.module.take_log().len();
             assert_eq!(told, usize::from(length == "2" || length == "5" || length == "7"), "{length}");
         }
+    }
+
+    #[test]
+    fn what_came_before_a_source_broke_off_is_written_first() {
+        let (mut body, deadline) = body(Given::failing(&[b"one"]), None, HOUR);
+        let Poll::Ready(Some(Ok(first))) = poll(&mut body) else { panic!("nothing is on its way") };
+        assert!(poll(&mut body).is_pending());
+        assert!(deadline.at() <= Instant::now() + limits::HELD_PATIENCE, "its client is waited for");
+        drop(first);
+        assert!(matches!(poll(&mut body), Poll::Ready(Some(Err(_)))));
+        assert_eq!(text(&mut body), (vec![], "end"));
     }
 
     #[test]

@@ -215,6 +215,18 @@ fn an_answer_that_stalls_or_is_not_whole_is_broken_off() {
     }
 }
 
+/// Goal: a client gets what came before its origin broke off. Method: 20 origins that send it and break off at once.
+#[test]
+fn what_came_before_an_origin_broke_off_is_sent() {
+    let origin = Server::start(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nsome");
+    });
+    let (spec, _worker, _store) = start(Some(origin.port));
+    for _ in 0..20 {
+        assert_eq!(bytes(spec.port(), "/pass?/").unwrap_err(), b"some");
+    }
+}
+
 /// Goal: what was handed over does not outlive a module that is drained, as no other response does. Method: a source that goes on for long.
 #[test]
 fn what_was_handed_over_ends_with_a_module_that_is_drained() {
