@@ -41,7 +41,7 @@ use netserv_model::api::UsageReport;
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, Wish, WorkerNews,
+    Command, EffectId, EffectOutcome, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, Wish, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
@@ -62,7 +62,7 @@ use tenants::later::Next;
 use tenants::wishes;
 use usage::metering::Metering;
 use users::admission::{Denied, Users};
-use workers::changes::Changes;
+use workers::changes::{Changes, Held};
 use workers::{draining, release};
 
 /// Decides what runs on a node. One per node.
@@ -104,10 +104,11 @@ impl Controller {
         self.cx.now = now;
         self.metering.restore(&mut self.cx, usage);
         self.users.start(now);
-        let plan = self.cx.policy.address_plan();
-        if plan != AddressPlan::default() {
-            self.cx.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
+        for record in &installed {
+            self.cx.authority.restore(&self.cx.policy, &record.user, &record.grants);
         }
+        self.cx.watch_proofs();
+        self.cx.plan_addresses(&AddressPlan::default());
         restoring::restore_records(
             &mut self.cx,
             &mut self.modules.tenants,
@@ -231,9 +232,13 @@ impl Controller {
     /// modules may use holds from their next load.
     pub fn set_policy(&mut self, now: Now, change: PolicyChange, policy: NodePolicy) {
         self.cx.now = now;
-        let before = std::mem::replace(&mut self.cx.policy, policy);
-        self.changes.begin(&mut self.cx, &self.modules.tenants, change, &before);
-        policy_change::apply_policy(&mut self.cx, &mut self.modules, &mut self.users, &before);
+        let held = Held::now(&self.cx, &self.modules.tenants);
+        let before = self.cx.set_policy(policy);
+        self.changes.begin(&mut self.cx, &self.modules.tenants, change, &held);
+        if self.cx.policy.maintenance && !before.maintenance {
+            policy_change::say_maintenance(&mut self.cx, &self.modules.tenants);
+        }
+        policy_change::apply_policy(&mut self.cx, &mut self.modules, &mut self.users);
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.
@@ -379,7 +384,7 @@ impl Controller {
 
     /// Does what a timer was set for.
     fn fire(&mut self, timer: Timer) {
-        let Controller { cx, modules, exports, tells, metering, .. } = self;
+        let Controller { cx, modules, users, exports, tells, metering, .. } = self;
         match timer {
             Timer::Lease(key) => lifecycle::advance(cx, modules, &key),
             Timer::Restart(key) => fetching::restart_module(cx, modules, &key),
@@ -394,6 +399,7 @@ impl Controller {
             Timer::Export(id) => exports.overdue(cx, &mut modules.tenants, &mut modules.buffers, id),
             Timer::Thaw(key) => freezing::thaw(cx, &mut modules.tenants, &mut modules.buffers, &key),
             Timer::Buffered(key) => modules.buffers.end(cx, &key),
+            Timer::Proofs => policy_change::end_proofs(cx, modules, users),
             Timer::ReadMeters => metering.read_due(cx),
         }
     }

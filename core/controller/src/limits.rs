@@ -91,3 +91,7 @@ pub const USAGE_MODULES_PER_USER_MAX: usize = 256;
 pub const METERED_RUNS_MAX: usize = 1 << 18;
 /// By how much the wall clock may go faster or slower than the monotonic one while the node runs, before it counts as set anew.
 pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);
+/// How long at most until proofs of users' rights are looked at again: the wall clock may be set meanwhile.
+pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
+/// Users of whose requests something is remembered, above which strangers who are new are refused.
+pub const REMEMBERED_USERS_MAX: usize = 4096;

@@ -60,7 +60,7 @@ fn modules_shown(cx: &Cx, tenants: &Tenants, user: &UserId) -> Vec<ModuleStatus>
 }
 
 fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
-    let policy = cx.policy.users.get(user)?;
+    let policy = cx.may(user)?;
     let ceilings = policy.ceilings(cx.policy.cache_bytes);
     Some(PolicyReport {
         prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),

@@ -550,6 +550,9 @@ pub struct InstalledRecord {
     pub url: String,
     /// Its package's digest.
     pub digest: Digest,
+    /// The grants that its owner's rights come from; none of one whom the configuration names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<String>,
     /// The session of its last SETUP.
     pub session: SessionId,
     /// The nonce of that SETUP; none in records of versions before it was kept.

@@ -49,6 +49,38 @@ pub struct NodePolicy {
     /// Whom signaling believes, and what leaves the domain.
     #[serde(default)]
     pub domain: DomainPolicy,
+    /// Who may vouch for users that `users` does not name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issuers: Vec<Issuer>,
+    /// What such users get, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, Class>,
+}
+
+/// One who may vouch for users by grants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issuer {
+    /// What the operator calls it.
+    pub name: String,
+    /// Keys that it signs grants with.
+    pub keys: Vec<PublicKey>,
+    /// Prefixes of which it may give parts.
+    pub prefixes: Vec<IpNet>,
+    /// What its users get, a name of [`NodePolicy::classes`].
+    pub class: String,
+}
+
+/// What each user gets at most whose rights come from a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Class {
+    /// Users at one time, for each issuer.
+    pub users_max: usize,
+    /// Prefixes of one user.
+    pub prefixes_max: usize,
+    /// The longest lease, where it is shorter than the node's.
+    pub lease_max: Option<Duration>,
+    /// The rest; without keys, prefixes and addresses.
+    pub rights: UserPolicy,
 }
 
 /// The user as whom the operator's own services run: what it uses is charged to nobody, and its keys sign packages only.
@@ -77,7 +109,15 @@ impl NodePolicy {
             cache_bytes: 0,
             operator: None,
             domain: DomainPolicy::default(),
+            issuers: Vec::new(),
+            classes: BTreeMap::new(),
         }
+    }
+
+    /// Returns how many users an issuer may have here at one time.
+    pub fn users_max_of(&self, issuer: &str) -> usize {
+        let class = self.issuers.iter().find(|known| known.name == issuer).map(|known| &known.class);
+        class.and_then(|class| self.classes.get(class)).map_or(0, |class| class.users_max)
     }
 
     /// Returns whether containers have a network of their own, so that modules can be servers.

@@ -35,6 +35,8 @@ pub struct Request {
     pub signed_bytes: Vec<u8>,
     /// The signature over `signed_bytes`.
     pub signature: Option<Signature>,
+    /// Grants that say what the user may do, the issuer's first; none of users whom the node knows.
+    pub grants: Vec<String>,
     /// Only say what would happen.
     pub dry_run: bool,
     /// Which nodes it is for by name; empty means every name.

@@ -13,7 +13,7 @@ use crate::limits::FETCH_ANSWER_TIME_MAX;
 
 /// Asks for a package, and for the state that its module is to begin with.
 pub(crate) fn fetch(cx: &mut Cx, key: &Key, url: String, digest: Digest, state: Option<StateSource>) -> EffectId {
-    let keys = cx.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
+    let keys = cx.may(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
     start_package(cx, key, PackageJob::Fetch { url, digest, keys, state })
 }
 
@@ -36,7 +36,8 @@ pub(crate) fn drop_job(cx: &mut Cx, id: EffectId) {
 
 /// Has a module remembered across restarts.
 pub(crate) fn store_record(cx: &mut Cx, key: &Key, record: &InstalledRecord) {
-    let job = StoreJob::Put(Box::new(record.clone()));
+    let grants = cx.authority.grants(&key.0).to_vec();
+    let job = StoreJob::Put(Box::new(InstalledRecord { grants, ..record.clone() }));
     cx.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
 }
 

@@ -9,22 +9,25 @@ pub(crate) mod timers;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
+use netserv_authority::{Authority, Proof};
 use netserv_model::control::ModuleMessage;
 use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, RequestId};
 use netserv_model::notify::NotifyEvent;
-use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{NodeReport, Outcome};
-use netserv_model::{Now, Refusal, RefusalKind, UserId};
+use netserv_model::{Now, Refusal, UserId};
 
 use crate::counters::Counters;
 use crate::cx::effects::{Effects, Purpose};
 use crate::cx::request::{Key, Origin, PendingAnswer};
-use crate::cx::timers::Timers;
+use crate::cx::timers::{Timer, Timers};
+use crate::limits::PROOFS_LOOKED_AT_AFTER;
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
 pub(crate) struct Cx {
     pub(crate) policy: NodePolicy,
+    pub(crate) authority: Authority,
     /// The clocks at the last input.
     pub(crate) now: Now,
     pub(crate) timers: Timers,
@@ -57,6 +60,7 @@ impl Cx {
     pub(crate) fn new(policy: NodePolicy) -> Cx {
         Cx {
             policy,
+            authority: Authority::default(),
             now: Now::default(),
             timers: Timers::default(),
             counters: Counters::default(),
@@ -193,10 +197,53 @@ impl Cx {
         self.say(Command::TellRequesters(Box::new(news)));
     }
 
-    /// Returns what the operator grants a user.
-    pub(crate) fn user_policy(&self, user: &UserId) -> Result<&UserPolicy, Refusal> {
-        let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
-        self.policy.users.get(user).ok_or_else(unknown)
+    /// Puts another policy in force, and returns the one before.
+    pub(crate) fn set_policy(&mut self, policy: NodePolicy) -> NodePolicy {
+        let before = std::mem::replace(&mut self.policy, policy);
+        self.authority.set_policy(&self.policy);
+        before
+    }
+
+    /// Returns what a user may do now, or why nothing.
+    pub(crate) fn rights(&self, user: &UserId) -> Result<&UserPolicy, Refusal> {
+        self.authority.rights(&self.policy, user, self.now.wall)
+    }
+
+    /// Returns what a user may do now, if anything.
+    pub(crate) fn may(&self, user: &UserId) -> Option<&UserPolicy> {
+        self.rights(user).ok()
+    }
+
+    /// Puts into force what a request proved.
+    pub(crate) fn accept(&mut self, proof: Proof<'_>, has_modules: impl Fn(&UserId) -> bool) -> Result<(), Refusal> {
+        if !proof.brings_grants() {
+            return Ok(());
+        }
+        let before = self.address_plan();
+        self.authority.accept(&self.policy, proof, self.now.wall, has_modules)?;
+        self.plan_addresses(&before);
+        self.watch_proofs();
+        Ok(())
+    }
+
+    /// Has containers' addresses be by another plan, if it is another one.
+    pub(crate) fn plan_addresses(&mut self, before: &AddressPlan) {
+        let plan = self.address_plan();
+        if plan != *before {
+            self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
+        }
+    }
+
+    /// Has proofs looked at when the next one ends. The clock may be set meanwhile, so that is often.
+    pub(crate) fn watch_proofs(&mut self) {
+        let Some(end) = self.authority.next_end(self.now.wall) else { return };
+        let left = end.distance(self.now.wall).min(PROOFS_LOOKED_AT_AFTER);
+        self.timers.set(Timer::Proofs, self.now.instant + left);
+    }
+
+    /// Returns of what all users' containers get their addresses.
+    pub(crate) fn address_plan(&self) -> AddressPlan {
+        self.authority.address_plan(&self.policy)
     }
 
     /// Returns whether the node takes nothing new of a user, since it is being drained.

@@ -37,6 +37,8 @@ pub(crate) enum Timer {
     Thaw(Key),
     /// Packets have waited for long enough for one that moves.
     Buffered(Key),
+    /// Proofs of users' rights may have ended.
+    Proofs,
     /// Meters are to be read.
     ReadMeters,
 }
@@ -57,6 +59,7 @@ impl Timer {
             Timer::Export(_) => "export answer",
             Timer::Thaw(_) => "module that stands still",
             Timer::Buffered(_) => "packets that wait for a module",
+            Timer::Proofs => "end of a user's proof",
             Timer::ReadMeters => "reading of meters",
         }
     }

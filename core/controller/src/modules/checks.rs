@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use netserv_authority::scope;
 use netserv_model::limits::{CONTAINERS_MAX, TTL_MIN};
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::UserPolicy;
@@ -22,7 +23,7 @@ use crate::users::quota::Quarantine;
 
 /// Checks everything about a SETUP that can be known before its package is there.
 pub(crate) fn check_setup(cx: &Cx, modules: &Modules, key: &Key, setup: &Setup) -> Result<(), Refusal> {
-    let user = cx.user_policy(&key.0)?;
+    let user = cx.rights(&key.0)?;
     if setup.ttl < TTL_MIN || setup.ttl > cx.policy.ttl_max {
         let (asked, longest) = (setup.ttl.as_secs_f64(), cx.policy.ttl_max.as_secs());
         let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
@@ -34,7 +35,7 @@ pub(crate) fn check_setup(cx: &Cx, modules: &Modules, key: &Key, setup: &Setup) 
     modules.epochs.check_state(&modules.tenants, key, setup)?;
     check_floating(cx, &modules.tenants, key, &setup.floating, setup.epoch)?;
     check_quota(&modules.tenants, key, user)?;
-    filters::check(&cx.policy, user, &setup.filters)?;
+    scope::check(&cx.policy, user, &setup.filters)?;
     check_dependencies(&cx.policy, &setup.dependencies)?;
     check_quarantine(cx, &modules.quarantine, key, setup)
 }
@@ -106,8 +107,9 @@ pub(crate) fn check_maintenance(cx: &Cx, tenants: &Tenants, key: &Key, epoch: u6
     Err(Refusal::new(RefusalKind::Maintenance, detail))
 }
 
-/// Returns the lease that a SETUP gets: no longer than the one in force, if the node is being drained.
+/// Returns the lease that a SETUP gets: no longer than its user's proof holds, and than the one in force if the node is being drained.
 pub(crate) fn granted_ttl(cx: &Cx, tenants: &Tenants, key: &Key, ttl: Duration) -> Duration {
+    let ttl = cx.authority.lease_max(&key.0, cx.now.wall).map_or(ttl, |most| ttl.min(most));
     if !cx.is_drained_for(&key.0) {
         return ttl;
     }

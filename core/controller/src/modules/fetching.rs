@@ -100,7 +100,7 @@ fn active_fetched(cx: &mut Cx, modules: &mut Modules, key: &Key, job: EffectId, 
     let (session, setup) = (record.session, as_setup(record));
     let (others, declared) = (modules.tenants.others_than(key, session), manifest.intercept().to_vec());
     let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
-    let user = cx.user_policy(&key.0);
+    let user = cx.rights(&key.0);
     let checked = user.and_then(|user| check_manifest(&cx.policy, user, &setup, &others, manifest, flavour));
     let manifest = match checked {
         Ok((manifest, _)) => manifest,

@@ -3,6 +3,7 @@
 
 use std::slice;
 
+use netserv_authority::scope;
 use netserv_model::effect::{InstalledRecord, SessionRecord};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
@@ -13,7 +14,6 @@ use crate::cx::Cx;
 use crate::cx::request::Key;
 use crate::modules::sessions::{leave_module, store_active};
 use crate::policy::asked::{Asked, asked_together};
-use crate::policy::filters;
 use crate::rules::names::remove_rules;
 use crate::tenants::Tenants;
 use crate::tenants::session::{Session, sessions_of};
@@ -22,7 +22,7 @@ use crate::tenants::session::{Session, sessions_of};
 /// removes the module. `manifest` is the package's, if it has just arrived.
 pub(crate) fn end_forbidden(cx: &mut Cx, tenants: &mut Tenants, key: &Key, manifest: Option<&Manifest>) {
     let Some(active) = tenants.active(key) else { return };
-    let Some(user) = cx.policy.users.get(&key.0) else { return };
+    let Some(user) = cx.may(&key.0) else { return };
     let known = active.whole_manifest();
     let manifest = manifest.or(known.as_ref());
     let why = |session: &Session| why_forbidden(&cx.policy, user, manifest, &session.record).err();
@@ -40,10 +40,10 @@ pub(crate) fn end_forbidden(cx: &mut Cx, tenants: &mut Tenants, key: &Key, manif
 /// Removes the rules of a module that the policy does not allow, if its package is missing: only the package tells which session
 /// each rule is for.
 fn drop_forbidden_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
-    let (policy, user) = (&cx.policy, cx.policy.users.get(&key.0));
+    let (policy, user) = (&cx.policy, cx.may(&key.0));
     let active = tenants.entry_mut(key).and_then(|entry| entry.active.as_mut());
     let Some((user, active)) = user.zip(active.filter(|active| active.manifest.is_none())) else { return };
-    let is_allowed = |filter: &WantedFilter| filters::check_of_sessions(policy, user, slice::from_ref(filter)).is_ok();
+    let is_allowed = |filter: &WantedFilter| scope::check_of_sessions(policy, user, slice::from_ref(filter)).is_ok();
     active.record.filters.retain(is_allowed);
     let (kept, gone): (Vec<_>, Vec<_>) =
         std::mem::take(&mut active.rules).into_iter().partition(|rule| is_allowed(&rule.filter));
@@ -56,9 +56,9 @@ fn drop_forbidden_rules(cx: &mut Cx, tenants: &mut Tenants, key: &Key) {
 /// name no filters beyond these.
 pub(crate) fn allowed_sessions(cx: &Cx, key: &Key, record: &mut InstalledRecord) -> Vec<Session> {
     let mut sessions = sessions_of(record, cx.now, cx.policy.ttl_max);
-    let Some(user) = cx.policy.users.get(&key.0) else { return Vec::new() };
+    let Some(user) = cx.may(&key.0) else { return Vec::new() };
     let some = !record.filters.is_empty();
-    record.filters.retain(|filter| filters::check_of_sessions(&cx.policy, user, slice::from_ref(filter)).is_ok());
+    record.filters.retain(|filter| scope::check_of_sessions(&cx.policy, user, slice::from_ref(filter)).is_ok());
     if some && record.filters.is_empty() {
         return Vec::new();
     }
@@ -78,6 +78,6 @@ fn why_forbidden(
         None => (session.filters.clone(), session.intercept.clone()),
     };
     let connections: Vec<WantedFilter> = connections.into_iter().map(WantedFilter::from).collect();
-    filters::check_of_sessions(policy, user, &packets)?;
-    filters::check_of_sessions(policy, user, &connections)
+    scope::check_of_sessions(policy, user, &packets)?;
+    scope::check_of_sessions(policy, user, &connections)
 }

@@ -140,7 +140,7 @@ pub(crate) fn try_candidate(
     setup: Setup,
     (manifest, flavour): (Manifest, Flavour),
 ) {
-    let user = cx.user_policy(&key.0);
+    let user = cx.rights(&key.0);
     let (others, declared) = (modules.tenants.others_than(key, origin.session), manifest.intercept().to_vec());
     let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
     let checked = user.and_then(|user| check_manifest(&cx.policy, user, &setup, &others, manifest, flavour));

@@ -3,10 +3,11 @@
 
 use std::net::IpAddr;
 
+use netserv_authority::scope;
 use netserv_model::effect::{Command, Notice};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
-use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::policy::UserPolicy;
 use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::cx::Cx;
@@ -16,20 +17,17 @@ use crate::modules::checks::check_maintenance;
 use crate::modules::forbidden::end_forbidden;
 use crate::modules::lifecycle::{advance, fail_operation, uninstall};
 use crate::modules::sessions::tell_requesters;
-use crate::policy::filters;
 use crate::policy::package::{check_needs, check_server};
 use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
 use crate::tenants::tenant::Leave;
 use crate::users::admission::Users;
+use crate::workers::changes::hold_to_nothing;
 use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
 /// Removes and refuses what the policy does not allow.
-pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users, before: &NodePolicy) {
-    if cx.policy.maintenance && !before.maintenance {
-        say_maintenance(cx, &modules.tenants);
-    }
+pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
     let keys: Vec<Key> = modules
         .tenants
         .iter()
@@ -39,15 +37,35 @@ pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users
         apply_policy_to(cx, modules, &key);
     }
     revoke_draining(cx, &mut modules.tenants);
-    let gone = modules.tenants.iter().filter(|(user, _)| !cx.policy.users.contains_key(user));
+    let gone = modules.tenants.iter().filter(|(user, _)| !cx.may(user).is_some());
     let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
     for user in gone {
         revoke_prepared(cx, &mut modules.tenants, &mut modules.buffers, &user);
     }
-    let (policy, wall) = (&cx.policy, cx.now.wall);
-    let known = |user: &UserId| policy.users.contains_key(user);
-    modules.nonces.retain(wall, known);
-    users.retain(wall, known);
+    forget_users(cx, modules, users);
+    cx.watch_proofs();
+}
+
+/// Takes away what users have whose proofs have ended, and forgets those who have nothing.
+pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
+    let now = cx.now.wall;
+    let ended = |user: &UserId| cx.authority.end_of(user).is_some_and(|end| end <= now);
+    if modules.tenants.iter().any(|(user, _)| ended(user)) {
+        apply_policy(cx, modules, users);
+        hold_to_nothing(cx, &modules.tenants);
+    }
+    let before = cx.address_plan();
+    let tenants = &modules.tenants;
+    cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    cx.plan_addresses(&before);
+    cx.watch_proofs();
+}
+
+/// Forgets what is remembered of users' requests, of users without rights.
+pub(crate) fn forget_users(cx: &Cx, modules: &mut Modules, users: &mut Users) {
+    let known = |user: &UserId| cx.may(user).is_some();
+    modules.nonces.retain(cx.now.wall, known);
+    users.retain(cx.now.wall, known);
 }
 
 fn apply_policy_to(cx: &mut Cx, modules: &mut Modules, key: &Key) {
@@ -80,12 +98,12 @@ fn why_gone(cx: &Cx, key: &Key) -> Option<Refusal> {
     if cx.policy.host_only {
         return Some(Refusal::new(RefusalKind::NotANode, "the node has become a host"));
     }
-    cx.user_policy(&key.0).err()
+    cx.rights(&key.0).err()
 }
 
 fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
     let operation = tenants.entry(key)?.operation.as_ref()?;
-    let user = cx.policy.users.get(&key.0)?;
+    let user = cx.may(&key.0)?;
     let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
     let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
     let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
@@ -98,7 +116,7 @@ fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
 
 fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
     let active = tenants.active(key)?;
-    let (record, user) = (&active.record, cx.policy.users.get(&key.0)?);
+    let (record, user) = (&active.record, cx.may(&key.0)?);
     why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
 }
 
@@ -111,16 +129,16 @@ fn why_not_allowed(
 ) -> Option<Refusal> {
     let server = || manifest.map_or(Ok(()), |manifest| check_server(&cx.policy, user, manifest));
     let needs = || manifest.map_or(Ok(()), |manifest| check_needs(&cx.policy, user, manifest));
-    let checked = filters::check_of_sessions(&cx.policy, user, filters);
+    let checked = scope::check_of_sessions(&cx.policy, user, filters);
     checked
-        .and_then(|()| filters::check_floating(&cx.policy, user, floating))
+        .and_then(|()| scope::check_floating(&cx.policy, user, floating))
         .and_then(|()| server())
         .and_then(|()| needs())
         .err()
 }
 
 /// Tells whoever has modules here that they are to be moved.
-fn say_maintenance(cx: &mut Cx, tenants: &Tenants) {
+pub(crate) fn say_maintenance(cx: &mut Cx, tenants: &Tenants) {
     let keys = tenants.iter().filter(|(user, _)| !cx.is_operator(user));
     let keys = keys.flat_map(|(user, tenant)| tenant.modules.keys().map(|name| (user.clone(), name.clone())));
     for key in keys.collect::<Vec<Key>>() {

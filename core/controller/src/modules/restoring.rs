@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use netserv_authority::scope;
 use netserv_model::Topic;
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{InstalledRecord, StoredMessage};
@@ -14,7 +15,6 @@ use crate::limits::MODULES_PER_USER_MAX;
 use crate::modules::forbidden::allowed_sessions;
 use crate::modules::sessions::{arm_lease, store_active};
 use crate::moves::floating::{leave_to_owners, take_floating};
-use crate::policy::filters;
 use crate::rules::buffering::Buffers;
 use crate::tenants::Tenants;
 use crate::tenants::active::{Active, Run};
@@ -103,7 +103,7 @@ fn restore_record(
 
 fn may_stay(cx: &Cx, tenants: &Tenants, key: &Key, record: &InstalledRecord) -> bool {
     let installed = tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
-    let user = cx.policy.users.get(&key.0).filter(|_| !cx.policy.host_only);
+    let user = cx.may(&key.0).filter(|_| !cx.policy.host_only);
     installed < MODULES_PER_USER_MAX
-        && user.is_some_and(|user| filters::check_floating(&cx.policy, user, &record.floating).is_ok())
+        && user.is_some_and(|user| scope::check_floating(&cx.policy, user, &record.floating).is_ok())
 }

@@ -110,7 +110,7 @@ fn rules_with(
     let Some(manifest) = active.whole_manifest() else { return Ok(Vec::new()) };
     let others = tenants.others_than(key, session);
     let others: Vec<Asked<'_>> = others.iter().map(Asked::of_record).collect();
-    let user = cx.user_policy(&key.0)?;
+    let user = cx.rights(&key.0)?;
     let (manifest, filters) = check_together(&cx.policy, user, manifest, Asked::of(setup), &others)?;
     Ok(ModuleRule::all_of(&filters, Some(&manifest)))
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use netserv_authority::scope;
 use netserv_model::effect::{Command, EffectId, FilterId, InstalledRecord, Job, Notice};
 use netserv_model::floating::GivenUp;
 use netserv_model::{Refusal, RefusalKind, UserId};
@@ -16,7 +17,6 @@ use crate::cx::Cx;
 use crate::cx::effects::Purpose;
 use crate::cx::jobs::store_record;
 use crate::cx::request::Key;
-use crate::policy::filters;
 use crate::rules::buffering::Buffers;
 use crate::rules::install::rename_filters;
 use crate::tenants::Tenants;
@@ -35,8 +35,8 @@ pub(crate) fn check_floating(
     if addresses.is_empty() {
         return Ok(());
     }
-    let user = cx.user_policy(&key.0)?;
-    filters::check_floating(&cx.policy, user, addresses)?;
+    let user = cx.rights(&key.0)?;
+    scope::check_floating(&cx.policy, user, addresses)?;
     let taken = |address: &IpAddr, detail: &str| {
         Err(Refusal::new(RefusalKind::AddressTaken, format!("floating address {address} {detail}")))
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sessions ask a module to see and to take over, one by one and together.
 
+use netserv_authority::scope;
 use netserv_model::effect::SessionRecord;
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::{NodePolicy, UserPolicy};
@@ -54,7 +55,7 @@ pub(crate) fn check_together(
             "the request has filters, and the module has no part in the packet path and takes over no connections";
         return Err(Refusal::new(RefusalKind::BadManifest, detail));
     }
-    filters::check(policy, user, &packets(&manifest, own))?;
+    scope::check(policy, user, &packets(&manifest, own))?;
     connections(&manifest, own)?;
     let asked: Vec<Asked<'_>> = others.iter().copied().chain([own]).collect();
     let (packets, connections) = asked_together(&manifest, &asked);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use netserv_authority::scope;
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
@@ -10,7 +11,6 @@ use netserv_model::request::{Dependency, Setup};
 use netserv_model::{Flavour, Refusal, RefusalKind, WantedFilter};
 
 use crate::policy::asked::{Asked, check_together, narrowed_manifest};
-use crate::policy::filters;
 
 /// Checks a package against the SETUP that named it, beside what other sessions ask for; returns its manifest as all of them leave
 /// it, and the filters that the module gets.
@@ -74,13 +74,13 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
             return Err(Refusal::new(RefusalKind::NotPermitted, detail));
         }
         let intercept: Vec<WantedFilter> = server.intercept.iter().cloned().map(WantedFilter::from).collect();
-        filters::check(policy, user, &intercept)?;
+        scope::check(policy, user, &intercept)?;
         if let Some(filter) = server.intercept.iter().find(|filter| !filter.is_of_connections()) {
             let detail = format!("connections cannot be taken over by `{filter}`; write `tcp` and a port");
             return Err(Refusal::new(RefusalKind::BadRequest, detail));
         }
     }
-    match server.listen.iter().find(|wanted| !filters::grants(&user.listen, wanted)) {
+    match server.listen.iter().find(|wanted| !scope::grants(&user.listen, wanted)) {
         None => Ok(()),
         Some(wanted) => {
             let granted: Vec<String> = user.listen.iter().map(|filter| format!("`{filter}`")).collect();

@@ -105,8 +105,8 @@ impl Metering {
                 if let Some(operator) = &cx.policy.operator {
                     meters.leave_out(&operator.user);
                 }
-                let (goes_on, policy) = (meters.go_on(), &cx.policy);
-                self.ledger.take(cx.now, meters, &|user| policy.users.contains_key(user));
+                let goes_on = meters.go_on();
+                self.ledger.take(cx.now, meters, &|user| cx.may(user).is_some());
                 goes_on
             }
             // A host has none.

@@ -3,17 +3,18 @@
 
 use std::time::Duration;
 
-use ed25519_dalek::VerifyingKey;
+use netserv_authority::Proof;
 use netserv_model::limits::TTL_MIN;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Request};
 use netserv_model::target::Condition;
-use netserv_model::{ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId};
 
 use crate::cx::Cx;
-use crate::limits::CLOCK_SLEW_MAX;
+use crate::limits::{CLOCK_SLEW_MAX, REMEMBERED_USERS_MAX};
 use crate::tenants::Tenants;
 use crate::users::quota::{Newest, Nonces};
 use crate::users::seen::{Seen, check_same};
+use crate::workers::changes::{held_of, hold_to_proof};
 
 /// How old a request is that may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Users {
     /// needs one, or else why it is not taken.
     pub(crate) fn admit(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         tenants: &Tenants,
         nonces: &mut Nonces,
         load: &NodeLoad,
@@ -117,7 +118,8 @@ impl Users {
             check_target(cx, load, request, false)?;
             return Ok((None, Freshness::Fresh));
         }
-        let user = prove_user(cx, request)?;
+        let proof = cx.authority.prove(&cx.policy, request, cx.now.wall)?;
+        let user = proof.user;
         let module = module_of(&request.body);
         if self.is_repeated(tenants, nonces, user, request)? {
             check_target(cx, load, request, true)?;
@@ -129,8 +131,27 @@ impl Users {
         if let Err(outcome) = check_target(cx, load, request, is_there) {
             return Err(Denied::ForOthers(user.clone(), outcome));
         }
+        if proof.brings_grants() {
+            self.make_room(cx, nonces, user)?;
+        }
         self.note(cx, nonces, user, request, time)?;
+        accept(cx, tenants, proof)?;
         Ok((Some(user.clone()), time))
+    }
+
+    /// Makes room for what is to be remembered of the requests of a stranger.
+    fn make_room(&mut self, cx: &Cx, nonces: &mut Nonces, user: &UserId) -> Result<(), Refusal> {
+        if nonces.users() < REMEMBERED_USERS_MAX || nonces.knows(user) {
+            return Ok(());
+        }
+        let known = |user: &UserId| cx.may(user).is_some();
+        nonces.retain(cx.now.wall, known);
+        self.retain(cx.now.wall, known);
+        if nonces.users() < REMEMBERED_USERS_MAX {
+            return Ok(());
+        }
+        let detail = format!("the node remembers requests of {REMEMBERED_USERS_MAX} users");
+        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 
     /// Returns whether a request came before and may be in force.
@@ -231,18 +252,15 @@ impl Users {
     }
 }
 
-/// Returns the user who has proven to ask.
-fn prove_user<'a>(cx: &Cx, request: &'a Request) -> Result<&'a UserId, Refusal> {
-    let Some(user) = &request.user else {
-        return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
-    };
-    let policy = cx.user_policy(user)?;
-    // Who signs the operator's packages does not sign its requests.
-    match cx.policy.operator.as_ref().filter(|operator| operator.user == *user) {
-        Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
-        None => check_signature(&policy.keys, cx.policy.accept_unsigned, request)?,
+/// Puts into force what a request proved that is in time.
+fn accept(cx: &mut Cx, tenants: &Tenants, proof: Proof<'_>) -> Result<(), Refusal> {
+    if !proof.brings_grants() {
+        return Ok(());
     }
-    Ok(user)
+    let (user, before) = (proof.user, held_of(cx, proof.user));
+    cx.accept(proof, |user| tenants.get(user).is_some())?;
+    hold_to_proof(cx, tenants, user, before);
+    Ok(())
 }
 
 /// Returns the module that a request is about.
@@ -305,18 +323,4 @@ fn is_harmless(body: &Body) -> bool {
         }),
         Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => false,
     }
-}
-
-fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {
-    let Some(signature) = request.signature else {
-        let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
-        return if accept_unsigned { Ok(()) } else { Err(refusal) };
-    };
-    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-    let signed_by = |key: &PublicKey| {
-        let key = VerifyingKey::from_bytes(&key.0);
-        key.is_ok_and(|key| key.verify_strict(&request.signed_bytes, &signature).is_ok())
-    };
-    let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
-    if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
 }

@@ -90,6 +90,16 @@ impl Nonces {
         self.users.get(user).is_some_and(|nonces| nonces.undone.contains(&nonce))
     }
 
+    /// Returns of how many users something is remembered.
+    pub(crate) fn users(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Returns whether something of a user's is remembered.
+    pub(crate) fn knows(&self, user: &UserId) -> bool {
+        self.users.contains_key(user)
+    }
+
     /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
     pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
         let is_over = |nonces: &UserNonces| nonces.leaving.last().is_none_or(|(until, _)| *until < wall);

@@ -5,6 +5,7 @@
 //! Such a module keeps its place in the worker, and the worker stays, until it says that no connection is left, they have
 //! had their time, or somebody ends them.
 
+use netserv_authority::scope;
 use netserv_model::WorkerId;
 use netserv_model::control::{ControlMessage, DRAINING_TOPIC};
 use netserv_model::effect::{InterceptJob, Job, ModuleSlot, WorkerJob};
@@ -18,7 +19,6 @@ use crate::cx::jobs::unload;
 use crate::cx::request::Key;
 use crate::cx::timers::Timer;
 use crate::limits::{DRAIN_TIME_MAX, DRAINING_MAX, FINISHING_MEMORY_PART};
-use crate::policy::filters;
 use crate::rules::names::remove_rules;
 use crate::tenants::Tenants;
 use crate::tenants::active::Active;
@@ -66,7 +66,7 @@ pub(crate) fn drain_module(cx: &mut Cx, tenants: &mut Tenants, key: &Key, active
 
 /// Ends those that go on with their connections themselves, the first ones first, while they may have too much memory.
 fn bound_finishing(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId) {
-    let container = cx.policy.users.get(&worker.user).map_or(0, |user| user.container.memory_bytes);
+    let container = cx.may(&worker.user).map_or(0, |user| user.container.memory_bytes);
     while let Some(known) = tenants.worker_mut(worker) {
         let finishing = || known.draining.iter().filter_map(|(slot, one)| Some((one.until, *slot, one.finish?)));
         let first = finishing().min().map(|(_, slot, _)| slot);
@@ -125,8 +125,8 @@ pub(crate) fn revoke_draining(cx: &mut Cx, tenants: &mut Tenants) {
     let policy = &cx.policy;
     let gone = tenants.find_draining(|worker, draining| {
         let wanted: Vec<_> = draining.rules.iter().map(|rule| rule.filter.clone()).collect();
-        let user = policy.users.get(&worker.user);
-        let may = |user: &UserPolicy| user.needs_network() && filters::check(policy, user, &wanted).is_ok();
+        let user = cx.may(&worker.user);
+        let may = |user: &UserPolicy| user.needs_network() && scope::check(policy, user, &wanted).is_ok();
         policy.host_only || !policy.has_network() || !user.is_some_and(may)
     });
     gone.iter().for_each(|(worker, slot)| end_draining(cx, tenants, worker, *slot));

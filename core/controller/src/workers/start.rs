@@ -22,7 +22,7 @@ pub(crate) fn start_worker(cx: &mut Cx, tenants: &mut Tenants, id: &WorkerId) {
     let worker = tenant.workers.entry(id.flavour).or_default();
     worker.phase = Phase::Starting;
     worker.order.clear();
-    let user = cx.policy.users.get(&id.user);
+    let user = cx.may(&id.user);
     let (limits, permits) = user.map(|user| (user.container, user.permits())).unwrap_or_default();
     cx.timers.cancel(&Timer::RestartWorker(id.clone()));
     cx.timers.set(Timer::Start(id.clone()), cx.now.instant + START_ANSWER_TIME_MAX);
@@ -69,7 +69,7 @@ pub(crate) fn load_into(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, s
     let key = (worker.user.clone(), what.manifest.module().name);
     let messages =
         tenants.active_mut(&key).map(|active| active.control.give_kept((worker.flavour, slot))).unwrap_or_default();
-    let user = cx.policy.users.get(&worker.user);
+    let user = cx.may(&worker.user);
     let (granted, container) = user.map(|user| (user.module_limits, user.container)).unwrap_or_default();
     let load = ModuleLoad {
         worker: worker.clone(),

@@ -84,6 +84,12 @@ impl RequestBuilder {
         self
     }
 
+    /// Adds the grants that say what the user may do, the issuer's first.
+    #[must_use]
+    pub fn grants(self, grants: &[String]) -> RequestBuilder {
+        grants.iter().fold(self, |builder, grant| builder.header("grant", grant))
+    }
+
     /// Adds a filter.
     #[must_use]
     pub fn filter(self, filter: &WantedFilter) -> RequestBuilder {

@@ -28,6 +28,7 @@ pub struct Message {
     created: UnixTime,
     nonce: Nonce,
     signature: Option<Signature>,
+    grants: Vec<String>,
     dry_run: bool,
     target: Target,
     trigger: Trigger,
@@ -58,6 +59,7 @@ impl Message {
             created: fields.required("created")?,
             nonce: fields.required("nonce")?,
             signature: fields.single("signature")?,
+            grants: fields.list("grant", |grant| Ok(grant.to_owned()))?,
             dry_run: fields.flag("dry-run")?,
             target: fields.target()?,
             off_path: fields.off_path()?,
@@ -157,6 +159,7 @@ impl Message {
             body: self.body.clone(),
             signed_bytes: self.canonical.clone().into_bytes(),
             signature: self.signature,
+            grants: self.grants.clone(),
             dry_run: self.dry_run,
             nodes: self.target.nodes.clone(),
             require: self.target.require.clone(),
@@ -223,11 +226,12 @@ impl Method {
     }
 }
 
-const COMMON_HEADERS: [&str; 10] =
-    ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
+const COMMON_HEADERS: [&str; 11] =
+    ["user", "created", "nonce", "signature", "grant", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
 const METHODS: [Method; 5] = [Method::Setup, Method::Remove, Method::Tell, Method::Export, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
-const REPEATABLE: [&str; 7] = ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require"];
+const REPEATABLE: [&str; 8] =
+    ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require", "grant"];
 
 /// Whether the last node sends a request back to its requester (NetServ 2011, §8, "Reverse data path").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

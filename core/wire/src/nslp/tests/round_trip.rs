@@ -77,7 +77,8 @@ proptest! {
         let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
         let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
         let target = Target { scope: Scope::ALL[scope], nodes, require };
-        let builder = builder.target(&target);
+        let grants = vec!["a.b.c".to_owned(); usize::from(epoch % 5 == 0) * 2];
+        let builder = builder.target(&target).grants(&grants);
         let created = UnixTime::from_secs(created);
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
@@ -90,7 +91,7 @@ proptest! {
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
         let (nodes, require) = (target.nodes.clone(), target.require.clone());
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run, nodes, require, passed_by: None };
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, dry_run, nodes, require, passed_by: None };
         prop_assert_eq!(message.request(session), request);
         prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));

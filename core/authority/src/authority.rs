@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The users that have rights on a node.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ed25519_dalek::VerifyingKey;
+use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
+use netserv_model::request::Request;
+use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+
+use crate::grant::user_of;
+use crate::limits::GRANTED_USERS_MAX;
+use crate::vouched::Vouched;
+
+/// The users whom the node's policy does not name and who have proven their rights, beside those whom it names.
+#[derive(Debug, Default)]
+pub struct Authority {
+    granted: BTreeMap<UserId, Granted>,
+}
+
+/// Who asks, and what was proven by that.
+#[derive(Debug)]
+pub struct Proof<'a> {
+    /// The user who signed the request.
+    pub user: &'a UserId,
+    granted: Option<Granted>,
+}
+
+impl Proof<'_> {
+    /// Returns whether the request brought grants that are to be accepted.
+    pub fn brings_grants(&self) -> bool {
+        self.granted.is_some()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Granted {
+    grants: Vec<String>,
+    /// What they give by the policy in force, or why nothing.
+    vouched: Result<Vouched, Refusal>,
+}
+
+impl Authority {
+    /// Returns the user who has proven to ask, and what by. Nothing is changed by it.
+    ///
+    /// # Errors
+    /// The request names no user (`unsigned`), one whom neither the policy nor a good grant knows (`unknown-user`), or is not signed
+    /// by the user (`unsigned`, `bad-signature`).
+    pub fn prove<'a>(&self, policy: &NodePolicy, request: &'a Request, now: UnixTime) -> Result<Proof<'a>, Refusal> {
+        let Some(user) = &request.user else {
+            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+        };
+        if policy.users.contains_key(user) || request.grants.is_empty() {
+            let may = self.rights(policy, user, now)?;
+            // Who signs the operator's packages does not sign its requests.
+            match policy.operator.as_ref().filter(|operator| operator.user == *user) {
+                Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
+                None => check_signature(&may.keys, policy.accept_unsigned, request)?,
+            }
+            return Ok(Proof { user, granted: None });
+        }
+        let vouched = Vouched::by(policy, &request.grants)?;
+        vouched.check_time(now)?;
+        let own = vouched.may.keys.iter().map(user_of).find(|own| own == user);
+        if own.is_none() {
+            let named: Vec<String> = vouched.may.keys.iter().map(|key| user_of(key).to_string()).collect();
+            let detail = format!("the grant is for user `{}`, the request names `{user}`", named.join("`, `"));
+            return Err(Refusal::new(RefusalKind::UnknownUser, detail));
+        }
+        check_signature(&vouched.may.keys, false, request)?;
+        Ok(Proof { user, granted: Some(Granted { grants: request.grants.clone(), vouched: Ok(vouched) }) })
+    }
+
+    /// Puts into force what a request proved. `has_modules` says whether something of a user's depends on its rights.
+    ///
+    /// # Errors
+    /// The grant takes away what another one gives that is in force and that modules depend on, or there are too many users
+    /// (`quota-exceeded`).
+    pub fn accept(
+        &mut self,
+        policy: &NodePolicy,
+        proof: Proof<'_>,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<(), Refusal> {
+        let Proof { user, granted: Some(granted) } = proof else { return Ok(()) };
+        let Ok(vouched) = &granted.vouched else { return Ok(()) };
+        if let Some(in_force) = self.vouched(user, now) {
+            if in_force.has_all_of(vouched) && in_force.until >= vouched.until {
+                return Ok(());
+            }
+            if !vouched.has_all_of(in_force) && has_modules(user) {
+                let detail = format!(
+                    "the grant does not have all of the one in force until {}, and modules depend on that: \
+                     use one that has both, or remove the modules",
+                    in_force.until
+                );
+                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+            }
+        }
+        if !self.granted.contains_key(user) {
+            self.make_room(policy, &vouched.issuer, now, has_modules)?;
+        }
+        self.granted.insert(user.clone(), granted);
+        Ok(())
+    }
+
+    /// Takes over the grants of an earlier run, whether they still hold or not.
+    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, grants: &[String]) {
+        if grants.is_empty() || policy.users.contains_key(user) || self.granted.len() >= GRANTED_USERS_MAX {
+            return;
+        }
+        let vouched = Vouched::by(policy, grants);
+        let ends = |vouched: &Result<Vouched, Refusal>| vouched.as_ref().map_or(UnixTime(0), |vouched| vouched.until);
+        if self.granted.get(user).is_none_or(|known| ends(&known.vouched) < ends(&vouched)) {
+            self.granted.insert(user.clone(), Granted { grants: grants.to_vec(), vouched });
+        }
+    }
+
+    /// Has all grants looked at again: the policy is another one.
+    pub fn set_policy(&mut self, policy: &NodePolicy) {
+        self.granted.retain(|user, _| !policy.users.contains_key(user));
+        self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.grants));
+    }
+
+    /// Forgets users whose proofs have ended and who have nothing on the node.
+    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) {
+        let holds = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.until > now);
+        self.granted.retain(|user, granted| holds(granted) || has_modules(user));
+    }
+
+    /// Returns what a user may do now.
+    ///
+    /// # Errors
+    /// The node does not know the user, or its proof does not hold now (`unknown-user`).
+    pub fn rights<'a>(
+        &'a self,
+        policy: &'a NodePolicy,
+        user: &UserId,
+        now: UnixTime,
+    ) -> Result<&'a UserPolicy, Refusal> {
+        if let Some(configured) = policy.users.get(user) {
+            return Ok(configured);
+        }
+        let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
+        let vouched = self.granted.get(user).ok_or_else(unknown)?.vouched.as_ref().map_err(Refusal::clone)?;
+        vouched.check_time(now)?;
+        Ok(&vouched.may)
+    }
+
+    /// Returns how long a lease of a user's may last, if its proof bounds it.
+    pub fn lease_max(&self, user: &UserId, now: UnixTime) -> Option<Duration> {
+        let vouched = self.vouched(user, now)?;
+        let left = vouched.until.distance(now);
+        Some(vouched.lease_max.map_or(left, |most| most.min(left)))
+    }
+
+    /// Returns the grants that a user's rights come from; none of those whom the policy names.
+    pub fn grants(&self, user: &UserId) -> &[String] {
+        self.granted.get(user).map(|granted| granted.grants.as_slice()).unwrap_or_default()
+    }
+
+    /// Returns when the next proof ends that holds now.
+    pub fn next_end(&self, now: UnixTime) -> Option<UnixTime> {
+        let ends = self.granted.values().filter_map(|granted| granted.vouched.as_ref().ok());
+        ends.map(|vouched| vouched.until).filter(|until| *until > now).min()
+    }
+
+    /// Returns when a user's proof ends, of those whom the policy does not name.
+    pub fn end_of(&self, user: &UserId) -> Option<UnixTime> {
+        self.granted.get(user)?.vouched.as_ref().ok().map(|vouched| vouched.until)
+    }
+
+    /// Returns of what all users' containers get their addresses.
+    pub fn address_plan(&self, policy: &NodePolicy) -> AddressPlan {
+        let mut plan = policy.address_plan();
+        if policy.has_network() {
+            plan.users.extend(self.granted.keys().map(|user| (user.clone(), Vec::new())));
+        }
+        plan
+    }
+
+    fn vouched(&self, user: &UserId, now: UnixTime) -> Option<&Vouched> {
+        let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
+        vouched.check_time(now).is_ok().then_some(vouched)
+    }
+
+    /// Makes room for one user more of an issuer, in place of one with nothing on the node whose proof ends first.
+    fn make_room(
+        &mut self,
+        policy: &NodePolicy,
+        issuer: &str,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<(), Refusal> {
+        let by_it =
+            |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
+        let users_max = policy.users_max_of(issuer);
+        loop {
+            let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
+            let (is_full, issuer_is_full) = (self.granted.len() >= GRANTED_USERS_MAX, of_issuer >= users_max);
+            if !is_full && !issuer_is_full {
+                return Ok(());
+            }
+            let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
+            let idle = self.granted.iter().filter(|(user, granted)| {
+                !has_modules(user) && (!issuer_is_full || by_it(granted))
+            });
+            let Some(first) = idle.min_by_key(|(_, granted)| until(granted)).map(|(user, _)| user.clone()) else {
+                let most = users_max.min(GRANTED_USERS_MAX);
+                let detail = format!("the node has {most} users with modules by grants of `{issuer}`");
+                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+            };
+            self.granted.remove(&first);
+        }
+    }
+}
+
+fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {
+    let Some(signature) = request.signature else {
+        let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
+        return if accept_unsigned { Ok(()) } else { Err(refusal) };
+    };
+    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
+    let signed_by = |key: &PublicKey| {
+        let key = VerifyingKey::from_bytes(&key.0);
+        key.is_ok_and(|key| key.verify_strict(&request.signed_bytes, &signature).is_ok())
+    };
+    let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
+    if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may do what on a node, until when, and by which proof.
+//!
+//! [`Authority::prove`] looks at who asks and by what evidence: the operator's configuration, or grants whose issuer the operator
+//! trusts. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
+//! proof: [`Authority::rights`] gives none after it, and [`Authority::next_end`] says when to look again. Whether something lies
+//! within a user's prefixes and ports is decided in [`scope`] alone, and whether a grant is narrower than another in [`chain`].
+#![forbid(unsafe_code)]
+
+mod authority;
+pub mod chain;
+pub mod grant;
+pub mod limits;
+pub mod scope;
+mod vouched;
+
+pub use authority::{Authority, Proof};

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bounds of evidence.
+
+/// Grants in one chain: an issuer's, and three delegations.
+pub const CHAIN_GRANTS_MAX: usize = 4;
+/// Bytes of all grants of a request together.
+pub const EVIDENCE_BYTES_MAX: usize = 4 * 1024;
+/// Prefixes in one grant.
+pub const GRANT_PREFIXES_MAX: usize = 16;
+/// Ranges of ports in one grant.
+pub const GRANT_PORTS_MAX: usize = 16;
+/// Users with rights by grants, at one time.
+pub const GRANTED_USERS_MAX: usize = 1024;

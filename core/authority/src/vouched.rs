@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a chain of grants lets its last key do, as the operator trusts its issuer.
+
+use std::time::Duration;
+
+use netserv_model::policy::{Issuer, NodePolicy, UserPolicy};
+use netserv_model::{Refusal, RefusalKind, UnixTime};
+
+use crate::chain::{Chain, has_ports};
+use crate::grant::Grant;
+
+/// The rights of a user whom an issuer of the operator's vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Vouched {
+    pub(crate) may: UserPolicy,
+    pub(crate) from: UnixTime,
+    pub(crate) until: UnixTime,
+    /// The longest lease.
+    pub(crate) lease_max: Option<Duration>,
+    /// The operator's name for the issuer.
+    pub(crate) issuer: String,
+}
+
+impl Vouched {
+    /// Returns what grants give by a node's policy. No signature is looked at unless the operator trusts the issuer.
+    pub(crate) fn by(policy: &NodePolicy, texts: &[String]) -> Result<Vouched, Refusal> {
+        let unknown = |detail: String| Refusal::new(RefusalKind::UnknownUser, detail);
+        let first = texts.first().ok_or_else(|| unknown("the request brings no grant".to_owned()))?;
+        let root = Grant::parse(first).map_err(|error| unknown(error.to_string()))?;
+        let trusts = |issuer: &&Issuer| issuer.keys.contains(&root.iss);
+        let Some(issuer) = policy.issuers.iter().find(trusts) else {
+            return Err(unknown(format!("the node takes no grants of {}", root.iss)));
+        };
+        let chain = Chain::verify(texts).map_err(|error| unknown(error.to_string()))?;
+        Vouched::of(policy, issuer, &chain)
+    }
+
+    fn of(policy: &NodePolicy, issuer: &Issuer, chain: &Chain) -> Result<Vouched, Refusal> {
+        let Issuer { name, prefixes, class, .. } = issuer;
+        let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("grant of `{name}`: {detail}")));
+        let Some(class) = policy.classes.get(class) else {
+            return refusal(RefusalKind::UnknownUser, format!("the operator gives class `{class}` no rights"));
+        };
+        let (root, last) = (chain.root(), chain.last());
+        if let Some(wide) = root.prefixes.iter().find(|wide| !prefixes.iter().any(|outer| outer.contains(*wide))) {
+            return refusal(RefusalKind::PrefixNotAllowed, format!("it may not give {wide}"));
+        }
+        if last.prefixes.len() > class.prefixes_max {
+            let detail = format!("{} prefixes, at most {} are taken", last.prefixes.len(), class.prefixes_max);
+            return refusal(RefusalKind::QuotaExceeded, detail);
+        }
+        let ports = if last.ports.is_empty() { class.rights.ports.clone() } else { last.ports.clone() };
+        if !has_ports(&class.rights.ports, &ports) {
+            return refusal(RefusalKind::PortNotAllowed, "it reaches beyond the ports of its class".to_owned());
+        }
+        let modules_max = chain.modules_max().unwrap_or(u32::MAX).min(class.rights.modules_max);
+        let rights = class.rights.clone();
+        let may = UserPolicy { keys: vec![last.sub], prefixes: last.prefixes.clone(), ports, modules_max, ..rights };
+        let (from, until) = chain.time();
+        Ok(Vouched { may, from, until, lease_max: class.lease_max, issuer: name.clone() })
+    }
+
+    /// Says why it does not hold at a time, if it does not.
+    pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), Refusal> {
+        let Vouched { from, until, issuer, .. } = self;
+        let refusal = |detail| Err(Refusal::new(RefusalKind::UnknownUser, format!("grant of `{issuer}`: {detail}")));
+        if now < *from {
+            return refusal(format!("it begins at {from}, it is {now} here"));
+        }
+        if now >= *until {
+            return refusal(format!("it ended at {until}"));
+        }
+        Ok(())
+    }
+
+    /// Returns whether its user may do at least what another lets the same user do, for however long.
+    pub(crate) fn has_all_of(&self, other: &Vouched) -> bool {
+        let within = |prefix| self.may.prefixes.iter().any(|outer| outer.contains(prefix));
+        other.may.prefixes.iter().all(within)
+            && has_ports(&self.may.ports, &other.may.ports)
+            && other.may.modules_max <= self.may.modules_max
+    }
+}
