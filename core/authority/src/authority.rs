@@ -194,8 +194,7 @@ impl Authority {
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<(), Refusal> {
-        let by_it =
-            |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
+        let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
         let users_max = policy.users_max_of(issuer);
         loop {
             let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
@@ -204,9 +203,8 @@ impl Authority {
                 return Ok(());
             }
             let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
-            let idle = self.granted.iter().filter(|(user, granted)| {
-                !has_modules(user) && (!issuer_is_full || by_it(granted))
-            });
+            let idle =
+                self.granted.iter().filter(|(user, granted)| !has_modules(user) && (!issuer_is_full || by_it(granted)));
             let Some(first) = idle.min_by_key(|(_, granted)| until(granted)).map(|(user, _)| user.clone()) else {
                 let most = users_max.min(GRANTED_USERS_MAX);
                 let detail = format!("the node has {most} users with modules by grants of `{issuer}`");

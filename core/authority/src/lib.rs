@@ -12,6 +12,8 @@ pub mod chain;
 pub mod grant;
 pub mod limits;
 pub mod scope;
+#[cfg(test)]
+mod tests;
 mod vouched;
 
 pub use authority::{Authority, Proof};

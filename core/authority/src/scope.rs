@@ -26,11 +26,7 @@ pub fn check(policy: &NodePolicy, user: &UserPolicy, filters: &[WantedFilter]) -
 }
 
 /// Checks the filters that the sessions of a module asked for together, each of which was checked when it came.
-pub fn check_of_sessions(
-    policy: &NodePolicy,
-    user: &UserPolicy,
-    filters: &[WantedFilter],
-) -> Result<(), Refusal> {
+pub fn check_of_sessions(policy: &NodePolicy, user: &UserPolicy, filters: &[WantedFilter]) -> Result<(), Refusal> {
     filters.iter().try_for_each(|filter| check(policy, user, std::slice::from_ref(filter)))
 }
 

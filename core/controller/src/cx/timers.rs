@@ -11,6 +11,8 @@ use crate::cx::request::Key;
 /// What a timer is for; there is at most one of each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
+    /// Proofs of users' rights may have ended: before leases that end with them, so that requesters are told why.
+    Proofs,
     /// A lease ends.
     Lease(Key),
     /// A module is to be started again, or leaves quarantine.
@@ -37,8 +39,6 @@ pub(crate) enum Timer {
     Thaw(Key),
     /// Packets have waited for long enough for one that moves.
     Buffered(Key),
-    /// Proofs of users' rights may have ended.
-    Proofs,
     /// Meters are to be read.
     ReadMeters,
 }

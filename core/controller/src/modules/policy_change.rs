@@ -22,7 +22,6 @@ use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
 use crate::tenants::tenant::Leave;
 use crate::users::admission::Users;
-use crate::workers::changes::hold_to_nothing;
 use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
@@ -37,7 +36,7 @@ pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users
         apply_policy_to(cx, modules, &key);
     }
     revoke_draining(cx, &mut modules.tenants);
-    let gone = modules.tenants.iter().filter(|(user, _)| !cx.may(user).is_some());
+    let gone = modules.tenants.iter().filter(|(user, _)| cx.may(user).is_none());
     let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
     for user in gone {
         revoke_prepared(cx, &mut modules.tenants, &mut modules.buffers, &user);
@@ -52,7 +51,6 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
     let ended = |user: &UserId| cx.authority.end_of(user).is_some_and(|end| end <= now);
     if modules.tenants.iter().any(|(user, _)| ended(user)) {
         apply_policy(cx, modules, users);
-        hold_to_nothing(cx, &modules.tenants);
     }
     let before = cx.address_plan();
     let tenants = &modules.tenants;

@@ -25,5 +25,6 @@ mod script;
 mod servers;
 mod services;
 mod sessions;
+mod strangers;
 mod usage;
 mod wanted;

@@ -50,13 +50,6 @@ pub(crate) fn hold_to_proof(cx: &mut Cx, tenants: &Tenants, user: &UserId, befor
     }
 }
 
-/// Has the running container of a user without rights do nothing on the network.
-pub(crate) fn hold_to_nothing(cx: &mut Cx, tenants: &Tenants) {
-    for user in running(tenants).filter(|user| cx.may(user).is_none()).cloned().collect::<Vec<_>>() {
-        cx.start_effect(&user, Job::Permit(Box::default()), Purpose::Nothing);
-    }
-}
-
 fn hold_user(
     cx: &mut Cx,
     user: &UserId,

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Users whom the configuration does not name, and whose rights are grants.
+
+use std::time::Duration;
+
+use netserv_authority::grant::{Grant, user_of};
+use netserv_model::effect::{InstalledRecord, Job, StoreJob};
+use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
+use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
+use netserv_model::{Filter, RefusalKind, SessionId};
+
+use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user_policy};
+use crate::limits::REMEMBERED_USERS_MAX;
+
+/// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
+fn open_policy() -> NodePolicy {
+    let mut policy = policy();
+    let rights = UserPolicy { keys: Vec::new(), prefixes: Vec::new(), modules_max: 2, ..user_policy("x", "::/0") };
+    let class = Class { users_max: 10_000, prefixes_max: 2, lease_max: Some(Duration::from_secs(300)), rights };
+    policy.classes.insert("guest".to_owned(), class);
+    let prefixes = vec!["10.2.0.0/15".parse().unwrap()];
+    let house = Issuer { name: "house".to_owned(), keys: vec![public("house")], prefixes, class: "guest".to_owned() };
+    policy.issuers.push(house);
+    policy
+}
+
+fn grant(to: &str, prefix: &str, seconds: u64) -> String {
+    let now = START.wall.0 / 1000;
+    let grant = Grant {
+        iss: public("house"),
+        sub: public(to),
+        nbf: now,
+        exp: now + seconds,
+        prefixes: vec![prefix.parse().unwrap()],
+        ports: Vec::new(),
+        modules_max: None,
+        delegations: 0,
+    };
+    grant.sign(&key("house"))
+}
+
+/// Returns a request of a stranger's with a grant, or without any.
+fn request(node: &Node, who: &str, body: Body, grant: Option<String>) -> Request {
+    let request = node.request(who, body);
+    let user = user_of(&public(who));
+    sign(Request { user: Some(user), grants: grant.into_iter().collect(), ..request }, &key(who))
+}
+
+fn set_up(node: &mut Node, who: &str, asked: Setup, grant: Option<String>) -> Outcome {
+    let request = request(node, who, Body::from(asked.clone()), grant);
+    let id = node.send(request);
+    node.carry_out(&manifest(&asked));
+    node.reports[&id].outcome.clone()
+}
+
+fn long(module: &str) -> Setup {
+    Setup { ttl: Duration::from_secs(3600), ..setup(module) }
+}
+
+#[test]
+fn a_stranger_runs_what_its_grant_allows_until_it_ends() {
+    let mut node = Node::with(open_policy());
+    let inside = grant("eve", "10.2.0.0/24", 200);
+    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(inside.clone()));
+    assert_eq!(lease, Outcome::Installed { lease_s: 200 }, "a lease is no longer than the grant");
+    let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
+    let Outcome::Refused(refusal) = set_up(&mut node, "eve", wide, Some(inside)) else { panic!("it is allowed") };
+    assert_eq!(refusal.kind, RefusalKind::PrefixNotAllowed);
+    let probe = request(&node, "eve", Body::Probe(Probe { ask: vec![Ask::Policy, Ask::Modules] }), None);
+    let report = node.ask(probe);
+    assert_eq!(report.policy.unwrap().prefixes, ["10.2.0.0/24"]);
+    assert_eq!(report.modules.len(), 1);
+    node.sleep_ms(199_999);
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    node.sleep_ms(1);
+    node.commands();
+    assert_eq!(node.states(), [""; 0]);
+    assert!(
+        node.told.iter().any(|told| told.contains("lease-ended") && told.contains("it ended at")),
+        "{:?}",
+        node.told
+    );
+    let again = request(&node, "eve", Body::from(setup("m@1.0.0")), None);
+    assert_refused(&node.ask(again), RefusalKind::UnknownUser, "no user");
+}
+
+#[test]
+fn the_classes_lease_holds_and_a_newer_grant_prolongs() {
+    let mut node = Node::with(open_policy());
+    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 1000)));
+    assert_eq!(lease, Outcome::Installed { lease_s: 300 });
+    node.sleep_ms(250_000);
+    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 400)));
+    assert_eq!(lease, Outcome::Refreshed { lease_s: 300 }, "a grant that ends earlier takes nothing away");
+    node.sleep_ms(250_000);
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    node.sleep_ms(250_000);
+    set_up(&mut node, "eve", long("m@1.0.0"), None);
+    node.sleep_ms(290_000);
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+}
+
+#[test]
+fn a_stranger_is_there_after_a_restart_as_long_as_its_grant_holds() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    let stored = node.jobs.iter().rev().find_map(|job| match job {
+        Job::Store(StoreJob::Put(record)) => Some((**record).clone()),
+        _ => None,
+    });
+    let stored = stored.unwrap();
+    assert_eq!(stored.grants.len(), 1);
+    let lease_until = START.wall + Duration::from_secs(250);
+    let sessions = Vec::new();
+    let stored = InstalledRecord { lease_until, sessions, ..stored };
+    let restart = |late: u64, policy: NodePolicy| {
+        let mut node = Node::with(policy);
+        node.now = node.now + Duration::from_secs(late);
+        node.controller.restore(node.now, vec![stored.clone()]);
+        node
+    };
+    let mut again = restart(100, open_policy());
+    again.carry_out(&manifest(&setup("m@1.0.0")));
+    assert_eq!(again.states(), ["m@1.0.0 Running"]);
+    again.sleep_ms(100_000);
+    assert_eq!(again.states(), [""; 0], "the grant has ended");
+    assert_eq!(restart(201, open_policy()).states(), [""; 0]);
+    assert_eq!(restart(100, policy()).states(), [""; 0], "nobody trusts the issuer");
+}
+
+#[test]
+fn what_an_issuer_vouched_for_goes_with_the_operators_trust() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    node.policy.issuers.clear();
+    node.apply_policy();
+    assert!(node.commands().iter().any(|command| command.starts_with("revoked k-")));
+    assert_eq!(node.states(), [""; 0]);
+    assert!(node.told.iter().any(|told| told.contains("takes no grants of")), "{:?}", node.told);
+}
+
+#[test]
+fn containers_are_held_to_what_a_proof_gives_while_it_does() {
+    let mut policy = open_policy();
+    let listen: Filter = "tcp port 80".parse().unwrap();
+    policy.container_prefixes = vec!["192.0.2.0/24".parse().unwrap()];
+    policy.classes.get_mut("guest").unwrap().rights.listen = vec![listen];
+    let mut node = Node::with(policy);
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    let plan = |node: &Node| {
+        let plans = node.jobs.iter().rev();
+        plans.filter_map(|job| if let Job::Addresses(plan) = job { Some(plan.users.clone()) } else { None }).next()
+    };
+    assert!(plan(&node).unwrap().contains_key(&user_of(&public("eve"))), "it gets an address");
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/16", 250)));
+    let permits = |node: &Node| {
+        let jobs = node.jobs.iter().rev();
+        jobs.filter_map(|job| if let Job::Permit(permits) = job { Some((**permits).clone()) } else { None }).next()
+    };
+    assert_eq!(permits(&node).unwrap().prefixes, ["10.2.0.0/16".parse().unwrap()], "it is another grant's");
+    node.sleep_ms(250_000);
+    let stop = format!("stop {}", user_of(&public("eve")));
+    assert!(node.commands().contains(&stop), "nothing is left to be held");
+    assert!(!plan(&node).unwrap().contains_key(&user_of(&public("eve"))));
+}
+
+#[test]
+fn a_stranger_has_its_own_modules_only() {
+    let mut node = Node::with(open_policy());
+    node.install(setup("m@1.0.0"));
+    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    set_up(&mut node, "mallory", long("m@1.0.0"), Some(grant("mallory", "10.2.0.0/24", 200)));
+    assert_eq!(node.states().len(), 3);
+    let all = Body::Remove(Remove { module: name("m"), force: false, all: true, epoch: None });
+    let remove = request(&node, "eve", all, None);
+    let id = node.send(remove);
+    node.commands();
+    assert_eq!(node.reports[&id].outcome, Outcome::Removed);
+    assert_eq!(node.states().len(), 2);
+}
+
+/// Goal: strangers make the node remember no more than so much. Method: each asks once, and a late one while all are remembered.
+#[test]
+fn what_is_remembered_of_strangers_is_bounded() {
+    let mut node = Node::with(open_policy());
+    for number in 0..REMEMBERED_USERS_MAX {
+        let user = format!("u{number}").parse().unwrap();
+        node.controller
+            .modules
+            .nonces
+            .take(
+                &user,
+                Node::new().request("jane", Body::from(setup("m@1.0.0"))).nonce,
+                node.now.wall,
+                Duration::from_secs(300),
+                node.now.wall,
+            )
+            .unwrap();
+    }
+    let grant = grant("eve", "10.2.0.0/24", 2000);
+    let late = request(&node, "eve", Body::from(setup("m@1.0.0")), Some(grant.clone()));
+    assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "remembers requests of");
+    node.sleep_ms(700_000);
+    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant));
+    assert_eq!(lease, Outcome::Installed { lease_s: 300 }, "those are over");
+    // Users of the configuration are never refused for it.
+    let session = SessionId([3; 16]);
+    let jane = node.request("jane", Body::from(setup("m@1.0.0")));
+    let id = node.send(Request { session, ..jane });
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    assert!(node.reports[&id].outcome.is_ok());
+}
