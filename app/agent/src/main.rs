@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let config = Config::read(&arguments.config)?;
-    let node = NodeClient::new(&config.netservd, &config.user, &config.key)?;
+    let node = NodeClient::new(&config.netservd, &config.user, &config.key, config.grant.as_deref())?;
     if arguments.check {
         return Ok(());
     }

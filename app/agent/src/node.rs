@@ -20,7 +20,7 @@ use rand::TryRngCore as _;
 use tokio::net::UnixStream;
 
 use crate::http::exchange;
-use crate::limits::{ANSWER_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
 use crate::reach::{Fault, Want, Who, fault};
 
 /// The way to the node, with who signs.
@@ -28,6 +28,7 @@ pub struct NodeClient {
     socket: PathBuf,
     user: UserId,
     key: SigningKey,
+    grant: Option<PathBuf>,
 }
 
 impl NodeClient {
@@ -35,7 +36,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// There is no key in the file.
-    pub fn new(socket: &Path, user: &UserId, key: &Path) -> Result<NodeClient> {
+    pub fn new(socket: &Path, user: &UserId, key: &Path, grant: Option<&Path>) -> Result<NodeClient> {
         let mut pem = String::new();
         let file = File::open(key).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut pem));
         file.map_err(|error| match fault(key, Want::Read, &Who::Agent) {
@@ -44,7 +45,8 @@ impl NodeClient {
         })?;
         let key = SigningKey::from_pkcs8_pem(&pem)
             .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
-        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key })
+        let grant = grant.map(Path::to_owned);
+        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, grant })
     }
 
     /// Signs a request and sends it toward a client. It ends after [`REQUEST_TIME_MAX`] at the latest.
@@ -65,9 +67,19 @@ impl NodeClient {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let created = UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
         let refused = |refusal: netserv_model::Refusal| anyhow!("the request cannot be made: {refusal}");
-        let unsigned = request.user(&self.user).build(created, Nonce(nonce)).map_err(refused)?;
+        let request = request.user(&self.user).grants(&self.grants()?);
+        let unsigned = request.build(created, Nonce(nonce)).map_err(refused)?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         Ok(unsigned.with_signature(signature).map_err(refused)?.as_str().to_owned())
+    }
+
+    /// Reads the grants anew: others renew them.
+    fn grants(&self) -> Result<Vec<String>> {
+        let Some(path) = &self.grant else { return Ok(Vec::new()) };
+        let mut text = String::new();
+        let file = File::open(path).and_then(|file| file.take(GRANT_FILE_BYTES_MAX).read_to_string(&mut text));
+        file.with_context(|| format!("cannot read the grants in {}", path.display()))?;
+        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
     async fn post(&self, post: &PostRequest) -> Result<RequestResult> {

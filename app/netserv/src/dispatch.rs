@@ -29,6 +29,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
         Command::Agent(agent) => agent.run(output).await,
         Command::Key(key) => key.run(output),
+        Command::Grant(grant) => grant.run(output),
         Command::Completions(completions) => {
             completions.run(Cli::command(), output);
             Ok(Exit::Done)

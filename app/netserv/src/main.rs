@@ -10,6 +10,7 @@ mod cmd;
 mod dispatch;
 mod environment;
 mod exit;
+mod grants;
 mod keys;
 mod output;
 mod properties;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
+use netserv_authority::grant::user_of;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::ReturnStack;
@@ -16,9 +17,9 @@ use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
-use crate::keys;
 use crate::output::Output;
 use crate::units::parse_duration;
+use crate::{grants, keys};
 
 /// How much longer than the node this program waits, so that the node's own answer comes first.
 const ANSWER_SLACK: Duration = Duration::from_secs(5);
@@ -93,6 +94,9 @@ pub struct Identity {
     /// The user's key file [default: netserv/key.pem below $XDG_CONFIG_HOME]
     #[arg(long, value_name = "FILE", env = "NETSERV_KEY", hide_env_values = true)]
     pub key: Option<PathBuf>,
+    /// A file with grants for the key, for nodes that do not know the user [default of --user then: the key's thumbprint]
+    #[arg(long, value_name = "FILE", env = "NETSERV_GRANT", hide_env_values = true)]
+    pub grant: Option<PathBuf>,
 }
 
 /// Where a signed request about a module goes, and who signs.
@@ -132,6 +136,7 @@ impl SignedRequest {
 pub struct Account {
     user: UserId,
     key: SigningKey,
+    grants: Vec<String>,
 }
 
 impl Route {
@@ -216,7 +221,13 @@ impl Identity {
     /// # Errors
     /// There is no usable user name or key.
     pub fn account(&self) -> Result<Account, Failure> {
-        Ok(Account { user: self.user()?, key: keys::read(&self.key_file()?)? })
+        let key = keys::read(&self.key_file()?)?;
+        let grants = self.grant.as_deref().map(grants::read).transpose()?.unwrap_or_default();
+        let user = match (&self.user, grants.is_empty()) {
+            (None, false) => user_of(&keys::public(&key)),
+            (Some(_), _) | (None, true) => self.user()?,
+        };
+        Ok(Account { user, key, grants })
     }
 
     /// Returns the user with the key, or nothing if none was named and there is no key in the usual place.
@@ -224,7 +235,7 @@ impl Identity {
     /// # Errors
     /// What was named cannot be used.
     pub fn account_if_any(&self) -> Result<Option<Account>, Failure> {
-        let named = self.user.is_some() || self.key.is_some();
+        let named = self.user.is_some() || self.key.is_some() || self.grant.is_some();
         let usual = || keys::default_path().is_ok_and(|path| path.exists());
         if named || usual() { self.account().map(Some) } else { Ok(None) }
     }
@@ -246,7 +257,7 @@ impl Account {
     /// # Errors
     /// The request is longer than a message may be, or is none.
     pub fn sign(&self, builder: RequestBuilder) -> Result<String, Failure> {
-        let unsigned = build(builder.user(&self.user))?;
+        let unsigned = build(builder.user(&self.user).grants(&self.grants))?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         let message = unsigned.with_signature(signature).or_fail("cannot build the request", BAD_REQUEST_FIX)?;
         Ok(message.as_str().to_owned())
@@ -286,12 +297,13 @@ mod tests {
     #[test]
     fn the_signature_covers_the_canonical_form() {
         let key = keys::generate().unwrap();
-        let account = Account { user: "janedoe".parse().unwrap(), key: key.clone() };
+        let account = Account { user: "janedoe".parse().unwrap(), key: key.clone(), grants: vec!["a.b.c".to_owned()] };
         let text = account.sign(RequestBuilder::probe(&[Ask::Policy])).unwrap();
         let message = Message::parse(text.as_bytes()).unwrap();
         let signature = ed25519_dalek::Signature::from_bytes(&message.signature().unwrap().0);
         assert!(key.verifying_key().verify(message.canonical().as_bytes(), &signature).is_ok());
         assert_eq!(message.user().unwrap().as_str(), "janedoe");
+        assert_eq!(message.request(SessionId([0; 16])).grants, ["a.b.c"]);
         let again = Message::parse(account.sign(RequestBuilder::probe(&[])).unwrap().as_bytes()).unwrap();
         assert_ne!(again.nonce(), message.nonce());
     }

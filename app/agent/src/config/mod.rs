@@ -39,6 +39,9 @@ pub struct Config {
     pub user: UserId,
     /// The user's key, as `netserv key new` makes it.
     pub key: PathBuf,
+    /// A file with grants for the key, for nodes that do not know the user; it is read anew for each request.
+    #[serde(default)]
+    pub grant: Option<PathBuf>,
     /// Where it is kept what is deployed.
     #[serde(default = "state_dir")]
     pub state_dir: PathBuf,

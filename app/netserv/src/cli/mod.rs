@@ -64,6 +64,8 @@ pub enum Command {
     Agent(cmd::agent::Agent),
     #[command(subcommand, arg_required_else_help = true)]
     Key(cmd::key::Key),
+    #[command(subcommand, arg_required_else_help = true)]
+    Grant(cmd::grant::Grant),
     Completions(cmd::generate::Completions),
     Man(cmd::generate::Man),
 }

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod candidates;
 pub mod generate;
+pub mod grant;
 pub mod key;
 pub mod module;
 pub mod node;

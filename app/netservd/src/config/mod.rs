@@ -6,6 +6,7 @@ mod applications;
 pub mod blocks;
 pub mod domain;
 pub mod engines;
+mod issuers;
 pub mod media;
 pub mod reload;
 mod role;
@@ -14,7 +15,7 @@ pub mod services;
 pub mod tls;
 mod users;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{COMPILE_CPU_S_MAX, NEIGHBOURS_MAX};
 use about::About;
 use blocks::Blocks;
+use issuers::{Class, Issuer};
 pub use role::Role;
 pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
 use services::Service;
@@ -53,6 +55,20 @@ const EXAMPLES: &str = "
 # network = { packets-per-second = 200000, bits-per-second = 1000000000 }   # of its containers, each way
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
 # price-per-hour = 12   # of a module, in a unit that you agreed on: `netserv candidates` weighs it
+
+# One table for each who may vouch for users that are not named here, by grants (`netserv grant`):
+# [[issuer]]
+# name = \"clearinghouse\"
+# keys = [\"ed25519:1111111111111111111111111111111111111111111111111111111111111111\"]
+# prefixes = [\"198.51.100.0/22\"]   # of which it may give parts
+# class = \"guest\"
+
+# What each of them gets at most:
+# [class.guest]
+# users-max = 64   # for each issuer
+# modules-max = 2
+# lease-max-s = 3600
+# ports = [\"80\", \"443\"]
 
 # One table for each module that the node runs by itself while one of its conditions holds:
 # [[service]]
@@ -116,6 +132,12 @@ pub struct Config {
     /// What the node runs by itself, and when.
     #[serde(rename = "service", skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
+    /// What users get at most whose rights come from a proof, by name.
+    #[serde(rename = "class", skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, Class>,
+    /// Who may vouch for users that are not named here.
+    #[serde(rename = "issuer", skip_serializing_if = "Vec::is_empty")]
+    pub issuers: Vec<Issuer>,
     /// Who may do what.
     #[serde(rename = "user", skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
@@ -140,6 +162,8 @@ impl Default for Config {
             network: Network::default(),
             blocks: Blocks::default(),
             services: Vec::new(),
+            classes: BTreeMap::new(),
+            issuers: Vec::new(),
             users: Vec::new(),
         }
     }
@@ -186,7 +210,7 @@ impl Config {
     /// Returns what admission and signaling depend on; `networks` are those of an interface.
     ///
     /// # Errors
-    /// Two users of one name, or ports that are none.
+    /// Two users or issuers of one name, ports that are none, or a class that is not there.
     pub fn policy(&self, networks: &dyn Fn(&str) -> Vec<IpNet>) -> Result<NodePolicy> {
         let mut policy = NodePolicy::new(self.node.clone());
         policy.host_only = self.role == Role::Host;
@@ -203,6 +227,7 @@ impl Config {
             let known = policy.users.insert(user.name.clone(), user.policy()?);
             ensure!(known.is_none(), "user {} is there twice", user.name);
         }
+        issuers::add_to(&mut policy, &self.issuers, &self.classes)?;
         Ok(policy)
     }
 

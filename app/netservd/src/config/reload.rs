@@ -13,7 +13,7 @@ use super::tls::Tls;
 
 /// A configuration that takes the place of the one in force.
 pub struct Reload {
-    /// The configuration that is in force from here on: users, admission, the domain and whom TLS trusts as they were read, all
+    /// The configuration that is in force from here on: users, issuers, classes, admission, the domain and whom TLS trusts as they were read, all
     /// else as it was.
     pub in_force: Config,
     /// What was changed in the file.
@@ -33,7 +33,8 @@ impl Config {
         let has_tls = self.signaling.tls.is_on() && read.signaling.tls.is_on();
         let when = |key: &str| if has_tls && is_of_trust(key) { InForceFrom::Now } else { from(key) };
         let changes = changed.map(|key| ConfigChange { key: key.clone(), from: when(key), why: None }).collect();
-        let mut in_force = Config { users: read.users, admission: read.admission, ..self.clone() };
+        let (users, issuers, classes) = (read.users, read.issuers, read.classes);
+        let mut in_force = Config { users, issuers, classes, admission: read.admission, ..self.clone() };
         let tls = &mut in_force.signaling.tls;
         if has_tls {
             *tls = Tls { require: tls.require, port: tls.port, ..read.signaling.tls };
@@ -86,13 +87,20 @@ fn is_of_trust(key: &str) -> bool {
 }
 
 fn from(key: &str) -> InForceFrom {
-    if has_prefix(key, "admission") || has_prefix(key, "signaling.domain") {
+    if ["admission", "signaling.domain", "issuer"].iter().any(|prefix| has_prefix(key, prefix)) {
         return InForceFrom::Now;
+    }
+    if let Some((_, field)) = key.strip_prefix("class.").and_then(|rest| rest.split_once('.')) {
+        return from_field(field);
     }
     // Users' names have no dots.
     let Some((_, field)) = key.strip_prefix("user.").and_then(|rest| rest.split_once('.')) else {
         return InForceFrom::NodeStart;
     };
+    from_field(field)
+}
+
+fn from_field(field: &str) -> InForceFrom {
     match field {
         "container.disk-bytes" | "addresses" => InForceFrom::ContainerStart,
         _ if has_prefix(field, "module-limits") => InForceFrom::ModuleLoad,

@@ -120,13 +120,13 @@ struct Ceiling {
     body_bytes: u64,
 }
 
-fn ceiling<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModuleLimits, D::Error> {
+pub(super) fn ceiling<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModuleLimits, D::Error> {
     Ceiling::deserialize(deserializer)
 }
 
 /// Twice what a manifest gets by default, so that a plain module never meets the ceiling. A cache that fetches a page has time for a server
 /// that takes a minute, as long as other proxies wait.
-fn module_ceiling() -> ModuleLimits {
+pub(super) fn module_ceiling() -> ModuleLimits {
     let default = ModuleLimits::default();
     let (memory_bytes, call_ms) = (2 * default.memory_bytes, 2 * default.call_ms);
     ModuleLimits { memory_bytes, call_ms, request_ms: REQUEST_MS_MAX, ..default }

@@ -26,6 +26,7 @@ mod server_bundles;
 mod servers;
 mod services;
 mod state;
+mod strangers;
 mod syn_guard;
 mod trace;
 mod usage;

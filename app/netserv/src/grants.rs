@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files with a chain of grants: one a line, the issuer's first.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use netserv_authority::limits::EVIDENCE_BYTES_MAX;
+
+use crate::exit::{Failure, OrFail};
+
+/// Reads a chain of grants, without understanding it.
+///
+/// # Errors
+/// The file cannot be read, or is longer than a chain may be.
+pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
+    let shown = path.display();
+    let fix = "name a file that `netserv grant` made, or that you were given";
+    let most = u64::try_from(2 * EVIDENCE_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    let opened = std::fs::File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
+    opened.or_fail(format!("cannot read the grants in {shown}"), fix)?;
+    let grants: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    match grants.is_empty() || grants.iter().any(|grant| grant.contains(char::is_whitespace)) {
+        true => Err(Failure::new(format!("{shown} has no grants, one a line"), fix)),
+        false => Ok(grants),
+    }
+}
+
+/// Writes a chain into a new file.
+///
+/// # Errors
+/// The file exists or cannot be made.
+pub fn write_new(path: &PathBuf, grants: &[String]) -> Result<(), Failure> {
+    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
+    let written = opened.and_then(|mut file| file.write_all((grants.join("\n") + "\n").as_bytes()));
+    written.map_err(|error| {
+        let cause = match error.kind() {
+            ErrorKind::AlreadyExists => format!("{} exists and is not overwritten", path.display()),
+            _ => format!("cannot write {}: {error}", path.display()),
+        };
+        Failure::new(cause, "choose another file with --out")
+    })
+}

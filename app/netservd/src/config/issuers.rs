@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may vouch for users that the configuration does not name, and what these get.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use ipnet::IpNet;
+use netserv_authority::limits::{GRANT_PREFIXES_MAX, GRANTED_USERS_MAX};
+use netserv_container::network::limits::PERMITS_MAX;
+use netserv_model::limits::TTL_MIN;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy};
+use netserv_model::{Filter, PublicKey, UserId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::users::{User, ceiling, module_ceiling};
+
+/// One who may vouch for users by grants, as a clearinghouse or a customer that is a provider itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Issuer {
+    /// What the operator calls it.
+    pub name: UserId,
+    /// Keys that it signs grants with.
+    pub keys: Vec<PublicKey>,
+    /// Prefixes of which it may give parts.
+    #[schemars(with = "Vec<String>")]
+    pub prefixes: Vec<IpNet>,
+    /// What its users get: the name of a `[class.NAME]`.
+    pub class: String,
+}
+
+/// What each user gets at most whose rights come from a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Class {
+    /// Users at one time, for each issuer; those without modules give way.
+    pub users_max: usize,
+    /// Prefixes of one user.
+    pub prefixes_max: usize,
+    /// Seconds of a lease at most; 0 for the node's `admission.ttl-max-s`.
+    pub lease_max_s: u64,
+    /// Ports that filters may name, as `5060` or `16384-32767`; empty means every port.
+    pub ports: Vec<String>,
+    /// Modules at most.
+    pub modules_max: u32,
+    /// The highest limits of one module.
+    #[serde(deserialize_with = "ceiling")]
+    pub module_limits: ModuleLimits,
+    /// Limits of a user's container.
+    pub container: ContainerLimits,
+    /// What a user's containers may accept; with neither this nor `connect`, they have no network.
+    pub listen: Vec<Filter>,
+    /// What a user's containers may open. Without `dst`, it is about other machines only.
+    pub connect: Vec<Filter>,
+    /// How fast a user's containers send and receive by their network, each way.
+    pub network: NetworkRate,
+}
+
+impl Default for Class {
+    fn default() -> Class {
+        Class {
+            users_max: 64,
+            prefixes_max: 4,
+            lease_max_s: 0,
+            ports: Vec::new(),
+            modules_max: 2,
+            module_limits: module_ceiling(),
+            container: ContainerLimits::default(),
+            listen: Vec::new(),
+            connect: Vec::new(),
+            network: NetworkRate::default(),
+        }
+    }
+}
+
+impl Class {
+    fn policy(&self, name: &str) -> Result<policy::Class> {
+        let user = User {
+            name: "class".parse().expect("it is a name"),
+            keys: Vec::new(),
+            prefixes: Vec::new(),
+            ports: self.ports.clone(),
+            modules_max: self.modules_max,
+            module_limits: self.module_limits,
+            container: self.container,
+            listen: self.listen.clone(),
+            connect: self.connect.clone(),
+            network: self.network,
+            addresses: Vec::new(),
+            price_per_hour: None,
+        };
+        let rights = user.policy().map_err(|error| anyhow!("class {name}: {:#}", error.root_cause()))?;
+        let lease_max = (self.lease_max_s > 0).then(|| Duration::from_secs(self.lease_max_s));
+        Ok(policy::Class { users_max: self.users_max, prefixes_max: self.prefixes_max, lease_max, rights })
+    }
+
+    fn check(&self, name: &str, has_network: bool) -> Result<()> {
+        let within = |key: &str, value: usize, most: usize| {
+            ensure!((1..=most).contains(&value), "{key} of class {name} is {value}, but must be from 1 to {most}");
+            Ok(())
+        };
+        within("users-max", self.users_max, GRANTED_USERS_MAX)?;
+        within("prefixes-max", self.prefixes_max, GRANT_PREFIXES_MAX)?;
+        let least = TTL_MIN.as_secs();
+        let is_lease = self.lease_max_s == 0 || self.lease_max_s >= least;
+        ensure!(is_lease, "lease-max-s of class {name} is {}, but must be 0, or {least} or more", self.lease_max_s);
+        self.network.check().map_err(|error| anyhow!("network of class {name}: {error}"))?;
+        for (key, filters) in [("listen", &self.listen), ("connect", &self.connect)] {
+            ensure!(filters.len() <= PERMITS_MAX, "`{key}` of class {name} has over {PERMITS_MAX} filters");
+            let fix = "set network.prefixes";
+            ensure!(has_network || filters.is_empty(), "class {name} has `{key}`, but containers no addresses; {fix}");
+        }
+        Ok(())
+    }
+}
+
+/// Adds to a policy who may vouch for users, and what these get.
+///
+/// # Errors
+/// A class that is not there, or with a figure that none may have; two issuers of one name or key.
+pub fn add_to(policy: &mut NodePolicy, issuers: &[Issuer], classes: &BTreeMap<String, Class>) -> Result<()> {
+    for (name, class) in classes {
+        class.check(name, !policy.container_prefixes.is_empty() || policy.host_only)?;
+        policy.classes.insert(name.clone(), class.policy(name)?);
+    }
+    for Issuer { name, keys, prefixes, class } in issuers {
+        ensure!(classes.contains_key(class), "issuer {name} is of class `{class}`, and there is no [class.{class}]");
+        let has = |key: &PublicKey| policy.issuers.iter().any(|known| known.keys.contains(key));
+        if let Some(key) = keys.iter().find(|key| has(key)) {
+            return Err(anyhow!("issuer {name} has {key}, which another issuer has"));
+        }
+        ensure!(policy.issuers.iter().all(|known| known.name != name.as_str()), "issuer {name} is there twice");
+        let (name, class) = (name.to_string(), class.clone());
+        policy.issuers.push(policy::Issuer { name, keys: keys.clone(), prefixes: prefixes.clone(), class });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    const KEY: &str = "ed25519:0000000000000000000000000000000000000000000000000000000000000000";
+
+    fn config(issuer: &str, class: &str) -> String {
+        format!(
+            "[[issuer]]\nname = 'house'\nkeys = ['{KEY}']\nprefixes = ['10.0.0.0/8']\nclass = 'guest'\n{issuer}\n\
+             [class.guest]\n{class}\n"
+        )
+    }
+
+    #[test]
+    fn issuers_and_classes_are_the_policys() {
+        let text = config("", "users-max = 7\nports = ['5060']\nlease-max-s = 60\nmodule-limits = { timers = 3 }");
+        let policy = Config::parse(&text).unwrap().policy(&|_| Vec::new()).unwrap();
+        assert_eq!(policy.issuers[0].class, "guest");
+        let class = &policy.classes["guest"];
+        assert_eq!((class.users_max, class.rights.module_limits.timers), (7, 3));
+        assert_eq!(class.lease_max.unwrap().as_secs(), 60);
+        assert_eq!(class.rights.ports, ["5060".parse().unwrap()]);
+        assert!(Config::default().policy(&|_| Vec::new()).unwrap().issuers.is_empty(), "nothing changes by default");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (issuer, class, error) in [
+            ("", "users-max = 0", "users-max of class guest is 0, but must be from 1 to 1024"),
+            ("", "prefixes-max = 17", "prefixes-max of class guest is 17"),
+            ("", "lease-max-s = 1", "lease-max-s of class guest is 1"),
+            ("", "ports = ['x']", "class guest: "),
+            ("", "listen = ['tcp port 80']", "class guest has `listen`, but containers no addresses"),
+            ("", "network = { packets-per-second = 0 }", "network of class guest"),
+            ("", "modules = 3", "unknown field `modules`"),
+            ("[[issuer]]\nname = 'other'\nkeys = []\nprefixes = []\nclass = 'none'", "", "there is no [class.none]"),
+            (
+                "[[issuer]]\nname = 'house'\nkeys = []\nprefixes = []\nclass = 'guest'",
+                "",
+                "issuer house is there twice",
+            ),
+        ] {
+            let found = format!("{:#}", Config::parse(&config(issuer, class)).unwrap_err());
+            assert!(found.contains(error), "{found}");
+        }
+        let again = format!("[[issuer]]\nname = 'other'\nkeys = ['{KEY}']\nprefixes = []\nclass = 'guest'");
+        let found = Config::parse(&config(&again, "")).unwrap_err().to_string();
+        assert!(found.contains("which another issuer has"), "{found}");
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Users whom no configuration names: grants of an issuer whom the operators trust, and of its holders.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with, request_as};
+use netserv_lab::node::{FILES_ALLOWED, LabPackage, LabUser, cli};
+use netserv_model::api::RequestResult;
+use netserv_model::request::{ModuleState, Outcome};
+use netserv_model::{RefusalKind, UserId};
+
+/// The operators' words for what strangers get.
+fn trust(issuer: &LabUser, prefixes: &str) -> String {
+    format!(
+        "{FILES_ALLOWED}\n[class.guest]\nmodules-max = 1\nports = [\"5060\"]\n[[issuer]]\nname = \"house\"\n\
+         keys = [\"{}\"]\nprefixes = [{prefixes}]\nclass = \"guest\"\n",
+        issuer.public
+    )
+}
+
+struct Stranger {
+    key: LabUser,
+    user: UserId,
+}
+
+impl Stranger {
+    fn new(net: &Net, name: &str) -> Stranger {
+        let key = net.lab.user(name, &[]).unwrap();
+        let user = netserv_authority::grant::user_of(&key.public.parse().unwrap());
+        Stranger { key, user }
+    }
+
+    /// Signs and publishes keep-alive, and asks for it with a grant.
+    fn set_up(&self, net: &Net, filter: &str, grant: &Path) -> (LabPackage, RequestResult) {
+        let package = net.lab.package("keep-alive", &self.key).unwrap();
+        let url = net.lab.publish("sender", &package).unwrap();
+        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
+        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", filter];
+        (package, self.request(net, &args, grant))
+    }
+
+    fn request(&self, net: &Net, args: &[&str], grant: &Path) -> RequestResult {
+        let (key, grant) = (self.key.key.to_string_lossy().into_owned(), grant.to_string_lossy().into_owned());
+        net.lab.request("sender", &[args, &["--key", &key, "--grant", &grant]].concat()).unwrap()
+    }
+
+    fn is_on(&self, net: &Net, node: &str) -> bool {
+        net.lab.modules(node).unwrap().modules.iter().any(|status| status.user == self.user)
+    }
+}
+
+/// Makes a grant in a new file; `from` is nothing but the key for an issuer's own.
+fn grant(net: &Net, by: &LabUser, to: &LabUser, from: Option<&Path>, args: &[&str]) -> anyhow::Result<PathBuf> {
+    let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
+    let out = net.lab.dir().join(format!("{}-{count}.grant", to.name));
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (key, file, from) = (text(&by.key), text(&out), from.map(text));
+    let mut all = match &from {
+        None => vec!["grant", "issue"],
+        Some(from) => vec!["grant", "delegate", from],
+    };
+    all.extend(["--key", &key, "--to", &to.public, "--out", &file]);
+    all.extend(args);
+    cli(&all)?;
+    Ok(out)
+}
+
+/// Goal: who has a grant, or a part of one, runs its module at each node that trusts the issuer, and nobody gets more than was granted; all of
+/// it goes when the grant ends, and when an operator takes its trust back; a restart keeps it. Method: real nodes and grants by the
+/// command line, in both versions of IP.
+#[test]
+fn grants_let_strangers_in_and_out() {
+    let Some(mut net) = net_with("grants_let_strangers_in_and_out", Driver::Afxdp, FILES_ALLOWED, &[]) else { return };
+    let house = net.lab.user("house", &[]).unwrap();
+    let [four, six] = [format!("{}/32", net.lab.v4("sender")), format!("{}/128", net.lab.v6("sender"))];
+    let prefixes = format!("\"{four}\", \"{six}\"");
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust(&house, &prefixes)).unwrap();
+    }
+    let both = format!("{four},{six}");
+    let [provider, app, other] = ["provider", "app", "other"].map(|name| Stranger::new(&net, name));
+    let whole = grant(&net, &house, &provider.key, None, &["--prefix", &both, "--delegations", "1"]).unwrap();
+    let part = grant(&net, &provider.key, &app.key, Some(&whole), &["--prefix", &six, "--for", "1h"]).unwrap();
+    assert!(grant(&net, &app.key, &other.key, Some(&part), &[]).is_err(), "it may not be passed on");
+    let made_up = grant(&net, &provider.key, &other.key, None, &["--prefix", &both]).unwrap();
+
+    let [own_four, own_six] = [format!("udp dst {four} port 5060"), format!("udp dst {six} port 5060")];
+    let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    let (package, result) = provider.set_up(&net, &own_four, &whole);
+    assert_nodes(&result, is_installed);
+    assert_nodes(&app.set_up(&net, &own_six, &part).1, is_installed);
+    assert_refused(&app.set_up(&net, &own_four, &part).1, RefusalKind::PrefixNotAllowed);
+    assert_refused(&app.set_up(&net, &own_six.replace("5060", "5061"), &part).1, RefusalKind::PortNotAllowed);
+    // Somebody else's grant, one of nobody's whom the operators know, and none.
+    assert_refused(&other.set_up(&net, &own_four, &whole).1, RefusalKind::UnknownUser);
+    assert_refused(&other.set_up(&net, &own_four, &made_up).1, RefusalKind::UnknownUser);
+    let nobody = LabUser { name: other.user.to_string(), ..other.key.clone() };
+    let removed = ["remove", "example.org/keep-alive", "--to", &net.lab.v4("receiver").to_string()].map(str::to_owned);
+    let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
+    assert_refused(&request_as(&net.lab, &nobody, &removed), RefusalKind::UnknownUser);
+    let wide = grant(&net, &house, &other.key, None, &["--prefix", "10.0.0.0/8"]).unwrap();
+    assert_refused(&other.set_up(&net, &own_four, &wide).1, RefusalKind::PrefixNotAllowed);
+
+    net.lab.stop("n1", "netservd").unwrap();
+    net.lab.restart_netservd("n1").unwrap();
+    eventually("the strangers' modules are there after a restart", || {
+        let modules = net.lab.modules("n1").unwrap().modules;
+        provider.is_on(&net, "n1")
+            && app.is_on(&net, "n1")
+            && modules.iter().all(|status| status.state == ModuleState::Running)
+    });
+
+    let short = grant(&net, &house, &other.key, None, &["--prefix", &both, "--for", "7s"]).unwrap();
+    let asked = Instant::now();
+    assert_nodes(&other.set_up(&net, &own_four, &short).1, is_installed);
+    eventually("what a grant gave goes with it", || ["n1", "n2"].iter().all(|node| !other.is_on(&net, node)));
+    assert!(asked.elapsed() > Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_refused(&other.set_up(&net, &own_four, &short).1, RefusalKind::UnknownUser);
+
+    let config = net.lab.dir().join("n1.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace(&house.public, &net.user.public)).unwrap();
+    net.lab.netserv("n1", &["node", "reload"]).unwrap();
+    eventually("an operator takes its trust back", || !provider.is_on(&net, "n1") && !app.is_on(&net, "n1"));
+    assert!(provider.is_on(&net, "n2"), "the other one does not");
+    let name = package.module.split('@').next().unwrap();
+    let to = net.lab.v4("receiver").to_string();
+    let result = provider.request(&net, &["remove", name, "--to", &to, "--node", "n2"], &whole);
+    assert!(result.nodes.iter().any(|node| node.outcome == Outcome::Removed), "{result:?}");
+}
