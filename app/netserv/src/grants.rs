@@ -35,10 +35,8 @@ pub fn write_new(path: &PathBuf, grants: &[String]) -> Result<(), Failure> {
     let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
     let written = opened.and_then(|mut file| file.write_all((grants.join("\n") + "\n").as_bytes()));
     written.map_err(|error| {
-        let cause = match error.kind() {
-            ErrorKind::AlreadyExists => format!("{} exists and is not overwritten", path.display()),
-            _ => format!("cannot write {}: {error}", path.display()),
-        };
-        Failure::new(cause, "choose another file with --out")
+        let exists = error.kind() == ErrorKind::AlreadyExists;
+        let why = if exists { "it exists and is not overwritten".to_owned() } else { error.to_string() };
+        Failure::new(format!("cannot write {}: {why}", path.display()), "choose another file with --out")
     })
 }

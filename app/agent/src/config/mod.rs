@@ -39,7 +39,7 @@ pub struct Config {
     pub user: UserId,
     /// The user's key, as `netserv key new` makes it.
     pub key: PathBuf,
-    /// A file with grants for the key, for nodes that do not know the user; it is read anew for each request.
+    /// A file with grants for the key, for nodes that do not know the user, read for each request.
     #[serde(default)]
     pub grant: Option<PathBuf>,
     /// Where it is kept what is deployed.

@@ -36,7 +36,7 @@ pub enum Grant {
         #[command(flatten)]
         what: What,
     },
-    /// Show what grants say, whoever signed them
+    /// Show what grants say, without checking signatures
     Show {
         /// The file
         #[arg(value_name = "FILE")]

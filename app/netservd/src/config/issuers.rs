@@ -8,7 +8,6 @@ use anyhow::{Result, anyhow, ensure};
 use ipnet::IpNet;
 use netserv_authority::limits::{GRANT_PREFIXES_MAX, GRANTED_USERS_MAX};
 use netserv_container::network::limits::PERMITS_MAX;
-use netserv_model::limits::TTL_MIN;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy};
 use netserv_model::{Filter, PublicKey, UserId};
@@ -104,9 +103,6 @@ impl Class {
         };
         within("users-max", self.users_max, GRANTED_USERS_MAX)?;
         within("prefixes-max", self.prefixes_max, GRANT_PREFIXES_MAX)?;
-        let least = TTL_MIN.as_secs();
-        let is_lease = self.lease_max_s == 0 || self.lease_max_s >= least;
-        ensure!(is_lease, "lease-max-s of class {name} is {}, but must be 0, or {least} or more", self.lease_max_s);
         self.network.check().map_err(|error| anyhow!("network of class {name}: {error}"))?;
         for (key, filters) in [("listen", &self.listen), ("connect", &self.connect)] {
             ensure!(filters.len() <= PERMITS_MAX, "`{key}` of class {name} has over {PERMITS_MAX} filters");
@@ -169,7 +165,6 @@ mod tests {
         for (issuer, class, error) in [
             ("", "users-max = 0", "users-max of class guest is 0, but must be from 1 to 1024"),
             ("", "prefixes-max = 17", "prefixes-max of class guest is 17"),
-            ("", "lease-max-s = 1", "lease-max-s of class guest is 1"),
             ("", "ports = ['x']", "class guest: "),
             ("", "listen = ['tcp port 80']", "class guest has `listen`, but containers no addresses"),
             ("", "network = { packets-per-second = 0 }", "network of class guest"),

@@ -46,10 +46,10 @@ fn request(node: &Node, who: &str, body: Body, grant: Option<String>) -> Request
     sign(Request { user: Some(user), grants: grant.into_iter().collect(), ..request }, &key(who))
 }
 
-fn set_up(node: &mut Node, who: &str, asked: Setup, grant: Option<String>) -> Outcome {
+fn set_up(node: &mut Node, who: &str, asked: &Setup, grant: Option<String>) -> Outcome {
     let request = request(node, who, Body::from(asked.clone()), grant);
     let id = node.send(request);
-    node.carry_out(&manifest(&asked));
+    node.carry_out(&manifest(asked));
     node.reports[&id].outcome.clone()
 }
 
@@ -61,10 +61,10 @@ fn long(module: &str) -> Setup {
 fn a_stranger_runs_what_its_grant_allows_until_it_ends() {
     let mut node = Node::with(open_policy());
     let inside = grant("eve", "10.2.0.0/24", 200);
-    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(inside.clone()));
+    let lease = set_up(&mut node, "eve", &long("m@1.0.0"), Some(inside.clone()));
     assert_eq!(lease, Outcome::Installed { lease_s: 200 }, "a lease is no longer than the grant");
     let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
-    let Outcome::Refused(refusal) = set_up(&mut node, "eve", wide, Some(inside)) else { panic!("it is allowed") };
+    let Outcome::Refused(refusal) = set_up(&mut node, "eve", &wide, Some(inside)) else { panic!("it is allowed") };
     assert_eq!(refusal.kind, RefusalKind::PrefixNotAllowed);
     let probe = request(&node, "eve", Body::Probe(Probe { ask: vec![Ask::Policy, Ask::Modules] }), None);
     let report = node.ask(probe);
@@ -87,15 +87,15 @@ fn a_stranger_runs_what_its_grant_allows_until_it_ends() {
 #[test]
 fn the_classes_lease_holds_and_a_newer_grant_prolongs() {
     let mut node = Node::with(open_policy());
-    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 1000)));
+    let lease = set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 1000)));
     assert_eq!(lease, Outcome::Installed { lease_s: 300 });
     node.sleep_ms(250_000);
-    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 400)));
+    let lease = set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 400)));
     assert_eq!(lease, Outcome::Refreshed { lease_s: 300 }, "a grant that ends earlier takes nothing away");
     node.sleep_ms(250_000);
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
     node.sleep_ms(250_000);
-    set_up(&mut node, "eve", long("m@1.0.0"), None);
+    set_up(&mut node, "eve", &long("m@1.0.0"), None);
     node.sleep_ms(290_000);
     assert_eq!(node.states(), ["m@1.0.0 Running"]);
 }
@@ -103,12 +103,9 @@ fn the_classes_lease_holds_and_a_newer_grant_prolongs() {
 #[test]
 fn a_stranger_is_there_after_a_restart_as_long_as_its_grant_holds() {
     let mut node = Node::with(open_policy());
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
-    let stored = node.jobs.iter().rev().find_map(|job| match job {
-        Job::Store(StoreJob::Put(record)) => Some((**record).clone()),
-        _ => None,
-    });
-    let stored = stored.unwrap();
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored = node.jobs.iter().rev().find_map(put).unwrap();
     assert_eq!(stored.grants.len(), 1);
     let lease_until = START.wall + Duration::from_secs(250);
     let sessions = Vec::new();
@@ -131,7 +128,7 @@ fn a_stranger_is_there_after_a_restart_as_long_as_its_grant_holds() {
 #[test]
 fn what_an_issuer_vouched_for_goes_with_the_operators_trust() {
     let mut node = Node::with(open_policy());
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
     node.policy.issuers.clear();
     node.apply_policy();
     assert!(node.commands().iter().any(|command| command.starts_with("revoked k-")));
@@ -146,13 +143,13 @@ fn containers_are_held_to_what_a_proof_gives_while_it_does() {
     policy.container_prefixes = vec!["192.0.2.0/24".parse().unwrap()];
     policy.classes.get_mut("guest").unwrap().rights.listen = vec![listen];
     let mut node = Node::with(policy);
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
     let plan = |node: &Node| {
         let plans = node.jobs.iter().rev();
         plans.filter_map(|job| if let Job::Addresses(plan) = job { Some(plan.users.clone()) } else { None }).next()
     };
     assert!(plan(&node).unwrap().contains_key(&user_of(&public("eve"))), "it gets an address");
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/16", 250)));
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/16", 250)));
     let permits = |node: &Node| {
         let jobs = node.jobs.iter().rev();
         jobs.filter_map(|job| if let Job::Permit(permits) = job { Some((**permits).clone()) } else { None }).next()
@@ -168,8 +165,8 @@ fn containers_are_held_to_what_a_proof_gives_while_it_does() {
 fn a_stranger_has_its_own_modules_only() {
     let mut node = Node::with(open_policy());
     node.install(setup("m@1.0.0"));
-    set_up(&mut node, "eve", long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
-    set_up(&mut node, "mallory", long("m@1.0.0"), Some(grant("mallory", "10.2.0.0/24", 200)));
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    set_up(&mut node, "mallory", &long("m@1.0.0"), Some(grant("mallory", "10.2.0.0/24", 200)));
     assert_eq!(node.states().len(), 3);
     let all = Body::Remove(Remove { module: name("m"), force: false, all: true, epoch: None });
     let remove = request(&node, "eve", all, None);
@@ -201,7 +198,7 @@ fn what_is_remembered_of_strangers_is_bounded() {
     let late = request(&node, "eve", Body::from(setup("m@1.0.0")), Some(grant.clone()));
     assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "remembers requests of");
     node.sleep_ms(700_000);
-    let lease = set_up(&mut node, "eve", long("m@1.0.0"), Some(grant));
+    let lease = set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant));
     assert_eq!(lease, Outcome::Installed { lease_s: 300 }, "those are over");
     // Users of the configuration are never refused for it.
     let session = SessionId([3; 16]);

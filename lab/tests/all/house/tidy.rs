@@ -86,7 +86,7 @@ const ROOMS: [(&str, Rooms); 5] = [
             ("control", "cx limits tenants"),
             ("report", "cx tenants"),
             ("rules", "cx limits tenants"),
-            ("moves", "cx limits policy rules tenants"),
+            ("moves", "cx limits rules tenants"),
             ("workers", "cx limits policy rules tenants"),
             ("users", "cx limits tenants workers"),
             ("services", "cx moves tenants"),
