@@ -5,6 +5,7 @@
 //! Nothing here keeps a whole message to itself: all is where the message is. Whatever is damaged is nothing, so that
 //! the server says what is wrong with it.
 
+mod grammar;
 pub mod message;
 mod request;
 mod via;

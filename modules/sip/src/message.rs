@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of either direction, header by header.
 
-use crate::request::{HEADERS_MAX, Header, has_tag, quote_end, split_header, split_line};
+use crate::grammar::{HEADERS_MAX, Header, has_tag, quote_end, split_header, split_line};
 
 /// A message whose headers could be told apart.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_sdk::text::{ByteSet, Writer};
 
-use crate::request::{is_text, quote_end};
+use crate::grammar::{is_text, quote_end};
 
 /// What a request came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
