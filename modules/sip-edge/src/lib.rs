@@ -29,6 +29,7 @@ pub mod oc;
 #[cfg(not(target_os = "wasi"))]
 pub mod packets;
 pub mod phone;
+mod proof;
 mod soundness;
 #[cfg(target_os = "wasi")]
 mod stream;

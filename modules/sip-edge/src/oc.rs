@@ -7,9 +7,23 @@ use hmac::{Hmac, Mac as _};
 use netserv_sip::message::{CSEQ, Head, VIA, cseq, list, parameter, parameters, top_parameters};
 use sha2::Sha256;
 
-use crate::control::{Limit, loss};
-use crate::edge::hexadecimal;
 use crate::limits::{ANSWERED_MAX, ASKING_HEADERS_MAX, DECIDED_MS, OC_RATE_BURST, VALIDITY_MS, VALIDITY_MS_MAX};
+use crate::proof;
+
+/// What the server can take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// So many requests a second.
+    Rate(f64),
+    /// So much of what comes is too much, from 0 to 1.
+    Loss(f64),
+}
+
+/// Returns the limit that a number of percent is.
+pub fn loss(percent: &str) -> Option<Limit> {
+    let percent: f64 = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
+    Some(Limit::Loss(percent / 100.0))
+}
 
 /// What a response says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,7 +177,7 @@ impl Asked {
         mac.update(b"oc-edge");
         mac.update(&number.to_be_bytes());
         mac.update(question);
-        hexadecimal(&mac.finalize().into_bytes()[..MARK_BYTES])
+        proof::of(mac)
     }
 
     fn roll(&mut self, now_ms: u64) {
@@ -206,8 +220,6 @@ impl Bucket {
     }
 }
 
-/// Bytes of the HMAC in a mark.
-const MARK_BYTES: usize = 8;
 /// The parameter with the mark of the edge that asked, so that of several on the way one alone acts on the answer.
 const ASKED: &str = "oc-edge";
 /// More than any server takes.

@@ -9,16 +9,7 @@ use crate::limits::{
     DECIDED_MAX, DECIDED_MS, OTHER_DEMAND_MS, OTHER_PLACES, REPEATS_MAX, SOURCES_MAX, VALIDITY_MS, VALIDITY_MS_MAX,
     WINDOW_MS,
 };
-use crate::oc::{Bucket, Said, Sequence};
-
-/// What the server can take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
-    /// So many requests a second.
-    Rate(f64),
-    /// So much of what comes is too much, from 0 to 1.
-    Loss(f64),
-}
+use crate::oc::{Bucket, Limit, Said, Sequence, loss};
 
 /// What was said of the server, and until when it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,12 +42,6 @@ impl Feedback {
         }
         feedback.limit.map(|_| feedback)
     }
-}
-
-/// Returns the limit that a number of percent is.
-pub fn loss(percent: &str) -> Option<Limit> {
-    let percent: f64 = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
-    Some(Limit::Loss(percent / 100.0))
 }
 
 /// What becomes of a request.

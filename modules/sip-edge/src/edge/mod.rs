@@ -14,6 +14,7 @@ use crate::control::{Control, Fate, Feedback};
 use crate::emergency::Emergency;
 use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, ENDED_MAX, HEAD_BYTES_MAX};
 use crate::oc::{Asked, Said, asking};
+use crate::proof;
 use crate::soundness::is_sound;
 
 /// The topics of what the module's user says: of the server's load,
@@ -377,8 +378,7 @@ impl Edge {
             mac.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             mac.update(part);
         }
-        let bytes = mac.finalize().into_bytes();
-        hexadecimal(&bytes[..8])
+        proof::of(mac)
     }
 
     /// Returns whether an ACK is to an answer of ours.
@@ -406,11 +406,6 @@ fn question(head: &Head<'_>, client: IpAddr) -> Vec<u8> {
     let address = client.to_canonical().to_string();
     let call_id = head.only(CALL_ID).unwrap_or_default();
     [address.as_bytes(), b" ", &number.to_be_bytes(), method, b" ", call_id].concat()
-}
-
-/// Returns bytes as text.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the branch of the topmost Via, which is the same in a request, its CANCEL and its ACK (RFC 3261 §17.1.1.3).

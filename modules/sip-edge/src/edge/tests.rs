@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
-use crate::control::Limit;
+use crate::oc::Limit;
 
 const SERVER_ANSWERS: &str = "SIP/2.0 200 OK";
 
