@@ -2,7 +2,7 @@
 //! Host calls with Rust types: on the node in WebAssembly, on the fake node elsewhere.
 
 #[cfg(not(target_arch = "wasm32"))]
-use crate::fake as calls;
+use crate::fake::calls;
 #[cfg(target_arch = "wasm32")]
 use crate::sys as calls;
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A reader of SIP for the fake node: of well-formed messages whose headers have one line each.
 
-use super::{INVALID, NOT_FOUND};
-
-const TOO_LARGE: i32 = -4;
+use super::codes::{INVALID, NOT_FOUND, TOO_LARGE};
 
 pub(crate) fn sip_parse(bytes: &[u8], out: &mut [u8]) -> i32 {
     if bytes.len() > usize::from(u16::MAX) || out.len() < HEAD_BYTES {
