@@ -6,11 +6,11 @@ use std::time::Duration;
 use netserv_http_caching::{Entry, Head, NotKept, Refresh, Stored, Times, forward, variant_key};
 use netserv_server_sdk::cache::{self, Details, Error, Reader, Writer};
 use netserv_server_sdk::http::{ErrorCode, Fetched, Method, fetch, write_all};
-use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::wasi::random::random::get_random_u64;
 use netserv_server_sdk::{counters, kv, unread};
 
+use crate::entries::{mark, put};
 use crate::forwarded;
 use crate::found::Place;
 use crate::purge::VARIANTS_MAX;
@@ -318,18 +318,6 @@ fn at(place: &Place, key: &str, writer: Option<Writer>, names: Vec<String>) -> O
     mark(base?, &Entry::Variants(names), VARIANTS_SECONDS).then_some(own)
 }
 
-/// Begins an entry, as soon as fewer are written than may be.
-pub fn put(key: &str) -> Option<Writer> {
-    for _ in 0..TRIES_MAX {
-        match cache::put(key) {
-            Ok(writer) => return Some(writer),
-            Err(Error::Busy) => monotonic_clock::subscribe_duration(PAUSE_NS).block(),
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
 /// Returns whether there is room for a variant. Stale ones give way.
 fn has_room(place: &Place, key: &str) -> bool {
     if cache::stat(key).is_some() {
@@ -357,16 +345,6 @@ fn not_kept(place: &Place, writer: Option<Writer>, why: NotKept, fetched: &Fetch
     if let Some(writer) = writer {
         mark(writer, &Entry::Pass, PASS_SECONDS);
     }
-}
-
-/// Writes an entry without a body.
-pub fn mark(writer: Writer, entry: &Entry, seconds: u64) -> bool {
-    let Some(meta) = entry.encode() else { return false };
-    let details =
-        Details { content_type: String::new(), etag: String::new(), max_age: seconds, meta, tags: Vec::new() };
-    let Ok(stream) = writer.begin(&details, Some(0)) else { return false };
-    drop(stream);
-    Writer::finish(writer).is_ok()
 }
 
 /// Returns what is stored beside a body; nothing if it is too much.
@@ -413,10 +391,6 @@ const PURGED_MAX: usize = 4;
 /// The key of the time until which the disk is left alone, and seconds until then.
 const UNWELL: &[u8] = b"unwell";
 const UNWELL_SECONDS: u64 = 10;
-/// How often an entry is begun while too many others are written.
-const TRIES_MAX: u32 = 10;
-/// Nanoseconds between two tries.
-const PAUSE_NS: u64 = 20_000_000;
 /// What the cache takes for an entry.
 const TAGS_MAX: usize = 8;
 const TAG_BYTES_MAX: usize = 64;

@@ -6,6 +6,7 @@
 //! response as it comes. The node answers again by itself what is small and in memory.
 
 mod answer;
+mod entries;
 mod fill;
 mod forwarded;
 mod found;

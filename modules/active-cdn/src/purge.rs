@@ -6,7 +6,7 @@ use netserv_server_sdk::cache::{self, Error, Scope};
 use netserv_server_sdk::wasi::clocks::monotonic_clock;
 use netserv_server_sdk::{control, counters};
 
-use crate::fill;
+use crate::entries::{mark, put};
 use crate::process::{place, rules};
 use crate::site::Site;
 
@@ -42,7 +42,7 @@ pub fn one(key: &str) -> u64 {
 pub fn hold_back(site: &Site) -> Option<String> {
     let key = site.key().filter(|key| site.is_kept && cache::stat(key).is_some())?;
     one(&key);
-    fill::mark(fill::put(&key)?, &Entry::Pass, HELD_BACK_SECONDS).then_some(key)
+    mark(put(&key)?, &Entry::Pass, HELD_BACK_SECONDS).then_some(key)
 }
 
 /// Takes variants out of the cache whose names the cache has forgotten, which the next response would tell again.
