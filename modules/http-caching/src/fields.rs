@@ -4,6 +4,9 @@
 /// Header fields in the order in which they came.
 pub type Fields = [(String, Vec<u8>)];
 
+/// A cache directive: its name, in lower case, and its value.
+pub type Directive = (String, Option<Vec<u8>>);
+
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -70,6 +73,26 @@ pub fn split(value: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
         rest = end.and_then(|end| whole.get(end + 1..));
         Some(whole[..end.unwrap_or(whole.len())].trim_ascii())
     })
+}
+
+/// Splits a directive into its name, in lower case, and its value without quotes.
+pub fn directive(text: &[u8]) -> Directive {
+    let end = text.iter().position(|byte| *byte == b'=');
+    let name = String::from_utf8_lossy(&text[..end.unwrap_or(text.len())]).to_ascii_lowercase();
+    (name, end.and_then(|end| text.get(end + 1..)).map(unquoted))
+}
+
+/// Returns a quoted string without its quotes, and everything else as it is.
+fn unquoted(value: &[u8]) -> Vec<u8> {
+    let Some(inner) = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")) else {
+        return value.to_vec();
+    };
+    let mut escaped = false;
+    let kept = inner.iter().filter(|byte| {
+        escaped = **byte == b'\\' && !escaped;
+        !escaped
+    });
+    kept.copied().collect()
 }
 
 /// Returns text without blanks and tabs around it.

@@ -3,7 +3,7 @@
 
 mod targeted;
 
-use crate::fields::{Fields, has, members};
+use crate::fields::{Fields, directive, has, members};
 use crate::limits::DELTA_SECONDS_MAX;
 use crate::policy::Policy;
 
@@ -42,18 +42,11 @@ pub enum Scope {
 impl ResponseControl {
     /// Reads the first targeted field that counts, or `Cache-Control`.
     pub fn of(fields: &Fields, policy: &Policy) -> ResponseControl {
-        let targeted = has(fields, "cdn-cache-control").then(|| targeted::dictionary(fields, "cdn-cache-control"));
-        if let Some(control) = targeted.flatten() {
-            return control;
-        }
-        if let Some(name) = &policy.surrogate
-            && let Some(control) = targeted::surrogate(fields, name)
-        {
-            return control;
-        }
-        let mut control = ResponseControl::default();
-        for member in members(fields, "cache-control") {
-            let (name, value) = parts(member);
+        let targeted = targeted::dictionary(fields, "cdn-cache-control");
+        let targeted = targeted.or_else(|| targeted::surrogate(fields, policy.surrogate.as_ref()?));
+        let mut control = ResponseControl { is_targeted: targeted.is_some(), ..ResponseControl::default() };
+        let general = || members(fields, "cache-control").map(directive).collect();
+        for (name, value) in targeted.unwrap_or_else(general) {
             control.add(&name, value.as_deref());
         }
         control
@@ -123,7 +116,7 @@ impl RequestControl {
     pub fn of(fields: &Fields) -> RequestControl {
         let mut control = RequestControl::default();
         for member in members(fields, "cache-control") {
-            let (name, value) = parts(member);
+            let (name, value) = directive(member);
             let seconds = || value.as_deref().and_then(delta_seconds);
             match &*name {
                 "no-cache" => control.no_cache = true,
@@ -139,26 +132,6 @@ impl RequestControl {
         control.no_cache |= !has(fields, "cache-control") && pragma();
         control
     }
-}
-
-/// Splits a directive into its name, in lower case, and its value without quotes.
-fn parts(directive: &[u8]) -> (String, Option<Vec<u8>>) {
-    let end = directive.iter().position(|byte| *byte == b'=');
-    let name = String::from_utf8_lossy(&directive[..end.unwrap_or(directive.len())]).to_ascii_lowercase();
-    (name, end.and_then(|end| directive.get(end + 1..)).map(unquoted))
-}
-
-/// Returns a quoted string without its quotes, and everything else as it is.
-fn unquoted(value: &[u8]) -> Vec<u8> {
-    let Some(inner) = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")) else {
-        return value.to_vec();
-    };
-    let mut escaped = false;
-    let kept = inner.iter().filter(|byte| {
-        escaped = **byte == b'\\' && !escaped;
-        !escaped
-    });
-    kept.copied().collect()
 }
 
 /// Reads seconds (RFC 9111 §1.2.2): digits and nothing else.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fields for caches of a kind: `CDN-Cache-Control` (RFC 9213) and, before it, `Surrogate-Control` (Edge Architecture 1.0).
 
-use super::{ResponseControl, parts};
-use crate::fields::{Fields, members, split, values};
+use crate::fields::{Directive, Fields, directive, members, split, values};
 
 /// Reads a dictionary of structured fields (RFC 9651 §3.2); nothing if it is empty or damaged.
-pub fn dictionary(fields: &Fields, name: &str) -> Option<ResponseControl> {
+pub fn dictionary(fields: &Fields, name: &str) -> Option<Vec<Directive>> {
     let lines: Vec<&[u8]> = values(fields, name).collect();
     let joined = lines.join(&b',');
     let mut input = Input { rest: joined.trim_ascii() };
@@ -24,34 +23,32 @@ pub fn dictionary(fields: &Fields, name: &str) -> Option<ResponseControl> {
             return None;
         }
     }
-    let mut control = ResponseControl { is_targeted: !known.is_empty(), ..ResponseControl::default() };
-    for (key, value) in &known {
+    let directives = known.iter().filter_map(|(key, value)| {
         let takes_seconds = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"].contains(&&**key);
         match value {
-            Value::Integer(seconds) if takes_seconds => control.add(key, Some(seconds.as_bytes())),
-            Value::True if !takes_seconds => control.add(key, None),
+            Value::Integer(seconds) if takes_seconds => Some((key.clone(), Some(seconds.clone().into_bytes()))),
+            Value::True if !takes_seconds => Some((key.clone(), None)),
             // A value of another type is as if it were not there.
-            Value::Integer(_) | Value::True | Value::Other => {}
+            Value::Integer(_) | Value::True | Value::Other => None,
         }
-    }
-    control.is_targeted.then_some(control)
+    });
+    (!known.is_empty()).then(|| directives.collect())
 }
 
 /// Reads directives that have no target, or the target `name`; nothing if there are none.
-pub fn surrogate(fields: &Fields, name: &str) -> Option<ResponseControl> {
-    let mut control = ResponseControl::default();
+pub fn surrogate(fields: &Fields, name: &str) -> Option<Vec<Directive>> {
+    let mut directives = Vec::new();
     for member in members(fields, "surrogate-control") {
         let mut pieces = split(member, b';');
-        let (directive, target) = (pieces.next().unwrap_or_default(), pieces.next());
+        let (text, target) = (pieces.next().unwrap_or_default(), pieces.next());
         if target.is_none_or(|target| target == name.as_bytes()) {
-            let (key, value) = parts(directive);
+            let (key, value) = directive(text);
             // `max-age=3600+600`: fresh for an hour, and served stale for ten minutes.
             let value = value.map(|value| value.split(|byte| *byte == b'+').next().unwrap_or_default().to_vec());
-            control.add(&key, value.as_deref());
-            control.is_targeted = true;
+            directives.push((key, value));
         }
     }
-    control.is_targeted.then_some(control)
+    (!directives.is_empty()).then_some(directives)
 }
 
 /// What a member of a dictionary has, as far as directives use it.
