@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers of AAC frames in ADTS.
 
-use super::{Codec, HEADER_BYTES, Header, Kind};
+use super::header::{Codec, HEADER_BYTES, Header, Kind};
 
 const RATES_HZ: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];

@@ -1,49 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames of MPEG audio (layers I to III) and of AAC in ADTS, found in a stream of bytes.
 
-pub mod adts;
+mod adts;
+mod header;
 pub mod mpeg;
 
-/// What a frame's header says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// What all frames of a stream have in common.
-    pub kind: Kind,
-    /// Bytes of the frame with its header.
-    pub length: usize,
-    /// How long it sounds.
-    pub duration_us: u64,
-}
+pub use header::{Codec, HEADER_BYTES, Header, Kind};
 
-/// What all frames of a stream have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// The coding.
-    pub codec: Codec,
-    /// Samples a second.
-    pub rate_hz: u32,
-    /// Version, layer, channels: the bits in which they stand.
-    pub shape: u8,
-}
-
-/// A coding of sound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// MPEG-1, MPEG-2 and MPEG-2.5 audio (ISO 11172-3, 13818-3).
-    Mpeg,
-    /// AAC with headers of its own (ISO 13818-7, 14496-3).
-    Adts,
-}
-
-/// Bytes by which a header is known.
-pub const HEADER_BYTES: usize = 7;
-
-impl Header {
-    /// Returns the header at the begin of these bytes, if there is one.
-    pub fn parse(bytes: &[u8]) -> Option<Header> {
-        let first: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
-        mpeg::header(first).or_else(|| adts::header(first))
-    }
+/// Returns the header at the begin of these bytes, if there is one.
+pub fn parse_header(bytes: &[u8]) -> Option<Header> {
+    let first: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+    mpeg::header(first).or_else(|| adts::header(first))
 }
 
 /// Finds frames: what is none of a stream's is left out, so that a listener gets whole frames alone.
@@ -72,13 +39,13 @@ impl Framer {
             if rest.len() < HEADER_BYTES {
                 break;
             }
-            let Some(header) = Header::parse(rest) else {
+            let Some(header) = parse_header(rest) else {
                 self.dropped += 1;
                 at += 1;
                 continue;
             };
             let Some(next) = rest.get(header.length..header.length + HEADER_BYTES) else { break };
-            if Header::parse(next).is_some_and(|next| next.kind == header.kind) {
+            if parse_header(next).is_some_and(|next| next.kind == header.kind) {
                 found(&rest[..header.length], &header);
                 at += header.length;
             } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers of MPEG audio frames.
 
-use super::{Codec, HEADER_BYTES, Header, Kind};
+use super::header::{Codec, HEADER_BYTES, Header, Kind};
 
 /// Bit rates in kbit/s by their index, from 1 on: version 1, layers I to III; then the later versions, layers I, and II and III.
 const RATES: [[u32; 14]; 5] = [

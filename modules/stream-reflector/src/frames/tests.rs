@@ -11,7 +11,7 @@ fn frames(framer: &mut Framer, bytes: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn headers_say_length_and_time() {
     let check = |bytes: &[u8], codec, rate_hz, length, duration_us| {
-        let header = Header::parse(bytes).unwrap();
+        let header = parse_header(bytes).unwrap();
         let got = (header.kind.codec, header.kind.rate_hz, header.length, header.duration_us);
         assert_eq!(got, (codec, rate_hz, length, duration_us), "{bytes:x?}");
     };
@@ -32,7 +32,7 @@ fn headers_say_length_and_time() {
         &[0xff, 0xf1, 0x50, 0x80, 0, 0x1f, 0xfc],
         &[0xff, 0xf1, 0x7c, 0x80, 0x20, 0x1f, 0xfc],
     ] {
-        assert_eq!(Header::parse(bad), None, "{bad:x?}");
+        assert_eq!(parse_header(bad), None, "{bad:x?}");
     }
 }
 

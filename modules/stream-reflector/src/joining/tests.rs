@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::frames::parse_header;
 use crate::testing::{MP3_BYTES, MP3_US, mp3, mp3s};
 
 fn ring(frames: usize) -> Ring {
@@ -16,7 +17,7 @@ fn frame(number: usize, is_alone: bool) -> Vec<u8> {
 }
 
 fn push(joining: &mut Joining, frame: &[u8]) {
-    joining.push(frame, &Header::parse(frame).unwrap());
+    joining.push(frame, &parse_header(frame).unwrap());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use netserv_server_sdk::tcp::Connection;
 
 use super::{Reflector, Role};
-use crate::frames::{Framer, HEADER_BYTES, Header};
+use crate::frames::{Framer, HEADER_BYTES, parse_header};
 use crate::host::{Counter, Host};
 use crate::icy::{Demuxer, Muxer};
 use crate::joining::is_alone;
@@ -216,7 +216,7 @@ fn ring(from: &mut Reader<'_>) -> Option<Ring> {
         let mut first = [0; HEADER_BYTES];
         let length = bytes.len().min(HEADER_BYTES);
         first[..length].copy_from_slice(&bytes[..length]);
-        let header = Header::parse(&first)?;
+        let header = parse_header(&first)?;
         let (frame, rest) = bytes.split_at_checked(header.length)?;
         ring.push(frame, header.duration_us, is_alone(frame, &header));
         bytes = rest;
