@@ -3,6 +3,8 @@
 
 /// Bytes of a request's head; one that is longer goes to the server as it is.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Lines of a request's head; one with more goes to the server as it is.
+pub const REQUEST_LINES_MAX: usize = 64;
 /// Bytes of the head of a server's answer; one that is longer is no stream's.
 pub const ANSWER_HEAD_BYTES_MAX: usize = 16 * 1024;
 /// How long a client may take for its request; what has come by then goes to the server.

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, SHARED_HEAD_BYTES_MAX};
+use httparse::Status;
+
+use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_LINES_MAX, SHARED_HEAD_BYTES_MAX};
 
 /// What a client's first bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,34 +58,28 @@ pub fn asked(bytes: &[u8]) -> Asked {
     if !GET.starts_with(&bytes[..bytes.len().min(GET.len())]) {
         return Asked::Other;
     }
-    let Some(length) = head_length(bytes) else {
-        return if bytes.len() >= REQUEST_HEAD_BYTES_MAX { Asked::Other } else { Asked::Incomplete };
-    };
-    let is_all = length == bytes.len() && length <= REQUEST_HEAD_BYTES_MAX;
-    let text = std::str::from_utf8(&bytes[..length]).ok().filter(|_| is_all);
-    text.and_then(request).map_or(Asked::Other, Asked::Stream)
+    let mut headers = [httparse::EMPTY_HEADER; REQUEST_LINES_MAX];
+    let mut head = httparse::Request::new(&mut headers);
+    match head.parse(bytes) {
+        Ok(Status::Partial) if bytes.len() < REQUEST_HEAD_BYTES_MAX => Asked::Incomplete,
+        Ok(Status::Complete(length)) if length == bytes.len() && length <= REQUEST_HEAD_BYTES_MAX => {
+            request(&head).map_or(Asked::Other, Asked::Stream)
+        }
+        Ok(_) | Err(_) => Asked::Other,
+    }
 }
 
-fn request(head: &str) -> Option<Request> {
-    let mut lines = lines(head.as_bytes()).map(|line| std::str::from_utf8(line).ok().filter(|line| is_plain(line)));
-    let first = lines.next()??;
-    let mut words = first.split(' ');
-    let [_, target, version] = [words.next()?, words.next()?, words.next()?];
-    if words.next().is_some() || !matches!(version, "HTTP/1.0" | "HTTP/1.1") {
-        return None;
-    }
+fn request(head: &httparse::Request<'_, '_>) -> Option<Request> {
+    let target = head.path?;
     let mut onward = format!("GET {target} HTTP/1.0\r\n");
     let mut said: BTreeMap<String, &str> = BTreeMap::new();
-    for line in lines {
-        let line = line?;
-        let (name, value) = line.split_once(':')?;
-        let (name, value) = (name.to_ascii_lowercase(), value.trim_matches([' ', '\t']));
+    for line in &*head.headers {
+        let (name, value) = (line.name.to_ascii_lowercase(), std::str::from_utf8(line.value).ok()?);
         if !is_shared(&name, value) {
             return None;
         }
         if ONWARD.contains(&&*name) {
-            onward.push_str(line);
-            onward.push_str("\r\n");
+            onward.push_str(&format!("{}: {value}\r\n", line.name));
         }
         // Servers differ in which of two lines counts.
         if said.insert(name, value).is_some() {
@@ -100,11 +96,6 @@ fn request(head: &str) -> Option<Request> {
     let key = format!("{target} {is_browser}\n{}\n{referer}\n{origin}", host.unwrap_or_default());
     let wants_titles = of("icy-metadata") == Some("1");
     Some(Request { key, wants_titles, has_origin: of("origin").is_some(), onward: onward.into_bytes() })
-}
-
-/// Returns whether nothing in a line could be the end of one for somebody.
-fn is_plain(line: &str) -> bool {
-    line.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control())
 }
 
 /// Returns whether an answer is for others, too, as far as this line of a request goes.

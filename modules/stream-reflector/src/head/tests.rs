@@ -69,6 +69,10 @@ fn heads_without_end_are_none() {
     assert_eq!(asked(&head), Asked::Incomplete);
     head.push(b'a');
     assert_eq!(asked(&head), Asked::Other);
+    let lines = |count: usize| -> String { (0..count).map(|number| format!("sec-ch-ua-{number}: a\r\n")).collect() };
+    stream(&format!("GET / HTTP/1.1\r\n{}\r\n", lines(REQUEST_LINES_MAX)));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", lines(REQUEST_LINES_MAX + 1));
+    assert_eq!(asked(many.as_bytes()), Asked::Other);
     let mut head = b"HTTP/1.0 200 OK\r\n".to_vec();
     head.resize(ANSWER_HEAD_BYTES_MAX - 1, b'a');
     assert_eq!(answered(&head, false), Answered::Incomplete);
