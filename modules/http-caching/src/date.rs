@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Dates of HTTP (RFC 9110 §5.6.7), as time since 1970.
+//!
+//! httpdate refuses those from before 1970, those with a wrong day of the week, and leap seconds.
 
 use std::time::Duration;
 

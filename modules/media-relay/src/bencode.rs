@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bencode, as BEP 3 has it, but that names of dictionaries come in any order.
+//!
+//! serde_bencode bounds neither the depth nor the number of values, and ignores what follows a value.
 
 use std::collections::BTreeMap;
 

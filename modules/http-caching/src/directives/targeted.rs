@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fields for caches of a kind: `CDN-Cache-Control` (RFC 9213) and, before it, `Surrogate-Control` (Edge Architecture 1.0).
+//!
+//! sfv would read these dictionaries too, in 15 kB of the 18 kB that active-cdn has left.
 
 use crate::fields::{Directive, Fields, directive, members, split, values};
 

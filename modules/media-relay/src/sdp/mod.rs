@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Session descriptions (RFC 8866): where media is to go, and the same with other addresses.
+//!
+//! Lines of unknown types stay as they are; sdp-types drops them, and adds those that are missing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
