@@ -11,7 +11,7 @@ readonly PACKAGED_WORKERS=(netserv-worker netserv-jvm)
 readonly PACKAGED_SOURCES=(README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SPECIFICATION.md LICENSE docs wit modules java
   lab/voip dist/examples dist/wireshark ':!docs/man' ':!java/samples/bad/broken')
 # Modules that only tests use: their code is not packaged.
-readonly UNPACKAGED_MODULES=(modules/toolbox java/samples/toolbox java/samples/bad)
+readonly UNPACKAGED_MODULES=(modules/fixtures/toolbox java/samples/toolbox java/samples/bad)
 
 need_package() {
   need dh debhelper "makes Debian packages"

@@ -8,8 +8,8 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
     for (name, what, dir) in [
-        ("SDK_FILES", "the SDK for packet modules", "modules/sdk"),
-        ("SERVER_SDK_FILES", "the SDK for server modules", "modules/server-sdk"),
+        ("SDK_FILES", "the SDK for packet modules", "modules/sdk/packet"),
+        ("SERVER_SDK_FILES", "the SDK for server modules", "modules/sdk/server"),
     ] {
         let sdk = root.join(dir);
         println!("cargo::rerun-if-changed={}", sdk.display());

@@ -15,7 +15,7 @@ use crate::baresip::password;
 use crate::heard::Way;
 use crate::netns::{Lab, START_WAIT};
 use crate::node::FILES_ALLOWED;
-use crate::node::{LabPackage, LabUser, Part, module_parts, workspace};
+use crate::node::{LabPackage, LabUser, Part, module_parts, project};
 use crate::patience::{grown, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Link, Machine, Topology};
 use crate::voip::documented;
@@ -247,7 +247,7 @@ impl Homes {
 
     /// Packs a sample module under another name.
     fn package(&self, module: &str, name: &str) -> Result<LabPackage> {
-        let project = std::fs::read_to_string(workspace().join("modules").join(module).join("netserv.toml"))?;
+        let project = std::fs::read_to_string(project(module)?)?;
         // Its tests are beside it.
         let project = project.split_once("[[test]]").map_or(project.as_str(), |(before, _)| before);
         let renamed = project.lines().map(|line| match line.starts_with("name = ") {

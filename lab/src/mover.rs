@@ -189,7 +189,7 @@ impl Drop for Mover {
 
 /// Returns net-monitor's package with lines below `[needs]`.
 fn needing(lab: &Lab, user: &LabUser, needs: &str) -> Result<LabPackage> {
-    let manifest = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml"))?;
+    let manifest = std::fs::read_to_string(workspace().join("modules/apps/net-monitor/netserv.toml"))?;
     let (project, package) = (lab.dir().join("needing.toml"), lab.dir().join("needing.nsm"));
     std::fs::write(&project, manifest.replacen("[limits]\n", &format!("[needs]\n{needs}\n[limits]\n"), 1))?;
     lab.package_from(&project, &module_wasm("net-monitor")?, &package, user)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NetServ inside a lab: daemons, users, packages, the CLI.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -78,7 +79,7 @@ impl Lab {
     /// # Errors
     /// The modules are not built, or the package is refused.
     pub fn package(&self, module: &str, user: &LabUser) -> Result<LabPackage> {
-        let project = workspace().join("modules").join(module).join("netserv.toml");
+        let project = project(module)?;
         let path = self.dir().join(format!("{module}-{}.nsm", user.name));
         self.package_of(&project, &module_parts(module, Flavour::Wasm)?, &path, user)
     }
@@ -88,7 +89,7 @@ impl Lab {
     /// # Errors
     /// The modules are not built, or the package is refused.
     pub fn package_in(&self, module: &str, flavours: &[Flavour], user: &LabUser) -> Result<LabPackage> {
-        let project = workspace().join("modules").join(module).join("netserv.toml");
+        let project = project(module)?;
         let names: Vec<&str> = flavours.iter().map(|flavour| flavour.as_str()).collect();
         let path = self.dir().join(format!("{module}-{}-{}.nsm", names.join("-"), user.name));
         let parts = flavours.iter().map(|flavour| module_parts(module, *flavour)).collect::<Result<Vec<_>>>()?;
@@ -377,6 +378,32 @@ pub fn module_bundle(module: &str) -> Result<PathBuf> {
     let path = workspace().join("java/samples").join(module).join("target").join(format!("{module}.jar"));
     ensure!(path.exists(), "{} is not there; build it: ./dev build", path.display());
     Ok(path)
+}
+
+/// Returns the projects of the modules that come with NetServ, by the names of their folders.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn projects() -> Result<BTreeMap<String, PathBuf>> {
+    let mut projects = BTreeMap::new();
+    for kind in ["apps", "samples", "fixtures"] {
+        for entry in std::fs::read_dir(workspace().join("modules").join(kind))? {
+            let entry = entry?;
+            let project = entry.path().join("netserv.toml");
+            if project.exists() {
+                projects.insert(entry.file_name().to_string_lossy().into_owned(), project);
+            }
+        }
+    }
+    Ok(projects)
+}
+
+/// Returns the project of one of them.
+///
+/// # Errors
+/// There is none.
+pub fn project(module: &str) -> Result<PathBuf> {
+    projects()?.remove(module).with_context(|| format!("there is no module {module}"))
 }
 
 /// Returns the packet part of a sample module.

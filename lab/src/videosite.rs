@@ -146,7 +146,7 @@ impl VideoSite {
     /// # Errors
     /// The module is not built, or its project has other lines.
     pub fn package(&self, listen: &str) -> Result<LabPackage> {
-        let text = std::fs::read_to_string(workspace().join("modules/active-cdn/netserv.toml"))?;
+        let text = std::fs::read_to_string(workspace().join("modules/apps/active-cdn/netserv.toml"))?;
         let changes = [("intercept = [\"tcp port 80\"]\n", ""), ("listen = [\"tcp port 80\"]\n", listen)];
         let (project, file) = (self.path("netserv.toml"), self.path("active-cdn.nsm"));
         std::fs::write(&project, replaced(&text, &changes)?)?;

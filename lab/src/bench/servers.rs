@@ -190,7 +190,7 @@ fn requests(plan: &Plan) -> Result<Figure> {
 
 /// Asks `netserv module bench` what an instance of hello-http takes.
 fn instance() -> Result<Row> {
-    let module = workspace().join("modules/hello-http").to_string_lossy().into_owned();
+    let module = workspace().join("modules/samples/hello-http").to_string_lossy().into_owned();
     let output = cli(&["-j", "module", "bench", &module, "--no-build", "--time", "1s"])?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let micros = |which: &str| report["http"]["instantiate_us"][which].as_f64().context("no time of an instance");

@@ -150,7 +150,7 @@ impl Net {
     /// # Errors
     /// It is not built.
     pub fn package(&self, number: usize, flavour: Flavour) -> Result<LabPackage> {
-        let source = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml"))?;
+        let source = std::fs::read_to_string(workspace().join("modules/apps/net-monitor/netserv.toml"))?;
         let text = source.replacen("version = \"1.0.0\"", &format!("version = \"1.0.{number}\""), 1);
         // Recorded tests lie beside the module's own manifest, and the nodes do not run them.
         let text = text.split("[[test]]").next().context("the manifest is empty")?;

@@ -9,7 +9,7 @@ use netserv_model::Flavour;
 use super::goals::Goal;
 use super::summary::{Figure, Row};
 use crate::netns::program;
-use crate::node::{Part, module_parts, workspace};
+use crate::node::{Part, module_parts, projects};
 
 /// Modules that are whole applications.
 const APPLICATIONS: [&str; 7] =
@@ -48,12 +48,7 @@ pub fn measure() -> Result<Vec<Figure>> {
 /// Returns a row for each part of each sample module that is built.
 fn modules() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for entry in std::fs::read_dir(workspace().join("modules"))? {
-        let entry = entry?;
-        if !entry.path().join("netserv.toml").exists() {
-            continue;
-        }
-        let name = entry.file_name().to_string_lossy().into_owned();
+    for name in projects()?.into_keys() {
         for (part, file) in module_parts(&name, Flavour::Wasm).unwrap_or_default() {
             let (kind, goal) = match part {
                 Part::Packet => ("packet part", Goal::PacketCodeSize),

@@ -19,7 +19,7 @@ const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 const OWN_STYLE: &str = include_str!("page.css");
 /// What pages of modules look like, too.
-const STYLE: &str = include_str!("../../../../modules/server-sdk/src/page/live.css");
+const STYLE: &str = include_str!("../../../../modules/sdk/server/src/page/live.css");
 
 /// Returns the page with its files and data.
 pub fn router(api: Api) -> Router {

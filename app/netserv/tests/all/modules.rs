@@ -63,7 +63,8 @@ fn fake_worker(home: &Home, stdout: &str, stderr: &str, code: i32) -> PathBuf {
 fn shipped_modules_are_built_without_a_warning() {
     let (home, modules) = (Home::with_key(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules"));
     let mut built = 0;
-    for folder in std::fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path()) {
+    let kinds = ["apps", "samples", "fixtures"].map(|kind| std::fs::read_dir(modules.join(kind)).unwrap());
+    for folder in kinds.into_iter().flatten().map(|entry| entry.unwrap().path()) {
         let Ok(project) = std::fs::read_to_string(folder.join("netserv.toml")) else { continue };
         let code = |option: &str| {
             let line = project.lines().find_map(|line| line.strip_prefix(&format!("{option} = \"")));

@@ -90,7 +90,7 @@ fn modules_of_others_connections_and_answers_are_narrowed_to_the_server() {
         let home = Home::with_key();
         let folder = home.path().join("m");
         std::fs::create_dir(&folder).unwrap();
-        let manifest = std::fs::read_to_string(modules.join(module).join("netserv.toml")).unwrap();
+        let manifest = std::fs::read_to_string(modules.join("apps").join(module).join("netserv.toml")).unwrap();
         let (manifest, _) = manifest.split_once("[build]").unwrap();
         // What it is built from is there already, of whichever parts it has.
         let packet = modules.join("target/wasm32-unknown-unknown/release").join(component.file_name().unwrap());

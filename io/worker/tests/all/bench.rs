@@ -202,7 +202,7 @@ fn nanoseconds_per_packet() {
         show("net-monitor", &format!("{length} B"), &module("net_monitor"), &udp(length));
     }
     let capture = |name: &str| -> Vec<Vec<u8>> {
-        let bytes = std::fs::read(repository().join("modules/keep-alive/tests").join(name)).unwrap();
+        let bytes = std::fs::read(repository().join("modules/samples/keep-alive/tests").join(name)).unwrap();
         vec![pcap::read(&bytes).unwrap().remove(0).packet]
     };
     show("keep-alive", "REGISTER", &module("keep_alive"), &capture("pass.pcap"));
@@ -231,7 +231,7 @@ fn nanoseconds_per_search() {
             show(&format!("{count} patterns"), &what, &searching(&list, &start), &packets);
         }
     }
-    let register = std::fs::read(repository().join("modules/keep-alive/tests/pass.pcap")).unwrap();
+    let register = std::fs::read(repository().join("modules/samples/keep-alive/tests/pass.pcap")).unwrap();
     let register = vec![pcap::read(&register).unwrap().remove(0).packet];
     show("sip_parse", "REGISTER", &searching("", SIP_PARSE), &register);
     show(

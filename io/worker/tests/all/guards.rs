@@ -15,7 +15,7 @@ const PACKETS: usize = 1024;
 #[test]
 #[ignore = "means something only under callgrind"]
 fn modules_per_packet() {
-    let capture = std::fs::read(repository().join("modules/net-monitor/tests/count.pcap")).unwrap();
+    let capture = std::fs::read(repository().join("modules/apps/net-monitor/tests/count.pcap")).unwrap();
     let packets: Vec<_> = pcap::read(&capture).unwrap().into_iter().map(|one| one.packet).collect();
     let modules = [("null", guest("")), ("net-monitor", module("net_monitor")), ("kv get and set", kv())];
     for (name, wasm) in modules {

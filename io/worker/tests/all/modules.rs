@@ -45,9 +45,9 @@ fn a_test_that_fails_shows_the_packet() {
         .arg("--wasm")
         .arg(wasm(&folder, "echo"))
         .arg("--input")
-        .arg(folder.join("echo/tests/back.in.pcap"))
+        .arg(folder.join("samples/echo/tests/back.in.pcap"))
         .arg("--output")
-        .arg(folder.join("echo/tests/back.in.pcap"))
+        .arg(folder.join("samples/echo/tests/back.in.pcap"))
         .args(["--counter", "echoed=4"])
         .output()
         .unwrap();
@@ -63,7 +63,7 @@ fn a_test_that_fails_shows_the_packet() {
 fn a_module_that_does_not_start_says_why() {
     let folder = repository().join("modules");
     build(&folder);
-    let capture = folder.join("echo/tests/back.in.pcap");
+    let capture = folder.join("samples/echo/tests/back.in.pcap");
     let output = Command::new(env!("CARGO_BIN_EXE_netserv-worker"))
         .arg("test")
         .arg("--wasm")
@@ -165,9 +165,11 @@ fn cargo_build(folder: &Path, arguments: &[&str]) {
 
 /// Returns the packages whose manifests name tests; the others are tested in labs.
 fn packages(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let kinds = ["[[test]]", "[[http-test]]", "[[tcp-test]]"];
-    let has_tests = |package: &PathBuf| kinds.iter().any(|test| manifest(package).contains(test));
+    let kinds = ["apps", "samples", "fixtures"].into_iter();
+    let entries =
+        kinds.flat_map(|kind| std::fs::read_dir(folder.join(kind)).unwrap()).map(|entry| entry.unwrap().path());
+    let tests = ["[[test]]", "[[http-test]]", "[[tcp-test]]"];
+    let has_tests = |package: &PathBuf| tests.iter().any(|test| manifest(package).contains(test));
     let mut packages: Vec<_> = entries.filter(has_tests).collect();
     packages.sort();
     packages

@@ -98,9 +98,9 @@ pub fn guest_returning(expression: &str, fields: &str) -> Vec<u8> {
     guest_with(&process, fields)
 }
 
-/// Returns one of the guests in `modules/bad`.
+/// Returns one of the guests in `modules/fixtures/bad`.
 pub fn bad_module(name: &str) -> Vec<u8> {
-    let path = repository().join("modules/bad").join(name);
+    let path = repository().join("modules/fixtures/bad").join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if name.ends_with(".wat") { wat::parse_bytes(&bytes).unwrap().into_owned() } else { bytes }
 }

@@ -277,7 +277,7 @@ pub fn post_body(net: &Net, body: &serde_json::Value) -> serde_json::Value {
 
 /// Packs one of the modules that misbehave. They are text in Wasm's own form; one is no module at all.
 pub fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
-    let dir = netserv_lab::node::workspace().join("modules/bad");
+    let dir = netserv_lab::node::workspace().join("modules/fixtures/bad");
     let wasm = net.lab.dir().join(format!("{name}.wasm"));
     match std::fs::read_to_string(dir.join(format!("{name}.wat"))) {
         Ok(source) => std::fs::write(&wasm, wat::parse_str(&source).unwrap()).unwrap(),

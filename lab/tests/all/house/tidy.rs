@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netserv_lab::bench::goals::Goal;
+use netserv_lab::node::projects;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -178,16 +179,16 @@ const WITHOUT_CIRCLES: [&str; 25] = [
     "io/dataplane/src",
     "io/repository/src",
     "core/placement/src",
-    "modules/active-cdn/src",
-    "modules/http-caching/src",
-    "modules/media-relay/src",
-    "modules/net-monitor-live/src",
-    "modules/sdk/src",
-    "modules/server-sdk/src",
-    "modules/sip/src",
-    "modules/sip-edge/src",
-    "modules/stream-reflector/src",
-    "modules/video-transcoder/src",
+    "modules/apps/active-cdn/src",
+    "modules/sdk/http-caching/src",
+    "modules/apps/media-relay/src",
+    "modules/apps/net-monitor-live/src",
+    "modules/sdk/packet/src",
+    "modules/sdk/server/src",
+    "modules/sdk/sip/src",
+    "modules/apps/sip-edge/src",
+    "modules/apps/stream-reflector/src",
+    "modules/apps/video-transcoder/src",
 ];
 /// Engines whose parts own their fields, each with the only file that has an `impl` of it.
 const ENGINE_IMPLS: [(&str, &str, &str); 3] = [
@@ -391,14 +392,14 @@ fn is_of_others(path: &Path) -> bool {
 #[test]
 fn bindings_are_made_from_the_interfaces_that_are_there() {
     let is_input = |path: &PathBuf| {
-        let generator = ["Cargo.toml", "src/main.rs"].map(|file| Path::new("modules/bindings").join(file));
+        let generator = ["Cargo.toml", "src/main.rs"].map(|file| Path::new("modules/sdk/bindings").join(file));
         generator.contains(path) || (path.starts_with("wit") && extension(path) == "wit")
     };
     let is_output = |path: &PathBuf| {
         let text = || std::fs::read_to_string(root().join(path)).unwrap_or_default();
         path.starts_with("modules") && extension(path) == "rs" && text().lines().nth(1) == Some(MADE_FROM_WIT)
     };
-    // As modules/bindings/src/main.rs writes it.
+    // As modules/sdk/bindings/src/main.rs writes it.
     let digest = |files: BTreeSet<PathBuf>| {
         let bytes = |file: &PathBuf| Sha256::digest(std::fs::read(root().join(file)).unwrap());
         let list: String = files.iter().map(|file| format!("{:x} {}\n", bytes(file), file.display())).collect();
@@ -406,7 +407,7 @@ fn bindings_are_made_from_the_interfaces_that_are_there() {
     };
     let inputs = digest(tracked().into_iter().filter(is_input).collect());
     let outputs = digest(tracked().into_iter().filter(is_output).collect());
-    let made = std::fs::read_to_string(root().join("modules/bindings/digests.txt")).unwrap();
+    let made = std::fs::read_to_string(root().join("modules/sdk/bindings/digests.txt")).unwrap();
     let fix = "run ./dev bindings: wit/ or the generator changed, or bindings were changed by hand";
     assert_eq!(made, format!("inputs {inputs}\noutputs {outputs}\n"), "{fix}");
 }
@@ -654,20 +655,16 @@ fn every_sample_module_is_tested() {
     };
     let read = |path: &PathBuf| std::fs::read_to_string(root().join(path)).unwrap_or_default();
     let tests: String = tracked().iter().filter(is_test).map(read).collect();
-    let mut modules = 0;
-    for entry in std::fs::read_dir(root().join("modules")).unwrap().flatten() {
-        let manifest = entry.path().join("netserv.toml");
-        if let Ok(text) = std::fs::read_to_string(&manifest) {
-            modules += 1;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_recorded = ["[[test]]", "[[http-test]]", "[[tcp-test]]"].iter().any(|kind| text.contains(kind));
-            let is_run = [&name, &name.replace('-', "_")]
-                .iter()
-                .any(|name| tests.contains(&format!("\"{name}\"")) || tests.contains(&format!("{name}.wasm")));
-            assert!(is_recorded || is_run, "{} has no test, and none runs it", manifest.display());
-        }
+    let modules = projects().unwrap();
+    assert!(modules.len() >= 4, "{modules:?}");
+    for (name, manifest) in modules {
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        let is_recorded = ["[[test]]", "[[http-test]]", "[[tcp-test]]"].iter().any(|kind| text.contains(kind));
+        let is_run = [&name, &name.replace('-', "_")]
+            .iter()
+            .any(|name| tests.contains(&format!("\"{name}\"")) || tests.contains(&format!("{name}.wasm")));
+        assert!(is_recorded || is_run, "{} has no test, and none runs it", manifest.display());
     }
-    assert!(modules >= 4, "{modules} modules");
 }
 
 /// Prints the longest files and functions; a look at them is worth more than a limit.

@@ -177,7 +177,7 @@ fn another_version_gives_way_to_that_of_the_rule() {
     let Some(net) = up(test, Driver::Nfqueue, "", &[]) else { return };
     let mut stream = net.stream(100, 300).unwrap();
     eventually("it counts", || net.counted("na").unwrap() > 200);
-    let manifest = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml")).unwrap();
+    let manifest = std::fs::read_to_string(workspace().join("modules/apps/net-monitor/netserv.toml")).unwrap();
     let project = net.lab.dir().join("newer.toml");
     std::fs::write(&project, manifest.replacen("version = \"1.0.0\"", "version = \"9.0.0\"", 1)).unwrap();
     let wasm = module_wasm("net-monitor").unwrap();

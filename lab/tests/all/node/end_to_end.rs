@@ -209,7 +209,8 @@ fn a_new_digest_replaces_and_a_lease_ends_by_itself(driver: Driver) {
     let filter = format!("udp dst {sender}/32 port 44444");
     assert_nodes(&net.setup(&package, &url, &filter), installed);
 
-    let manifest = std::fs::read_to_string(netserv_lab::node::workspace().join("modules/echo/netserv.toml")).unwrap();
+    let manifest =
+        std::fs::read_to_string(netserv_lab::node::workspace().join("modules/samples/echo/netserv.toml")).unwrap();
     let version = package.module.rsplit('@').next().unwrap();
     let newer = net.lab.dir().join("newer.toml");
     std::fs::write(&newer, manifest.replace(&format!("\"{version}\""), "\"9.0.0\"")).unwrap();

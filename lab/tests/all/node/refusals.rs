@@ -79,7 +79,7 @@ fn packages_that_are_not_what_was_asked_for() {
         return skipped(test, "the sample modules are not built: ./dev build");
     }
     // A server that names no block of servers, which a node without networks does not have either.
-    let manifest = std::fs::read_to_string(workspace().join("modules/hello-http/netserv.toml")).unwrap();
+    let manifest = std::fs::read_to_string(workspace().join("modules/samples/hello-http/netserv.toml")).unwrap();
     let (without, path) = (net.lab.dir().join("server.toml"), net.lab.dir().join("server.nsm"));
     std::fs::write(&without, manifest.replace("dependencies = [\"http>=1\"]\n", "")).unwrap();
     let parts = [(Part::Component, module_component("hello-http").unwrap())];

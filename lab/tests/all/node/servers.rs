@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use crate::common::browser::Browser;
 use crate::common::{Driver, Serving, eventually};
 use netserv_lab::netns::host_port;
-use netserv_lab::node::{LabPackage, LabUser, module_parts, workspace};
+use netserv_lab::node::{LabPackage, LabUser, module_parts, project};
 use netserv_model::request::{ModuleState, Outcome};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 use serde_json::{Value, json};
@@ -232,8 +232,7 @@ fn a_program_that_ends_is_started_again_and_then_given_up() {
 
 /// Packs a sample module with another version.
 fn newer(net: &Serving, module: &str, user: &LabUser, version: &str) -> LabPackage {
-    let source = workspace().join("modules").join(module).join("netserv.toml");
-    let text = std::fs::read_to_string(source).unwrap();
+    let text = std::fs::read_to_string(project(module).unwrap()).unwrap();
     let text = text.split("[[").next().unwrap().replacen("\"1.0.0\"", &format!("{version:?}"), 1);
     let manifest = net.lab.dir().join(format!("{module}-{version}.toml"));
     std::fs::write(&manifest, text).unwrap();

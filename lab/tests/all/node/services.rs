@@ -2,7 +2,7 @@
 //! Services made of installed modules: HTTP middleware in front of an HTTP module.
 
 use crate::common::{Driver, Serving, eventually};
-use netserv_lab::node::{LabPackage, Part, module_parts, workspace};
+use netserv_lab::node::{LabPackage, Part, module_parts, project};
 use netserv_model::request::{ModuleState, Outcome};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
@@ -74,7 +74,7 @@ fn refused(outcome: Outcome) -> Refusal {
 
 /// Packs a sample module that takes no connections of its own.
 fn part(net: &Serving, module: &str, version: &str) -> LabPackage {
-    let text = std::fs::read_to_string(workspace().join("modules").join(module).join("netserv.toml")).unwrap();
+    let text = std::fs::read_to_string(project(module).unwrap()).unwrap();
     let text = text.split("[[").next().unwrap().replacen("\"1.0.0\"", &format!("{version:?}"), 1);
     let text = text.replacen("listen = [\"tcp port 80\"]", "listen = []", 1);
     package(net, module, version, &text, &module_parts(module, Flavour::Wasm).unwrap())

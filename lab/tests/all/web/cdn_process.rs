@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Custom processing of `modules/active-cdn`, held against ffmpeg and ffprobe: overlays that differ by node, sizes, streams.
+//! Custom processing of `modules/apps/active-cdn`, held against ffmpeg and ffprobe: overlays that differ by node, sizes, streams.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

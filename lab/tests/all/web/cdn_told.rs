@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `modules/active-cdn` on two nodes, and what its user tells both.
+//! `modules/apps/active-cdn` on two nodes, and what its user tells both.
 
 use std::net::IpAddr;
 use std::process::{Command, Stdio};

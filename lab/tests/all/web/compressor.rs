@@ -179,7 +179,7 @@ fn pages_come_compressed_over_tls_where_the_module_is_the_named_server() {
     serve_https(&mut net, &file("origin.pem"), &file("origin.key"));
 
     let server = net.lab.v4("sender");
-    let project = workspace().join("modules/http-compressor/netserv.toml");
+    let project = workspace().join("modules/apps/http-compressor/netserv.toml");
     let text = std::fs::read_to_string(project).unwrap().replace(
         "intercept = [\"tcp port 80\"]",
         "intercept = [\"tcp port 443\"]\ntls = { certificate = \"edge.pem\", key = \"edge.key\" }\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The suite of cache-tests.fyi against `modules/active-cdn` on a node.
+//! The suite of cache-tests.fyi against `modules/apps/active-cdn` on a node.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ use serde_json::Value;
 fn the_recorded_tests_pass_in_both_flavours() {
     for name in ["net-monitor", "keep-alive"] {
         let Some(pair) = Pair::find(name) else { return };
-        let [wasm, osgi] = pair.run(&root().join("modules").join(name), false);
+        let [wasm, osgi] = pair.run(&project(name), false);
         assert!(wasm.len() >= 2, "{name} has tests");
         for report in &wasm {
             assert_eq!(report["passed"], true, "{name} as Wasm: {report:#}");
@@ -122,9 +122,15 @@ fn run_damaged(name: &str, tests: &[Damaged]) -> Option<[Run; 2]> {
     Some(runs)
 }
 
+/// Returns the folder of a module.
+fn project(name: &str) -> PathBuf {
+    let folders = ["apps", "samples"].map(|kind| root().join("modules").join(kind).join(name));
+    folders.into_iter().find(|folder| folder.exists()).unwrap()
+}
+
 fn write_test(folder: &Path, name: &str, test: &Damaged) {
     std::fs::create_dir_all(folder).unwrap();
-    let manifest = std::fs::read_to_string(root().join("modules").join(name).join("netserv.toml")).unwrap();
+    let manifest = std::fs::read_to_string(project(name).join("netserv.toml")).unwrap();
     let mut manifest: toml::Table = toml::from_str(&manifest).unwrap();
     let recorded = "name = \"damaged\"\ninput = \"in.pcap\"\noutput = \"out.pcap\"\n";
     manifest.insert("test".to_owned(), vec![toml::from_str::<toml::Table>(recorded).unwrap()].into());

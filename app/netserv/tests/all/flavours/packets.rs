@@ -8,7 +8,7 @@ use super::mutate::{Random, cut, rewrite, spoil, spoil_one, with_extensions, wit
 
 /// Returns packets for a module that looks at IP headers.
 pub fn of_net_monitor(random: &mut Random) -> Vec<Vec<u8>> {
-    let whole = captured("net-monitor", "tests/count.pcap");
+    let whole = captured("apps/net-monitor/tests/count.pcap");
     let (v4, v6) = (whole[0].clone(), whole[5].clone());
     let mut packets = whole.clone();
     for packet in variants(&v4, &v6) {
@@ -30,8 +30,8 @@ pub fn of_net_monitor(random: &mut Random) -> Vec<Vec<u8>> {
 
 /// Returns packets for a module that reads SIP over UDP.
 pub fn of_keep_alive(random: &mut Random) -> Vec<Vec<u8>> {
-    let mut whole = captured("keep-alive", "tests/answered.in.pcap");
-    whole.extend(captured("keep-alive", "tests/pass.pcap"));
+    let mut whole = captured("samples/keep-alive/tests/answered.in.pcap");
+    whole.extend(captured("samples/keep-alive/tests/pass.pcap"));
     let (v4, v6) = (whole[0].clone(), whole[1].clone());
     whole.extend(texts().iter().map(|text| with_payload(&v4, 28, text.as_bytes())));
     whole.extend(texts().iter().map(|text| with_payload(&v6, 48, text.as_bytes())));
@@ -126,8 +126,8 @@ pub fn by_time(file: &[u8]) -> BTreeMap<u64, Vec<Vec<u8>>> {
 }
 
 /// Returns the packets of a capture of a module's.
-fn captured(module: &str, name: &str) -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules").join(module).join(name);
+fn captured(name: &str) -> Vec<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules").join(name);
     let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     records(&file, 1000).into_iter().map(|(_, packet)| packet).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache as modules use it: `modules/cache-tests`.
+//! The cache as modules use it: `modules/fixtures/cache-tests`.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `modules/port-forward`, which opens connections and holds up who sends too fast.
+//! `modules/samples/port-forward`, which opens connections and holds up who sends too fast.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What modules hand over of the cache, and of other servers: `modules/cache-tests`.
+//! What modules hand over of the cache, and of other servers: `modules/fixtures/cache-tests`.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers that the node gives again without an instance. `modules/cache-tests` says in `x-put` that an instance answered;
-//! `modules/edge-cache` uses it as modules do.
+//! Answers that the node gives again without an instance. `modules/fixtures/cache-tests` says in `x-put` that an instance answered;
+//! `modules/samples/edge-cache` uses it as modules do.
 
 use std::ffi::OsStr;
 use std::fs::File;

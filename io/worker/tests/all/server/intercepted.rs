@@ -437,7 +437,7 @@ impl Site {
         Site::of(super::component("server_tests"), ModuleLimits::default(), certificate, tls_names)
     }
 
-    /// Starts one of `modules/http-compressor`.
+    /// Starts one of `modules/apps/http-compressor`.
     pub fn compressing(limits: ModuleLimits) -> Site {
         Site::of(super::component("http_compressor"), limits, "tls.pem", &[])
     }

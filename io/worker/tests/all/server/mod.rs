@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Server modules in a worker's process, with real connections. Their components are in `modules/server-tests`.
+//! Server modules in a worker's process, with real connections. Their components are in `modules/fixtures/server-tests`.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "what was not waited for fails the test")]
 
@@ -107,7 +107,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Returns the module of `modules/server-tests`, at a free port.
+    /// Returns the module of `modules/fixtures/server-tests`, at a free port.
     pub fn new() -> Spec {
         Spec::of(compiled("server_tests"))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `modules/stream-reflector` between a radio server and its listeners, by real connections.
+//! `modules/apps/stream-reflector` between a radio server and its listeners, by real connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs with datagrams in batches. `modules/udp-echo` sends them back.
+//! Programs with datagrams in batches. `modules/samples/udp-echo` sends them back.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;

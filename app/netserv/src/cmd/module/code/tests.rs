@@ -94,7 +94,7 @@ fn the_packet_abi_is_known_by_its_page() {
         assert!(is_in_packet_abi(known), "{known}");
     }
     // Whatever our own SDK calls is on the page.
-    let sdk = include_str!("../../../../../../modules/sdk/src/sys.rs");
+    let sdk = include_str!("../../../../../../modules/sdk/packet/src/sys.rs");
     let imports = sdk.split("extern \"C\" {").nth(1).and_then(|rest| rest.split("\n        }\n").next()).unwrap();
     let names = imports.split(" fn ").skip(1).filter_map(|rest| rest.split('(').next());
     let unknown: Vec<&str> = names.filter(|name| !is_in_packet_abi(name)).collect();

@@ -193,7 +193,8 @@ mod tests {
         for wanted in ["src/lib.rs", "src/packet.rs", "src/sys.rs"] {
             assert!(names.contains(&wanted), "{names:?}");
         }
-        let manifest = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../modules/sdk/Cargo.toml"));
+        let manifest =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../modules/sdk/packet/Cargo.toml"));
         // The template writes a manifest of its own, which has no dependencies.
         assert!(!manifest.unwrap().contains("dependencies"), "tell template/sdk.toml.in of the SDK's dependencies");
     }

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_sdk_for_servers_is_whole_and_has_the_dependencies_of_ours() {
         let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../modules");
-        let own = std::fs::read_to_string(format!("{modules}/server-sdk/Cargo.toml")).unwrap();
+        let own = std::fs::read_to_string(format!("{modules}/sdk/server/Cargo.toml")).unwrap();
         let own: toml::Table = toml::from_str(&own).unwrap();
         let written: toml::Table = toml::from_str(SDK_CARGO_TOML).unwrap();
         let workspace: toml::Table =

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{CACHE_BYTES, Edge, Origin, body, header, is_hit, is_whole, kept, path_of, status, talk, text};
 
-/// Variants of one response that are kept, as `modules/active-cdn` bounds them.
+/// Variants of one response that are kept, as `modules/apps/active-cdn` bounds them.
 const VARIANTS_MAX: usize = 64;
 
 /// Goal: a body that is none, which nobody knew from its head, is the client's fault, and not the origin's.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `modules/active-cdn` before origins that do what they should, and before others.
+//! `modules/apps/active-cdn` before origins that do what they should, and before others.
 
 mod bad_clients;
 mod bad_origins;

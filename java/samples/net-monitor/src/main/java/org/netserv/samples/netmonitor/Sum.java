@@ -2,7 +2,7 @@
 package org.netserv.samples.netmonitor;
 
 /**
- * What was counted of one source, destination and time to live, and is kept in kv state as {@code modules/net-monitor}
+ * What was counted of one source, destination and time to live, and is kept in kv state as {@code modules/apps/net-monitor}
  * keeps it.
  *
  * @param estimate packets, with those that each one that was looked at stands for

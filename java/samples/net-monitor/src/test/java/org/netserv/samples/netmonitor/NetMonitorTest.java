@@ -127,7 +127,7 @@ class NetMonitorTest {
             node.process(module, packet(1, 61));
         }
         byte[] state = node.exportState();
-        // What modules/net-monitor says, too.
+        // What modules/apps/net-monitor says, too.
         assertArrayEquals(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, state);
         assertEquals("258 1 29", kept("10.1.0.1 10.2.0.1 61"));
         assertEquals("258 1 29 0 0 0 258", kept("total").stripTrailing());
