@@ -3,6 +3,7 @@
 
 mod crowd;
 mod moving;
+mod regions;
 mod reload;
 mod sweep;
 mod wanted;

@@ -6,11 +6,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{Asked, Placement};
 use crate::RuleId;
-use crate::limits::{ASKED_MAX, NETWORKS_MAX, PROBES_MAX, WANTED_PER_NETWORK_MAX};
-use crate::region::Stage;
-use crate::wish::Wish;
+use crate::limits::{NETWORKS_MAX, WANTED_PER_NETWORK_MAX};
 
 /// Bits of the prefix that makes regions of IPv4 one network.
 const NETWORK_V4_BITS: u8 = 16;
@@ -27,7 +24,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Takes a region; returns false if it finds no room.
-    fn push(&mut self, rule: RuleId, region: IpNet, client: IpAddr) -> bool {
+    pub(super) fn push(&mut self, rule: RuleId, region: IpNet, client: IpAddr) -> bool {
         let network = network(region);
         let is_new = !self.waiting.contains_key(&network);
         if is_new && self.turns.len() >= NETWORKS_MAX {
@@ -44,7 +41,7 @@ impl Wanted {
         true
     }
 
-    fn pop(&mut self) -> Option<(RuleId, IpNet, IpAddr)> {
+    pub(super) fn pop(&mut self) -> Option<(RuleId, IpNet, IpAddr)> {
         let network = self.turns.pop_front()?;
         let waiting = self.waiting.get_mut(&network)?;
         let next = waiting.pop_front();
@@ -54,41 +51,6 @@ impl Wanted {
             self.turns.push_back(network);
         }
         next
-    }
-}
-
-impl Placement {
-    /// Has a region's way asked for when its network has its turn. If there is no room, the next client brings it up again.
-    pub(super) fn ask(&mut self, key: (RuleId, IpNet), client: IpAddr) {
-        if !self.wanted.push(key.0, key.1, client) {
-            return;
-        }
-        if let Some(region) = self.regions.get_mut(&key) {
-            region.stage = Stage::Asking;
-        }
-        self.ask_next();
-    }
-
-    /// Has the next ways asked for, as far as there is room.
-    pub(super) fn ask_next(&mut self) {
-        let probes = self.asked.values().filter(|asked| matches!(asked, Asked::Probe(..))).count();
-        let room = PROBES_MAX.saturating_sub(probes).min(ASKED_MAX.saturating_sub(self.asked.len()));
-        let mut left = room;
-        while left > 0
-            && let Some((rule, region, client)) = self.wanted.pop()
-        {
-            // It may be gone meanwhile, or not be wanted any more.
-            let Some(known) = self.regions.get_mut(&(rule, region)).filter(|one| one.stage == Stage::Asking) else {
-                continue;
-            };
-            if self.shut.contains(&rule) {
-                known.stage = Stage::Counting;
-                continue;
-            }
-            let ticket = self.ticket(Asked::Probe(rule, region, client));
-            self.wishes.push_back(Wish::Probe { ticket, rule, client });
-            left -= 1;
-        }
     }
 }
 
