@@ -10,8 +10,9 @@ use netserv_repository::Part;
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use super::watch::Watch;
-use super::{Run, Signals, WATCH_EVERY, component, show_failure};
+use super::arguments::Run;
+use super::signals::Signals;
+use super::watch::{WATCH_EVERY, Watch, show_failure};
 use crate::cmd::module::build;
 use crate::cmd::module::code::{Code, Kind};
 use crate::cmd::module::source::Source;
@@ -26,7 +27,8 @@ pub(super) async fn run(
     signals: &mut Signals,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let Some(component) = component(source)? else {
+    let component = source.parts()?.into_iter().find(|file| file.part == Part::Component).map(|file| file.path);
+    let Some(component) = component else {
         let cause = if run.direct { "--direct serves HTTP alone" } else { "only root may make the network for others" };
         return Err(Failure::new(format!("{} has no component for HTTP, and {cause}", source.shown()), AS_ROOT));
     };

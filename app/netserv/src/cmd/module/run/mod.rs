@@ -1,64 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module run`: a module at work on the developer's own machine, replaced whenever its source changes.
 
+mod arguments;
 mod direct;
 mod lab;
+mod signals;
 mod watch;
 
-use std::net::{IpAddr, SocketAddr};
+pub use arguments::Run;
+
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use clap::Args;
 use ed25519_dalek::SigningKey;
 use netserv_model::api::{LogLine, ModuleList, RequestResult};
 use netserv_model::request::Outcome;
-use netserv_repository::Part;
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::lab::{Lab, USER};
-use self::watch::Watch;
+use self::signals::Signals;
+use self::watch::{WATCH_EVERY, Watch, show_failure};
 use super::source::Source;
 use super::{build, files};
 use crate::client::{Client, Lines};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::{Output, Style};
-use crate::properties::parse_property;
-
-/// How often the sources are looked at.
-const WATCH_EVERY: Duration = Duration::from_millis(300);
-
-/// Run a module on this machine, and replace it whenever its source changes
-///
-/// As root: makes a small network of namespaces (client, node, server), starts netservd in it with a key of its own,
-/// builds and signs the module, and sends the SETUP. Shows what to try, and what the module logs. Changed sources are
-/// built and installed in place of what runs, which loses no packet and no request. All of it goes with Ctrl-C, and also
-/// if this program is killed.
-///
-/// Otherwise, or with --direct: serves a component for HTTP with netserv-worker alone, without a node and without a
-/// sandbox.
-#[derive(Args)]
-pub struct Run {
-    /// The module's folder, with netserv.toml in it
-    #[arg(value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
-    /// A property that the module reads at run time
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
-    property: Vec<(String, String)>,
-    /// Serve HTTP without a node, also as root
-    #[arg(long)]
-    direct: bool,
-    /// Where HTTP is served without a node [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
-    /// Leave the module as it is when its source changes
-    #[arg(long)]
-    no_watch: bool,
-}
 
 impl Run {
     /// Runs the module until it is interrupted.
@@ -81,26 +51,6 @@ impl Run {
         bench.install(source, output).await?;
         bench.show(output).await?;
         bench.work(watch, &mut signals, output).await
-    }
-}
-
-/// What ends the program from outside.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn new() -> Result<Signals, Failure> {
-        let listen = |kind| signal(kind).or_fail("cannot wait for signals", "report this as a bug");
-        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(listen);
-        Ok(Signals([interrupt?, terminate?, listen(SignalKind::hangup())?]))
-    }
-
-    async fn any(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
     }
 }
 
@@ -270,16 +220,6 @@ impl Workbench {
     }
 }
 
-fn show_failure(failure: &Failure, output: &mut Output) -> Result<(), Failure> {
-    if output.is_json() {
-        return output.json_line(&json!({ "event": "failed", "cause": failure.cause, "fix": failure.fix }));
-    }
-    let word = output.paint(Style::Bad, "not replaced");
-    output.line(format!("{word}  {}", failure.cause));
-    output.line(format!("fix           {}", failure.fix));
-    Ok(())
-}
-
 fn show_log(text: &str, output: &mut Output) -> Result<(), Failure> {
     let Ok(line) = serde_json::from_str::<LogLine>(text) else { return Ok(()) };
     // The node's own lines are for operators, but for those that say what went wrong.
@@ -292,9 +232,4 @@ fn show_log(text: &str, output: &mut Output) -> Result<(), Failure> {
     let level = output.paint(Style::of_level(&line.level), &format!("{:5}", one_line(&line.level)));
     output.line(format!("log         {level}  {}", one_line(&line.text)));
     Ok(())
-}
-
-/// Returns the component of a module, if it has one.
-fn component(source: &Source) -> Result<Option<PathBuf>, Failure> {
-    Ok(source.parts()?.into_iter().find(|file| file.part == Part::Component).map(|file| file.path))
 }

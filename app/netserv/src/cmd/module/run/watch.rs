@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the sources of a module have changed.
+//! Whether the sources of a module have changed, and why they do not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
 
 use crate::cmd::module::source::Source;
+use crate::exit::Failure;
+use crate::output::{Output, Style};
 
+/// How often the sources are looked at.
+pub(super) const WATCH_EVERY: Duration = Duration::from_millis(300);
 /// Files of one folder that are watched.
 const FILES_MAX: usize = 20_000;
 /// Folders and files that builds make.
@@ -53,6 +59,17 @@ impl Watch {
             self.known = seen;
         }
     }
+}
+
+/// Tells that changed sources are not run.
+pub(super) fn show_failure(failure: &Failure, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json_line(&json!({ "event": "failed", "cause": failure.cause, "fix": failure.fix }));
+    }
+    let word = output.paint(Style::Bad, "not replaced");
+    output.line(format!("{word}  {}", failure.cause));
+    output.line(format!("fix           {}", failure.fix));
+    Ok(())
 }
 
 fn snapshot(dir: &Path, made: &BTreeSet<PathBuf>) -> Snapshot {
