@@ -149,7 +149,7 @@ fn parse(file: &Path, text: &str) -> Source {
     if module.last().is_some_and(|name| name == "mod") || module == ["lib"] || module == ["main"] {
         module.pop();
     }
-    let text = text.find("#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end]);
+    let text = &text[..tests_begin(text)];
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let (mut code, mut uses, mut children, mut tests) = (String::new(), Vec::new(), BTreeSet::new(), Vec::new());
     let (mut declaration, mut is_test) = (String::new(), false);
@@ -175,6 +175,16 @@ fn parse(file: &Path, text: &str) -> Source {
         }
     }
     Source { file: file.to_owned(), module, code, uses, children, tests }
+}
+
+/// Returns where the first module for tests begins that is in this file: they are its last items.
+fn tests_begin(text: &str) -> usize {
+    const HEAD: &str = "#[cfg(test)]\n";
+    let is_module = |place: &usize| {
+        let item = text[place + HEAD.len()..].lines().next().unwrap_or_default();
+        without_visibility(item).starts_with("mod ") && item.ends_with('{')
+    };
+    text.match_indices(HEAD).map(|(place, _)| place).find(is_module).unwrap_or(text.len())
 }
 
 /// Returns an item without the word `pub`, and without the path of whom that is for.
@@ -276,6 +286,9 @@ mod tests {
             &[root, ("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}")],
             &[],
         );
+        let support =
+            "#[cfg(test)]\npub mod support {\n    use super::*;\n}\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}";
+        check(&[root, ("a.rs", "use crate::b::B;"), ("b.rs", support)], &[]);
         let tested = ("lib.rs", "mod a;\n#[cfg(test)]\nmod b;");
         check(&[tested, ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")], &[]);
         check(&[root, ("a.rs", "use crate::b::B;"), ("b.rs", "pub(in crate::a) fn f() {}")], &[]);
