@@ -10,7 +10,7 @@ use netserv_model::limits::BUFFERING_TIME_MAX;
 
 use super::module_filter::Buffers;
 use super::pending::{Held, Stop};
-use super::seats::SeatId;
+use super::workers::WorkerSlot;
 use crate::limits::{BUFFERED_BYTES_MAX, BUFFERED_PART};
 
 /// The packets that wait, at each container the first one first.
@@ -26,7 +26,7 @@ pub(super) struct Buffered {
 }
 
 /// Where packets wait, and by which filter; by none, until their container takes them.
-pub(super) type Queue = (SeatId, Option<FilterId>);
+pub(super) type Queue = (WorkerSlot, Option<FilterId>);
 
 pub(super) struct Waiting {
     pub(super) held: Held,
@@ -146,16 +146,16 @@ impl Buffered {
 
     /// Returns the longest queue of the container at which most wait.
     pub(super) fn longest(&self) -> Option<Queue> {
-        let mut by_seat: BTreeMap<SeatId, usize> = BTreeMap::new();
-        for ((seat, _), waiting) in &self.at {
-            *by_seat.entry(*seat).or_default() += waiting.len();
+        let mut by_worker: BTreeMap<WorkerSlot, usize> = BTreeMap::new();
+        for ((worker, _), waiting) in &self.at {
+            *by_worker.entry(*worker).or_default() += waiting.len();
         }
-        let most = by_seat.into_iter().max_by_key(|(_, waiting)| *waiting)?.0;
-        let its = self.at.iter().filter(|((seat, _), _)| *seat == most);
+        let most = by_worker.into_iter().max_by_key(|(_, waiting)| *waiting)?.0;
+        let its = self.at.iter().filter(|((worker, _), _)| *worker == most);
         its.max_by_key(|(_, waiting)| waiting.len()).map(|(queue, _)| *queue)
     }
 }
 
 fn queue(at: &Stop) -> Queue {
-    (at.seat, at.wait)
+    (at.worker, at.wait)
 }

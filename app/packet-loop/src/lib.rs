@@ -3,34 +3,34 @@
 //!
 //! One thread runs a lane. It never waits for the control loop: it looks at its commands between batches.
 //! Invariant: every packet that the driver gave is finished exactly once, with a verdict or a counted reason.
-//! Invariant: a container that sleeps and holds nothing is not visited; it rings when it has something.
+//! Invariant: a container that sleeps and holds nothing is not visited; it writes its eventfd when it has something.
 
-mod bells;
 pub mod budget;
 mod buffered;
+mod buffering;
+mod carry_out;
+mod coalescing;
 mod command;
 pub mod counters;
+mod eventfds;
 pub mod feed;
-mod gather;
+mod idle_sleep;
 mod lanes;
 pub mod limits;
 pub mod meters;
 mod module_filter;
-mod naps;
-mod orders;
 mod path;
 mod pending;
 mod real_time;
 mod ring_end;
 mod rounds;
-mod seats;
 #[cfg(test)]
 mod tests;
 pub mod thread;
 mod trace;
 mod traced;
 mod tracer;
-mod waiting;
+mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -45,31 +45,31 @@ use netserv_model::{DropReason, FilterIndex};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
-use bells::Bells;
 use buffered::Buffered;
+use coalescing::Coalescing;
 pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
-use gather::Gather;
+use eventfds::Eventfds;
+use idle_sleep::{IDLE_SLEEP, IdleSleep};
 pub use lanes::{LanePlace, Reply, WorkerRings};
 use meters::ModuleCounts;
-use naps::{NAP, Naps};
 use pending::{Pending, Stop};
 use real_time::RealTime;
 pub use real_time::RealTimeClub;
-use seats::{SeatId, Seats};
 use tracer::Tracer;
+use workers::{WorkerSlot, Workers};
 
 pub use module_filter::{Buffers, ModuleFilter};
 pub use traced::{Tap, TapCounts, TraceId, Traced};
 
-use crate::limits::{BELLS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
+use crate::limits::{EVENTFDS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
 
 /// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
-const IDLE_SLEEP: Duration = Duration::from_millis(250);
+const WAIT_MAX: Duration = Duration::from_millis(250);
 /// After a gap longer than this, the watchdog gives every worker its time anew: this thread itself stood still.
 const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
-const BUSY_SLEEP: Duration = Duration::from_millis(20);
+const PENDING_WAIT_MAX: Duration = Duration::from_millis(20);
 /// How long a loop in the real-time class leaves its core to workers that are not in it: half as long as a full turn takes.
 const USUAL_TURN: Duration = Duration::from_micros(50);
 
@@ -85,17 +85,17 @@ pub struct PacketLoop {
     /// Scratch space: the filters that match a packet, and the stops that they lead to.
     found: Vec<(FilterId, Stop)>,
     stops: Vec<Stop>,
-    seats: Seats,
-    bells: Bells,
+    workers: Workers,
+    eventfds: Eventfds,
     /// Scratch space: the containers that rang.
-    rung: Vec<SeatId>,
+    ready: Vec<WorkerSlot>,
     /// A container was woken, and may wait for this core.
     woke: bool,
-    naps: Naps,
+    idle_sleep: IdleSleep,
     /// Containers with packets in their rings that are not published yet.
-    staged: Vec<SeatId>,
+    staged: Vec<WorkerSlot>,
     /// Sleeping containers with published packets, and since when they have them, the oldest first.
-    unwoken: VecDeque<(Instant, SeatId)>,
+    unwoken: VecDeque<(Instant, WorkerSlot)>,
     pending: Pending,
     buffered: Buffered,
     tally: Tally,
@@ -103,22 +103,22 @@ pub struct PacketLoop {
     metered: ModuleCounts,
     counters: Arc<PacketCounters>,
     commands: Receiver<PacketCommand>,
-    /// Keeps the eventfd of commands open; it is among the bells.
+    /// Keeps the eventfd of commands open; the epoll instances have it too.
     _wake: OwnedFd,
     report: Report,
     /// How long to look for packets again and again before sleeping.
     busy_poll: Duration,
-    gather: Gather,
+    coalescing: Coalescing,
     /// When the current turn began, and when it did on the node's monotonic clock.
     now: Instant,
     now_ns: u64,
     /// When the loop last had something to do.
     busy_at: Instant,
-    heard_at: Instant,
+    polled_at: Instant,
     watched_at: Instant,
     /// Rings whose memory this look may still give back.
     may_give_back: usize,
-    /// The seat that the watchdog looked at last.
+    /// The worker that the watchdog looked at last.
     watched: usize,
     tracer: Tracer,
     real_time: Option<RealTime>,
@@ -143,20 +143,20 @@ impl PacketLoop {
     ) -> Result<PacketLoop> {
         let seed = OsRng.try_next_u64().context("the system gives no random number")?;
         let now = Instant::now();
-        let bells = Bells::new(&wake, driver.poll_fd()).context("epoll")?;
+        let eventfds = Eventfds::new(&wake, driver.poll_fd()).context("epoll")?;
         Ok(PacketLoop {
             room: driver.owed_max().min(place.pending_max()),
-            seats: Seats::new(place.budgets().clone()),
+            workers: Workers::new(place.budgets().clone()),
             driver,
             place,
             module_filters: BTreeMap::new(),
             filters: FilterIndex::new(seed),
             found: Vec::new(),
             stops: Vec::new(),
-            bells,
-            rung: Vec::new(),
+            eventfds,
+            ready: Vec::new(),
             woke: false,
-            naps: Naps::default(),
+            idle_sleep: IdleSleep::default(),
             staged: Vec::new(),
             unwoken: VecDeque::new(),
             pending: Pending::default(),
@@ -168,11 +168,11 @@ impl PacketLoop {
             _wake: wake,
             report,
             busy_poll: Duration::ZERO,
-            gather: Gather::new(Duration::ZERO, now),
+            coalescing: Coalescing::new(Duration::ZERO, now),
             now,
             now_ns: 0,
             busy_at: now,
-            heard_at: now,
+            polled_at: now,
             watched_at: now,
             may_give_back: 0,
             watched: 0,
@@ -190,8 +190,8 @@ impl PacketLoop {
 
     /// Sets how long packets gather with the driver after a small batch, while they are frequent. A loop that polls takes each as it
     /// comes.
-    pub fn set_gather(&mut self, time: Duration) {
-        self.gather = Gather::new(time, self.now);
+    pub fn set_coalescing(&mut self, time: Duration) {
+        self.coalescing = Coalescing::new(time, self.now);
     }
 
     /// Has the calling thread, which is to run the loop, and the workers that may be in the real-time class be in it.
@@ -227,7 +227,7 @@ impl PacketLoop {
         while !self.take_commands() {
             match self.turn(&mut batch) {
                 // Whoever waits for packets to gather sleeps anyway, and so a worker woken on this core gets it at once.
-                Ok(_) if self.woke && self.gather.left(self.now).is_some() => {
+                Ok(_) if self.woke && self.coalescing.left(self.now).is_some() => {
                     self.woke = false;
                     self.sleep();
                 }
@@ -255,16 +255,16 @@ impl PacketLoop {
         }
         // What can go goes before more comes in, and before a worker takes this core.
         let returned = self.take_returned();
-        self.naps.turn(returned, self.pending.len());
+        self.idle_sleep.turn(returned, self.pending.len());
         self.feed_buffered();
         if returned > 0 {
             self.driver.flush()?;
         }
-        match self.gather.left(self.now) {
+        match self.coalescing.left(self.now) {
             Some(_) => batch.clear(),
             None => {
                 self.driver.receive(batch, Some(Duration::ZERO))?;
-                self.gather.received(self.now, batch.len());
+                self.coalescing.received(self.now, batch.len());
             }
         }
         if !batch.is_empty() {
@@ -285,9 +285,10 @@ impl PacketLoop {
         if !quiet {
             self.busy_at = self.now;
         }
-        let rung = self.now.duration_since(self.heard_at) >= BELLS_INTERVAL_MAX && self.hear_bells(Duration::ZERO);
+        let ready =
+            self.now.duration_since(self.polled_at) >= EVENTFDS_INTERVAL_MAX && self.poll_eventfds(Duration::ZERO);
         self.watch(self.now);
-        Ok(!quiet || rung)
+        Ok(!quiet || ready)
     }
 
     /// Returns whether workers that have something to do get this core only if it is given to them.
@@ -305,11 +306,11 @@ impl PacketLoop {
     /// Lets workers have this core, if they wait for it.
     fn hand_over(&mut self) {
         if self.is_real_time()
-            && !(0..self.seats.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
+            && !(0..self.workers.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
         {
             std::thread::sleep(USUAL_TURN);
-        } else if !self.is_real_time() && self.naps.take_due() {
-            std::thread::sleep(NAP);
+        } else if !self.is_real_time() && self.idle_sleep.take_due() {
+            std::thread::sleep(IDLE_SLEEP);
         } else {
             std::thread::yield_now();
         }
@@ -321,7 +322,7 @@ impl PacketLoop {
 
     fn stay_awake(&mut self) {
         if self.spinners == 0 {
-            self.hear_bells(Duration::ZERO);
+            self.poll_eventfds(Duration::ZERO);
         }
         if !self.pending.is_empty() {
             self.hand_over();
@@ -330,27 +331,27 @@ impl PacketLoop {
 
     fn sleep(&mut self) {
         self.end_spinning();
-        let mut places = 0..self.seats.active_len();
+        let mut places = 0..self.workers.active_len();
         let ready = places.find(|place| self.active_end(*place).is_some_and(|end| !end.listen()));
         match ready {
-            Some(place) => self.seats.set_round(place),
+            Some(place) => self.workers.set_round(place),
             None => {
                 let idle = self.pending.is_empty() && self.buffered.is_empty();
-                let gathers = self.gather.left(Instant::now());
-                let at_most = gathers.unwrap_or(if idle { IDLE_SLEEP } else { BUSY_SLEEP });
+                let gathers = self.coalescing.left(Instant::now());
+                let at_most = gathers.unwrap_or(if idle { WAIT_MAX } else { PENDING_WAIT_MAX });
                 if let Some(real_time) = &self.real_time {
                     real_time.sleeps(self.now, at_most, idle);
                 }
                 match gathers {
-                    Some(left) => self.hear_rings(left),
-                    None => drop(self.hear_bells(at_most)),
+                    Some(left) => self.poll_rings(left),
+                    None => drop(self.poll_eventfds(at_most)),
                 }
                 if let Some(real_time) = &self.real_time {
                     real_time.wakes(Instant::now());
                 }
             }
         }
-        for place in 0..self.seats.active_len() {
+        for place in 0..self.workers.active_len() {
             if let Some(end) = self.active_end(place) {
                 end.ring.cancel_sleep();
             }
@@ -358,14 +359,14 @@ impl PacketLoop {
     }
 
     fn active_end(&mut self, place: usize) -> Option<&mut ring_end::RingEnd> {
-        let seat = self.seats.active(place)?;
-        self.seats.end(seat)
+        let worker = self.workers.active(place)?;
+        self.workers.end(worker)
     }
 
     fn release_everything(&mut self) {
         self.miss_buffered(DropReason::ContainerGone);
-        for seat in self.seats.ids() {
-            self.remove_worker(seat, DropReason::ContainerGone);
+        for worker in self.workers.ids() {
+            self.remove_worker(worker, DropReason::ContainerGone);
         }
         if let Err(error) = self.driver.flush() {
             tracing::warn!(%error, "the last verdicts could not be sent");

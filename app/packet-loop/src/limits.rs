@@ -41,7 +41,7 @@ pub const HELD_PACKETS_MANY: usize = UNWOKEN_PACKETS_MAX + 2 * netserv_model::li
 /// Turns of the packet loop in which no worker gave back anything although they hold many packets, after which it sleeps for a
 /// moment, so that they get its core.
 pub const UNANSWERED_TURNS_MIN: u32 = 4;
-/// The same at most: after naps that brought no answers, and where workers answer by themselves.
+/// The same at most: after sleeps that brought no answers, and where workers answer by themselves.
 pub const UNANSWERED_TURNS_MAX: u32 = 1024;
 /// Sleeping containers with packets that are few: waking all of them costs little.
 pub const SLEEPERS_FEW: usize = 8;
@@ -61,7 +61,7 @@ pub const WAKES_PER_TURN_MAX: usize = 32;
 /// Containers whose answers are looked for in one turn of the packet loop; the others have the next turns.
 pub const VISITS_PER_TURN_MAX: usize = 64;
 /// How long a packet that a module makes without having been given one waits at most while the packet loop is busy.
-pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
+pub const EVENTFDS_INTERVAL_MAX: Duration = Duration::from_millis(1);
 /// Containers without packets that one look of the watchdog is at; the others have the next looks.
 pub const WATCHED_PER_LOOK_MAX: usize = 128;
 /// How often memory of a container's ring that was not used meanwhile is given back: after a burst, in twice this time.

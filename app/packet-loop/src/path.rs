@@ -13,7 +13,7 @@ use netserv_wire::ip::IpView;
 
 use super::PacketLoop;
 use super::pending::{Held, Journey, Stop, length_of};
-use super::seats::{SeatId, Seats};
+use super::workers::{WorkerSlot, Workers};
 use crate::limits::HELD_PER_FREE_MAX;
 
 impl PacketLoop {
@@ -42,23 +42,23 @@ impl PacketLoop {
 
     /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
     /// workers keep the order of their flavours, though, and none of a user sees what that user's modules made (`maker`).
-    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32, maker: Option<SeatId>) {
+    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32, maker: Option<WorkerSlot>) {
         self.filters.matching(flow, &mut self.found);
         if let Some(maker) = maker {
-            self.found.retain(|(_, stop)| !self.seats.are_of_one_user(stop.seat, maker));
+            self.found.retain(|(_, stop)| !self.workers.are_of_one_user(stop.worker, maker));
         }
         self.stops.clear();
         for (_, stop) in &self.found {
             if stop.wait.is_some_and(|wait| self.buffered.lets_by(wait, flow, interface)) {
                 continue;
             }
-            match self.stops.iter_mut().find(|known| known.seat == stop.seat) {
+            match self.stops.iter_mut().find(|known| known.worker == stop.worker) {
                 Some(known) => {
                     known.modules |= stop.modules;
                     known.closed |= stop.closed;
                     known.wait = self.buffered.longer(known.wait, stop.wait);
                 }
-                None => join(&self.seats, &mut self.stops, *stop),
+                None => join(&self.workers, &mut self.stops, *stop),
             }
         }
     }
@@ -107,7 +107,7 @@ impl PacketLoop {
             return Err(DropReason::Frozen);
         }
         let free = self.room.saturating_sub(self.pending.len() + self.buffered.len());
-        let end = self.seats.end(at.seat).filter(|end| !end.broken).ok_or(DropReason::ContainerGone)?;
+        let end = self.workers.end(at.worker).filter(|end| !end.broken).ok_or(DropReason::ContainerGone)?;
         let missing = at.modules & !end.loaded;
         // A module that is down and fails open must not keep the others from seeing the packet.
         if missing & at.closed != 0 || missing == at.modules {
@@ -122,7 +122,7 @@ impl PacketLoop {
         end.meters.shown(at.modules, bytes.len());
         if !end.staged {
             end.staged = true;
-            self.staged.push(at.seat);
+            self.staged.push(at.worker);
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl PacketLoop {
 
     /// Takes what a container added to a packet's length from what its user's modules may send.
     fn may_lengthen(&self, held: &Held, bytes: &[u8]) -> bool {
-        self.seats.may_add(held.at.seat, length_of(bytes).saturating_sub(held.length), self.now)
+        self.workers.may_add(held.at.worker, length_of(bytes).saturating_sub(held.length), self.now)
     }
 
     fn go_on(&mut self, mut held: Held) {
@@ -197,7 +197,7 @@ impl PacketLoop {
     /// matched at most once for each worker that wants it.
     fn match_again(&mut self, held: &mut Held) {
         self.find_stops(&held.flow, held.interface, held.maker());
-        self.stops.retain(|stop| !held.was_at(stop.seat));
+        self.stops.retain(|stop| !held.was_at(stop.worker));
         held.divert(&self.stops, self.buffered.changes());
         self.note_matched_again(held);
     }
@@ -216,11 +216,11 @@ impl PacketLoop {
     /// know it from others: what they make of it is bounded by what their users may send, and no worker sees it twice.
     pub(super) fn inject(
         &mut self,
-        (maker, module): (SeatId, Option<ModuleSlot>),
+        (maker, module): (WorkerSlot, Option<ModuleSlot>),
         prefixes: &[IpNet],
         bytes: &[u8],
     ) -> Result<(), DropReason> {
-        let may = self.seats.may_make_packet(maker, bytes.len(), self.now);
+        let may = self.workers.may_make_packet(maker, bytes.len(), self.now);
         // A packet that a module makes has no ends of its own: only the user's prefixes count.
         let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
         if let Ok(flow) = judged {
@@ -252,9 +252,9 @@ impl PacketLoop {
 const NO_INTERFACE: u32 = 0;
 
 /// Adds a stop to others: at their end, or right before the stop of the same user's next flavour.
-fn join(seats: &Seats, stops: &mut Vec<Stop>, stop: Stop) {
-    let next = seats.next_of_user(stop.seat);
-    let at = next.and_then(|next| stops.iter().position(|one| one.seat == next));
+fn join(workers: &Workers, stops: &mut Vec<Stop>, stop: Stop) {
+    let next = workers.next_of_user(stop.worker);
+    let at = next.and_then(|next| stops.iter().position(|one| one.worker == next));
     stops.insert(at.unwrap_or(stops.len()), stop);
 }
 

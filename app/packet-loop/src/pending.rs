@@ -6,13 +6,13 @@ use netserv_model::Flow;
 use netserv_model::effect::FilterId;
 use netserv_model::verdict::FailureMode;
 
-use super::seats::SeatId;
 use super::traced::Record;
+use super::workers::WorkerSlot;
 
 /// One stop on a packet's way through containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
-    pub(super) seat: SeatId,
+    pub(super) worker: WorkerSlot,
     /// The bits of the modules that are to see the packet.
     pub(super) modules: u64,
     /// The bits of those that fail closed.
@@ -55,7 +55,7 @@ pub(super) struct Journey {
     found_at: u64,
     pub(super) changed: bool,
     /// The worker whose module made the packet, if one did.
-    maker: Option<SeatId>,
+    maker: Option<WorkerSlot>,
     /// Its bytes, as changed so far.
     pub(super) bytes: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl Journey {
     }
 
     /// Returns the journey of a packet that a module made.
-    pub(super) fn of_made(maker: SeatId, stops: Vec<Stop>, found_at: u64, bytes: &[u8]) -> Journey {
+    pub(super) fn of_made(maker: WorkerSlot, stops: Vec<Stop>, found_at: u64, bytes: &[u8]) -> Journey {
         Journey { maker: Some(maker), ..Journey::new(stops, found_at, bytes) }
     }
 }
@@ -79,7 +79,7 @@ impl Held {
     }
 
     /// Returns the worker whose module made the packet, if one did.
-    pub(super) fn maker(&self) -> Option<SeatId> {
+    pub(super) fn maker(&self) -> Option<WorkerSlot> {
         self.journey.as_deref()?.maker
     }
 
@@ -102,9 +102,9 @@ impl Held {
     }
 
     /// Returns whether the packet was at a container, or is there.
-    pub(super) fn was_at(&self, seat: SeatId) -> bool {
+    pub(super) fn was_at(&self, worker: WorkerSlot) -> bool {
         let passed = self.journey.as_deref().map_or([].as_slice(), |journey| &journey.stops[..journey.begun]);
-        self.at.seat == seat || passed.iter().any(|stop| stop.seat == seat)
+        self.at.worker == worker || passed.iter().any(|stop| stop.worker == worker)
     }
 
     /// Puts other stops in the place of those to come.
@@ -121,9 +121,9 @@ impl Held {
     }
 
     /// Returns whether the packet was at a container before the one that it waits at.
-    pub(super) fn has_left(&self, seat: SeatId) -> bool {
+    pub(super) fn has_left(&self, worker: WorkerSlot) -> bool {
         let journey = self.journey.as_deref();
-        journey.is_some_and(|journey| journey.stops[..journey.begun - 1].iter().any(|stop| stop.seat == seat))
+        journey.is_some_and(|journey| journey.stops[..journey.begun - 1].iter().any(|stop| stop.worker == worker))
     }
 
     /// Puts other stops in the place of the one that the packet waits at and of those to come; false if there are none. `received`

@@ -11,7 +11,7 @@ use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
 use super::real_time::{Candidate, RealTime, used};
 use super::ring_end::{RingEnd, Shown};
-use super::seats::SeatId;
+use super::workers::WorkerSlot;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 use crate::limits::{
     GIVEN_BACK_PER_LOOK_MAX, SLEEPERS_FEW, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH,
@@ -21,9 +21,9 @@ use crate::limits::{
 
 impl PacketLoop {
     /// Makes a container active, so that turns visit it; returns whether it was not.
-    pub(super) fn activate(&mut self, seat: SeatId) -> bool {
-        let new = self.seats.activate(seat);
-        if new && let Some(end) = self.seats.end(seat) {
+    pub(super) fn activate(&mut self, worker: WorkerSlot) -> bool {
+        let new = self.workers.activate(worker);
+        if new && let Some(end) = self.workers.end(worker) {
             end.ring.cancel_sleep();
         }
         new
@@ -31,31 +31,31 @@ impl PacketLoop {
 
     /// Visits active containers, and takes at most one batch from each, so that none holds the others up.
     pub(super) fn take_returned(&mut self) -> usize {
-        let (mut taken, mut place) = (0, self.seats.round());
-        for _ in 0..self.seats.active_len().min(VISITS_PER_TURN_MAX) {
-            if place >= self.seats.active_len() {
+        let (mut taken, mut place) = (0, self.workers.round());
+        for _ in 0..self.workers.active_len().min(VISITS_PER_TURN_MAX) {
+            if place >= self.workers.active_len() {
                 place = 0;
             }
-            let Some(seat) = self.seats.active(place) else { break };
+            let Some(worker) = self.workers.active(place) else { break };
             let mut rests = true;
-            // Out of its seat while it is worked on, so that the packet can go on to another container.
-            if let Some(mut end) = self.seats.take(seat) {
-                taken += self.take_from(seat, &mut end, limits::BATCH_PACKETS_MAX);
+            // Out of its slot while it is worked on, so that the packet can go on to another container.
+            if let Some(mut end) = self.workers.take(worker) {
+                taken += self.take_from(worker, &mut end, limits::BATCH_PACKETS_MAX);
                 rests = end.rest();
-                self.seats.put(seat, end);
+                self.workers.put(worker, end);
             }
             if rests {
-                self.seats.deactivate(place);
+                self.workers.deactivate(place);
             } else {
                 place += 1;
             }
         }
-        self.seats.set_round(place);
+        self.workers.set_round(place);
         taken
     }
 
     /// Takes at most so many answers and injected packets from a container; returns how many there were.
-    fn take_from(&mut self, seat: SeatId, end: &mut RingEnd, at_most: usize) -> usize {
+    fn take_from(&mut self, worker: WorkerSlot, end: &mut RingEnd, at_most: usize) -> usize {
         let mut taken = 0;
         while taken < at_most {
             match end.ring.pop() {
@@ -63,18 +63,18 @@ impl PacketLoop {
                     self.settle(&end.prefixes, cookie, (answer, module), bytes);
                 }
                 Ok(Some(Returned::Injected { bytes, module })) => {
-                    if self.inject((seat, module), &end.prefixes, bytes).is_ok() {
+                    if self.inject((worker, module), &end.prefixes, bytes).is_ok() {
                         end.meters.made(module, bytes.len());
                     }
                     // The slot goes back to the container.
                     if !end.staged {
                         end.staged = true;
-                        self.staged.push(seat);
+                        self.staged.push(worker);
                     }
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.report_broken(seat, end, error.to_string());
+                    self.report_broken(worker, end, error.to_string());
                     return taken;
                 }
             }
@@ -86,24 +86,24 @@ impl PacketLoop {
         taken
     }
 
-    fn report_broken(&mut self, seat: SeatId, end: &mut RingEnd, detail: String) {
+    fn report_broken(&mut self, worker: WorkerSlot, end: &mut RingEnd, detail: String) {
         end.broken = true;
-        let (worker, generation) = (self.seats.worker(seat), end.generation);
-        let event = || PacketEvent::RingBroken { worker: worker.clone(), generation, detail };
+        let event =
+            || PacketEvent::RingBroken { worker: self.workers.id(worker).clone(), generation: end.generation, detail };
         end.seen.report_once(|| (self.report)(event()));
     }
 
     /// Lets containers see their packets. Those that sleep are left to [`PacketLoop::wake_sleepers`].
     pub(super) fn show_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
-        for seat in staged.drain(..) {
+        for worker in staged.drain(..) {
             let is_few = self.unwoken.len() <= SLEEPERS_FEW;
-            let Some(end) = self.seats.end(seat) else { continue };
+            let Some(end) = self.workers.end(worker) else { continue };
             match end.show(self.now, if is_few { UNWOKEN_PACKETS_MAX } else { UNWOKEN_PACKETS_EACH_MAX }) {
                 // It answers soon.
-                Shown::Awake => drop(self.activate(seat)),
-                Shown::Asleep => self.unwoken.push_back((self.now, seat)),
-                Shown::Ripe(since) => self.unwoken.push_front((since, seat)),
+                Shown::Awake => drop(self.activate(worker)),
+                Shown::Asleep => self.unwoken.push_back((self.now, worker)),
+                Shown::Ripe(since) => self.unwoken.push_front((since, worker)),
                 Shown::Known => {}
             }
         }
@@ -115,17 +115,17 @@ impl PacketLoop {
     pub(super) fn wake_sleepers(&mut self, came: usize) {
         let mut woken = 0;
         while woken < WAKES_PER_TURN_MAX
-            && let Some((since, seat)) = self.unwoken.front().copied()
+            && let Some((since, worker)) = self.unwoken.front().copied()
         {
             // One that was woken meanwhile is skipped.
-            if let Some(end) = self.seats.end(seat).filter(|end| end.unwoken_since == Some(since)) {
+            if let Some(end) = self.workers.end(worker).filter(|end| end.unwoken_since == Some(since)) {
                 let waited = self.now.duration_since(since);
                 if !end.is_ripe && waited < patience(self.unwoken.len(), came) {
                     return;
                 }
-                self.activate(seat);
-                self.woke |= self.seats.end(seat).is_some_and(RingEnd::wake);
-                self.let_spin(seat);
+                self.activate(worker);
+                self.woke |= self.workers.end(worker).is_some_and(RingEnd::wake);
+                self.let_spin(worker);
                 woken += 1;
             }
             self.unwoken.pop_front();
@@ -133,9 +133,9 @@ impl PacketLoop {
     }
 
     /// Lets a worker look for packets again and again, if it is one of a few and hands the core over where it has none.
-    fn let_spin(&mut self, seat: SeatId) {
+    fn let_spin(&mut self, worker: WorkerSlot) {
         if self.may_spin()
-            && let Some(end) = self.seats.end(seat).filter(|end| !end.spins && end.is_real_time())
+            && let Some(end) = self.workers.end(worker).filter(|end| !end.spins && end.is_real_time())
         {
             self.spinners += usize::from(end.let_spin());
         }
@@ -150,7 +150,7 @@ impl PacketLoop {
     pub(super) fn end_spinning(&mut self) {
         if self.spinners > 0 {
             self.spinners = 0;
-            for end in self.seats.ends_mut() {
+            for end in self.workers.ends_mut() {
                 end.end_spinning();
             }
         }
@@ -158,30 +158,30 @@ impl PacketLoop {
 
     /// Activates containers that rang; returns whether there are any, or commands. Waits at most so long for one, for a
     /// command, or for packets.
-    pub(super) fn hear_bells(&mut self, wait: Duration) -> bool {
-        self.heard_at = self.now;
-        let mut rung = std::mem::take(&mut self.rung);
-        let any = self.bells.take(wait, &mut rung);
-        any | self.activate_rung(rung)
+    pub(super) fn poll_eventfds(&mut self, wait: Duration) -> bool {
+        self.polled_at = self.now;
+        let mut ready = std::mem::take(&mut self.ready);
+        let any = self.eventfds.take(wait, &mut ready);
+        any | self.activate_ready(ready)
     }
 
     /// Activates containers that rang, while packets are left with the driver. Waits at most so long for one, or for a command.
-    pub(super) fn hear_rings(&mut self, wait: Duration) {
-        let mut rung = std::mem::take(&mut self.rung);
-        self.bells.take_without_driver(wait, &mut rung);
-        self.activate_rung(rung);
+    pub(super) fn poll_rings(&mut self, wait: Duration) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.eventfds.take_without_driver(wait, &mut ready);
+        self.activate_ready(ready);
     }
 
-    fn activate_rung(&mut self, mut rung: Vec<SeatId>) -> bool {
+    fn activate_ready(&mut self, mut ready: Vec<WorkerSlot>) -> bool {
         let mut any = false;
-        for seat in rung.drain(..) {
-            any |= self.seats.end(seat).is_some() && self.activate(seat);
+        for worker in ready.drain(..) {
+            any |= self.workers.end(worker).is_some() && self.activate(worker);
         }
-        self.rung = rung;
+        self.ready = ready;
         any
     }
 
-    /// Puts a worker's ring end into its seat.
+    /// Puts a worker's ring end into its slot.
     pub(super) fn add_worker(
         &mut self,
         worker: &WorkerId,
@@ -189,8 +189,8 @@ impl PacketLoop {
         rings: &WorkerRings,
         prefixes: Vec<ipnet::IpNet>,
     ) {
-        let seat = self.seats.of(worker);
-        self.remove_worker(seat, DropReason::ContainerGone);
+        let slot = self.workers.of(worker);
+        self.remove_worker(slot, DropReason::ContainerGone);
         let Some((ring, seen)) = self.place.take(rings) else { return };
         let mut end = Box::new(RingEnd::new(generation, (ring, seen), prefixes, Instant::now()));
         if let Some(real_time) = &self.real_time {
@@ -200,17 +200,17 @@ impl PacketLoop {
             }
             end.standing = Some(end.seen.standing().clone());
         }
-        if let Err(error) = self.bells.add(seat, &end.ring) {
-            self.report_broken(seat, &mut end, format!("its eventfd cannot be waited for: {error}"));
+        if let Err(error) = self.eventfds.add(slot, &end.ring) {
+            self.report_broken(slot, &mut end, format!("its eventfd cannot be waited for: {error}"));
         }
-        self.seats.put(seat, end);
-        self.activate(seat);
+        self.workers.put(slot, end);
+        self.activate(slot);
     }
 
     /// Takes a worker away; its packets get their failure verdict.
-    pub(super) fn remove_worker(&mut self, seat: SeatId, reason: DropReason) {
-        let Some(mut end) = self.seats.take(seat) else { return };
-        self.bells.remove(&end.ring);
+    pub(super) fn remove_worker(&mut self, worker: WorkerSlot, reason: DropReason) {
+        let Some(mut end) = self.workers.take(worker) else { return };
+        self.eventfds.remove(&end.ring);
         self.spinners -= usize::from(end.end_spinning());
         if let (Some(real_time), Some(standing)) = (&self.real_time, &end.standing)
             && self.place.leads()
@@ -219,7 +219,7 @@ impl PacketLoop {
         }
         // What it answered before its end counts. It may still run, so there must be an end to that.
         end.seen.is_going();
-        self.take_from(seat, &mut end, RING_ENTRIES);
+        self.take_from(worker, &mut end, RING_ENTRIES);
         meters::add(&mut self.metered, end.meters.counts());
         for outstanding in end.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
@@ -238,35 +238,35 @@ impl PacketLoop {
         self.counters.set_driver(self.driver.counters());
         if since > WATCH_GAP_MAX {
             // This thread itself stood still, and so, most likely, did everything else.
-            self.seats.ends_mut().for_each(|end| end.give_time(now));
+            self.workers.ends_mut().for_each(|end| end.give_time(now));
         }
         self.may_give_back = GIVEN_BACK_PER_LOOK_MAX;
-        for place in 0..self.seats.active_len() {
-            if let Some(seat) = self.seats.active(place) {
-                self.watch_one(seat, now);
+        for place in 0..self.workers.active_len() {
+            if let Some(worker) = self.workers.active(place) {
+                self.watch_one(worker, now);
             }
         }
         // Modules of the others can hang as well, in a timer. They are looked at by turns; after a sleep, all of them.
         let looks = since.as_millis() / WATCH_INTERVAL.as_millis();
         let looks = usize::try_from(looks).unwrap_or(usize::MAX).saturating_mul(WATCHED_PER_LOOK_MAX);
-        for _ in 0..looks.min(self.seats.len()) {
-            self.watched = (self.watched + 1) % self.seats.len();
-            if let Some(seat) = self.seats.at(self.watched) {
-                self.watch_one(seat, now);
+        for _ in 0..looks.min(self.workers.len()) {
+            self.watched = (self.watched + 1) % self.workers.len();
+            if let Some(worker) = self.workers.at(self.watched) {
+                self.watch_one(worker, now);
             }
         }
     }
 
-    fn watch_one(&mut self, seat: SeatId, now: Instant) {
-        let Some(end) = self.seats.end(seat) else { return };
+    fn watch_one(&mut self, worker: WorkerSlot, now: Instant) {
+        let Some(end) = self.workers.end(worker) else { return };
         if self.may_give_back > 0 && end.give_back(now) {
             self.may_give_back -= 1;
         }
         if end.broken && !end.seen.is_reported() {
             // The control loop had no room for it, or for what another lane had to say of the worker.
-            if let Some(mut end) = self.seats.take(seat) {
-                self.report_broken(seat, &mut end, "it broke the rules of its ring before".to_owned());
-                self.seats.put(seat, end);
+            if let Some(mut end) = self.workers.take(worker) {
+                self.report_broken(worker, &mut end, "it broke the rules of its ring before".to_owned());
+                self.workers.put(worker, end);
             }
             return;
         }
@@ -274,7 +274,7 @@ impl PacketLoop {
             && !end.seen.is_reported()
         {
             let (seen, generation) = (end.seen.clone(), end.generation);
-            let event = PacketEvent::Stalled { worker: self.seats.worker(seat).clone(), generation, slot };
+            let event = PacketEvent::Stalled { worker: self.workers.id(worker).clone(), generation, slot };
             seen.report_once(|| (self.report)(event));
         }
     }

@@ -111,7 +111,7 @@ impl PacketThread {
             let mut packet_loop = PacketLoop::new(driver, place, counters, commands, wake, ending.report.clone())?;
             packet_loop.set_busy_poll(config.busy_poll);
             if config.busy_poll.is_zero() {
-                packet_loop.set_gather(config.gather.min(GATHER_TIME_MAX));
+                packet_loop.set_coalescing(config.gather.min(GATHER_TIME_MAX));
             }
             let cores = cores(cores_of(&config.cores, number, count))?;
             let class = if config.real_time { Class::RealTime(club.clone()) } else { Class::Usual };

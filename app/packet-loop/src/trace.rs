@@ -11,8 +11,8 @@ use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 
 use super::pending::Held;
-use super::seats::SeatId;
 use super::traced::Record;
+use super::workers::WorkerSlot;
 use super::{PacketLoop, monotonic_nanos};
 
 impl PacketLoop {
@@ -60,7 +60,7 @@ impl PacketLoop {
     #[inline]
     pub(super) fn note_matched_again(&self, held: &mut Held) {
         let Some(mut record) = held.trace.take() else { return };
-        let to_come = self.found.iter().filter(|(_, stop)| !held.was_at(stop.seat));
+        let to_come = self.found.iter().filter(|(_, stop)| !held.was_at(stop.worker));
         record.want_instead(
             to_come
                 .filter_map(|(id, _)| self.module_filters.get(id))
@@ -73,7 +73,7 @@ impl PacketLoop {
     #[inline]
     pub(super) fn note_entered(&self, held: &mut Held) {
         let Some(record) = held.trace.as_deref_mut() else { return };
-        let worker = self.seats.worker(held.at.seat);
+        let worker = self.workers.id(held.at.worker);
         record.enter(worker, self.tracer.loaded(worker));
     }
 
@@ -82,7 +82,7 @@ impl PacketLoop {
     pub(super) fn note_failure(&self, held: &mut Held, reason: DropReason) {
         let on_failure = held.at.on_failure();
         let Some(record) = held.trace.as_deref_mut() else { return };
-        let worker = self.seats.worker(held.at.seat);
+        let worker = self.workers.id(held.at.worker);
         record.fail(worker, self.tracer.loaded(worker), reason, on_failure);
     }
 
@@ -90,7 +90,7 @@ impl PacketLoop {
     #[inline]
     pub(super) fn note_answer(&self, held: &mut Held, answer: Answer, module: Option<ModuleSlot>) {
         let Some(record) = held.trace.as_deref_mut() else { return };
-        record.answer(self.seats.worker(held.at.seat), answer, module);
+        record.answer(self.workers.id(held.at.worker), answer, module);
     }
 
     /// Tells of a packet that is about to get its verdict.
@@ -121,7 +121,7 @@ impl PacketLoop {
     #[inline]
     pub(super) fn begin_made(
         &mut self,
-        seat: SeatId,
+        worker: WorkerSlot,
         slot: Option<ModuleSlot>,
         flow: &Flow,
         bytes: &[u8],
@@ -129,7 +129,7 @@ impl PacketLoop {
         if !self.tracer.is_active() {
             return None;
         }
-        let mut record = self.record_made(seat, slot, bytes)?;
+        let mut record = self.record_made(worker, slot, bytes)?;
         self.note_wanted(&mut record, flow);
         Some(record)
     }
@@ -138,13 +138,13 @@ impl PacketLoop {
     #[inline]
     pub(super) fn trace_made(
         &mut self,
-        seat: SeatId,
+        worker: WorkerSlot,
         slot: Option<ModuleSlot>,
         bytes: &[u8],
         sent: Result<(), DropReason>,
     ) {
         if self.tracer.is_active()
-            && let Some(mut record) = self.record_made(seat, slot, bytes)
+            && let Some(mut record) = self.record_made(worker, slot, bytes)
         {
             match sent {
                 Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
@@ -155,13 +155,13 @@ impl PacketLoop {
     }
 
     #[cold]
-    fn record_made(&mut self, seat: SeatId, slot: Option<ModuleSlot>, bytes: &[u8]) -> Option<Box<Record>> {
+    fn record_made(&mut self, worker: WorkerSlot, slot: Option<ModuleSlot>, bytes: &[u8]) -> Option<Box<Record>> {
         let flow = IpView::parse(bytes).ok().map(|view| view.flow());
         let (taps, bytes_max) = self.tracer.followers(flow.as_ref(), monotonic_nanos());
         if taps.is_empty() {
             return None;
         }
-        let worker = self.seats.worker(seat);
+        let worker = self.workers.id(worker);
         let module = slot.and_then(|slot| self.tracer.name(worker, slot));
         let user = worker.user.clone();
         Some(Box::new(Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max)))

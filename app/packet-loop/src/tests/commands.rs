@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The bell of a command rings once. Whoever hears it amid a turn must not go to sleep over the command.
+/// The eventfd of commands is reported once. A loop that hears of it amid a turn must not sleep over the command.
 #[test]
 fn a_command_that_comes_amid_a_turn_is_not_slept_over() {
     let mut rig = Rig::new();
@@ -11,7 +11,7 @@ fn a_command_that_comes_amid_a_turn_is_not_slept_over() {
     assert!(!rig.packets.turn(&mut rig.batch).unwrap(), "there is nothing to do");
     rig.commands.send(PacketCommand::EndTrace(TraceId(0))).unwrap();
     rustix::io::write(&rig.packets._wake, &1_u64.to_ne_bytes()).unwrap();
-    rig.packets.heard_at = rig.packets.now.checked_sub(BELLS_INTERVAL_MAX).unwrap();
+    rig.packets.polled_at = rig.packets.now.checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
     assert!(rig.packets.turn(&mut rig.batch).unwrap(), "the loop would sleep now");
-    assert!(!rig.packets.turn(&mut rig.batch).unwrap(), "the bell rings once");
+    assert!(!rig.packets.turn(&mut rig.batch).unwrap(), "the eventfd is reported once");
 }

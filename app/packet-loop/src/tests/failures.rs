@@ -29,7 +29,7 @@ fn pending_packets_max_packets_are_in_containers() {
         let mut rig = Rig::with_alice(mode);
         let packet = to_alice(b"x");
         let flow = IpView::parse(&packet).unwrap().flow();
-        let stop = Stop { seat: rig.packets.seats.of(&id(ALICE)), modules: 1, closed: 0, wait: None };
+        let stop = Stop { worker: rig.packets.workers.of(&id(ALICE)), modules: 1, closed: 0, wait: None };
         for number in 0..PENDING_PACKETS_MAX {
             let held = PacketId(1_000_000 + number as u64);
             let held = Held { packet: held, length: 0, flow, interface: 0, at: stop, journey: None, trace: None };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two workers of one user: each has its own seat, ring and modules, and a packet visits them in the order of flavours.
+//! Two workers of one user: each has its own slot, ring and modules, and a packet visits them in the order of flavours.
 
 use super::*;
 use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX};
@@ -35,7 +35,7 @@ fn wasm_sees_a_packet_before_osgi() {
     }
 }
 
-/// The seats were taken in the other order: that changes nothing.
+/// The slots were taken in the other order: that changes nothing.
 #[test]
 fn the_order_does_not_depend_on_which_worker_came_first() {
     let mut rig = Rig::new();

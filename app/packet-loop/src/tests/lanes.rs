@@ -342,7 +342,7 @@ impl Rig {
             None => &mut self.packets,
             Some(other) => &mut self.others[other].packets,
         };
-        while packets.turn(&mut self.batch).unwrap() || packets.hear_bells(Duration::ZERO) {}
+        while packets.turn(&mut self.batch).unwrap() || packets.poll_eventfds(Duration::ZERO) {}
     }
 
     /// Has the watchdogs of all lanes look for so long, one lane after the other, without a gap.

@@ -3,11 +3,11 @@
 
 mod buffered;
 mod chain;
+mod coalescing;
 mod commands;
 mod cost;
 mod failures;
 mod flavours;
-mod gather;
 mod guards;
 mod lanes;
 mod real_time;
@@ -192,9 +192,9 @@ impl Rig {
     }
 
     pub(super) fn turn(&mut self) {
-        while self.packets.turn(&mut self.batch).unwrap() || self.packets.hear_bells(Duration::ZERO) {}
+        while self.packets.turn(&mut self.batch).unwrap() || self.packets.poll_eventfds(Duration::ZERO) {}
         for OtherLane { packets, .. } in &mut self.others {
-            while packets.turn(&mut self.batch).unwrap() || packets.hear_bells(Duration::ZERO) {}
+            while packets.turn(&mut self.batch).unwrap() || packets.poll_eventfds(Duration::ZERO) {}
         }
     }
 

@@ -14,11 +14,11 @@ fn a_worker_spins_from_its_waking_until_the_loop_sleeps() {
             rig.wake_all(&[ALICE]);
             assert!(rig.spins(ALICE));
             rig.answer(ALICE, Answer::Pass);
-            assert_eq!(rig.packets.seats.active_len(), 1, "it does not ring, so it is visited");
+            assert_eq!(rig.packets.workers.active_len(), 1, "it does not ring, so it is visited");
             rig.packets.sleep();
             assert!(!rig.spins(ALICE));
             rig.turn();
-            assert_eq!(rig.packets.seats.active_len(), 0);
+            assert_eq!(rig.packets.workers.active_len(), 0);
         }
         rig.wake_all(&[ALICE]);
         rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason: DropReason::ContainerGone });
@@ -74,7 +74,7 @@ fn spinners_max_workers_spin_over_all_lanes() {
 #[test]
 fn one_that_is_not_in_the_class_does_not_spin() {
     in_the_class(|rig| {
-        rig.packets.seats.end_of(&id(ALICE)).unwrap().standing = None;
+        rig.packets.workers.end_of(&id(ALICE)).unwrap().standing = None;
         rig.wake_all(&[ALICE]);
         assert!(!rig.spins(ALICE));
     });
@@ -122,7 +122,7 @@ impl Rig {
     fn permit(&mut self, name: &str) {
         let loops = std::iter::once(&mut self.packets).chain(self.others.iter_mut().map(|lane| &mut lane.packets));
         for packets in loops {
-            packets.seats.end_of(&id(name)).unwrap().standing = Some(Standing(Arc::new(AtomicBool::new(true))));
+            packets.workers.end_of(&id(name)).unwrap().standing = Some(Standing(Arc::new(AtomicBool::new(true))));
         }
     }
 

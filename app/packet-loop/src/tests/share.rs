@@ -51,7 +51,7 @@ fn one_that_never_answers_does_not_hold_another_up() {
 /// Giving way does not give a worker in another control group the core; only sleeping does.
 #[test]
 fn workers_that_hold_many_packets_and_answer_none_get_the_core_for_a_moment() {
-    let naps = |rig: &mut Rig| {
+    let sleeps = |rig: &mut Rig| {
         let before = thread_sleeps();
         for _ in 0..UNANSWERED_TURNS_MIN {
             rig.packets.turn(&mut rig.batch).unwrap();
@@ -62,11 +62,11 @@ fn workers_that_hold_many_packets_and_answer_none_get_the_core_for_a_moment() {
     let mut rig = Rig::with_alice(FailureMode::Open);
     let packet = to_alice(b"x");
     rig.send(&vec![packet.as_slice(); HELD_PACKETS_MANY - 1]);
-    assert_eq!(naps(&mut rig), 0, "a few packets may wait");
+    assert_eq!(sleeps(&mut rig), 0, "a few packets may wait");
     rig.send(&[&packet]);
-    assert_eq!(naps(&mut rig), 1);
+    assert_eq!(sleeps(&mut rig), 1);
     rig.answer(ALICE, Answer::Pass);
-    assert_eq!(naps(&mut rig), 0);
+    assert_eq!(sleeps(&mut rig), 0);
     rig.finish();
 }
 
@@ -92,13 +92,13 @@ fn a_container_holds_held_per_free_max_packets_for_each_that_can_still_be_taken(
 fn only_containers_that_hold_packets_are_visited() {
     let mut rig = side_by_side(&names(20), FailureMode::Open);
     rig.turn();
-    assert_eq!(rig.packets.seats.active_len(), 0);
+    assert_eq!(rig.packets.workers.active_len(), 0);
     rig.send(&[&to(3), &to(3), &to(7)]);
-    assert_eq!(rig.packets.seats.active_len(), 2);
+    assert_eq!(rig.packets.workers.active_len(), 2);
     rig.answer(names(20)[3], Answer::Pass);
-    assert_eq!(rig.packets.seats.active_len(), 1);
+    assert_eq!(rig.packets.workers.active_len(), 1);
     rig.answer(names(20)[7], Answer::Drop);
-    assert_eq!(rig.packets.seats.active_len(), 0);
+    assert_eq!(rig.packets.workers.active_len(), 0);
     rig.finish();
 }
 
@@ -123,20 +123,20 @@ fn visits_per_turn_max_containers_are_visited_in_a_turn() {
 
 /// A timer of a module in a container without packets, while others keep the loop busy.
 #[test]
-fn one_that_rests_is_heard_every_bells_interval_max() {
+fn one_that_rests_is_heard_every_eventfds_interval_max() {
     let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
     rig.turn();
     assert!(rig.inject(BOB));
     let never = Instant::now() + Duration::from_secs(3600);
-    rig.packets.heard_at = never;
+    rig.packets.polled_at = never;
     for _ in 0..3 {
         assert!(rig.busy_turn(&to(0)));
     }
     assert_eq!(rig.outcomes(), []);
-    rig.packets.heard_at = Instant::now().checked_sub(BELLS_INTERVAL_MAX).unwrap();
+    rig.packets.polled_at = Instant::now().checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
     assert!(rig.busy_turn(&to(0)));
-    assert!(rig.packets.heard_at > Instant::now().checked_sub(Duration::from_secs(60)).unwrap());
-    rig.packets.heard_at = never;
+    assert!(rig.packets.polled_at > Instant::now().checked_sub(Duration::from_secs(60)).unwrap());
+    rig.packets.polled_at = never;
     assert!(rig.busy_turn(&to(0)));
     assert_eq!(rig.outcomes().len(), 1, "heard in one turn, sent in the next");
     rig.finish();
@@ -148,7 +148,7 @@ fn one_that_rests_ends_the_sleep() {
     rig.turn();
     assert!(rig.inject(BOB));
     rig.packets.sleep();
-    assert_eq!(rig.packets.seats.active_len(), 1);
+    assert_eq!(rig.packets.workers.active_len(), 1);
     rig.turn();
     assert_eq!(rig.outcomes().len(), 1);
     rig.finish();
@@ -226,7 +226,7 @@ fn wakes_per_turn_max_sleepers_are_woken_in_a_turn() {
     let mut rig = asleep(WAKES_PER_TURN_MAX + 5);
     rig.packets.wake_sleepers(0);
     assert_eq!(rig.packets.unwoken.len(), 5);
-    assert_eq!(rig.packets.seats.active_len(), WAKES_PER_TURN_MAX, "only those that are awake are visited");
+    assert_eq!(rig.packets.workers.active_len(), WAKES_PER_TURN_MAX, "only those that are awake are visited");
     rig.turn();
     assert!(rig.packets.unwoken.is_empty());
     rig.finish();
@@ -287,8 +287,8 @@ fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
         rig.container(name, &[]);
         rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
     }
-    rig.packets.watch(now + IDLE_SLEEP);
-    rig.packets.watch(now + IDLE_SLEEP * 4);
+    rig.packets.watch(now + WAIT_MAX);
+    rig.packets.watch(now + WAIT_MAX * 4);
     assert_eq!(rig.events().len(), count);
     rig.finish();
 }
@@ -326,7 +326,7 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     }
     for _ in 0..1000 {
         names.iter().for_each(|name| rig.answer_some(name, &mut random));
-        // Sleeps where the loop would: what nobody rings for would stay behind.
+        // Sleeps where the loop would: what no eventfd tells of would stay behind.
         while rig.packets.turn(&mut rig.batch).unwrap() {}
         rig.packets.sleep();
         if rig.packets.pending.is_empty() {
@@ -335,7 +335,7 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     }
     assert!(rig.packets.pending.is_empty());
     rig.turn();
-    assert_eq!((rig.packets.seats.active_len(), rig.packets.staged.len(), rig.packets.unwoken.len()), (0, 0, 0));
+    assert_eq!((rig.packets.workers.active_len(), rig.packets.staged.len(), rig.packets.unwoken.len()), (0, 0, 0));
     let totals = rig.counters.totals();
     assert_eq!(totals.injected + totals.refused.iter().map(|(_, count)| count).sum::<u64>(), made);
     rig.finish();
@@ -370,7 +370,7 @@ impl Rig {
     }
 
     fn is_unwoken(&mut self, name: &str) -> bool {
-        self.packets.seats.end_of(&id(name)).unwrap().unwoken_since.is_some()
+        self.packets.workers.end_of(&id(name)).unwrap().unwoken_since.is_some()
     }
 
     /// Lets a module send a packet of its own; returns whether it had a slot for it.
@@ -431,7 +431,7 @@ fn names(count: usize) -> Vec<&'static str> {
 
 in_four_lanes!(
     one_that_never_answers_does_not_hold_another_up,
-    one_that_rests_is_heard_every_bells_interval_max,
+    one_that_rests_is_heard_every_eventfds_interval_max,
     one_that_rests_ends_the_sleep,
     unwoken_packets_max_packets_wait_for_a_sleeper_while_full_batches_come,
     one_of_few_sleepers_is_left_asleep_for_unwoken_time_few_max,

@@ -144,7 +144,7 @@ fn after_a_burst_to_many_containers_a_few_rings_a_look_give_their_memory_back() 
     let mut rig = Rig::new();
     for user in users {
         rig.container(user, &[]);
-        let end = rig.packets.seats.end_of(&id(user)).unwrap();
+        let end = rig.packets.workers.end_of(&id(user)).unwrap();
         (0..=SLOTS_KEPT).for_each(|cookie| end.ring.push(&[0x45; 20], 1, cookie.try_into().unwrap()).unwrap());
         end.ring.publish();
         rig.answer(user, Answer::Pass);
@@ -167,13 +167,13 @@ thread_local! {
 
 /// Gives the worker's thread the processor for one of so many parts of the time.
 fn compute(rig: &mut Rig, parts: u32) {
-    let end = rig.packets.seats.end_of(&id(ALICE)).unwrap();
+    let end = rig.packets.workers.end_of(&id(ALICE)).unwrap();
     end.processor_time = Box::new(move |_| Some(PASSED.get() / parts));
 }
 
 /// Lets the worker give something back, for which there is a bound of its own.
 fn answer_at(rig: &mut Rig, at: Instant) {
-    rig.packets.seats.end_of(&id(ALICE)).unwrap().answered(at);
+    rig.packets.workers.end_of(&id(ALICE)).unwrap().answered(at);
 }
 
 /// Returns a loop whose one worker holds a packet and says that it is in a module, and the time from which on.

@@ -10,37 +10,37 @@ use std::time::Duration;
 use crate::limits::{HELD_PACKETS_MANY, UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
 
 /// How long it sleeps: as long as a worker takes for a few batches.
-pub(super) const NAP: Duration = Duration::from_micros(80);
+pub(super) const IDLE_SLEEP: Duration = Duration::from_micros(80);
 
 /// Counts turns without answers.
 #[derive(Debug)]
-pub(super) struct Naps {
+pub(super) struct IdleSleep {
     unanswered: u32,
     /// After so many the loop sleeps.
     due_at: u32,
     /// It slept since the last turn.
-    napped: bool,
+    slept: bool,
 }
 
-impl Default for Naps {
-    fn default() -> Naps {
-        Naps { unanswered: 0, due_at: UNANSWERED_TURNS_MIN, napped: false }
+impl Default for IdleSleep {
+    fn default() -> IdleSleep {
+        IdleSleep { unanswered: 0, due_at: UNANSWERED_TURNS_MIN, slept: false }
     }
 }
 
-impl Naps {
+impl IdleSleep {
     /// Takes note of a turn in which workers gave back so many packets, and hold so many.
     pub(super) fn turn(&mut self, returned: usize, held: usize) {
         if held < HELD_PACKETS_MANY {
-            *self = Naps::default();
+            *self = IdleSleep::default();
             return;
         }
-        let napped = std::mem::take(&mut self.napped);
+        let slept = std::mem::take(&mut self.slept);
         if returned == 0 {
             self.unanswered = self.unanswered.saturating_add(1);
             return;
         }
-        if napped {
+        if slept {
             self.due_at = (self.due_at / 4).max(UNANSWERED_TURNS_MIN);
         } else if self.unanswered > 0 {
             // It answers by itself, so it has a core.
@@ -53,7 +53,7 @@ impl Naps {
     pub(super) fn take_due(&mut self) -> bool {
         let is_due = self.unanswered >= self.due_at;
         if is_due {
-            (self.unanswered, self.napped) = (0, true);
+            (self.unanswered, self.slept) = (0, true);
             self.due_at = (self.due_at * 2).min(UNANSWERED_TURNS_MAX);
         }
         is_due
@@ -65,62 +65,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_that_answer_are_given_no_nap() {
-        let mut naps = Naps::default();
+    fn workers_that_answer_are_given_no_sleep() {
+        let mut idle_sleep = IdleSleep::default();
         for _ in 0..100 {
             for _ in 1..UNANSWERED_TURNS_MIN {
-                naps.turn(0, HELD_PACKETS_MANY);
-                assert!(!naps.take_due());
+                idle_sleep.turn(0, HELD_PACKETS_MANY);
+                assert!(!idle_sleep.take_due());
             }
-            naps.turn(1, HELD_PACKETS_MANY);
-            assert!(!naps.take_due());
+            idle_sleep.turn(1, HELD_PACKETS_MANY);
+            assert!(!idle_sleep.take_due());
         }
     }
 
     #[test]
-    fn one_that_never_answers_costs_a_nap_in_unanswered_turns_max() {
-        let mut naps = Naps::default();
+    fn one_that_never_answers_costs_a_sleep_in_unanswered_turns_max() {
+        let mut idle_sleep = IdleSleep::default();
         let turns = UNANSWERED_TURNS_MAX * 100;
-        let mut naps_in = |turns| {
-            let naps = (0..turns).filter(|_| {
-                naps.turn(0, HELD_PACKETS_MANY);
-                naps.take_due()
+        let mut sleeps_in = |turns| {
+            let sleeps = (0..turns).filter(|_| {
+                idle_sleep.turn(0, HELD_PACKETS_MANY);
+                idle_sleep.take_due()
             });
-            naps.count()
+            sleeps.count()
         };
-        assert_eq!(naps_in(UNANSWERED_TURNS_MIN), 1);
+        assert_eq!(sleeps_in(UNANSWERED_TURNS_MIN), 1);
         // Each doubling once, and then one in so many turns.
-        assert!(naps_in(turns) <= 100 + 10);
-        assert_eq!(naps_in(turns), 100);
-        // They came by a nap, so there is one sooner.
-        (0..UNANSWERED_TURNS_MAX).for_each(|_| naps.turn(0, HELD_PACKETS_MANY));
-        assert!(naps.take_due());
-        naps.turn(1, HELD_PACKETS_MANY);
-        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MAX / 4);
+        assert!(sleeps_in(turns) <= 100 + 10);
+        assert_eq!(sleeps_in(turns), 100);
+        // They came by a sleep, so there is one sooner.
+        (0..UNANSWERED_TURNS_MAX).for_each(|_| idle_sleep.turn(0, HELD_PACKETS_MANY));
+        assert!(idle_sleep.take_due());
+        idle_sleep.turn(1, HELD_PACKETS_MANY);
+        assert_eq!(turns_before_sleep(&mut idle_sleep), UNANSWERED_TURNS_MAX / 4);
     }
 
     /// A worker on a core of its own needs none, however slow it is.
     #[test]
-    fn one_that_answers_by_itself_is_given_ever_fewer_naps() {
-        let mut naps = Naps::default();
+    fn one_that_answers_by_itself_is_given_ever_fewer_sleeps() {
+        let mut idle_sleep = IdleSleep::default();
         for _ in 0..20 {
             for _ in 0..UNANSWERED_TURNS_MIN - 1 {
-                naps.turn(0, HELD_PACKETS_MANY);
-                assert!(!naps.take_due());
+                idle_sleep.turn(0, HELD_PACKETS_MANY);
+                assert!(!idle_sleep.take_due());
             }
-            naps.turn(1, HELD_PACKETS_MANY);
+            idle_sleep.turn(1, HELD_PACKETS_MANY);
         }
-        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MAX);
-        naps.turn(0, HELD_PACKETS_MANY - 1);
-        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MIN, "until little is held");
+        assert_eq!(turns_before_sleep(&mut idle_sleep), UNANSWERED_TURNS_MAX);
+        idle_sleep.turn(0, HELD_PACKETS_MANY - 1);
+        assert_eq!(turns_before_sleep(&mut idle_sleep), UNANSWERED_TURNS_MIN, "until little is held");
     }
 
-    /// Returns after how many turns without answers there is a nap.
-    fn turns_before_nap(naps: &mut Naps) -> u32 {
+    /// Returns after how many turns without answers there is a sleep.
+    fn turns_before_sleep(idle_sleep: &mut IdleSleep) -> u32 {
         let mut turns = 1;
-        naps.turn(0, HELD_PACKETS_MANY);
-        while !naps.take_due() {
-            naps.turn(0, HELD_PACKETS_MANY);
+        idle_sleep.turn(0, HELD_PACKETS_MANY);
+        while !idle_sleep.take_due() {
+            idle_sleep.turn(0, HELD_PACKETS_MANY);
             turns += 1;
         }
         turns

@@ -7,21 +7,21 @@ use std::time::Duration;
 use netserv_container::HostRing;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
-use super::seats::SeatId;
+use super::workers::WorkerSlot;
 
 /// The eventfds of all rings and of commands, and the driver, in one epoll instance; and all but the driver in another.
 ///
 /// Eventfds are edge-triggered, so that nobody has to read them. One that was heard in the one instance is heard once more in the
 /// other, which does no harm.
-pub(super) struct Bells {
+pub(super) struct Eventfds {
     events: OwnedFd,
     without_driver: OwnedFd,
     /// The driver cannot be waited for.
     is_blind: bool,
 }
 
-impl Bells {
-    pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Bells> {
+impl Eventfds {
+    pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Eventfds> {
         let create = || epoll::create(epoll::CreateFlags::CLOEXEC);
         let (events, without_driver) = (create()?, create()?);
         for instance in [&events, &without_driver] {
@@ -31,15 +31,15 @@ impl Bells {
         if let Some(driver) = driver {
             epoll::add(&events, driver, DRIVER, epoll::EventFlags::IN)?;
         }
-        Ok(Bells { events, without_driver, is_blind })
+        Ok(Eventfds { events, without_driver, is_blind })
     }
 
     /// Adds a ring's eventfd.
-    pub(super) fn add(&self, seat: SeatId, ring: &HostRing) -> rustix::io::Result<()> {
+    pub(super) fn add(&self, worker: WorkerSlot, ring: &HostRing) -> rustix::io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let seat = epoll::EventData::new_u64(seat.into());
-        epoll::add(&self.events, ring, seat, flags)?;
-        epoll::add(&self.without_driver, ring, seat, flags)
+        let worker = epoll::EventData::new_u64(worker.into());
+        epoll::add(&self.events, ring, worker, flags)?;
+        epoll::add(&self.without_driver, ring, worker, flags)
     }
 
     /// Removes a ring's eventfd. Closing it would not be enough: the worker has the same one.
@@ -49,29 +49,29 @@ impl Bells {
         let _ = epoll::delete(&self.without_driver, ring);
     }
 
-    /// Puts up to [`RUNG_MAX`] containers that rang since the last call into `rung`, in the place of what is there; the
+    /// Puts up to [`READY_MAX`] containers that rang since the last call into `ready`, in the place of what is there; the
     /// next call has the others. If nothing happened, waits for `wait` at most. Returns whether there are commands, and
     /// says so once.
-    pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
-        self.take_of(&self.events, if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait }, rung)
+    pub(super) fn take(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
+        self.take_of(&self.events, if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait }, ready)
     }
 
     /// The same, but packets do not end the wait, which may be shorter than a millisecond.
-    pub(super) fn take_without_driver(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
+    pub(super) fn take_without_driver(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
         // epoll_wait(2) counts in milliseconds.
         let mut events = [PollFd::new(&self.without_driver, PollFlags::IN)];
         let is_rung = poll(&mut events, Some(&timespec(wait))).is_ok_and(|ready| ready > 0);
-        rung.clear();
-        is_rung && self.take_of(&self.without_driver, Duration::ZERO, rung)
+        ready.clear();
+        is_rung && self.take_of(&self.without_driver, Duration::ZERO, ready)
     }
 
-    fn take_of(&self, instance: &OwnedFd, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
+    fn take_of(&self, instance: &OwnedFd, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
         let wait = timespec(wait);
-        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: DRIVER }; RUNG_MAX];
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: DRIVER }; READY_MAX];
         // An interrupted call means no more than that the loop looks again.
         let count = epoll::wait(instance, &mut events, Some(&wait)).unwrap_or(0);
-        rung.clear();
-        rung.extend(events[..count].iter().filter_map(|event| SeatId::try_from(event.data.u64()).ok()));
+        ready.clear();
+        ready.extend(events[..count].iter().filter_map(|event| WorkerSlot::try_from(event.data.u64()).ok()));
         events[..count].iter().any(|event| event.data.u64() == COMMANDS.u64())
     }
 }
@@ -82,8 +82,8 @@ fn timespec(time: Duration) -> Timespec {
 
 /// How long the loop sleeps at most with a driver that cannot be waited for.
 const BLIND_WAIT_MAX: Duration = Duration::from_millis(1);
-/// Numbers that are no seat, which has 32 bits.
+/// Numbers that are no slot, which has 32 bits.
 const COMMANDS: epoll::EventData = epoll::EventData::new_u64(u64::MAX);
 const DRIVER: epoll::EventData = epoll::EventData::new_u64(u64::MAX - 1);
 /// Containers that one call returns.
-const RUNG_MAX: usize = 64;
+const READY_MAX: usize = 64;

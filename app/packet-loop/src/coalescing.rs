@@ -11,7 +11,7 @@ use crate::limits::{GATHER_BATCH_MAX, GATHER_RATE_MIN, GATHER_WINDOW};
 
 /// Says when the next packets are taken.
 #[derive(Debug)]
-pub(super) struct Gather {
+pub(super) struct Coalescing {
     /// For how long they gather; zero if they do not.
     time: Duration,
     /// When the current count began, and how many came since.
@@ -21,9 +21,9 @@ pub(super) struct Gather {
     until: Option<Instant>,
 }
 
-impl Gather {
-    pub(super) fn new(time: Duration, now: Instant) -> Gather {
-        Gather { time, counted_since: now, came: 0, is_frequent: false, until: None }
+impl Coalescing {
+    pub(super) fn new(time: Duration, now: Instant) -> Coalescing {
+        Coalescing { time, counted_since: now, came: 0, is_frequent: false, until: None }
     }
 
     /// Takes note of a look for packets, in which so many came.
@@ -59,13 +59,13 @@ mod tests {
     const TIME: Duration = Duration::from_micros(100);
 
     /// Takes packets of so many a second, one by one, for a while; returns after how many of them the next ones gathered.
-    fn gathered(gather: &mut Gather, now: &mut Instant, rate: u32) -> usize {
+    fn gathered(coalescing: &mut Coalescing, now: &mut Instant, rate: u32) -> usize {
         let each = Duration::from_secs(1) / rate;
         let packets = 4 * GATHER_WINDOW.as_micros() / each.as_micros() + 4;
         let taken = (0..packets).filter(|_| {
             *now += each;
-            gather.received(*now, 1);
-            gather.left(*now).is_some()
+            coalescing.received(*now, 1);
+            coalescing.left(*now).is_some()
         });
         taken.count()
     }
@@ -73,39 +73,39 @@ mod tests {
     #[test]
     fn packets_gather_from_gather_rate_min_on() {
         let mut now = Instant::now();
-        let mut gather = Gather::new(TIME, now);
-        assert_eq!(gathered(&mut gather, &mut now, GATHER_RATE_MIN / 2), 0);
-        assert!(gathered(&mut gather, &mut now, GATHER_RATE_MIN * 2) > 20);
+        let mut coalescing = Coalescing::new(TIME, now);
+        assert_eq!(gathered(&mut coalescing, &mut now, GATHER_RATE_MIN / 2), 0);
+        assert!(gathered(&mut coalescing, &mut now, GATHER_RATE_MIN * 2) > 20);
         // What is counted in a window holds for the next one.
-        let last = gathered(&mut gather, &mut now, GATHER_RATE_MIN / 2);
+        let last = gathered(&mut coalescing, &mut now, GATHER_RATE_MIN / 2);
         assert!(last <= 20, "{last}");
-        assert_eq!(gathered(&mut gather, &mut now, GATHER_RATE_MIN / 2), 0);
+        assert_eq!(gathered(&mut coalescing, &mut now, GATHER_RATE_MIN / 2), 0);
     }
 
     #[test]
     fn they_do_not_after_more_than_gather_batch_max_nor_after_none_nor_after_a_pause() {
         let mut now = Instant::now();
-        let mut gather = Gather::new(TIME, now);
-        gathered(&mut gather, &mut now, 10 * GATHER_RATE_MIN);
+        let mut coalescing = Coalescing::new(TIME, now);
+        gathered(&mut coalescing, &mut now, 10 * GATHER_RATE_MIN);
         let mut gathers = |came| {
-            gather.received(now, came);
-            gather.left(now)
+            coalescing.received(now, came);
+            coalescing.left(now)
         };
         assert_eq!(gathers(1), Some(TIME));
         assert_eq!(gathers(GATHER_BATCH_MAX), Some(TIME));
         assert_eq!((gathers(GATHER_BATCH_MAX + 1), gathers(0)), (None, None));
-        gather.received(now + Duration::from_millis(100), 1);
-        assert_eq!(gather.left(now + Duration::from_millis(100)), None);
+        coalescing.received(now + Duration::from_millis(100), 1);
+        assert_eq!(coalescing.left(now + Duration::from_millis(100)), None);
     }
 
     #[test]
     fn they_gather_until_the_time_is_over() {
         let mut now = Instant::now();
-        let mut gather = Gather::new(TIME, now);
-        gathered(&mut gather, &mut now, 10 * GATHER_RATE_MIN);
-        assert_eq!(gather.left(now + TIME / 4), Some(TIME * 3 / 4));
-        assert_eq!((gather.left(now + TIME), gather.left(now + 2 * TIME)), (None, None));
-        let mut none = Gather::new(Duration::ZERO, now);
+        let mut coalescing = Coalescing::new(TIME, now);
+        gathered(&mut coalescing, &mut now, 10 * GATHER_RATE_MIN);
+        assert_eq!(coalescing.left(now + TIME / 4), Some(TIME * 3 / 4));
+        assert_eq!((coalescing.left(now + TIME), coalescing.left(now + 2 * TIME)), (None, None));
+        let mut none = Coalescing::new(Duration::ZERO, now);
         assert_eq!(gathered(&mut none, &mut now, 10 * GATHER_RATE_MIN), 0);
     }
 }

@@ -25,10 +25,10 @@ fn packets_gather_for_as_many_microseconds_as_are_asked_for() {
     let time = Duration::from_micros(100);
     let mut shortest = Duration::MAX;
     for _ in 0..200 {
-        let mut rung = Vec::new();
-        let bells = Rig::new().packets.bells;
+        let mut ready = Vec::new();
+        let eventfds = Rig::new().packets.eventfds;
         let begun = Instant::now();
-        assert!(!bells.take_without_driver(time, &mut rung));
+        assert!(!eventfds.take_without_driver(time, &mut ready));
         shortest = shortest.min(begun.elapsed());
     }
     assert!((time..time * 8).contains(&shortest), "{shortest:?}");
@@ -71,7 +71,7 @@ fn a_command_ends_the_sleep_of_a_loop_while_packets_gather() {
 #[test]
 fn packets_that_are_rare_are_taken_at_once() {
     let mut rig = Rig::with_alice(FailureMode::Open);
-    rig.packets.set_gather(Duration::from_secs(60));
+    rig.packets.set_coalescing(Duration::from_secs(60));
     for _ in 0..20 {
         for packet in [to_alice(b"1"), to_alice(b"2")] {
             rig.send(&[&packet]);
@@ -86,7 +86,7 @@ fn packets_that_are_rare_are_taken_at_once() {
 /// Returns a loop that has just taken one of many packets, which Alice's container has not answered; the next ones gather for so long.
 fn gathering(time: Duration) -> Rig {
     let mut rig = Rig::with_alice(FailureMode::Open);
-    rig.packets.set_gather(time);
+    rig.packets.set_coalescing(time);
     // A machine that stands still for long makes them rare. None gathers after full batches.
     for _ in 0..50 {
         rig.send(&vec![to_alice(b"x").as_slice(); 10 * limits::BATCH_PACKETS_MAX]);
@@ -96,7 +96,7 @@ fn gathering(time: Duration) -> Rig {
         rig.outcomes();
         assert!(rig.plane.push(LAN, &to_alice(b"last")));
         rig.packets.turn(&mut rig.batch).unwrap();
-        if rig.packets.gather.left(rig.packets.now).is_some() {
+        if rig.packets.coalescing.left(rig.packets.now).is_some() {
             return rig;
         }
         rig.answer(ALICE, Answer::Pass);

@@ -63,13 +63,13 @@ impl PacketLoop {
         for mut waiting in self.buffered.take_released() {
             let Waiting { held, received, since } = &mut waiting;
             self.find_stops(&held.flow, held.interface, held.maker());
-            self.stops.retain(|stop| !held.has_left(stop.seat));
-            let (before, had_its_time) = (held.at.seat, self.now.duration_since(*since) >= BUFFERING_TIME_MAX);
+            self.stops.retain(|stop| !held.has_left(stop.worker));
+            let (before, had_its_time) = (held.at.worker, self.now.duration_since(*since) >= BUFFERING_TIME_MAX);
             if !held.return_to(&self.stops, received, self.buffered.changes()) {
                 self.pass(&waiting.held, waiting.held.changed());
             } else if waiting.held.at.wait.is_some() && had_its_time {
                 self.fail(waiting.held, DropReason::Frozen);
-            } else if waiting.held.at.seat == before {
+            } else if waiting.held.at.worker == before {
                 self.buffered.push(waiting);
             } else {
                 self.enter(waiting.held, &waiting.received);

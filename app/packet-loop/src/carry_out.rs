@@ -12,7 +12,7 @@ use super::lanes::Reply;
 use super::meters::{self, ModuleCounts};
 use super::module_filter::ModuleFilter;
 use super::pending::Stop;
-use super::seats::Seats;
+use super::workers::Workers;
 use super::{PacketCommand, PacketLoop, bit};
 
 impl PacketLoop {
@@ -34,13 +34,13 @@ impl PacketLoop {
                 self.tracer.forget_modules(&worker);
             }
             PacketCommand::RemoveWorker { worker, reason } => {
-                let seat = self.seats.of(&worker);
-                self.remove_worker(seat, reason);
+                let slot = self.workers.of(&worker);
+                self.remove_worker(slot, reason);
                 self.tracer.forget_modules(&worker);
             }
             PacketCommand::SetPrefixes { user, prefixes } => {
                 for flavour in Flavour::ALL {
-                    if let Some(end) = self.seats.end_of(&WorkerId::new(user.clone(), flavour)) {
+                    if let Some(end) = self.workers.end_of(&WorkerId::new(user.clone(), flavour)) {
                         end.prefixes.clone_from(&prefixes);
                     }
                 }
@@ -52,7 +52,7 @@ impl PacketLoop {
             PacketCommand::ChangeFilters { add, remove, known } => {
                 let mut waits_change = add.iter().any(|(_, module_filter)| module_filter.buffers.is_some());
                 for (id, module_filter) in add {
-                    let stop = module_filter.stop(&mut self.seats, id);
+                    let stop = module_filter.stop(&mut self.workers, id);
                     if let Some(buffers) = module_filter.buffers {
                         self.buffered.wait_by(id, buffers, Instant::now());
                     }
@@ -74,18 +74,18 @@ impl PacketLoop {
                 drop(known);
             }
             PacketCommand::SetCallTime { worker, slot, call } => {
-                if let Some(end) = self.seats.end_of(&worker) {
+                if let Some(end) = self.workers.end_of(&worker) {
                     end.set_call_time(slot, call);
                 }
             }
             PacketCommand::SetLoaded { worker, slot, loaded } => {
                 self.tracer.note_module(&worker, slot, loaded);
-                if let Some(end) = self.seats.end_of(&worker) {
+                if let Some(end) = self.workers.end_of(&worker) {
                     end.loaded = if loaded { end.loaded | bit(slot) } else { end.loaded & !bit(slot) };
                 }
             }
             PacketCommand::Meter { worker, slot, load } => {
-                let before = self.seats.end_of(&worker).and_then(|end| end.meters.begin(slot, load));
+                let before = self.workers.end_of(&worker).and_then(|end| end.meters.begin(slot, load));
                 self.metered.extend(before);
             }
             PacketCommand::ReadMeters { ended, reply } => self.read_meters(&ended, &reply),
@@ -104,7 +104,7 @@ impl PacketLoop {
         reply.add(|counts| {
             let metered = self.metered.iter().map(|(load, count)| (*load, *count));
             meters::add(counts, metered);
-            for end in self.seats.ends_mut() {
+            for end in self.workers.ends_mut() {
                 meters::add(counts, end.meters.counts());
                 end.meters.forget(ended);
             }
@@ -114,10 +114,10 @@ impl PacketLoop {
 }
 
 impl ModuleFilter {
-    fn stop(&self, seats: &mut Seats, id: FilterId) -> Stop {
+    fn stop(&self, workers: &mut Workers, id: FilterId) -> Stop {
         let bit = bit(self.slot);
         let closed = if self.on_failure == FailureMode::Closed { bit } else { 0 };
         let (modules, wait) = if self.buffers.is_some() { (0, Some(id)) } else { (bit, None) };
-        Stop { seat: seats.of(&self.worker), modules, closed, wait }
+        Stop { worker: workers.of(&self.worker), modules, closed, wait }
     }
 }
