@@ -44,7 +44,7 @@ impl From<NetworkRate> for SendLimits {
 
 /// What is left of the users' limits, over all lanes; clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Budgets(Arc<Mutex<ByUser>>);
+pub(crate) struct Budgets(Arc<Mutex<ByUser>>);
 
 #[derive(Default)]
 struct ByUser {
@@ -62,13 +62,13 @@ impl ByUser {
 
 impl Budgets {
     /// Returns what is left of a user's limits, which are the usual ones unless it has others.
-    pub(super) fn of(&self, user: &UserId) -> Arc<Budget> {
+    pub(crate) fn of(&self, user: &UserId) -> Arc<Budget> {
         self.lock().of(user).clone()
     }
 
     /// Says how much a user's modules may send of their own, from now on. All lanes are told of each change, in the same
     /// order, and number them from 1 on; the first lane to hear of one makes it for all of them.
-    pub(super) fn set(&self, change: u64, user: &UserId, limits: SendLimits, now: Instant) {
+    pub(crate) fn set(&self, change: u64, user: &UserId, limits: SendLimits, now: Instant) {
         let mut by_user = self.lock();
         if change > by_user.changes {
             by_user.changes = change;
@@ -82,14 +82,14 @@ impl Budgets {
 }
 
 /// What is left of a user's limits. Lanes take of it at the same time, and none waits for another.
-pub(super) struct Budget {
+pub(crate) struct Budget {
     begun: Instant,
     packets: Bucket,
     bits: Bucket,
 }
 
 impl Budget {
-    pub(super) fn new(limits: SendLimits, now: Instant) -> Budget {
+    pub(crate) fn new(limits: SendLimits, now: Instant) -> Budget {
         let budget = Budget { begun: now, packets: Bucket::default(), bits: Bucket::default() };
         budget.set(limits, now);
         budget
@@ -102,7 +102,7 @@ impl Budget {
     }
 
     /// Takes what a packet of so many bytes needs; false if there is not enough at this time.
-    pub(super) fn take(&self, bytes: usize, now: Instant) -> bool {
+    pub(crate) fn take(&self, bytes: usize, now: Instant) -> bool {
         if !self.packets.take(1, self.nanos(now)) {
             return false;
         }
@@ -114,7 +114,7 @@ impl Budget {
     }
 
     /// Takes what so many bytes need that are added to a packet; false if there is not enough at this time.
-    pub(super) fn take_bytes(&self, bytes: usize, now: Instant) -> bool {
+    pub(crate) fn take_bytes(&self, bytes: usize, now: Instant) -> bool {
         self.bits.take(8 * u64::try_from(bytes).unwrap_or(u64::MAX / 8), self.nanos(now))
     }
 

@@ -8,16 +8,16 @@ use netserv_model::effect::{EffectId, FilterId};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Flavour, WorkerId};
 
-use super::lanes::Reply;
-use super::meters::{self, ModuleCounts};
-use super::module_filter::ModuleFilter;
-use super::pending::Stop;
-use super::workers::Workers;
-use super::{PacketCommand, PacketLoop, bit};
+use crate::in_flight::Stop;
+use crate::lanes::Reply;
+use crate::meters::{self, ModuleCounts};
+use crate::module_filter::ModuleFilter;
+use crate::workers::Workers;
+use crate::{PacketCommand, PacketLoop, bit};
 
 impl PacketLoop {
     /// Carries out what the control loop wants; returns whether the loop is to end.
-    pub(super) fn take_commands(&mut self) -> bool {
+    pub(crate) fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
                 Ok(PacketCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
@@ -27,7 +27,7 @@ impl PacketLoop {
         }
     }
 
-    pub(super) fn carry_out(&mut self, command: PacketCommand) {
+    pub(crate) fn carry_out(&mut self, command: PacketCommand) {
         match command {
             PacketCommand::AddWorker { worker, generation, rings, prefixes } => {
                 self.add_worker(&worker, generation, &rings, prefixes);

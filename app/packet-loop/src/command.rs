@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the control loop and the packet loop say to each other.
+//! What the control loop wants of the packet loop.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -9,11 +8,12 @@ use netserv_model::api::DeviceInfo;
 use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::{DropReason, UserId, WorkerId};
 
-use super::budget::SendLimits;
-use super::lanes::{Reply, WorkerRings};
-use super::meters::ModuleCounts;
-use super::module_filter::ModuleFilter;
-use super::traced::{Tap, TraceId};
+use crate::budget::SendLimits;
+use crate::lanes::Reply;
+use crate::meters::ModuleCounts;
+use crate::module_filter::ModuleFilter;
+use crate::traces::{Tap, TraceId};
+use crate::workers::WorkerRings;
 
 /// What the control loop wants of the packet loop; with several lanes, of each of them.
 #[derive(Clone)]
@@ -103,34 +103,3 @@ pub enum PacketCommand {
     /// End the loop; the driver takes its rules away.
     Stop,
 }
-
-/// What the packet loop tells the control loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PacketEvent {
-    /// A worker has not answered for longer than its module may take.
-    Stalled {
-        /// The worker.
-        worker: WorkerId,
-        /// The worker generation.
-        generation: u64,
-        /// The module that it was in.
-        slot: Option<ModuleSlot>,
-    },
-    /// A worker broke the rules of the ring.
-    RingBroken {
-        /// The worker.
-        worker: WorkerId,
-        /// The worker generation.
-        generation: u64,
-        /// How.
-        detail: String,
-    },
-    /// The driver failed for good.
-    DriverFailed {
-        /// Why.
-        detail: String,
-    },
-}
-
-/// Tells the control loop; false if that was not possible and the loop is to try again.
-pub type Report = Arc<dyn Fn(PacketEvent) -> bool + Send + Sync>;

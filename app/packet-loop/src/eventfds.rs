@@ -7,13 +7,13 @@ use std::time::Duration;
 use netserv_container::HostRing;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
-use super::workers::WorkerSlot;
+use crate::workers::WorkerSlot;
 
 /// The eventfds of all rings and of commands, and the driver, in one epoll instance; and all but the driver in another.
 ///
 /// Eventfds are edge-triggered, so that nobody has to read them. One that was heard in the one instance is heard once more in the
 /// other, which does no harm.
-pub(super) struct Eventfds {
+pub(crate) struct Eventfds {
     events: OwnedFd,
     without_driver: OwnedFd,
     /// The driver cannot be waited for.
@@ -21,7 +21,7 @@ pub(super) struct Eventfds {
 }
 
 impl Eventfds {
-    pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Eventfds> {
+    pub(crate) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Eventfds> {
         let create = || epoll::create(epoll::CreateFlags::CLOEXEC);
         let (events, without_driver) = (create()?, create()?);
         for instance in [&events, &without_driver] {
@@ -35,7 +35,7 @@ impl Eventfds {
     }
 
     /// Adds a ring's eventfd.
-    pub(super) fn add(&self, worker: WorkerSlot, ring: &HostRing) -> rustix::io::Result<()> {
+    pub(crate) fn add(&self, worker: WorkerSlot, ring: &HostRing) -> rustix::io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         let worker = epoll::EventData::new_u64(worker.into());
         epoll::add(&self.events, ring, worker, flags)?;
@@ -43,7 +43,7 @@ impl Eventfds {
     }
 
     /// Removes a ring's eventfd. Closing it would not be enough: the worker has the same one.
-    pub(super) fn remove(&self, ring: &HostRing) {
+    pub(crate) fn remove(&self, ring: &HostRing) {
         // An eventfd that could not be added is not there.
         let _ = epoll::delete(&self.events, ring);
         let _ = epoll::delete(&self.without_driver, ring);
@@ -52,12 +52,12 @@ impl Eventfds {
     /// Puts up to [`READY_MAX`] containers that rang since the last call into `ready`, in the place of what is there; the
     /// next call has the others. If nothing happened, waits for `wait` at most. Returns whether there are commands, and
     /// says so once.
-    pub(super) fn take(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
+    pub(crate) fn take(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
         self.take_of(&self.events, if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait }, ready)
     }
 
     /// The same, but packets do not end the wait, which may be shorter than a millisecond.
-    pub(super) fn take_without_driver(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
+    pub(crate) fn take_without_driver(&self, wait: Duration, ready: &mut Vec<WorkerSlot>) -> bool {
         // epoll_wait(2) counts in milliseconds.
         let mut events = [PollFd::new(&self.without_driver, PollFlags::IN)];
         let is_rung = poll(&mut events, Some(&timespec(wait))).is_ok_and(|ready| ready > 0);

@@ -4,17 +4,16 @@
 //! A lane is a packet thread with a driver's lane, a ring of each worker, and its own copy of the filters. Every command goes
 //! to all lanes, in the same order; what a lane is told, it does by itself.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netserv_container::HostRing;
 use netserv_model::limits::LANES_MAX;
 use tokio::sync::oneshot;
 
-use super::budget::Budgets;
-use super::real_time::Standing;
-use crate::limits::{PENDING_PACKETS_MAX, SPINNERS_MAX};
+use crate::budget::Budgets;
+use crate::limits::PENDING_PACKETS_MAX;
+use crate::workers::{WorkerRings, WorkerSeen};
 
 /// The place of a packet loop among the lanes of its node, and what they share.
 #[derive(Clone)]
@@ -38,131 +37,29 @@ impl LanePlace {
     }
 
     /// Returns whether it is lane 0, which does what is done once for all of them.
-    pub(super) fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.number == 0
     }
 
     /// Returns the name of the lane's thread.
-    pub(super) fn thread_name(&self) -> String {
+    pub(crate) fn thread_name(&self) -> String {
         if self.leads() { "packets".to_owned() } else { format!("packets-{}", self.number) }
     }
 
     /// Returns how many packets may be inside containers by this lane.
-    pub(super) fn pending_max(&self) -> usize {
+    pub(crate) fn pending_max(&self) -> usize {
         PENDING_PACKETS_MAX / self.count
     }
 
     /// Returns what the users' modules may still send.
-    pub(super) fn budgets(&self) -> &Budgets {
+    pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }
 
     /// Takes what a command brings for this lane.
-    pub(super) fn take(&self, rings: &WorkerRings) -> Option<(HostRing, WorkerSeen)> {
-        let ring = lock(&rings.rings).get_mut(self.number)?.take()?;
-        let (shared, spinners) = (rings.shared.clone(), self.spinners.clone());
-        let seen = WorkerSeen { shared, spinners, begun: self.begun, lanes: self.count };
-        Some((ring, seen))
-    }
-}
-
-/// The rings of a worker on their way to the lanes, each of which takes its own.
-#[derive(Clone)]
-pub struct WorkerRings {
-    rings: Arc<Mutex<Vec<Option<HostRing>>>>,
-    shared: Arc<SeenByAll>,
-}
-
-impl From<Vec<HostRing>> for WorkerRings {
-    /// `rings` are by lane. A lane that has none knows no such worker.
-    fn from(rings: Vec<HostRing>) -> WorkerRings {
-        WorkerRings { rings: Arc::new(Mutex::new(rings.into_iter().map(Some).collect())), shared: Arc::default() }
-    }
-}
-
-impl From<HostRing> for WorkerRings {
-    fn from(ring: HostRing) -> WorkerRings {
-        WorkerRings::from(vec![ring])
-    }
-}
-
-/// What the watchdogs of all lanes know of one worker.
-#[derive(Clone)]
-pub(super) struct WorkerSeen {
-    shared: Arc<SeenByAll>,
-    /// How many workers look for packets again and again; held while one begins or ends.
-    spinners: Arc<Mutex<usize>>,
-    begun: Instant,
-    lanes: usize,
-}
-
-#[derive(Default)]
-struct SeenByAll {
-    reported: AtomicBool,
-    sampled: AtomicU64,
-    standing: Standing,
-    /// How many lanes let it look for packets again and again.
-    spun_by: AtomicUsize,
-}
-
-impl WorkerSeen {
-    /// Returns how many lanes the worker serves in turn.
-    pub(super) fn lanes(&self) -> u32 {
-        u32::try_from(self.lanes).expect("there are few lanes")
-    }
-
-    /// Returns whether the control loop knows that the worker must go.
-    pub(super) fn is_reported(&self) -> bool {
-        self.shared.reported.load(Ordering::Acquire)
-    }
-
-    /// Has `report` tell the control loop that the worker must go, unless it knows from any lane. `report` returns whether it
-    /// could.
-    pub(super) fn report_once(&self, report: impl FnOnce() -> bool) {
-        if !self.shared.reported.swap(true, Ordering::AcqRel) && !report() {
-            self.shared.reported.store(false, Ordering::Release);
-        }
-    }
-
-    /// Has no lane report it from here on.
-    pub(super) fn is_going(&self) {
-        self.shared.reported.store(true, Ordering::Release);
-    }
-
-    /// Returns whether what the worker does at this look counts: of the looks of several lanes, one in each `interval` does.
-    pub(super) fn counts(&self, now: Instant, interval: Duration) -> bool {
-        if self.lanes == 1 {
-            return true;
-        }
-        let tick = now.saturating_duration_since(self.begun).as_nanos() / interval.as_nanos();
-        let tick = u64::try_from(tick).unwrap_or(u64::MAX);
-        self.shared.sampled.swap(tick, Ordering::Relaxed) != tick
-    }
-
-    /// Notes that a lane lets it look for packets again and again; false, and it may not, if [`SPINNERS_MAX`] others do.
-    pub(super) fn begin_spinning(&self) -> bool {
-        let mut spinners = lock(&self.spinners);
-        if self.shared.spun_by.load(Ordering::Relaxed) == 0 {
-            if *spinners >= SPINNERS_MAX {
-                return false;
-            }
-            *spinners += 1;
-        }
-        self.shared.spun_by.fetch_add(1, Ordering::Relaxed);
-        true
-    }
-
-    /// Notes that a lane, which did, lets it do so no longer.
-    pub(super) fn end_spinning(&self) {
-        let mut spinners = lock(&self.spinners);
-        if self.shared.spun_by.fetch_sub(1, Ordering::Relaxed) == 1 {
-            *spinners -= 1;
-        }
-    }
-
-    /// Returns whether it is in the real-time class, as it is told there.
-    pub(super) fn standing(&self) -> &Standing {
-        &self.shared.standing
+    pub(crate) fn take(&self, rings: &WorkerRings) -> Option<(HostRing, WorkerSeen)> {
+        let ring = rings.take(self.number)?;
+        Some((ring, rings.seen(self.spinners.clone(), self.begun, self.count)))
     }
 }
 
@@ -176,7 +73,7 @@ struct ReplyInner<T: Default> {
 
 impl<T: Default> Reply<T> {
     /// Adds what a lane has to say.
-    pub(super) fn add(&self, add: impl FnOnce(&mut T)) {
+    pub(crate) fn add(&self, add: impl FnOnce(&mut T)) {
         add(lock(&self.0.sum).get_or_insert_default());
     }
 }
@@ -209,7 +106,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::limits::SPINNERS_MAX;
 
     #[test]
     fn an_answer_goes_when_the_last_lane_has_added_to_it() {

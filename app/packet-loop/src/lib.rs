@@ -6,30 +6,23 @@
 //! Invariant: a container that sleeps and holds nothing is not visited; it writes its eventfd when it has something.
 
 pub mod budget;
-mod buffered;
-mod buffering;
 mod carry_out;
-mod coalescing;
 mod command;
 pub mod counters;
+mod event;
 mod eventfds;
-pub mod feed;
-mod idle_sleep;
+mod in_flight;
 mod lanes;
 pub mod limits;
 pub mod meters;
 mod module_filter;
+mod pacing;
 mod path;
-mod pending;
 mod real_time;
-mod ring_end;
-mod rounds;
 #[cfg(test)]
 mod tests;
 pub mod thread;
-mod trace;
-mod traced;
-mod tracer;
+mod traces;
 mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -45,22 +38,23 @@ use netserv_model::{DropReason, FilterIndex};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
-use buffered::Buffered;
-use coalescing::Coalescing;
-pub use command::{PacketCommand, PacketEvent, Report};
+pub use command::PacketCommand;
 use counters::{PacketCounters, Tally};
+pub use event::{PacketEvent, Report};
 use eventfds::Eventfds;
-use idle_sleep::{IDLE_SLEEP, IdleSleep};
-pub use lanes::{LanePlace, Reply, WorkerRings};
+use in_flight::{Buffered, Pending, Stop};
+pub use lanes::{LanePlace, Reply};
 use meters::ModuleCounts;
-use pending::{Pending, Stop};
+use pacing::{Coalescing, IDLE_SLEEP, IdleSleep};
 use real_time::RealTime;
 pub use real_time::RealTimeClub;
-use tracer::Tracer;
+use traces::Tracer;
+pub use traces::feed;
+pub use workers::WorkerRings;
 use workers::{WorkerSlot, Workers};
 
 pub use module_filter::{Buffers, ModuleFilter};
-pub use traced::{Tap, TapCounts, TraceId, Traced};
+pub use traces::{Tap, TapCounts, TraceId, Traced};
 
 use crate::limits::{EVENTFDS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
 
@@ -358,7 +352,7 @@ impl PacketLoop {
         }
     }
 
-    fn active_end(&mut self, place: usize) -> Option<&mut ring_end::RingEnd> {
+    fn active_end(&mut self, place: usize) -> Option<&mut workers::RingEnd> {
         let worker = self.workers.active(place)?;
         self.workers.end(worker)
     }

@@ -20,7 +20,7 @@ pub struct ModuleCount {
 pub type ModuleCounts = BTreeMap<EffectId, ModuleCount>;
 
 /// Adds counts to others: a load counts in every lane.
-pub(super) fn add(counts: &mut ModuleCounts, more: impl Iterator<Item = (EffectId, ModuleCount)>) {
+pub(crate) fn add(counts: &mut ModuleCounts, more: impl Iterator<Item = (EffectId, ModuleCount)>) {
     for (load, ModuleCount { packets, busy }) in more {
         let sum = counts.entry(load).or_default();
         sum.packets.add(packets);
@@ -29,7 +29,7 @@ pub(super) fn add(counts: &mut ModuleCounts, more: impl Iterator<Item = (EffectI
 }
 
 /// The counts of the modules of one ring, by their place.
-pub(super) struct RingMeters(Box<[Meter; MODULES_PER_CONTAINER_MAX]>);
+pub(crate) struct RingMeters(Box<[Meter; MODULES_PER_CONTAINER_MAX]>);
 
 #[derive(Clone, Copy, Default)]
 struct Meter {
@@ -45,14 +45,14 @@ impl Default for RingMeters {
 
 impl RingMeters {
     /// Counts for another load in a place from here on; returns what the one before counted.
-    pub(super) fn begin(&mut self, slot: ModuleSlot, load: EffectId) -> Option<(EffectId, ModuleCount)> {
+    pub(crate) fn begin(&mut self, slot: ModuleSlot, load: EffectId) -> Option<(EffectId, ModuleCount)> {
         let meter = self.meter(slot)?;
         let before = std::mem::replace(meter, Meter { load: Some(load), count: ModuleCount::default() });
         before.load.map(|load| (load, before.count))
     }
 
     /// Counts a packet for the modules whose bits are set.
-    pub(super) fn shown(&mut self, mut modules: u64, bytes: usize) {
+    pub(crate) fn shown(&mut self, mut modules: u64, bytes: usize) {
         while modules != 0 {
             let packets = &mut self.0[modules.trailing_zeros() as usize % MODULES_PER_CONTAINER_MAX].count.packets;
             packets.packets_in += 1;
@@ -62,7 +62,7 @@ impl RingMeters {
     }
 
     /// Counts a packet that a module made and that was sent.
-    pub(super) fn made(&mut self, slot: Option<ModuleSlot>, bytes: usize) {
+    pub(crate) fn made(&mut self, slot: Option<ModuleSlot>, bytes: usize) {
         if let Some(meter) = slot.and_then(|slot| self.meter(slot)) {
             meter.count.packets.packets_out += 1;
             meter.count.packets.bytes_out += bytes as u64;
@@ -70,19 +70,19 @@ impl RingMeters {
     }
 
     /// Counts that a module was found at work.
-    pub(super) fn busy(&mut self, slot: ModuleSlot) {
+    pub(crate) fn busy(&mut self, slot: ModuleSlot) {
         if let Some(meter) = self.meter(slot) {
             meter.count.busy += 1;
         }
     }
 
     /// Returns the counts.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (EffectId, ModuleCount)> {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (EffectId, ModuleCount)> {
         self.0.iter().filter_map(|meter| Some((meter.load?, meter.count)))
     }
 
     /// Forgets loads of an ordered list.
-    pub(super) fn forget(&mut self, loads: &[EffectId]) {
+    pub(crate) fn forget(&mut self, loads: &[EffectId]) {
         for meter in self.0.iter_mut() {
             meter.load = meter.load.filter(|load| loads.binary_search(load).is_err());
         }

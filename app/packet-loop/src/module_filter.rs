@@ -35,7 +35,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn lets_by(&self, flow: &Flow, interface: u32) -> bool {
+    pub(crate) fn lets_by(&self, flow: &Flow, interface: u32) -> bool {
         flow.source == self.other
             || flow.destination == self.other
             || self.not_from.is_some_and(|not_from| not_from.get() == interface)

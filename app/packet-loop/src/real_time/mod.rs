@@ -30,14 +30,14 @@ use rustix::thread::sched_getaffinity;
 
 use crate::limits::{GUARD_INTERVAL, SHARE_SPIN};
 use guarded::{Guarded, Own};
-pub(super) use threads::{Candidate, Standing, used};
+pub(crate) use threads::{Candidate, Standing, used};
 use threads::{PRIORITY, Pulse, nanos};
 
 /// That of the guard.
 const GUARD_PRIORITY: u8 = PRIORITY + 1;
 
 /// The real-time class as the packet loop of a lane uses it. Threads return to the usual class when the last is dropped.
-pub(super) struct RealTime {
+pub(crate) struct RealTime {
     pulse: Arc<Pulse>,
     club: RealTimeClub,
 }
@@ -56,7 +56,7 @@ struct Club {
 
 impl RealTime {
     /// Puts the calling thread into the class, and starts the guard on the same cores.
-    pub(super) fn begin() -> anyhow::Result<RealTime> {
+    pub(crate) fn begin() -> anyhow::Result<RealTime> {
         let (now, pulse) = (Instant::now(), Arc::<Pulse>::default());
         let own = raise_this(&pulse)?;
         let club = Club {
@@ -71,37 +71,37 @@ impl RealTime {
     }
 
     /// Returns what the loops of other lanes join by.
-    pub(super) fn club(&self) -> RealTimeClub {
+    pub(crate) fn club(&self) -> RealTimeClub {
         self.club.clone()
     }
 
     /// Adds a worker's thread, whose standing tells from here on whether it is in the class.
-    pub(super) fn add(&self, candidate: Candidate, standing: Standing) {
+    pub(crate) fn add(&self, candidate: Candidate, standing: Standing) {
         self.club.0.lock().add(candidate, standing);
     }
 
     /// Forgets a worker's thread.
-    pub(super) fn remove(&self, standing: &Standing) {
+    pub(crate) fn remove(&self, standing: &Standing) {
         self.club.0.lock().members.retain(|member| !Arc::ptr_eq(&member.standing.0, &standing.0));
     }
 
     /// Returns whether the packet thread is in the class at this moment.
-    pub(super) fn is_in_force(&self) -> bool {
+    pub(crate) fn is_in_force(&self) -> bool {
         self.club.0.in_force.load(Ordering::Relaxed)
     }
 
     /// Returns whether there is time left to look for packets again and again.
-    pub(super) fn may_spin(&self) -> bool {
+    pub(crate) fn may_spin(&self) -> bool {
         self.club.0.may_spin.load(Ordering::Relaxed)
     }
 
     /// Says that the loop runs.
-    pub(super) fn beat(&self, now: Instant) {
+    pub(crate) fn beat(&self, now: Instant) {
         self.pulse.quiet_until_ns.store(self.nanos(now), Ordering::Relaxed);
     }
 
     /// Says that the loop sleeps for so long at most, and whether workers hold no packets.
-    pub(super) fn sleeps(&self, now: Instant, at_most: Duration, idle: bool) {
+    pub(crate) fn sleeps(&self, now: Instant, at_most: Duration, idle: bool) {
         self.beat(now + at_most);
         if idle {
             self.pulse.idle_since_ns.store(self.nanos(now), Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl RealTime {
     }
 
     /// Says that the loop woke up.
-    pub(super) fn wakes(&self, now: Instant) {
+    pub(crate) fn wakes(&self, now: Instant) {
         let since = self.pulse.idle_since_ns.swap(0, Ordering::Relaxed);
         if since > 0 {
             self.pulse.idle_ns.fetch_add(self.nanos(now).saturating_sub(since), Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Drop for RealTime {
 
 impl RealTimeClub {
     /// Puts the calling thread, that of another lane, into the class.
-    pub(super) fn join(&self) -> anyhow::Result<RealTime> {
+    pub(crate) fn join(&self) -> anyhow::Result<RealTime> {
         let pulse = Arc::<Pulse>::default();
         let own = raise_this(&pulse)?;
         let mut guarded = self.0.lock();

@@ -6,8 +6,8 @@ use netserv_wire::container::ring::HOST_SLOTS;
 use netserv_wire::ip::IpView;
 
 use super::*;
+use crate::in_flight::Held;
 use crate::limits::PENDING_PACKETS_MAX;
-use crate::pending::Held;
 
 #[test]
 fn a_full_ring() {

@@ -217,8 +217,8 @@ fn many_sleepers_are_woken_one_in_unwoken_time_each() {
         assert_eq!(rig.packets.unwoken.len(), 0);
         rig.finish();
     }
-    assert_eq!(rounds::patience(100_000, 1), UNWOKEN_TIME_MAX);
-    assert_eq!(rounds::patience(100_000, 0), Duration::ZERO);
+    assert_eq!(path::returned::patience(100_000, 1), UNWOKEN_TIME_MAX);
+    assert_eq!(path::returned::patience(100_000, 0), Duration::ZERO);
 }
 
 #[test]

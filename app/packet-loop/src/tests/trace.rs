@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::limits::{TRACE_STEPS_MAX, TRACED_PER_SECOND_MAX};
-use crate::traced::Second;
+use crate::traces::Second;
 
 const KERNEL: &str = "by kernel";
 

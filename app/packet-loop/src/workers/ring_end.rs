@@ -10,51 +10,51 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
-use super::lanes::WorkerSeen;
-use super::meters::RingMeters;
-use super::real_time::Standing;
+use super::seen::WorkerSeen;
 use crate::limits::{GIVE_BACK_INTERVAL, PROCESSOR_WAIT_MAX, WATCH_INTERVAL};
+use crate::meters::RingMeters;
+use crate::real_time::Standing;
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
-pub(super) struct RingEnd {
+pub(crate) struct RingEnd {
     /// The worker generation: tells workers of one name apart.
-    pub(super) generation: u64,
-    pub(super) ring: HostRing,
-    pub(super) prefixes: Vec<IpNet>,
+    pub(crate) generation: u64,
+    pub(crate) ring: HostRing,
+    pub(crate) prefixes: Vec<IpNet>,
     call_times: BTreeMap<ModuleSlot, Duration>,
     /// How long every module together may take, with a batch of each lane.
     answer_time: Duration,
     /// The bits of the modules that are loaded.
-    pub(super) loaded: u64,
+    pub(crate) loaded: u64,
     /// What the lanes know of the worker together.
-    pub(super) seen: WorkerSeen,
+    pub(crate) seen: WorkerSeen,
     /// The container broke the rules of the ring.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
     /// Packets in its ring are not published yet.
-    pub(super) staged: bool,
+    pub(crate) staged: bool,
     /// Since when it sleeps although it has published packets.
-    pub(super) unwoken_since: Option<Instant>,
+    pub(crate) unwoken_since: Option<Instant>,
     /// So many of them that it is woken before its time.
-    pub(super) is_ripe: bool,
+    pub(crate) is_ripe: bool,
     /// The thread of the worker that was looked at last, and its steps.
     at: (WorkerThread, u64),
     moved_at: Instant,
     /// Tells how long a packet thread of the worker was on a processor so far, if the system can tell.
-    pub(super) processor_time: ProcessorTime,
+    pub(crate) processor_time: ProcessorTime,
     /// What it told when the worker was first seen not to move.
     computed_before: Option<Duration>,
     answered_at: Instant,
-    pub(super) meters: RingMeters,
+    pub(crate) meters: RingMeters,
     /// Whether the worker is in the real-time class, if it may be.
-    pub(super) standing: Option<Standing>,
+    pub(crate) standing: Option<Standing>,
     /// It may look for packets again and again.
-    pub(super) spins: bool,
+    pub(crate) spins: bool,
     gave_back_at: Instant,
 }
 
 /// What became of packets in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// The container is at work, and takes them.
     Awake,
     /// It sleeps, and has to be woken.
@@ -66,10 +66,10 @@ pub(super) enum Shown {
 }
 
 /// Tells how long a thread was on a processor so far.
-pub(super) type ProcessorTime = Box<dyn FnMut(WorkerThread) -> Option<Duration> + Send>;
+pub(crate) type ProcessorTime = Box<dyn FnMut(WorkerThread) -> Option<Duration> + Send>;
 
 impl RingEnd {
-    pub(super) fn new(
+    pub(crate) fn new(
         generation: u64,
         (mut ring, seen): (HostRing, WorkerSeen),
         prefixes: Vec<IpNet>,
@@ -102,13 +102,13 @@ impl RingEnd {
     }
 
     /// Says how long a call of a module may take.
-    pub(super) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
+    pub(crate) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
         self.call_times.insert(slot, call);
         self.answer_time = PROCESSOR_WAIT_MAX + self.seen.lanes() * self.call_times.values().sum::<Duration>();
     }
 
     /// Puts a packet into the ring.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &mut self,
         now: Instant,
         bytes: &[u8],
@@ -130,7 +130,7 @@ impl RingEnd {
     }
 
     /// Publishes the packets in the ring, and leaves the container asleep if it sleeps. It is ripe with so many packets.
-    pub(super) fn show(&mut self, now: Instant, ripe: usize) -> Shown {
+    pub(crate) fn show(&mut self, now: Instant, ripe: usize) -> Shown {
         self.staged = false;
         if !self.ring.publish() {
             return Shown::Awake;
@@ -145,13 +145,13 @@ impl RingEnd {
     }
 
     /// Wakes the container if it sleeps; returns whether it did.
-    pub(super) fn wake(&mut self) -> bool {
+    pub(crate) fn wake(&mut self) -> bool {
         (self.unwoken_since, self.is_ripe) = (None, false);
         self.ring.wake()
     }
 
     /// Lets the container look for packets again and again, unless too many do; returns whether it may.
-    pub(super) fn let_spin(&mut self) -> bool {
+    pub(crate) fn let_spin(&mut self) -> bool {
         if !self.spins && self.seen.begin_spinning() {
             self.spins = true;
             self.ring.let_spin(true);
@@ -160,7 +160,7 @@ impl RingEnd {
     }
 
     /// Has the container sleep when it has no packets; returns whether it was let do otherwise.
-    pub(super) fn end_spinning(&mut self) -> bool {
+    pub(crate) fn end_spinning(&mut self) -> bool {
         let spun = std::mem::take(&mut self.spins);
         if spun {
             self.seen.end_spinning();
@@ -170,18 +170,18 @@ impl RingEnd {
     }
 
     /// Returns whether the worker is in the real-time class.
-    pub(super) fn is_real_time(&self) -> bool {
+    pub(crate) fn is_real_time(&self) -> bool {
         self.standing.as_ref().is_some_and(Standing::is_real_time)
     }
 
     /// Arms the eventfd; false if data is pending.
-    pub(super) fn listen(&mut self) -> bool {
+    pub(crate) fn listen(&mut self) -> bool {
         // A broken container is not listened to.
         self.broken || self.ring.prepare_sleep()
     }
 
     /// Arms the eventfd if the container holds no packets or sleeps; returns whether it did and no data is pending.
-    pub(super) fn rest(&mut self) -> bool {
+    pub(crate) fn rest(&mut self) -> bool {
         if self.broken {
             return self.seen.is_reported();
         }
@@ -190,17 +190,17 @@ impl RingEnd {
     }
 
     /// Notes that the container gave something back.
-    pub(super) fn answered(&mut self, now: Instant) {
+    pub(crate) fn answered(&mut self, now: Instant) {
         self.answered_at = now;
     }
 
     /// Starts the watchdog's time anew.
-    pub(super) fn give_time(&mut self, now: Instant) {
+    pub(crate) fn give_time(&mut self, now: Instant) {
         (self.moved_at, self.computed_before, self.answered_at) = (now, None, now);
     }
 
     /// Gives back memory of the ring that was not used for a while, now and then; returns whether there was any.
-    pub(super) fn give_back(&mut self, now: Instant) -> bool {
+    pub(crate) fn give_back(&mut self, now: Instant) -> bool {
         let is_time = now.duration_since(self.gave_back_at) >= GIVE_BACK_INTERVAL;
         if is_time {
             self.gave_back_at = now;
@@ -214,7 +214,7 @@ impl RingEnd {
     /// its answers have a time of their own, in which every module could have taken as long as it may.
     ///
     /// A module can also hang outside of packets, while it starts or in a timer: then it is in a call and nothing moves.
-    pub(super) fn stalled(&mut self, now: Instant) -> Option<Option<ModuleSlot>> {
+    pub(crate) fn stalled(&mut self, now: Instant) -> Option<Option<ModuleSlot>> {
         let (thread, activity) = self.ring.activity();
         let holds = self.ring.outstanding() > 0;
         if (thread, activity.steps) != self.at || (activity.module.is_none() && !holds) {

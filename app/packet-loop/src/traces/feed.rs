@@ -7,7 +7,7 @@ use std::sync::Arc;
 use netserv_model::Filter;
 use tokio::sync::mpsc;
 
-use super::traced::{TapCounts, Traced};
+use super::record::{TapCounts, Traced};
 use crate::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
 
 /// What a trace finds. The trace ends when this is dropped.

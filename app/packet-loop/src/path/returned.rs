@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
-use super::real_time::{Candidate, RealTime, used};
-use super::ring_end::{RingEnd, Shown};
-use super::workers::WorkerSlot;
-use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 use crate::limits::{
     GIVEN_BACK_PER_LOOK_MAX, SLEEPERS_FEW, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH,
     UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL,
     WATCHED_PER_LOOK_MAX,
 };
+use crate::real_time::{Candidate, RealTime, used};
+use crate::workers::WorkerSlot;
+use crate::workers::{RingEnd, Shown};
+use crate::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 
 impl PacketLoop {
     /// Makes a container active, so that turns visit it; returns whether it was not.
-    pub(super) fn activate(&mut self, worker: WorkerSlot) -> bool {
+    pub(crate) fn activate(&mut self, worker: WorkerSlot) -> bool {
         let new = self.workers.activate(worker);
         if new && let Some(end) = self.workers.end(worker) {
             end.ring.cancel_sleep();
@@ -30,7 +30,7 @@ impl PacketLoop {
     }
 
     /// Visits active containers, and takes at most one batch from each, so that none holds the others up.
-    pub(super) fn take_returned(&mut self) -> usize {
+    pub(crate) fn take_returned(&mut self) -> usize {
         let (mut taken, mut place) = (0, self.workers.round());
         for _ in 0..self.workers.active_len().min(VISITS_PER_TURN_MAX) {
             if place >= self.workers.active_len() {
@@ -94,7 +94,7 @@ impl PacketLoop {
     }
 
     /// Lets containers see their packets. Those that sleep are left to [`PacketLoop::wake_sleepers`].
-    pub(super) fn show_staged(&mut self) {
+    pub(crate) fn show_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
         for worker in staged.drain(..) {
             let is_few = self.unwoken.len() <= SLEEPERS_FEW;
@@ -112,7 +112,7 @@ impl PacketLoop {
 
     /// Wakes sleepers that have waited for long enough, the first to wait first, after a turn in which so many packets
     /// came.
-    pub(super) fn wake_sleepers(&mut self, came: usize) {
+    pub(crate) fn wake_sleepers(&mut self, came: usize) {
         let mut woken = 0;
         while woken < WAKES_PER_TURN_MAX
             && let Some((since, worker)) = self.unwoken.front().copied()
@@ -142,12 +142,12 @@ impl PacketLoop {
     }
 
     /// Returns whether workers may look for packets again and again. In the usual class they would keep this thread waiting.
-    pub(super) fn may_spin(&self) -> bool {
+    pub(crate) fn may_spin(&self) -> bool {
         !self.busy_poll.is_zero() && self.real_time.as_ref().is_some_and(RealTime::may_spin)
     }
 
     /// Has all workers sleep that have no packets.
-    pub(super) fn end_spinning(&mut self) {
+    pub(crate) fn end_spinning(&mut self) {
         if self.spinners > 0 {
             self.spinners = 0;
             for end in self.workers.ends_mut() {
@@ -158,7 +158,7 @@ impl PacketLoop {
 
     /// Activates containers that rang; returns whether there are any, or commands. Waits at most so long for one, for a
     /// command, or for packets.
-    pub(super) fn poll_eventfds(&mut self, wait: Duration) -> bool {
+    pub(crate) fn poll_eventfds(&mut self, wait: Duration) -> bool {
         self.polled_at = self.now;
         let mut ready = std::mem::take(&mut self.ready);
         let any = self.eventfds.take(wait, &mut ready);
@@ -166,7 +166,7 @@ impl PacketLoop {
     }
 
     /// Activates containers that rang, while packets are left with the driver. Waits at most so long for one, or for a command.
-    pub(super) fn poll_rings(&mut self, wait: Duration) {
+    pub(crate) fn poll_rings(&mut self, wait: Duration) {
         let mut ready = std::mem::take(&mut self.ready);
         self.eventfds.take_without_driver(wait, &mut ready);
         self.activate_ready(ready);
@@ -182,7 +182,7 @@ impl PacketLoop {
     }
 
     /// Puts a worker's ring end into its slot.
-    pub(super) fn add_worker(
+    pub(crate) fn add_worker(
         &mut self,
         worker: &WorkerId,
         generation: u64,
@@ -208,7 +208,7 @@ impl PacketLoop {
     }
 
     /// Takes a worker away; its packets get their failure verdict.
-    pub(super) fn remove_worker(&mut self, worker: WorkerSlot, reason: DropReason) {
+    pub(crate) fn remove_worker(&mut self, worker: WorkerSlot, reason: DropReason) {
         let Some(mut end) = self.workers.take(worker) else { return };
         self.eventfds.remove(&end.ring);
         self.spinners -= usize::from(end.end_spinning());
@@ -229,7 +229,7 @@ impl PacketLoop {
     }
 
     /// Reports containers that hang.
-    pub(super) fn watch(&mut self, now: Instant) {
+    pub(crate) fn watch(&mut self, now: Instant) {
         let since = now.duration_since(self.watched_at);
         if since < WATCH_INTERVAL {
             return;
@@ -282,7 +282,7 @@ impl PacketLoop {
 
 /// Returns how long sleepers wait for more packets, of which so many came in this turn. To wake one costs as much as many
 /// packets: a loop that has caught up wakes them at once, and one that has not wakes fewer of them, with more packets each.
-pub(super) fn patience(sleepers: usize, came: usize) -> Duration {
+pub(crate) fn patience(sleepers: usize, came: usize) -> Duration {
     match came {
         0 => Duration::ZERO,
         limits::BATCH_PACKETS_MAX if sleepers <= SLEEPERS_FEW => UNWOKEN_TIME_FEW_MAX,

@@ -6,25 +6,25 @@
 use netserv_model::DropReason;
 use netserv_model::limits::BUFFERING_TIME_MAX;
 
-use super::PacketLoop;
-use super::buffered::Waiting;
-use super::pending::{Held, Stop};
+use crate::PacketLoop;
+use crate::in_flight::Waiting;
+use crate::in_flight::{Held, Stop};
 
 impl PacketLoop {
     /// Returns whether a packet at a stop has to wait there.
-    pub(super) fn must_wait(&self, at: &Stop) -> bool {
+    pub(crate) fn must_wait(&self, at: &Stop) -> bool {
         at.wait.is_some_and(|id| self.buffered.waits_by(id, self.now)) || self.buffered.any_wait_at(at)
     }
 
     /// Has a packet wait at its stop.
-    pub(super) fn buffer(&mut self, held: Held, received: &[u8]) {
+    pub(crate) fn buffer(&mut self, held: Held, received: &[u8]) {
         let received = if held.journey.is_some() { Vec::new() } else { received.to_vec() };
         self.tally.buffered();
         self.buffered.push(Waiting { held, received, since: self.now });
     }
 
     /// If too many packets wait, has the first of the longest queue go on.
-    pub(super) fn trim_buffered(&mut self) {
+    pub(crate) fn trim_buffered(&mut self) {
         while self.buffered.is_over_full(self.room)
             && let Some(first) = self.buffered.longest().and_then(|queue| self.buffered.pop(&queue))
         {
@@ -35,7 +35,7 @@ impl PacketLoop {
     }
 
     /// Has packets go on that wait for nothing any more, as far as their containers take them.
-    pub(super) fn feed_buffered(&mut self) {
+    pub(crate) fn feed_buffered(&mut self) {
         if self.buffered.is_empty() {
             return;
         }
@@ -59,7 +59,7 @@ impl PacketLoop {
 
     /// Has packets meet the rules that are there now, since rules came or went that packets wait for. One that has had its time does
     /// not wait by another one.
-    pub(super) fn match_buffered(&mut self) {
+    pub(crate) fn match_buffered(&mut self) {
         for mut waiting in self.buffered.take_released() {
             let Waiting { held, received, since } = &mut waiting;
             self.find_stops(&held.flow, held.interface, held.maker());
@@ -78,7 +78,7 @@ impl PacketLoop {
     }
 
     /// Lets all packets go that wait; none does any more.
-    pub(super) fn miss_buffered(&mut self, reason: DropReason) {
+    pub(crate) fn miss_buffered(&mut self, reason: DropReason) {
         for mut waiting in self.buffered.take_all() {
             waiting.held.end_journey();
             self.fail(waiting.held, reason);

@@ -10,21 +10,21 @@ use netserv_model::{DropReason, Flow, Verdict};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 
-use super::pending::Held;
-use super::traced::Record;
-use super::workers::WorkerSlot;
-use super::{PacketLoop, monotonic_nanos};
+use crate::in_flight::Held;
+use crate::traces::Record;
+use crate::workers::WorkerSlot;
+use crate::{PacketLoop, monotonic_nanos};
 
 impl PacketLoop {
     /// Returns the record that a packet is to carry along, if a trace follows it.
     #[inline]
-    pub(super) fn begin_trace(&mut self, packet: &Packet<'_>, flow: &Flow) -> Option<Box<Record>> {
+    pub(crate) fn begin_trace(&mut self, packet: &Packet<'_>, flow: &Flow) -> Option<Box<Record>> {
         if self.tracer.is_active() { self.begin_record(packet, Some(flow)) } else { None }
     }
 
     /// Tells of a packet that no module wants, or that is not understood.
     #[inline]
-    pub(super) fn trace_unwanted(&mut self, packet: &Packet<'_>, flow: Option<&Flow>) {
+    pub(crate) fn trace_unwanted(&mut self, packet: &Packet<'_>, flow: Option<&Flow>) {
         if !self.tracer.is_active() {
             return;
         }
@@ -58,7 +58,7 @@ impl PacketLoop {
 
     /// Notes the filters that a changed packet meets on the rest of its way.
     #[inline]
-    pub(super) fn note_matched_again(&self, held: &mut Held) {
+    pub(crate) fn note_matched_again(&self, held: &mut Held) {
         let Some(mut record) = held.trace.take() else { return };
         let to_come = self.found.iter().filter(|(_, stop)| !held.was_at(stop.worker));
         record.want_instead(
@@ -71,7 +71,7 @@ impl PacketLoop {
 
     /// Notes that a packet is in the container that it is at.
     #[inline]
-    pub(super) fn note_entered(&self, held: &mut Held) {
+    pub(crate) fn note_entered(&self, held: &mut Held) {
         let Some(record) = held.trace.as_deref_mut() else { return };
         let worker = self.workers.id(held.at.worker);
         record.enter(worker, self.tracer.loaded(worker));
@@ -79,7 +79,7 @@ impl PacketLoop {
 
     /// Notes that the container or module that a packet is at cannot say.
     #[inline]
-    pub(super) fn note_failure(&self, held: &mut Held, reason: DropReason) {
+    pub(crate) fn note_failure(&self, held: &mut Held, reason: DropReason) {
         let on_failure = held.at.on_failure();
         let Some(record) = held.trace.as_deref_mut() else { return };
         let worker = self.workers.id(held.at.worker);
@@ -88,14 +88,14 @@ impl PacketLoop {
 
     /// Notes what a container answered for a packet.
     #[inline]
-    pub(super) fn note_answer(&self, held: &mut Held, answer: Answer, module: Option<ModuleSlot>) {
+    pub(crate) fn note_answer(&self, held: &mut Held, answer: Answer, module: Option<ModuleSlot>) {
         let Some(record) = held.trace.as_deref_mut() else { return };
         record.answer(self.workers.id(held.at.worker), answer, module);
     }
 
     /// Tells of a packet that is about to get its verdict.
     #[inline]
-    pub(super) fn tell_trace(&mut self, held: &Held, verdict: Final<'_>, reason: Option<DropReason>) {
+    pub(crate) fn tell_trace(&mut self, held: &Held, verdict: Final<'_>, reason: Option<DropReason>) {
         let Some(record) = held.trace.as_deref() else { return };
         let mut traced = record.traced.clone();
         let egress = match verdict {
@@ -119,7 +119,7 @@ impl PacketLoop {
 
     /// Returns the record that a packet of a module is to carry along to other users' modules, if a trace follows it.
     #[inline]
-    pub(super) fn begin_made(
+    pub(crate) fn begin_made(
         &mut self,
         worker: WorkerSlot,
         slot: Option<ModuleSlot>,
@@ -136,7 +136,7 @@ impl PacketLoop {
 
     /// Tells of a packet of a module that no other user's module wants.
     #[inline]
-    pub(super) fn trace_made(
+    pub(crate) fn trace_made(
         &mut self,
         worker: WorkerSlot,
         slot: Option<ModuleSlot>,

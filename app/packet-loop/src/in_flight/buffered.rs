@@ -8,14 +8,14 @@ use netserv_model::Flow;
 use netserv_model::effect::FilterId;
 use netserv_model::limits::BUFFERING_TIME_MAX;
 
-use super::module_filter::Buffers;
 use super::pending::{Held, Stop};
-use super::workers::WorkerSlot;
 use crate::limits::{BUFFERED_BYTES_MAX, BUFFERED_PART};
+use crate::module_filter::Buffers;
+use crate::workers::WorkerSlot;
 
 /// The packets that wait, at each container the first one first.
 #[derive(Default)]
-pub(super) struct Buffered {
+pub(crate) struct Buffered {
     /// Which packets wait by a filter, and until when.
     by: BTreeMap<FilterId, (Buffers, Instant)>,
     at: BTreeMap<Queue, VecDeque<Waiting>>,
@@ -26,13 +26,13 @@ pub(super) struct Buffered {
 }
 
 /// Where packets wait, and by which filter; by none, until their container takes them.
-pub(super) type Queue = (WorkerSlot, Option<FilterId>);
+pub(crate) type Queue = (WorkerSlot, Option<FilterId>);
 
-pub(super) struct Waiting {
-    pub(super) held: Held,
+pub(crate) struct Waiting {
+    pub(crate) held: Held,
     /// The packet's bytes, unless its journey has them.
-    pub(super) received: Vec<u8>,
-    pub(super) since: Instant,
+    pub(crate) received: Vec<u8>,
+    pub(crate) since: Instant,
 }
 
 impl Waiting {
@@ -43,40 +43,40 @@ impl Waiting {
 
 impl Buffered {
     /// Has packets wait by a filter from now on.
-    pub(super) fn wait_by(&mut self, id: FilterId, buffers: Buffers, now: Instant) {
+    pub(crate) fn wait_by(&mut self, id: FilterId, buffers: Buffers, now: Instant) {
         self.changes += 1;
         self.by.insert(id, (buffers, now + BUFFERING_TIME_MAX));
     }
 
     /// Has none wait by a filter; returns whether they did.
-    pub(super) fn wait_no_longer_by(&mut self, id: FilterId) -> bool {
+    pub(crate) fn wait_no_longer_by(&mut self, id: FilterId) -> bool {
         let did = self.by.remove(&id).is_some();
         self.changes += u64::from(did);
         did
     }
 
     /// Returns how often filters came or went by which packets wait: a packet's way that was found before then may be another one.
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// Returns the one of two waits that is longer.
-    pub(super) fn longer(&self, one: Option<FilterId>, other: Option<FilterId>) -> Option<FilterId> {
+    pub(crate) fn longer(&self, one: Option<FilterId>, other: Option<FilterId>) -> Option<FilterId> {
         let until = |wait: &Option<FilterId>| wait.and_then(|id| self.by.get(&id)).map(|(_, until)| *until);
         if until(&other) > until(&one) { other } else { one.or(other) }
     }
 
     /// Returns whether a packet does not wait by a filter.
-    pub(super) fn lets_by(&self, id: FilterId, flow: &Flow, interface: u32) -> bool {
+    pub(crate) fn lets_by(&self, id: FilterId, flow: &Flow, interface: u32) -> bool {
         self.by.get(&id).is_some_and(|(buffers, _)| buffers.lets_by(flow, interface))
     }
 
-    pub(super) fn waits_by(&self, id: FilterId, now: Instant) -> bool {
+    pub(crate) fn waits_by(&self, id: FilterId, now: Instant) -> bool {
         self.by.get(&id).is_some_and(|(_, until)| now < *until)
     }
 
     /// Takes out the packets that wait by filters which went, and those that wait for their containers alone.
-    pub(super) fn take_released(&mut self) -> Vec<Waiting> {
+    pub(crate) fn take_released(&mut self) -> Vec<Waiting> {
         let by = &self.by;
         let released = |(_, wait): &Queue| wait.is_none_or(|id| !by.contains_key(&id));
         let queues: Vec<Queue> = self.at.keys().filter(|queue| released(queue)).copied().collect();
@@ -84,7 +84,7 @@ impl Buffered {
     }
 
     /// Takes out all packets; none waits by a filter any more.
-    pub(super) fn take_all(&mut self) -> Vec<Waiting> {
+    pub(crate) fn take_all(&mut self) -> Vec<Waiting> {
         self.by.clear();
         self.take_released()
     }
@@ -95,20 +95,20 @@ impl Buffered {
         taken
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns whether packets wait where one would.
-    pub(super) fn any_wait_at(&self, at: &Stop) -> bool {
+    pub(crate) fn any_wait_at(&self, at: &Stop) -> bool {
         !self.is_empty() && self.at.contains_key(&queue(at))
     }
 
-    pub(super) fn push(&mut self, mut waiting: Waiting) {
+    pub(crate) fn push(&mut self, mut waiting: Waiting) {
         (self.len, self.bytes) = (self.len + 1, self.bytes + waiting.bytes());
         let queue = self.at.entry(queue(&waiting.held.at)).or_default();
         if let (None, Some(last)) = (waiting.held.at.wait, queue.back()) {
@@ -118,12 +118,12 @@ impl Buffered {
         queue.push_back(waiting);
     }
 
-    pub(super) fn push_front(&mut self, waiting: Waiting) {
+    pub(crate) fn push_front(&mut self, waiting: Waiting) {
         (self.len, self.bytes) = (self.len + 1, self.bytes + waiting.bytes());
         self.at.entry(queue(&waiting.held.at)).or_default().push_front(waiting);
     }
 
-    pub(super) fn pop(&mut self, queue: &Queue) -> Option<Waiting> {
+    pub(crate) fn pop(&mut self, queue: &Queue) -> Option<Waiting> {
         let waiting = self.at.get_mut(queue)?;
         let first = waiting.pop_front()?;
         if waiting.is_empty() {
@@ -134,18 +134,18 @@ impl Buffered {
     }
 
     /// Returns the queues of packets that have to wait no longer.
-    pub(super) fn over(&self, now: Instant) -> Vec<Queue> {
+    pub(crate) fn over(&self, now: Instant) -> Vec<Queue> {
         let waits = |queue: &&Queue| queue.1.is_some_and(|id| self.waits_by(id, now));
         self.at.keys().filter(|queue| !waits(queue)).copied().collect()
     }
 
     /// Returns whether more wait than may, of so many packets that can be taken in without loss.
-    pub(super) fn is_over_full(&self, room: usize) -> bool {
+    pub(crate) fn is_over_full(&self, room: usize) -> bool {
         self.len > room / BUFFERED_PART || self.bytes > BUFFERED_BYTES_MAX
     }
 
     /// Returns the longest queue of the container at which most wait.
-    pub(super) fn longest(&self) -> Option<Queue> {
+    pub(crate) fn longest(&self) -> Option<Queue> {
         let mut by_worker: BTreeMap<WorkerSlot, usize> = BTreeMap::new();
         for ((worker, _), waiting) in &self.at {
             *by_worker.entry(*worker).or_default() += waiting.len();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of one packet: from the driver, or a module that made it, through containers and to the driver.
 
+mod buffering;
+pub(crate) mod returned;
+mod traced;
+
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -11,14 +15,14 @@ use netserv_model::{DropReason, Flow, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_wire::ip::IpView;
 
-use super::PacketLoop;
-use super::pending::{Held, Journey, Stop, length_of};
-use super::workers::{WorkerSlot, Workers};
+use crate::PacketLoop;
+use crate::in_flight::{Held, Journey, Stop, length_of};
 use crate::limits::HELD_PER_FREE_MAX;
+use crate::workers::{WorkerSlot, Workers};
 
 impl PacketLoop {
     /// Takes a packet from the driver and sends it to the first container on its way.
-    pub(super) fn admit(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn admit(&mut self, packet: &Packet<'_>) {
         self.tally.received();
         let Ok(view) = IpView::parse(packet.bytes) else {
             self.tally.unparsed();
@@ -42,7 +46,7 @@ impl PacketLoop {
 
     /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
     /// workers keep the order of their flavours, though, and none of a user sees what that user's modules made (`maker`).
-    pub(super) fn find_stops(&mut self, flow: &Flow, interface: u32, maker: Option<WorkerSlot>) {
+    pub(crate) fn find_stops(&mut self, flow: &Flow, interface: u32, maker: Option<WorkerSlot>) {
         self.filters.matching(flow, &mut self.found);
         if let Some(maker) = maker {
             self.found.retain(|(_, stop)| !self.workers.are_of_one_user(stop.worker, maker));
@@ -65,7 +69,7 @@ impl PacketLoop {
 
     /// Puts a packet into the ring of the container that it is at, or of the next one that takes it, or ends its way.
     /// `received` are the bytes of a packet without a [`Journey`].
-    pub(super) fn enter(&mut self, mut held: Held, received: &[u8]) {
+    pub(crate) fn enter(&mut self, mut held: Held, received: &[u8]) {
         loop {
             if self.must_wait(&held.at) {
                 return self.buffer(held, received);
@@ -88,7 +92,7 @@ impl PacketLoop {
         clippy::result_large_err,
         reason = "a packet that does not get in is moved back, and nothing is allocated for it"
     )]
-    pub(super) fn show(&mut self, mut held: Held, received: &[u8]) -> Result<(), (Held, DropReason)> {
+    pub(crate) fn show(&mut self, mut held: Held, received: &[u8]) -> Result<(), (Held, DropReason)> {
         let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
         match self.offer(&mut held.at, held.interface, bytes) {
             Ok(()) => {
@@ -127,7 +131,7 @@ impl PacketLoop {
         Ok(())
     }
 
-    pub(super) fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
+    pub(crate) fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
         let verdict = changed.map_or(Final::Pass, Final::Replace);
         match held.maker() {
             None => {
@@ -145,7 +149,7 @@ impl PacketLoop {
         }
     }
 
-    pub(super) fn drop(&mut self, held: &Held, reason: DropReason) {
+    pub(crate) fn drop(&mut self, held: &Held, reason: DropReason) {
         self.tell_trace(held, Final::Drop, Some(reason));
         match held.maker() {
             None => {
@@ -157,7 +161,7 @@ impl PacketLoop {
     }
 
     /// Carries out a container's answer for a packet.
-    pub(super) fn settle(&mut self, prefixes: &[IpNet], cookie: u64, said: (Answer, Option<ModuleSlot>), bytes: &[u8]) {
+    pub(crate) fn settle(&mut self, prefixes: &[IpNet], cookie: u64, said: (Answer, Option<ModuleSlot>), bytes: &[u8]) {
         let Some(mut held) = self.pending.remove(cookie) else { return };
         let (answer, module) = said;
         self.note_answer(&mut held, answer, module);
@@ -203,7 +207,7 @@ impl PacketLoop {
     }
 
     /// Gives a packet that its container did not judge its failure verdict.
-    pub(super) fn fail(&mut self, mut held: Held, reason: DropReason) {
+    pub(crate) fn fail(&mut self, mut held: Held, reason: DropReason) {
         self.tally.unseen(reason);
         self.note_failure(&mut held, reason);
         match held.at.on_failure() {
@@ -214,7 +218,7 @@ impl PacketLoop {
 
     /// Sends a packet that a module made, if it may be sent, by way of the other users' modules that want it. These do not
     /// know it from others: what they make of it is bounded by what their users may send, and no worker sees it twice.
-    pub(super) fn inject(
+    pub(crate) fn inject(
         &mut self,
         (maker, module): (WorkerSlot, Option<ModuleSlot>),
         prefixes: &[IpNet],

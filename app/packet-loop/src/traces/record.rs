@@ -13,8 +13,8 @@ use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 use tokio::sync::mpsc;
 
-use super::module_filter::ModuleFilter;
 use crate::limits::{TRACE_STEPS_MAX, TRACED_PER_SECOND_MAX};
+use crate::module_filter::ModuleFilter;
 
 /// Names one trace while the node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,19 +43,19 @@ pub struct TapCounts {
     /// Packets that matched and were not followed, because there were too many in one second.
     pub skipped: AtomicU64,
     /// What is followed in the current second.
-    pub(super) second: Second,
+    pub(crate) second: Second,
 }
 
 /// The packets followed in the current second, by all lanes.
 #[derive(Debug, Default)]
-pub(super) struct Second {
+pub(crate) struct Second {
     begun_ns: AtomicU64,
     followed: AtomicU32,
 }
 
 impl Second {
     /// Takes one of the packets that may be followed in this second; false if there is none left.
-    pub(super) fn take(&self, now_ns: u64) -> bool {
+    pub(crate) fn take(&self, now_ns: u64) -> bool {
         let begun = self.begun_ns.load(Ordering::Relaxed);
         let is_new = self.followed.load(Ordering::Relaxed) == 0 || now_ns.saturating_sub(begun) >= SECOND_NS;
         // Of several lanes, one begins the next second.
@@ -81,10 +81,10 @@ pub struct Traced {
 }
 
 /// What a traced packet carries along.
-pub(super) struct Record {
-    pub(super) taps: Vec<TraceId>,
-    pub(super) traced: Traced,
-    pub(super) bytes_max: usize,
+pub(crate) struct Record {
+    pub(crate) taps: Vec<TraceId>,
+    pub(crate) traced: Traced,
+    pub(crate) bytes_max: usize,
     /// The modules that want it, in the order of their filters.
     wanted: Vec<(WorkerId, ModuleSlot, Option<ModuleRef>)>,
     /// The modules that it is shown to where it is, in the order of their turns.
@@ -94,7 +94,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(
+    pub(crate) fn new(
         taps: Vec<TraceId>,
         origin: TraceOrigin,
         flow: Option<Flow>,
@@ -109,7 +109,7 @@ impl Record {
         Record { taps, traced, bytes_max, wanted: Vec::new(), asked: Vec::new(), inside: false }
     }
 
-    pub(super) fn step(&mut self, step: TraceStep) {
+    pub(crate) fn step(&mut self, step: TraceStep) {
         if self.traced.packet.steps.len() < TRACE_STEPS_MAX {
             self.traced.packet.steps.push(step);
         } else {
@@ -118,7 +118,7 @@ impl Record {
     }
 
     /// Notes the filters that match.
-    pub(super) fn want<'a>(&mut self, module_filters: impl Iterator<Item = &'a ModuleFilter>) {
+    pub(crate) fn want<'a>(&mut self, module_filters: impl Iterator<Item = &'a ModuleFilter>) {
         for module_filter in module_filters {
             let (user, module) = (module_filter.worker.user.clone(), module_filter.module.clone());
             if !self.wants(&module_filter.worker, module_filter.slot) {
@@ -134,13 +134,13 @@ impl Record {
     }
 
     /// Notes the filters that match from here on, in the place of those before.
-    pub(super) fn want_instead<'a>(&mut self, module_filters: impl Iterator<Item = &'a ModuleFilter>) {
+    pub(crate) fn want_instead<'a>(&mut self, module_filters: impl Iterator<Item = &'a ModuleFilter>) {
         self.wanted.clear();
         self.want(module_filters);
     }
 
     /// Notes the worker that shows the packet to those of its modules that are loaded.
-    pub(super) fn enter(&mut self, worker: &WorkerId, loaded: &[ModuleSlot]) {
+    pub(crate) fn enter(&mut self, worker: &WorkerId, loaded: &[ModuleSlot]) {
         self.step(TraceStep::Container { user: worker.user.clone(), flavour: worker.flavour });
         self.note_missing(worker, loaded);
         self.inside = true;
@@ -148,7 +148,7 @@ impl Record {
     }
 
     /// Notes that the packet gets its failure verdict.
-    pub(super) fn fail(
+    pub(crate) fn fail(
         &mut self,
         worker: &WorkerId,
         loaded: &[ModuleSlot],
@@ -174,7 +174,7 @@ impl Record {
 
     /// Notes what the modules did. The container names only the last that dropped or changed the packet, or the first
     /// that failed on it.
-    pub(super) fn answer(&mut self, worker: &WorkerId, answer: Answer, decided: Option<ModuleSlot>) {
+    pub(crate) fn answer(&mut self, worker: &WorkerId, answer: Answer, decided: Option<ModuleSlot>) {
         // One that failed is still to get its failure verdict.
         self.inside = answer == Answer::Failed;
         let asked = std::mem::take(&mut self.asked);
@@ -217,14 +217,14 @@ impl Record {
         self.wanted.iter().any(|(owner, at, _)| owner == worker && *at == slot)
     }
 
-    pub(super) fn end(&mut self, verdict: Verdict, reason: Option<DropReason>, egress: Option<TraceEgress>) {
+    pub(crate) fn end(&mut self, verdict: Verdict, reason: Option<DropReason>, egress: Option<TraceEgress>) {
         let packet = &mut self.traced.packet;
         (packet.verdict, packet.reason, packet.egress) = (verdict, reason, egress);
     }
 }
 
 impl Traced {
-    pub(super) fn change(&mut self, bytes: &[u8], bytes_max: usize) {
+    pub(crate) fn change(&mut self, bytes: &[u8], bytes_max: usize) {
         let flow = IpView::parse(bytes).ok().map(|view| TraceFlow::from(view.flow()));
         self.packet.changed = Some(TraceChange { flow, length: bytes.len(), bytes: String::new() });
         self.changed = bytes[..bytes.len().min(bytes_max)].to_vec();

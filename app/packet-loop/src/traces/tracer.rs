@@ -8,12 +8,12 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, Flow, ModuleRef, WorkerId};
 use tokio::sync::mpsc;
 
-use super::module_filter::ModuleFilter;
-use super::traced::{Tap, TraceId, Traced};
+use super::record::{Tap, TraceId, Traced};
+use crate::module_filter::ModuleFilter;
 
 /// The running traces.
 #[derive(Default)]
-pub(super) struct Tracer {
+pub(crate) struct Tracer {
     taps: Vec<Tap>,
     /// The loaded modules of each worker in the order of loading, which is that of their turns.
     loaded: BTreeMap<WorkerId, Vec<ModuleSlot>>,
@@ -24,32 +24,32 @@ pub(super) struct Tracer {
 impl Tracer {
     /// Returns whether any trace runs.
     #[inline]
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         !self.taps.is_empty()
     }
 
-    pub(super) fn add(&mut self, tap: Tap) {
+    pub(crate) fn add(&mut self, tap: Tap) {
         self.taps.push(tap);
     }
 
-    pub(super) fn remove(&mut self, id: TraceId) {
+    pub(crate) fn remove(&mut self, id: TraceId) {
         self.taps.retain(|tap| tap.id != id);
     }
 
     /// Notes that a worker is new, or gone.
-    pub(super) fn forget_modules(&mut self, worker: &WorkerId) {
+    pub(crate) fn forget_modules(&mut self, worker: &WorkerId) {
         self.loaded.remove(worker);
     }
 
     /// Notes whose a filter is.
-    pub(super) fn note_filter(&mut self, module_filter: &ModuleFilter) {
+    pub(crate) fn note_filter(&mut self, module_filter: &ModuleFilter) {
         if let Some(module) = &module_filter.module {
             self.names.entry(module_filter.worker.clone()).or_default().insert(module_filter.slot, module.clone());
         }
     }
 
     /// Notes that a module is loaded, or is no more.
-    pub(super) fn note_module(&mut self, worker: &WorkerId, slot: ModuleSlot, loaded: bool) {
+    pub(crate) fn note_module(&mut self, worker: &WorkerId, slot: ModuleSlot, loaded: bool) {
         let modules = self.loaded.entry(worker.clone()).or_default();
         if !loaded {
             modules.retain(|one| *one != slot);
@@ -60,17 +60,17 @@ impl Tracer {
     }
 
     /// Returns the loaded modules of a worker, in the order of their turns.
-    pub(super) fn loaded(&self, worker: &WorkerId) -> &[ModuleSlot] {
+    pub(crate) fn loaded(&self, worker: &WorkerId) -> &[ModuleSlot] {
         self.loaded.get(worker).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the module in a place of a worker's, or that was there last.
-    pub(super) fn name(&self, worker: &WorkerId, slot: ModuleSlot) -> Option<ModuleRef> {
+    pub(crate) fn name(&self, worker: &WorkerId, slot: ModuleSlot) -> Option<ModuleRef> {
         self.names.get(worker)?.get(&slot).cloned()
     }
 
     /// Returns the traces that follow a packet, and how many of its bytes they want at most.
-    pub(super) fn followers(&self, flow: Option<&Flow>, now_ns: u64) -> (Vec<TraceId>, usize) {
+    pub(crate) fn followers(&self, flow: Option<&Flow>, now_ns: u64) -> (Vec<TraceId>, usize) {
         let (mut ids, mut bytes) = (Vec::new(), 0);
         for tap in &self.taps {
             let wanted = tap.filters.iter().any(|filter| match flow {
@@ -91,7 +91,7 @@ impl Tracer {
     }
 
     /// Gives a record to the traces that follow it.
-    pub(super) fn tell(&self, taps: &[TraceId], traced: &Traced) {
+    pub(crate) fn tell(&self, taps: &[TraceId], traced: &Traced) {
         for tap in self.taps.iter().filter(|tap| taps.contains(&tap.id)) {
             let mut traced = traced.clone();
             traced.bytes.truncate(tap.bytes);
