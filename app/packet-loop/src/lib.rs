@@ -4,13 +4,19 @@
 //! One thread runs a lane. It never waits for the control loop: it looks at its commands between batches.
 //! Invariant: every packet that the driver gave is finished exactly once, with a verdict or a counted reason.
 //! Invariant: a container that sleeps and holds nothing is not visited; it writes its eventfd when it has something.
+//!
+//! The loop only dispatches. Each part owns its state: `workers` has the ring ends and which of them have something to do,
+//! `filters` the modules' filters, `in_flight` the packets inside containers and those that wait, `wakeups` the sleepers with
+//! packets, `eventfds` what ends a sleep, `watchdog` finds workers that hang, `pacing` shares the core out, and `cx` is what each
+//! step is lent. `path` leads a packet through the parts.
 
 pub mod budget;
-mod carry_out;
 mod command;
 pub mod counters;
+mod cx;
 mod event;
 mod eventfds;
+mod filters;
 mod in_flight;
 mod lanes;
 pub mod limits;
@@ -23,103 +29,53 @@ mod real_time;
 mod tests;
 pub mod thread;
 mod traces;
+mod wakeups;
+mod watchdog;
 mod workers;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use ipnet::IpNet;
 use netserv_dataplane::{Batch, Driver, DriverError};
-use netserv_model::effect::{FilterId, ModuleSlot};
-use netserv_model::{DropReason, FilterIndex};
+use netserv_model::{DropReason, WorkerId};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 pub use command::PacketCommand;
-use counters::{PacketCounters, Tally};
 pub use event::{PacketEvent, Report};
-use eventfds::Eventfds;
-use in_flight::{Buffered, Pending, Stop};
 pub use lanes::{LanePlace, Reply};
-use meters::ModuleCounts;
-use pacing::{Coalescing, IDLE_SLEEP, IdleSleep};
-use real_time::RealTime;
-pub use real_time::RealTimeClub;
-use traces::Tracer;
-pub use traces::feed;
-pub use workers::WorkerRings;
-use workers::{WorkerSlot, Workers};
-
 pub use module_filter::{Buffers, ModuleFilter};
-pub use traces::{Tap, TapCounts, TraceId, Traced};
+pub use real_time::RealTimeClub;
+pub use traces::{Tap, TapCounts, TraceId, Traced, feed};
+pub use workers::WorkerRings;
 
-use crate::limits::{EVENTFDS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
+use crate::counters::PacketCounters;
+use crate::cx::Cx;
+use crate::eventfds::Eventfds;
+use crate::filters::Filters;
+use crate::in_flight::InFlight;
+use crate::limits::SLEEPERS_FEW;
+use crate::pacing::Pacing;
+use crate::wakeups::Wakeups;
+use crate::watchdog::Watchdog;
+use crate::workers::{RingEnd, WorkerSlot, Workers};
 
-/// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
-const WAIT_MAX: Duration = Duration::from_millis(250);
-/// After a gap longer than this, the watchdog gives every worker its time anew: this thread itself stood still.
-const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
-/// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
-const PENDING_WAIT_MAX: Duration = Duration::from_millis(20);
-/// How long a loop in the real-time class leaves its core to workers that are not in it: half as long as a full turn takes.
-const USUAL_TURN: Duration = Duration::from_micros(50);
-
-/// The loop and everything that it owns.
+/// The loop of one lane.
 pub struct PacketLoop {
-    driver: Box<dyn Driver>,
-    place: LanePlace,
-    /// How many packets the driver and this loop can do without at a time.
-    room: usize,
-    module_filters: BTreeMap<FilterId, ModuleFilter>,
-    /// The same, as packets meet them.
-    filters: FilterIndex<Stop>,
-    /// Scratch space: the filters that match a packet, and the stops that they lead to.
-    found: Vec<(FilterId, Stop)>,
-    stops: Vec<Stop>,
-    workers: Workers,
-    eventfds: Eventfds,
-    /// Scratch space: the containers that rang.
-    ready: Vec<WorkerSlot>,
-    /// A container was woken, and may wait for this core.
-    woke: bool,
-    idle_sleep: IdleSleep,
-    /// Containers with packets in their rings that are not published yet.
-    staged: Vec<WorkerSlot>,
-    /// Sleeping containers with published packets, and since when they have them, the oldest first.
-    unwoken: VecDeque<(Instant, WorkerSlot)>,
-    pending: Pending,
-    buffered: Buffered,
-    tally: Tally,
-    /// What loads of modules counted whose place another one has, or whose worker is gone.
-    metered: ModuleCounts,
-    counters: Arc<PacketCounters>,
+    lane: LanePlace,
     commands: Receiver<PacketCommand>,
-    /// Keeps the eventfd of commands open; the epoll instances have it too.
-    _wake: OwnedFd,
-    report: Report,
-    /// How long to look for packets again and again before sleeping.
-    busy_poll: Duration,
-    coalescing: Coalescing,
-    /// When the current turn began, and when it did on the node's monotonic clock.
-    now: Instant,
-    now_ns: u64,
-    /// When the loop last had something to do.
-    busy_at: Instant,
-    polled_at: Instant,
-    watched_at: Instant,
-    /// Rings whose memory this look may still give back.
-    may_give_back: usize,
-    /// The worker that the watchdog looked at last.
-    watched: usize,
-    tracer: Tracer,
-    real_time: Option<RealTime>,
-    /// How many workers this lane lets look for packets again and again.
-    spinners: usize,
-    /// Changes of users' send limits that this lane has been told of.
-    limit_changes: u64,
+    cx: Cx,
+    filters: Filters,
+    workers: Workers,
+    in_flight: InFlight,
+    wakeups: Wakeups,
+    eventfds: Eventfds,
+    watchdog: Watchdog,
+    pacing: Pacing,
 }
 
 impl PacketLoop {
@@ -129,7 +85,7 @@ impl PacketLoop {
     /// The system gives no epoll instance or no random number.
     pub fn new(
         driver: Box<dyn Driver>,
-        place: LanePlace,
+        lane: LanePlace,
         counters: Arc<PacketCounters>,
         commands: Receiver<PacketCommand>,
         wake: OwnedFd,
@@ -137,55 +93,29 @@ impl PacketLoop {
     ) -> Result<PacketLoop> {
         let seed = OsRng.try_next_u64().context("the system gives no random number")?;
         let now = Instant::now();
-        let eventfds = Eventfds::new(&wake, driver.poll_fd()).context("epoll")?;
         Ok(PacketLoop {
-            room: driver.owed_max().min(place.pending_max()),
-            workers: Workers::new(place.budgets().clone()),
-            driver,
-            place,
-            module_filters: BTreeMap::new(),
-            filters: FilterIndex::new(seed),
-            found: Vec::new(),
-            stops: Vec::new(),
-            eventfds,
-            ready: Vec::new(),
-            woke: false,
-            idle_sleep: IdleSleep::default(),
-            staged: Vec::new(),
-            unwoken: VecDeque::new(),
-            pending: Pending::default(),
-            buffered: Buffered::default(),
-            tally: Tally::default(),
-            metered: ModuleCounts::new(),
-            counters,
+            filters: Filters::new(seed),
+            workers: Workers::new(lane.budgets().clone()),
+            in_flight: InFlight::new(driver.owed_max().min(lane.pending_max())),
+            wakeups: Wakeups::default(),
+            eventfds: Eventfds::new(wake, driver.poll_fd(), now).context("epoll")?,
+            watchdog: Watchdog::new(now),
+            pacing: Pacing::new(now),
+            cx: Cx::new(driver, counters, report, now),
+            lane,
             commands,
-            _wake: wake,
-            report,
-            busy_poll: Duration::ZERO,
-            coalescing: Coalescing::new(Duration::ZERO, now),
-            now,
-            now_ns: 0,
-            busy_at: now,
-            polled_at: now,
-            watched_at: now,
-            may_give_back: 0,
-            watched: 0,
-            tracer: Tracer::default(),
-            real_time: None,
-            spinners: 0,
-            limit_changes: 0,
         })
     }
 
     /// Sets how long the loop polls before it sleeps. While containers hold packets, it yields its core to them.
     pub fn set_busy_poll(&mut self, busy_poll: Duration) {
-        self.busy_poll = busy_poll;
+        self.pacing.set_busy_poll(busy_poll);
     }
 
     /// Sets how long packets gather with the driver after a small batch, while they are frequent. A loop that polls takes each as it
     /// comes.
     pub fn set_coalescing(&mut self, time: Duration) {
-        self.coalescing = Coalescing::new(time, self.now);
+        self.pacing.set_coalescing(time, self.cx.now);
     }
 
     /// Has the calling thread, which is to run the loop, and the workers that may be in the real-time class be in it.
@@ -193,8 +123,7 @@ impl PacketLoop {
     /// # Errors
     /// The kernel refuses; all stay in the usual class.
     pub fn begin_real_time(&mut self) -> Result<()> {
-        self.real_time = Some(RealTime::begin()?);
-        Ok(())
+        self.pacing.begin_real_time()
     }
 
     /// Has the calling thread, which is to run the loop, be in the real-time class with that of another lane, and under the
@@ -203,13 +132,12 @@ impl PacketLoop {
     /// # Errors
     /// The kernel refuses; it stays in the usual class.
     pub fn join_real_time(&mut self, club: &RealTimeClub) -> Result<()> {
-        self.real_time = Some(club.join()?);
-        Ok(())
+        self.pacing.join_real_time(club)
     }
 
     /// Returns what loops of other lanes join the real-time class by, if this one is in it.
     pub fn real_time_club(&self) -> Option<RealTimeClub> {
-        self.real_time.as_ref().map(RealTime::club)
+        self.pacing.real_time_club()
     }
 
     /// Runs until told to stop.
@@ -220,17 +148,7 @@ impl PacketLoop {
         let mut batch = Batch::new();
         while !self.take_commands() {
             match self.turn(&mut batch) {
-                // Whoever waits for packets to gather sleeps anyway, and so a worker woken on this core gets it at once.
-                Ok(_) if self.woke && self.coalescing.left(self.now).is_some() => {
-                    self.woke = false;
-                    self.sleep();
-                }
-                // Yields, so that a worker woken on this core gets it before many full batches have passed. If nobody
-                // waits for the core, this costs next to nothing.
-                Ok(busy) if std::mem::take(&mut self.woke) || busy && self.keeps_workers_waiting() => self.hand_over(),
-                Ok(true) => {}
-                Ok(false) if self.may_sleep() => self.sleep(),
-                Ok(false) => self.stay_awake(),
+                Ok(busy) => self.rest(busy),
                 Err(error) => {
                     self.release_everything();
                     return Err(error);
@@ -243,140 +161,157 @@ impl PacketLoop {
 
     /// Moves packets both ways once; returns whether there were any.
     fn turn(&mut self, batch: &mut Batch) -> Result<bool, DriverError> {
-        self.now = Instant::now();
-        if let Some(real_time) = &self.real_time {
-            real_time.beat(self.now);
-        }
+        let PacketLoop { cx, filters, workers, in_flight, wakeups, eventfds, watchdog, pacing, .. } = self;
+        cx.now = Instant::now();
+        pacing.begin_turn(cx.now);
         // What can go goes before more comes in, and before a worker takes this core.
-        let returned = self.take_returned();
-        self.idle_sleep.turn(returned, self.pending.len());
-        self.feed_buffered();
+        let returned = path::take_returned(cx, filters, workers, in_flight);
+        pacing.returned(returned, in_flight.pending.len());
+        path::resume_buffered(cx, filters, workers, in_flight);
         if returned > 0 {
-            self.driver.flush()?;
+            cx.driver.flush()?;
         }
-        match self.coalescing.left(self.now) {
-            Some(_) => batch.clear(),
-            None => {
-                self.driver.receive(batch, Some(Duration::ZERO))?;
-                self.coalescing.received(self.now, batch.len());
-            }
-        }
-        if !batch.is_empty() {
-            self.now_ns = monotonic_nanos();
-        }
+        pacing.receive(cx, batch)?;
         for packet in batch.iter() {
-            self.admit(&packet);
+            path::admit(cx, filters, workers, in_flight, &packet);
         }
-        self.trim_buffered();
-        self.show_staged();
-        self.driver.flush()?;
-        self.wake_sleepers(batch.len());
-        if self.spinners > 0 && (!self.may_spin() || self.unwoken.len() > SLEEPERS_FEW) {
-            self.end_spinning();
+        path::trim_buffered(cx, filters, workers, in_flight);
+        wakeups.publish(workers, cx.now);
+        cx.driver.flush()?;
+        let may_spin = pacing.may_spin();
+        wakeups.wake(workers, cx.now, batch.len(), may_spin);
+        if workers.spinners() > 0 && (!may_spin || wakeups.len() > SLEEPERS_FEW) {
+            workers.end_spinning();
         }
-        self.counters.publish(&self.tally);
-        let quiet = batch.is_empty() && returned == 0 && self.unwoken.is_empty();
-        if !quiet {
-            self.busy_at = self.now;
+        cx.publish();
+        let busy = !batch.is_empty() || returned > 0 || !wakeups.is_empty();
+        if busy {
+            pacing.was_busy(cx.now);
         }
-        let ready =
-            self.now.duration_since(self.polled_at) >= EVENTFDS_INTERVAL_MAX && self.poll_eventfds(Duration::ZERO);
-        self.watch(self.now);
-        Ok(!quiet || ready)
+        let is_ready = eventfds.poll_if_due(cx.now, workers);
+        if watchdog.look(workers, cx.now, &cx.report) {
+            cx.publish_driver();
+        }
+        Ok(busy || is_ready)
     }
 
-    /// Returns whether workers that have something to do get this core only if it is given to them.
-    fn keeps_workers_waiting(&self) -> bool {
-        match self.is_real_time() {
-            true => !self.pending.is_empty(),
-            false => self.unwoken.is_empty() && self.pending.len() >= HELD_PACKETS_MANY,
-        }
-    }
-
-    fn is_real_time(&self) -> bool {
-        self.real_time.as_ref().is_some_and(RealTime::is_in_force)
-    }
-
-    /// Lets workers have this core, if they wait for it.
-    fn hand_over(&mut self) {
-        if self.is_real_time()
-            && !(0..self.workers.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
-        {
-            std::thread::sleep(USUAL_TURN);
-        } else if !self.is_real_time() && self.idle_sleep.take_due() {
-            std::thread::sleep(IDLE_SLEEP);
-        } else {
-            std::thread::yield_now();
-        }
-    }
-
-    fn may_sleep(&self) -> bool {
-        self.now.duration_since(self.busy_at) >= self.busy_poll
-    }
-
-    fn stay_awake(&mut self) {
-        if self.spinners == 0 {
-            self.poll_eventfds(Duration::ZERO);
-        }
-        if !self.pending.is_empty() {
-            self.hand_over();
+    /// Leaves the core to workers, or sleeps, as far as a turn allows that which was busy or not.
+    fn rest(&mut self, busy: bool) {
+        let PacketLoop { cx, workers, in_flight, wakeups, eventfds, pacing, .. } = self;
+        let woke = wakeups.take_woke();
+        if woke && pacing.coalesces(cx.now) {
+            // A loop that coalesces packets sleeps anyway, and so a worker woken on this core gets it at once.
+            self.sleep();
+        } else if woke || busy && pacing.keeps_workers_waiting(in_flight, wakeups) {
+            // Yields, so that a worker woken on this core gets it before many full batches have passed. If no worker
+            // waits for the core, this costs next to nothing.
+            pacing.hand_over(workers);
+        } else if !busy && pacing.may_sleep(cx.now) {
+            self.sleep();
+        } else if !busy {
+            if workers.spinners() == 0 {
+                eventfds.poll(cx.now, Duration::ZERO, workers);
+            }
+            if !in_flight.pending.is_empty() {
+                pacing.hand_over(workers);
+            }
         }
     }
 
     fn sleep(&mut self) {
-        self.end_spinning();
-        let mut places = 0..self.workers.active_len();
-        let ready = places.find(|place| self.active_end(*place).is_some_and(|end| !end.listen()));
-        match ready {
-            Some(place) => self.workers.set_round(place),
-            None => {
-                let idle = self.pending.is_empty() && self.buffered.is_empty();
-                let gathers = self.coalescing.left(Instant::now());
-                let at_most = gathers.unwrap_or(if idle { WAIT_MAX } else { PENDING_WAIT_MAX });
-                if let Some(real_time) = &self.real_time {
-                    real_time.sleeps(self.now, at_most, idle);
-                }
-                match gathers {
-                    Some(left) => self.poll_rings(left),
-                    None => drop(self.poll_eventfds(at_most)),
-                }
-                if let Some(real_time) = &self.real_time {
-                    real_time.wakes(Instant::now());
-                }
-            }
-        }
-        for place in 0..self.workers.active_len() {
-            if let Some(end) = self.active_end(place) {
-                end.ring.cancel_sleep();
+        let PacketLoop { cx, workers, in_flight, eventfds, pacing, .. } = self;
+        pacing.sleep(cx.now, in_flight.is_empty(), workers, eventfds);
+    }
+
+    /// Carries out what the control loop wants; returns whether the loop is to end.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(PacketCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
+                Ok(command) => self.carry_out(command),
+                Err(TryRecvError::Empty) => return false,
             }
         }
     }
 
-    fn active_end(&mut self, place: usize) -> Option<&mut workers::RingEnd> {
-        let worker = self.workers.active(place)?;
-        self.workers.end(worker)
+    fn carry_out(&mut self, command: PacketCommand) {
+        let PacketLoop { lane, cx, filters, workers, in_flight, .. } = self;
+        match command {
+            PacketCommand::AddWorker { worker, generation, rings, prefixes } => {
+                self.add_worker(&worker, generation, &rings, prefixes);
+                self.cx.tracer.forget_modules(&worker);
+            }
+            PacketCommand::RemoveWorker { worker, reason } => {
+                let slot = workers.slot_of(&worker);
+                self.remove_worker(slot, reason);
+                self.cx.tracer.forget_modules(&worker);
+            }
+            PacketCommand::SetPrefixes { user, prefixes } => workers.set_prefixes(&user, &prefixes),
+            PacketCommand::SetSendLimits { user, limits } => workers.set_send_limits(&user, limits, Instant::now()),
+            PacketCommand::ChangeFilters { add, remove, known } => {
+                path::change_filters(cx, filters, workers, in_flight, add, remove);
+                // Whoever waits for all lanes to know it waits for this one no longer.
+                drop(known);
+            }
+            PacketCommand::SetCallTime { worker, slot, call } => {
+                if let Some(end) = workers.end_of(&worker) {
+                    end.set_call_time(slot, call);
+                }
+            }
+            PacketCommand::SetLoaded { worker, slot, loaded } => {
+                cx.tracer.note_module(&worker, slot, loaded);
+                if let Some(end) = workers.end_of(&worker) {
+                    end.set_loaded(slot, loaded);
+                }
+            }
+            PacketCommand::Meter { worker, slot, load } => workers.begin_meter(&worker, slot, load),
+            PacketCommand::ReadMeters { ended, reply } => reply.add(|counts| workers.read_meters(&ended, counts)),
+            PacketCommand::Devices(reply) => {
+                if lane.leads() {
+                    reply.add(|devices| *devices = cx.driver.devices());
+                }
+            }
+            PacketCommand::Trace(tap) => cx.tracer.add(tap),
+            PacketCommand::EndTrace(id) => cx.tracer.remove(id),
+            PacketCommand::Stop => {}
+        }
+    }
+
+    /// Puts a worker's ring end into its slot.
+    fn add_worker(&mut self, worker: &WorkerId, generation: u64, rings: &WorkerRings, prefixes: Vec<IpNet>) {
+        let slot = self.workers.slot_of(worker);
+        self.remove_worker(slot, DropReason::ContainerGone);
+        let Some((ring, seen)) = self.lane.take(rings) else { return };
+        let mut end = Box::new(RingEnd::new(generation, (ring, seen), prefixes, Instant::now()));
+        self.pacing.add(&mut end);
+        if let Err(error) = self.eventfds.add(slot, &end.ring) {
+            end.report_broken(worker, format!("its eventfd cannot be waited for: {error}"), &self.cx.report);
+        }
+        self.workers.put(slot, end);
+        self.workers.activate(slot);
+    }
+
+    /// Takes a worker away; its packets get their failure verdict.
+    fn remove_worker(&mut self, slot: WorkerSlot, reason: DropReason) {
+        let PacketLoop { lane, cx, filters, workers, in_flight, eventfds, pacing, .. } = self;
+        let Some(end) = workers.remove(slot) else { return };
+        eventfds.remove(&end.ring);
+        if lane.leads() {
+            pacing.remove(&end);
+        }
+        path::end_worker(cx, filters, workers, in_flight, (slot, end), reason);
     }
 
     fn release_everything(&mut self) {
-        self.miss_buffered(DropReason::ContainerGone);
-        for worker in self.workers.ids() {
-            self.remove_worker(worker, DropReason::ContainerGone);
+        let PacketLoop { cx, filters, workers, in_flight, .. } = self;
+        path::release_buffered(cx, filters, workers, in_flight, DropReason::ContainerGone);
+        for slot in self.workers.ids() {
+            self.remove_worker(slot, DropReason::ContainerGone);
         }
-        if let Err(error) = self.driver.flush() {
+        if let Err(error) = self.cx.driver.flush() {
             tracing::warn!(%error, "the last verdicts could not be sent");
         }
-        self.counters.publish(&self.tally);
-        self.counters.set_driver(self.driver.counters());
+        self.cx.publish();
+        self.cx.publish_driver();
     }
-}
-
-/// Returns the bit of a module in packet descriptors.
-fn bit(slot: ModuleSlot) -> u64 {
-    1 << (slot.0 & 63)
-}
-
-fn monotonic_nanos() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
 }

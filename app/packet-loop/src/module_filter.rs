@@ -41,3 +41,8 @@ impl Buffers {
             || self.not_from.is_some_and(|not_from| not_from.get() == interface)
     }
 }
+
+/// Returns the bit of a module in packet descriptors.
+pub(crate) fn bit(slot: ModuleSlot) -> u64 {
+    1 << (slot.0 & 63)
+}

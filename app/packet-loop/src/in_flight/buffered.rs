@@ -8,7 +8,8 @@ use netserv_model::Flow;
 use netserv_model::effect::FilterId;
 use netserv_model::limits::BUFFERING_TIME_MAX;
 
-use super::pending::{Held, Stop};
+use super::held::Held;
+use super::stop::Stop;
 use crate::limits::{BUFFERED_BYTES_MAX, BUFFERED_PART};
 use crate::module_filter::Buffers;
 use crate::workers::WorkerSlot;
@@ -36,6 +37,12 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// Returns a packet that waits from now on. `received` are its bytes.
+    pub(crate) fn new(held: Held, received: &[u8], now: Instant) -> Waiting {
+        let received = if held.journey.is_some() { Vec::new() } else { received.to_vec() };
+        Waiting { held, received, since: now }
+    }
+
     fn bytes(&self) -> usize {
         self.received.len() + self.held.journey.as_deref().map_or(0, |journey| journey.bytes.len())
     }
@@ -71,7 +78,12 @@ impl Buffered {
         self.by.get(&id).is_some_and(|(buffers, _)| buffers.lets_by(flow, interface))
     }
 
-    pub(crate) fn waits_by(&self, id: FilterId, now: Instant) -> bool {
+    /// Returns whether a packet at a stop has to wait there.
+    pub(crate) fn holds_up(&self, at: &Stop, now: Instant) -> bool {
+        at.wait.is_some_and(|id| self.waits_by(id, now)) || self.any_wait_at(at)
+    }
+
+    fn waits_by(&self, id: FilterId, now: Instant) -> bool {
         self.by.get(&id).is_some_and(|(_, until)| now < *until)
     }
 
@@ -104,7 +116,7 @@ impl Buffered {
     }
 
     /// Returns whether packets wait where one would.
-    pub(crate) fn any_wait_at(&self, at: &Stop) -> bool {
+    fn any_wait_at(&self, at: &Stop) -> bool {
         !self.is_empty() && self.at.contains_key(&queue(at))
     }
 
@@ -140,12 +152,12 @@ impl Buffered {
     }
 
     /// Returns whether more wait than may, of so many packets that can be taken in without loss.
-    pub(crate) fn is_over_full(&self, room: usize) -> bool {
+    pub(super) fn is_over_full(&self, room: usize) -> bool {
         self.len > room / BUFFERED_PART || self.bytes > BUFFERED_BYTES_MAX
     }
 
     /// Returns the longest queue of the container at which most wait.
-    pub(crate) fn longest(&self) -> Option<Queue> {
+    pub(super) fn longest(&self) -> Option<Queue> {
         let mut by_worker: BTreeMap<WorkerSlot, usize> = BTreeMap::new();
         for ((worker, _), waiting) in &self.at {
             *by_worker.entry(*worker).or_default() += waiting.len();

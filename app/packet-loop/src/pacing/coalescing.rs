@@ -11,7 +11,7 @@ use crate::limits::{GATHER_BATCH_MAX, GATHER_RATE_MIN, GATHER_WINDOW};
 
 /// Says when the next packets are taken.
 #[derive(Debug)]
-pub(crate) struct Coalescing {
+pub(super) struct Coalescing {
     /// For how long they gather; zero if they do not.
     time: Duration,
     /// When the current count began, and how many came since.
@@ -22,12 +22,12 @@ pub(crate) struct Coalescing {
 }
 
 impl Coalescing {
-    pub(crate) fn new(time: Duration, now: Instant) -> Coalescing {
+    pub(super) fn new(time: Duration, now: Instant) -> Coalescing {
         Coalescing { time, counted_since: now, came: 0, is_frequent: false, until: None }
     }
 
     /// Takes note of a look for packets, in which so many came.
-    pub(crate) fn received(&mut self, now: Instant, came: usize) {
+    pub(super) fn received(&mut self, now: Instant, came: usize) {
         if self.time.is_zero() {
             return;
         }
@@ -47,7 +47,7 @@ impl Coalescing {
 
     /// Returns how long packets still gather; nothing if they are to be taken.
     #[inline]
-    pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         self.until?.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::limits::{HELD_PACKETS_MANY, UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
 
 /// How long it sleeps: as long as a worker takes for a few batches.
-pub(crate) const IDLE_SLEEP: Duration = Duration::from_micros(80);
+pub(super) const IDLE_SLEEP: Duration = Duration::from_micros(80);
 
 /// Counts turns without answers.
 #[derive(Debug)]
-pub(crate) struct IdleSleep {
+pub(super) struct IdleSleep {
     unanswered: u32,
     /// After so many the loop sleeps.
     due_at: u32,
@@ -30,7 +30,7 @@ impl Default for IdleSleep {
 
 impl IdleSleep {
     /// Takes note of a turn in which workers gave back so many packets, and hold so many.
-    pub(crate) fn turn(&mut self, returned: usize, held: usize) {
+    pub(super) fn turn(&mut self, returned: usize, held: usize) {
         if held < HELD_PACKETS_MANY {
             *self = IdleSleep::default();
             return;
@@ -50,7 +50,7 @@ impl IdleSleep {
     }
 
     /// Returns whether to sleep now. What does not bring answers is done ever less often.
-    pub(crate) fn take_due(&mut self) -> bool {
+    pub(super) fn take_due(&mut self) -> bool {
         let is_due = self.unanswered >= self.due_at;
         if is_due {
             (self.unanswered, self.slept) = (0, true);

@@ -108,13 +108,13 @@ fn a_part_of_the_packets_that_can_be_taken_in_waits() {
     freeze(&mut rig, FailureMode::Open);
     packets_wait(&mut rig, 4, BOB, 0, "tcp", FailureMode::Open, buffers(None));
     let most = 64;
-    rig.packets.room = most * BUFFERED_PART;
+    rig.packets.in_flight.capacity = most * BUFFERED_PART;
     let other = build::ip("192.0.2.1".parse().unwrap(), "10.0.0.2".parse().unwrap(), 6, 64, &[0; 20]).unwrap();
     rig.send(&[&other]);
     let packets: Vec<Vec<u8>> = (0..100_u8).map(|number| to_alice(&[number])).collect();
     for packet in &packets {
         rig.send(&[packet]);
-        assert!(rig.packets.buffered.len() <= most);
+        assert!(rig.packets.in_flight.buffered.len() <= most);
     }
     let unseen = packets.len() + 1 - most;
     let passed: Vec<Outcome> = packets[..unseen].iter().cloned().map(Outcome::Passed).collect();
@@ -130,7 +130,7 @@ fn buffered_bytes_max_bytes_wait() {
     let packet = to_alice(&vec![7; 60_000]);
     let fit = BUFFERED_BYTES_MAX / packet.len();
     (0..fit + 3).for_each(|_| rig.send(&[&packet]));
-    assert_eq!((rig.packets.buffered.len(), rig.outcomes().len()), (fit, 3));
+    assert_eq!((rig.packets.in_flight.buffered.len(), rig.outcomes().len()), (fit, 3));
     rig.finish();
 }
 
@@ -202,7 +202,7 @@ fn a_container_that_is_too_slow_afterwards_has_none_wait_for_long() {
         rig.send(&[&packet]);
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(rig.packets.buffered.len(), 0);
+    assert_eq!(rig.packets.in_flight.buffered.len(), 0);
     rig.finish();
 }
 
@@ -237,7 +237,7 @@ fn packets_under_way_meet_what_is_so_when_they_come() {
     freeze(&mut rig, FailureMode::Closed);
     rig.answer(BOB, Answer::Pass);
     assert!(rig.arrivals(ALICE).is_empty(), "it stands still");
-    assert_eq!(rig.packets.buffered.len(), 1);
+    assert_eq!(rig.packets.in_flight.buffered.len(), 1);
     rig.finish();
     // The loop ends while the packet is with the first of them.
     under_way(true).finish();
@@ -255,13 +255,13 @@ fn the_container_with_most_gives_way() {
         let filter = format!("udp port {}", 6000 + queue);
         packets_wait(&mut rig, 10 + queue, ALICE, 0, &filter, FailureMode::Open, buffers(None));
     }
-    rig.packets.room = 64 * BUFFERED_PART;
+    rig.packets.in_flight.capacity = 64 * BUFFERED_PART;
     (0..30).for_each(|_| rig.send(&[&to_alice(b"bob's")]));
     for number in 0..200 {
         rig.send(&[&udp("192.0.2.1:9", &format!("10.0.0.2:{}", 6000 + number % 10), b"x")]);
     }
     assert!(rig.outcomes().iter().all(|outcome| *outcome != Outcome::Passed(to_alice(b"bob's"))));
-    assert_eq!(rig.packets.buffered.len(), 64);
+    assert_eq!(rig.packets.in_flight.buffered.len(), 64);
     rig.finish();
 }
 

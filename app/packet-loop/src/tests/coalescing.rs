@@ -7,7 +7,7 @@ use crate::limits::GATHER_WINDOW;
 #[test]
 fn what_comes_while_packets_gather_is_taken_after_that() {
     let mut rig = gathering(Duration::from_millis(50));
-    let until = rig.packets.now + Duration::from_millis(50);
+    let until = rig.packets.cx.now + Duration::from_millis(50);
     rig.send(&[&to_alice(b"1"), &to_alice(b"2")]);
     let before = rig.arrivals(ALICE).len();
     assert!(before == 1 || Instant::now() >= until, "{before}");
@@ -25,10 +25,9 @@ fn packets_gather_for_as_many_microseconds_as_are_asked_for() {
     let time = Duration::from_micros(100);
     let mut shortest = Duration::MAX;
     for _ in 0..200 {
-        let mut ready = Vec::new();
-        let eventfds = Rig::new().packets.eventfds;
+        let PacketLoop { mut eventfds, mut workers, .. } = Rig::new().packets;
         let begun = Instant::now();
-        assert!(!eventfds.take_without_driver(time, &mut ready));
+        eventfds.poll_without_driver(time, &mut workers);
         shortest = shortest.min(begun.elapsed());
     }
     assert!((time..time * 8).contains(&shortest), "{shortest:?}");
@@ -59,7 +58,7 @@ fn an_answer_goes_out_while_packets_gather() {
 #[test]
 fn a_command_ends_the_sleep_of_a_loop_while_packets_gather() {
     let mut rig = gathering(Duration::from_secs(60));
-    let wake = rustix::io::fcntl_dupfd_cloexec(&rig.packets._wake, 0).unwrap();
+    let wake = rustix::io::fcntl_dupfd_cloexec(&rig.packets.eventfds._commands, 0).unwrap();
     rustix::io::write(&wake, &1_u64.to_ne_bytes()).unwrap();
     let begun = Instant::now();
     rig.packets.sleep();
@@ -96,7 +95,7 @@ fn gathering(time: Duration) -> Rig {
         rig.outcomes();
         assert!(rig.plane.push(LAN, &to_alice(b"last")));
         rig.packets.turn(&mut rig.batch).unwrap();
-        if rig.packets.coalescing.left(rig.packets.now).is_some() {
+        if rig.packets.pacing.coalesces(rig.packets.cx.now) {
             return rig;
         }
         rig.answer(ALICE, Answer::Pass);

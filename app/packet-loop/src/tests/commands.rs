@@ -10,8 +10,8 @@ fn a_command_that_comes_amid_a_turn_is_not_slept_over() {
     rig.turn();
     assert!(!rig.packets.turn(&mut rig.batch).unwrap(), "there is nothing to do");
     rig.commands.send(PacketCommand::EndTrace(TraceId(0))).unwrap();
-    rustix::io::write(&rig.packets._wake, &1_u64.to_ne_bytes()).unwrap();
-    rig.packets.polled_at = rig.packets.now.checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
+    rustix::io::write(&rig.packets.eventfds._commands, &1_u64.to_ne_bytes()).unwrap();
+    rig.packets.eventfds.polled_at = rig.packets.cx.now.checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
     assert!(rig.packets.turn(&mut rig.batch).unwrap(), "the loop would sleep now");
     assert!(!rig.packets.turn(&mut rig.batch).unwrap(), "the eventfd is reported once");
 }

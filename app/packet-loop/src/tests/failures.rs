@@ -6,7 +6,7 @@ use netserv_wire::container::ring::HOST_SLOTS;
 use netserv_wire::ip::IpView;
 
 use super::*;
-use crate::in_flight::Held;
+use crate::in_flight::{Held, Stop};
 use crate::limits::PENDING_PACKETS_MAX;
 
 #[test]
@@ -29,17 +29,17 @@ fn pending_packets_max_packets_are_in_containers() {
         let mut rig = Rig::with_alice(mode);
         let packet = to_alice(b"x");
         let flow = IpView::parse(&packet).unwrap().flow();
-        let stop = Stop { worker: rig.packets.workers.of(&id(ALICE)), modules: 1, closed: 0, wait: None };
+        let stop = Stop { worker: rig.packets.workers.slot_of(&id(ALICE)), modules: 1, closed: 0, wait: None };
         for number in 0..PENDING_PACKETS_MAX {
             let held = PacketId(1_000_000 + number as u64);
             let held = Held { packet: held, length: 0, flow, interface: 0, at: stop, journey: None, trace: None };
-            rig.packets.pending.insert(held);
+            rig.packets.in_flight.pending.insert(held);
         }
-        assert_eq!(rig.packets.pending.len(), PENDING_PACKETS_MAX);
+        assert_eq!(rig.packets.in_flight.pending.len(), PENDING_PACKETS_MAX);
         rig.send(&[&packet]);
         assert_eq!(rig.outcomes(), [given(mode, &packet)]);
         check(&rig, mode, DropReason::RingFull, 1, 0);
-        assert!(rig.packets.pending.remove(17).is_some());
+        assert!(rig.packets.in_flight.pending.remove(17).is_some());
         rig.send(&[&packet]);
         assert_eq!(rig.arrivals(ALICE).len(), 1, "one place is free again");
     }

@@ -128,10 +128,10 @@ fn a_worker_that_hangs_is_reported_as_itself() {
     rig.module(1, OSGI, 3, "udp", FailureMode::Open);
     rig.send(&[&to_alice(b"x")]);
     rig.workers.get_mut(OSGI).unwrap().end().enter(ModuleSlot(3));
-    let mut now = rig.packets.now;
+    let mut now = rig.packets.cx.now;
     while rig.events.lock().unwrap().is_empty() {
         now += WATCH_INTERVAL;
-        rig.packets.watch(now);
+        watch(&mut rig.packets, now);
     }
     assert_eq!(rig.events(), [PacketEvent::Stalled { worker: id(OSGI), generation: 7, slot: Some(ModuleSlot(3)) }]);
 }

@@ -39,7 +39,7 @@ fn a_flow_keeps_its_order_and_no_packet_is_lost() {
             std::mem::take(packets)
         };
         assert_eq!(by_flow(&mut passed), by_flow(&mut sent));
-        assert!((0..LANES).all(|lane| rig.packets_of(lane).driver.counters().received > 0));
+        assert!((0..LANES).all(|lane| rig.packets_of(lane).cx.driver.counters().received > 0));
         rig.assert_counts("received=1000 shown=1000 passed=1000");
         rig.finish();
     });
@@ -197,7 +197,7 @@ fn a_worker_that_ends_gives_its_packets_back_in_every_lane() {
             rig.turn();
             assert_eq!(rig.outcomes().len(), 400);
             for lane in 0..LANES {
-                assert!(rig.packets_of(lane).pending.is_empty());
+                assert!(rig.packets_of(lane).in_flight.pending.is_empty());
             }
             rig.container(ALICE, &[]);
             rig.load(ALICE, 0, true);
@@ -320,7 +320,7 @@ fn the_room_for_pending_packets_is_shared_out() {
     assert!(places.iter().all(|place| place.pending_max() == PENDING_PACKETS_MAX / LANES));
     with_lanes(LANES, || {
         let rig = Rig::new();
-        assert!((0..LANES).all(|lane| rig.packets_of(lane).room == PENDING_PACKETS_MAX / LANES));
+        assert!((0..LANES).all(|lane| rig.packets_of(lane).in_flight.capacity == PENDING_PACKETS_MAX / LANES));
     });
 }
 
@@ -342,17 +342,17 @@ impl Rig {
             None => &mut self.packets,
             Some(other) => &mut self.others[other].packets,
         };
-        while packets.turn(&mut self.batch).unwrap() || packets.poll_eventfds(Duration::ZERO) {}
+        while packets.turn(&mut self.batch).unwrap() || poll_eventfds(packets) {}
     }
 
     /// Has the watchdogs of all lanes look for so long, one lane after the other, without a gap.
     fn watch_all(&mut self, passed: Duration) {
         let lanes = std::iter::once(&mut self.packets).chain(self.others.iter_mut().map(|lane| &mut lane.packets));
         for packets in lanes {
-            let until = packets.watched_at + passed;
+            let until = packets.watchdog.looked_at + passed;
             // There is no process whose time could be told.
-            while packets.watched_at < until {
-                packets.watch(packets.watched_at + WATCH_INTERVAL);
+            while packets.watchdog.looked_at < until {
+                watch(packets, packets.watchdog.looked_at + WATCH_INTERVAL);
             }
         }
     }

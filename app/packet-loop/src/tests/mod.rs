@@ -12,6 +12,7 @@ mod guards;
 mod lanes;
 mod real_time;
 mod share;
+mod steps;
 mod threads;
 mod trace;
 mod verdicts;
@@ -24,8 +25,8 @@ use std::sync::{Arc, Mutex};
 
 use netserv_container::{DetachedWorker, HostRing};
 use netserv_dataplane::dummy::{Dummy, Outcome, Plane};
-use netserv_dataplane::{InterfaceId, PacketId};
-use netserv_model::effect::EffectId;
+use netserv_dataplane::{InterfaceId, Packet, PacketId};
+use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{WorkerId, limits};
 use netserv_wire::container::ring::{Answer, Arrival};
@@ -34,7 +35,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 use crate::counters::PacketTotals;
-use crate::limits::WATCH_INTERVAL;
+use crate::limits::{EVENTFDS_INTERVAL_MAX, WATCH_INTERVAL};
+use crate::pacing::WAIT_MAX;
+use steps::{admit, poll_eventfds, publish, take_returned, wake_sleepers, watch};
 
 pub(super) const LAN: InterfaceId = InterfaceId(3);
 pub(super) const ALICE: &str = "alice";
@@ -192,9 +195,9 @@ impl Rig {
     }
 
     pub(super) fn turn(&mut self) {
-        while self.packets.turn(&mut self.batch).unwrap() || self.packets.poll_eventfds(Duration::ZERO) {}
+        while self.packets.turn(&mut self.batch).unwrap() || poll_eventfds(&mut self.packets) {}
         for OtherLane { packets, .. } in &mut self.others {
-            while packets.turn(&mut self.batch).unwrap() || packets.poll_eventfds(Duration::ZERO) {}
+            while packets.turn(&mut self.batch).unwrap() || poll_eventfds(packets) {}
         }
     }
 
@@ -272,7 +275,7 @@ impl Rig {
     pub(super) fn finish(mut self) {
         for packets in self.others.iter_mut().map(|lane| &mut lane.packets).chain([&mut self.packets]) {
             packets.release_everything();
-            assert!(packets.pending.is_empty() && packets.buffered.is_empty());
+            assert!(packets.in_flight.pending.is_empty() && packets.in_flight.buffered.is_empty());
         }
         let totals = self.totals();
         let dropped: u64 = totals.dropped.iter().map(|(_, count)| count).sum();

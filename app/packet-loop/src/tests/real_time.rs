@@ -22,7 +22,7 @@ fn a_worker_spins_from_its_waking_until_the_loop_sleeps() {
         }
         rig.wake_all(&[ALICE]);
         rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason: DropReason::ContainerGone });
-        assert_eq!(rig.packets.spinners, 0);
+        assert_eq!(rig.packets.workers.spinners(), 0);
     });
 }
 
@@ -39,7 +39,7 @@ fn spinners_max_workers_spin_at_a_time() {
         rig.turn();
         rig.wake_all(&NAMES);
         assert_eq!(NAMES.iter().filter(|name| rig.spins(name)).count(), SPINNERS_MAX);
-        assert_eq!(rig.packets.spinners, SPINNERS_MAX);
+        assert_eq!(rig.packets.workers.spinners(), SPINNERS_MAX);
     });
 }
 
@@ -65,8 +65,8 @@ fn spinners_max_workers_spin_over_all_lanes() {
             rig.send(&packets.iter().map(Vec::as_slice).collect::<Vec<_>>());
             let mut spins = |name: &&str| rig.worker_in_lanes(name).any(|worker| worker.end().may_spin());
             assert_eq!(NAMES.iter().filter(|name| spins(name)).count(), SPINNERS_MAX);
-            let of_lanes = rig.others.iter().map(|lane| lane.packets.spinners).sum::<usize>();
-            assert!(rig.packets.spinners + of_lanes > SPINNERS_MAX, "some are let by several lanes");
+            let of_lanes = rig.others.iter().map(|lane| lane.packets.workers.spinners()).sum::<usize>();
+            assert!(rig.packets.workers.spinners() + of_lanes > SPINNERS_MAX, "some are let by several lanes");
         });
     });
 }
@@ -107,7 +107,7 @@ fn in_the_class(test: impl FnOnce(&mut Rig) + Send) {
         rig.permit(ALICE);
         rig.turn();
         let until = Instant::now() + Duration::from_secs(20);
-        while !rig.packets.real_time.as_ref().is_some_and(RealTime::may_spin) {
+        while !rig.packets.pacing.class_may_spin() {
             assert!(Instant::now() < until, "the guard does not look");
             std::thread::sleep(Duration::from_millis(1));
         }

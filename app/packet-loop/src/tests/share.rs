@@ -8,9 +8,9 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::limits::{
-    HELD_PER_FREE_MAX, SLEEPERS_FEW, UNANSWERED_TURNS_MIN, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX,
-    UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX,
-    WATCHED_PER_LOOK_MAX,
+    HELD_PACKETS_MANY, HELD_PER_FREE_MAX, SLEEPERS_FEW, UNANSWERED_TURNS_MIN, UNWOKEN_PACKETS_EACH_MAX,
+    UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX,
+    WAKES_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
 };
 
 #[test]
@@ -55,7 +55,7 @@ fn workers_that_hold_many_packets_and_answer_none_get_the_core_for_a_moment() {
         let before = thread_sleeps();
         for _ in 0..UNANSWERED_TURNS_MIN {
             rig.packets.turn(&mut rig.batch).unwrap();
-            rig.packets.hand_over();
+            rig.packets.pacing.hand_over(&mut rig.packets.workers);
         }
         thread_sleeps() - before
     };
@@ -75,12 +75,12 @@ fn workers_that_hold_many_packets_and_answer_none_get_the_core_for_a_moment() {
 fn a_container_holds_held_per_free_max_packets_for_each_that_can_still_be_taken() {
     const ROOM: usize = 300;
     let mut rig = side_by_side(&[ALICE, BOB, "carol"], FailureMode::Open);
-    rig.packets.room = ROOM;
+    rig.packets.in_flight.capacity = ROOM;
     rig.send(&vec![to(0).as_slice(); ROOM]);
-    assert_eq!(rig.packets.pending.len(), ROOM * HELD_PER_FREE_MAX / (1 + HELD_PER_FREE_MAX));
-    assert_eq!(rig.outcomes().len(), ROOM - rig.packets.pending.len(), "the others pass unseen");
+    assert_eq!(rig.packets.in_flight.pending.len(), ROOM * HELD_PER_FREE_MAX / (1 + HELD_PER_FREE_MAX));
+    assert_eq!(rig.outcomes().len(), ROOM - rig.packets.in_flight.pending.len(), "the others pass unseen");
     rig.send(&vec![to(1).as_slice(); ROOM]);
-    assert_eq!(rig.packets.pending.len(), 225, "the second takes half of what the first left");
+    assert_eq!(rig.packets.in_flight.pending.len(), 225, "the second takes half of what the first left");
     for _ in 0..10 {
         rig.send(&[to(2).as_slice(); 37]);
         assert_eq!(rig.answer("carol", Answer::Pass).len(), 37, "who answers has room whatever the others do");
@@ -116,8 +116,8 @@ fn visits_per_turn_max_containers_are_visited_in_a_turn() {
         worker.end().answer(arrival, Answer::Pass, None).unwrap();
         worker.wake();
     }
-    assert_eq!(rig.packets.take_returned(), VISITS_PER_TURN_MAX);
-    assert_eq!(rig.packets.take_returned(), 6, "the others come first in the next turn");
+    assert_eq!(take_returned(&mut rig.packets), VISITS_PER_TURN_MAX);
+    assert_eq!(take_returned(&mut rig.packets), 6, "the others come first in the next turn");
     rig.finish();
 }
 
@@ -128,15 +128,15 @@ fn one_that_rests_is_heard_every_eventfds_interval_max() {
     rig.turn();
     assert!(rig.inject(BOB));
     let never = Instant::now() + Duration::from_secs(3600);
-    rig.packets.polled_at = never;
+    rig.packets.eventfds.polled_at = never;
     for _ in 0..3 {
         assert!(rig.busy_turn(&to(0)));
     }
     assert_eq!(rig.outcomes(), []);
-    rig.packets.polled_at = Instant::now().checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
+    rig.packets.eventfds.polled_at = Instant::now().checked_sub(EVENTFDS_INTERVAL_MAX).unwrap();
     assert!(rig.busy_turn(&to(0)));
-    assert!(rig.packets.polled_at > Instant::now().checked_sub(Duration::from_secs(60)).unwrap());
-    rig.packets.polled_at = never;
+    assert!(rig.packets.eventfds.polled_at > Instant::now().checked_sub(Duration::from_secs(60)).unwrap());
+    rig.packets.eventfds.polled_at = never;
     assert!(rig.busy_turn(&to(0)));
     assert_eq!(rig.outcomes().len(), 1, "heard in one turn, sent in the next");
     rig.finish();
@@ -163,8 +163,8 @@ fn unwoken_packets_max_packets_wait_for_a_sleeper_while_full_batches_come() {
         rig.fall_asleep(ALICE);
         for before in (0..UNWOKEN_PACKETS_MAX).step_by(limits::BATCH_PACKETS_MAX) {
             (0..limits::BATCH_PACKETS_MAX).for_each(|_| rig.offer(&to(0)));
-            rig.packets.show_staged();
-            rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+            publish(&mut rig.packets);
+            wake_sleepers(&mut rig.packets, limits::BATCH_PACKETS_MAX);
             let after = before + limits::BATCH_PACKETS_MAX;
             assert_eq!(rig.is_unwoken(ALICE), after < UNWOKEN_PACKETS_MAX, "{after}");
         }
@@ -179,14 +179,14 @@ fn one_of_few_sleepers_is_left_asleep_for_unwoken_time_few_max() {
     rig.turn();
     rig.fall_asleep(ALICE);
     rig.full_turn();
-    let since = rig.packets.now;
-    rig.packets.now = since + UNWOKEN_TIME_FEW_MAX - Duration::from_micros(1);
-    rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+    let since = rig.packets.cx.now;
+    rig.packets.cx.now = since + UNWOKEN_TIME_FEW_MAX - Duration::from_micros(1);
+    wake_sleepers(&mut rig.packets, limits::BATCH_PACKETS_MAX);
     assert!(rig.is_unwoken(ALICE) && !rig.workers[ALICE].was_woken());
-    rig.packets.now = since + UNWOKEN_TIME_FEW_MAX;
-    rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+    rig.packets.cx.now = since + UNWOKEN_TIME_FEW_MAX;
+    wake_sleepers(&mut rig.packets, limits::BATCH_PACKETS_MAX);
     assert!(!rig.is_unwoken(ALICE) && rig.workers[ALICE].was_woken());
-    assert!(rig.packets.unwoken.is_empty());
+    assert!(rig.packets.wakeups.is_empty());
     rig.finish();
 }
 
@@ -208,27 +208,27 @@ fn many_sleepers_are_woken_one_in_unwoken_time_each() {
     for count in [SLEEPERS_FEW + 1, 20] {
         let mut rig = asleep(count);
         let patience = UNWOKEN_TIME_EACH * u32::try_from(count).unwrap();
-        let since = rig.packets.now;
-        rig.packets.now = since + patience - Duration::from_micros(1);
-        rig.packets.wake_sleepers(1);
-        assert_eq!(rig.packets.unwoken.len(), count);
-        rig.packets.now = since + patience;
-        rig.packets.wake_sleepers(1);
-        assert_eq!(rig.packets.unwoken.len(), 0);
+        let since = rig.packets.cx.now;
+        rig.packets.cx.now = since + patience - Duration::from_micros(1);
+        wake_sleepers(&mut rig.packets, 1);
+        assert_eq!(rig.packets.wakeups.len(), count);
+        rig.packets.cx.now = since + patience;
+        wake_sleepers(&mut rig.packets, 1);
+        assert_eq!(rig.packets.wakeups.len(), 0);
         rig.finish();
     }
-    assert_eq!(path::returned::patience(100_000, 1), UNWOKEN_TIME_MAX);
-    assert_eq!(path::returned::patience(100_000, 0), Duration::ZERO);
+    assert_eq!(wakeups::patience(100_000, 1), UNWOKEN_TIME_MAX);
+    assert_eq!(wakeups::patience(100_000, 0), Duration::ZERO);
 }
 
 #[test]
 fn wakes_per_turn_max_sleepers_are_woken_in_a_turn() {
     let mut rig = asleep(WAKES_PER_TURN_MAX + 5);
-    rig.packets.wake_sleepers(0);
-    assert_eq!(rig.packets.unwoken.len(), 5);
+    wake_sleepers(&mut rig.packets, 0);
+    assert_eq!(rig.packets.wakeups.len(), 5);
     assert_eq!(rig.packets.workers.active_len(), WAKES_PER_TURN_MAX, "only those that are awake are visited");
     rig.turn();
-    assert!(rig.packets.unwoken.is_empty());
+    assert!(rig.packets.wakeups.is_empty());
     rig.finish();
 }
 
@@ -239,11 +239,11 @@ fn unwoken_packets_each_max_packets_wait_for_one_of_many_sleepers() {
     for count in 2..=UNWOKEN_PACKETS_EACH_MAX {
         assert!(rig.is_unwoken(last), "{count}");
         rig.offer(&to(SLEEPERS_FEW + 1));
-        rig.packets.show_staged();
-        rig.packets.wake_sleepers(1);
+        publish(&mut rig.packets);
+        wake_sleepers(&mut rig.packets, 1);
     }
     assert!(!rig.is_unwoken(last));
-    assert_eq!(rig.packets.unwoken.len(), SLEEPERS_FEW + 1 + 1, "it is skipped where it stood");
+    assert_eq!(rig.packets.wakeups.len(), SLEEPERS_FEW + 1 + 1, "it is skipped where it stood");
     rig.finish();
 }
 
@@ -251,13 +251,12 @@ fn unwoken_packets_each_max_packets_wait_for_one_of_many_sleepers() {
 fn the_loop_stays_awake_for_as_long_as_it_is_told() {
     let mut rig = side_by_side(&[ALICE], FailureMode::Open);
     assert!(rig.busy_turn(&to(0)));
-    assert!(rig.packets.may_sleep());
+    assert!(rig.packets.pacing.may_sleep(rig.packets.cx.now));
     rig.packets.set_busy_poll(Duration::from_millis(20));
     assert!(rig.busy_turn(&to(0)));
-    rig.packets.now = rig.packets.busy_at + Duration::from_millis(19);
-    assert!(!rig.packets.may_sleep());
-    rig.packets.now = rig.packets.busy_at + Duration::from_millis(20);
-    assert!(rig.packets.may_sleep());
+    let busy_at = rig.packets.cx.now;
+    assert!(!rig.packets.pacing.may_sleep(busy_at + Duration::from_millis(19)));
+    assert!(rig.packets.pacing.may_sleep(busy_at + Duration::from_millis(20)));
     rig.finish();
 }
 
@@ -271,11 +270,11 @@ fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
     for name in &names {
         rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
     }
-    let mut now = rig.packets.watched_at;
+    let mut now = rig.packets.watchdog.looked_at;
     let mut reported = Vec::new();
     while reported.iter().sum::<usize>() < count && reported.len() < 1000 {
         now += WATCH_INTERVAL;
-        rig.packets.watch(now);
+        watch(&mut rig.packets, now);
         reported.push(rig.events().len());
     }
     let looks: Vec<usize> = reported.into_iter().filter(|count| *count > 0).collect();
@@ -287,8 +286,8 @@ fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
         rig.container(name, &[]);
         rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
     }
-    rig.packets.watch(now + WAIT_MAX);
-    rig.packets.watch(now + WAIT_MAX * 4);
+    watch(&mut rig.packets, now + WAIT_MAX);
+    watch(&mut rig.packets, now + WAIT_MAX * 4);
     assert_eq!(rig.events().len(), count);
     rig.finish();
 }
@@ -329,13 +328,16 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
         // Sleeps where the loop would: what no eventfd tells of would stay behind.
         while rig.packets.turn(&mut rig.batch).unwrap() {}
         rig.packets.sleep();
-        if rig.packets.pending.is_empty() {
+        if rig.packets.in_flight.pending.is_empty() {
             break;
         }
     }
-    assert!(rig.packets.pending.is_empty());
+    assert!(rig.packets.in_flight.pending.is_empty());
     rig.turn();
-    assert_eq!((rig.packets.workers.active_len(), rig.packets.staged.len(), rig.packets.unwoken.len()), (0, 0, 0));
+    assert_eq!(
+        (rig.packets.workers.active_len(), rig.packets.workers.staged_len(), rig.packets.wakeups.len()),
+        (0, 0, 0)
+    );
     let totals = rig.counters.totals();
     assert_eq!(totals.injected + totals.refused.iter().map(|(_, count)| count).sum::<u64>(), made);
     rig.finish();
@@ -363,9 +365,9 @@ impl Rig {
     /// Puts a packet into its container's ring, without a turn of the loop.
     fn offer(&mut self, packet: &[u8]) {
         assert!(self.plane.push(LAN, packet));
-        self.packets.driver.receive(&mut self.batch, Some(Duration::ZERO)).unwrap();
+        self.packets.cx.driver.receive(&mut self.batch, Some(Duration::ZERO)).unwrap();
         for packet in self.batch.iter() {
-            self.packets.admit(&packet);
+            admit(&mut self.packets, &packet);
         }
     }
 
@@ -411,12 +413,12 @@ fn asleep(count: usize) -> Rig {
     let mut rig = side_by_side(&names, FailureMode::Open);
     rig.turn();
     names.iter().for_each(|name| rig.fall_asleep(name));
-    rig.packets.now = Instant::now();
+    rig.packets.cx.now = Instant::now();
     for number in 0..count {
         rig.offer(&to(number));
     }
-    rig.packets.show_staged();
-    assert_eq!(rig.packets.unwoken.len(), count);
+    publish(&mut rig.packets);
+    assert_eq!(rig.packets.wakeups.len(), count);
     rig
 }
 

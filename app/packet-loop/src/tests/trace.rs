@@ -216,7 +216,7 @@ fn each_trace_gets_what_it_asked_for_until_it_ends() {
     assert_eq!((short.take()[0].bytes.len(), long.take()[0].bytes.len()), (3, 29));
     rig.command(PacketCommand::EndTrace(TraceId(1)));
     rig.command(PacketCommand::EndTrace(TraceId(3)));
-    assert!(!rig.packets.tracer.is_active());
+    assert!(!rig.packets.cx.tracer.is_active());
     rig.send(&[&to_alice(b"x")]);
     rig.answer(ALICE, Answer::Pass);
     rig.finish();

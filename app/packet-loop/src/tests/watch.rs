@@ -7,6 +7,7 @@ use netserv_wire::container::ring::SLOTS_KEPT;
 
 use super::*;
 use crate::limits::{GIVE_BACK_INTERVAL, GIVEN_BACK_PER_LOOK_MAX, PROCESSOR_WAIT_MAX};
+use crate::watchdog::WATCH_GAP_MAX;
 
 const CALL: Duration = Duration::from_millis(100);
 
@@ -81,7 +82,7 @@ fn a_report_that_was_not_taken_is_made_again() {
 #[test]
 fn a_gap_in_the_watch_blames_nobody() {
     let (mut rig, start) = busy_in(Some(3));
-    rig.packets.watch(start + WATCH_GAP_MAX * 2);
+    watch(&mut rig.packets, start + WATCH_GAP_MAX * 2);
     assert_eq!(rig.events(), []);
     let start = start + WATCH_GAP_MAX * 2;
     check(&mut rig, start, CALL + WATCH_INTERVAL * 2, &[stalled(Some(3))]);
@@ -150,12 +151,12 @@ fn after_a_burst_to_many_containers_a_few_rings_a_look_give_their_memory_back() 
         rig.answer(user, Answer::Pass);
     }
     let start = Instant::now() + GIVE_BACK_INTERVAL;
-    rig.packets.watch(start);
-    assert_eq!(rig.packets.may_give_back, GIVEN_BACK_PER_LOOK_MAX, "the slots were used just now");
+    watch(&mut rig.packets, start);
+    assert_eq!(rig.packets.watchdog.may_give_back, GIVEN_BACK_PER_LOOK_MAX, "the slots were used just now");
     let mut given_back = Vec::new();
     for look in 0..3 {
-        rig.packets.watch(start + GIVE_BACK_INTERVAL + WATCH_INTERVAL * look);
-        given_back.push(GIVEN_BACK_PER_LOOK_MAX - rig.packets.may_give_back);
+        watch(&mut rig.packets, start + GIVE_BACK_INTERVAL + WATCH_INTERVAL * look);
+        given_back.push(GIVEN_BACK_PER_LOOK_MAX - rig.packets.watchdog.may_give_back);
     }
     assert_eq!(given_back, [GIVEN_BACK_PER_LOOK_MAX, users.len() - GIVEN_BACK_PER_LOOK_MAX, 0]);
 }
@@ -185,7 +186,7 @@ fn busy_in(module: Option<u8>) -> (Rig, Instant) {
         rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(slot));
     }
     let start = Instant::now() + WATCH_INTERVAL;
-    rig.packets.watch(start);
+    watch(&mut rig.packets, start);
     assert_eq!(rig.events(), []);
     (rig, start)
 }
@@ -197,10 +198,10 @@ fn check(rig: &mut Rig, start: Instant, passed: Duration, expected: &[PacketEven
 }
 
 fn look(rig: &mut Rig, start: Instant, passed: Duration) {
-    while rig.packets.watched_at + WATCH_INTERVAL <= start + passed {
-        let at = rig.packets.watched_at + WATCH_INTERVAL;
+    while rig.packets.watchdog.looked_at + WATCH_INTERVAL <= start + passed {
+        let at = rig.packets.watchdog.looked_at + WATCH_INTERVAL;
         PASSED.set(at - start);
-        rig.packets.watch(at);
+        watch(&mut rig.packets, at);
     }
 }
 

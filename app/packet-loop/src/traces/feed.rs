@@ -7,7 +7,7 @@ use std::sync::Arc;
 use netserv_model::Filter;
 use tokio::sync::mpsc;
 
-use super::record::{TapCounts, Traced};
+use super::tap::{TapCounts, Traced};
 use crate::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
 
 /// What a trace finds. The trace ends when this is dropped.

@@ -3,10 +3,11 @@
 
 pub mod feed;
 mod record;
+mod tap;
 mod tracer;
 
 pub(crate) use record::Record;
 #[cfg(test)]
-pub(crate) use record::Second;
-pub use record::{Tap, TapCounts, TraceId, Traced};
+pub(crate) use tap::Second;
+pub use tap::{Tap, TapCounts, TraceId, Traced};
 pub(crate) use tracer::Tracer;

@@ -8,7 +8,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, Flow, ModuleRef, WorkerId};
 use tokio::sync::mpsc;
 
-use super::record::{Tap, TraceId, Traced};
+use super::tap::{Tap, TraceId, Traced};
 use crate::module_filter::ModuleFilter;
 
 /// The running traces.

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use netserv_container::{HostRing, WorkerThread};
 use netserv_model::effect::ModuleSlot;
-use netserv_model::{DropReason, limits};
+use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::Ingress;
 
 use super::seen::WorkerSeen;
+use crate::event::{PacketEvent, Report};
 use crate::limits::{GIVE_BACK_INTERVAL, PROCESSOR_WAIT_MAX, WATCH_INTERVAL};
 use crate::meters::RingMeters;
+use crate::module_filter::bit;
 use crate::real_time::Standing;
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
@@ -105,6 +107,18 @@ impl RingEnd {
     pub(crate) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
         self.call_times.insert(slot, call);
         self.answer_time = PROCESSOR_WAIT_MAX + self.seen.lanes() * self.call_times.values().sum::<Duration>();
+    }
+
+    /// Says whether a module is loaded.
+    pub(crate) fn set_loaded(&mut self, slot: ModuleSlot, loaded: bool) {
+        self.loaded = if loaded { self.loaded | bit(slot) } else { self.loaded & !bit(slot) };
+    }
+
+    /// Takes no more from the ring of a worker that broke its rules, and has the control loop told.
+    pub(crate) fn report_broken(&mut self, worker: &WorkerId, detail: String, report: &Report) {
+        self.broken = true;
+        let (worker, generation) = (worker.clone(), self.generation);
+        self.seen.report_once(|| report(PacketEvent::RingBroken { worker, generation, detail }));
     }
 
     /// Puts a packet into the ring.
