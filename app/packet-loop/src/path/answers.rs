@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet that its container has judged, or cannot judge.
 
-use ipnet::IpNet;
-use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Flow};
 use netserv_wire::container::ring::Answer;
 
 use super::judge::judge;
+use super::output::Answered;
 use super::{entering, leaving, traced};
 use crate::cx::Cx;
 use crate::filters::Filters;
 use crate::in_flight::{Held, InFlight, length_of};
 use crate::workers::Workers;
-
-/// What a container answered for a packet.
-pub(super) struct Answered<'a> {
-    pub(super) cookie: u64,
-    pub(super) answer: Answer,
-    /// The module that decided.
-    pub(super) module: Option<ModuleSlot>,
-    /// What the packet was changed to.
-    pub(super) bytes: &'a [u8],
-    /// The prefixes of the container's user.
-    pub(super) prefixes: &'a [IpNet],
-}
 
 /// Carries out a container's answer for a packet.
 #[inline]

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets that modules make.
 
-use ipnet::IpNet;
 use netserv_dataplane::PacketId;
 use netserv_model::DropReason;
-use netserv_model::effect::ModuleSlot;
 
 use super::judge::judge;
+use super::output::Injected;
 use super::{entering, leaving, traced};
 use crate::cx::Cx;
 use crate::filters::Filters;
 use crate::in_flight::{Held, InFlight, Journey, length_of};
-use crate::workers::{WorkerSlot, Workers};
+use crate::workers::Workers;
 
 /// The interface by which packets come in that modules make.
 const NO_INTERFACE: u32 = 0;
@@ -23,18 +22,17 @@ pub(super) fn inject(
     filters: &mut Filters,
     workers: &mut Workers,
     in_flight: &mut InFlight,
-    (maker, module): (WorkerSlot, Option<ModuleSlot>),
-    prefixes: &[IpNet],
-    bytes: &[u8],
+    injected: &Injected<'_>,
 ) -> Result<(), DropReason> {
+    let Injected { maker, bytes, .. } = *injected;
     let may = workers.may_make_packet(maker, bytes.len(), cx.now);
     // A packet that a module makes has no ends of its own: only the user's prefixes count.
-    let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
+    let judged = if may { judge(bytes, None, injected.prefixes) } else { Err(DropReason::TooMany) };
     if let Ok(flow) = judged {
         filters.find_stops(workers, &in_flight.buffered, &flow, NO_INTERFACE, Some(maker));
         if let Some(at) = filters.stops().first().copied() {
             let journey = Journey::of_made(maker, filters.stops().to_vec(), in_flight.buffered.changes(), bytes);
-            let trace = traced::begin_made(cx, filters, workers, (maker, module), &flow, bytes);
+            let trace = traced::begin_made(cx, filters, workers, injected, &flow);
             let (packet, length, journey) = (PacketId(0), length_of(bytes), Some(Box::new(journey)));
             let held = Held { packet, length, flow, interface: NO_INTERFACE, at, journey, trace };
             entering::enter(cx, workers, in_flight, held, &[]);
@@ -45,6 +43,6 @@ pub(super) fn inject(
     if let Err(reason) = sent {
         cx.tally.refused(reason);
     }
-    traced::tell_made(cx, workers, (maker, module), bytes, sent);
+    traced::tell_made(cx, workers, injected, sent);
     sent
 }

@@ -10,6 +10,7 @@ mod filter_changes;
 mod injected;
 mod judge;
 mod leaving;
+mod output;
 mod returned;
 mod traced;
 

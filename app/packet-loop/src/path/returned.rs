@@ -7,8 +7,9 @@
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
-use super::answers::{Answered, fail, settle};
-use super::injected;
+use super::answers::{fail, settle};
+use super::injected::inject;
+use super::output::{Answered, Injected};
 use crate::cx::Cx;
 use crate::filters::Filters;
 use crate::in_flight::InFlight;
@@ -62,8 +63,8 @@ fn take_from(
                 settle(cx, filters, workers, in_flight, &answered);
             }
             Ok(Some(Returned::Injected { bytes, module })) => {
-                let maker = (slot, module);
-                if injected::inject(cx, filters, workers, in_flight, maker, &end.prefixes, bytes).is_ok() {
+                let injected = Injected { maker: slot, module, bytes, prefixes: &end.prefixes };
+                if inject(cx, filters, workers, in_flight, &injected).is_ok() {
                     end.meters.made(module, bytes.len());
                 }
                 // The slot goes back to the container.

@@ -10,11 +10,12 @@ use netserv_model::{DropReason, Flow, Verdict};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 
+use super::output::Injected;
 use crate::cx::{Cx, monotonic_nanos};
 use crate::filters::Filters;
 use crate::in_flight::Held;
 use crate::traces::Record;
-use crate::workers::{WorkerSlot, Workers};
+use crate::workers::Workers;
 
 /// Returns the record that a packet is to carry along, if a trace follows it.
 #[inline]
@@ -112,29 +113,22 @@ pub(super) fn begin_made(
     cx: &Cx,
     filters: &Filters,
     workers: &Workers,
-    maker: (WorkerSlot, Option<ModuleSlot>),
+    injected: &Injected<'_>,
     flow: &Flow,
-    bytes: &[u8],
 ) -> Option<Box<Record>> {
     if !cx.tracer.is_active() {
         return None;
     }
-    let mut record = record_made(cx, workers, maker, bytes)?;
+    let mut record = record_made(cx, workers, injected)?;
     record.want(filters.matching(flow, |_| true));
     Some(record)
 }
 
 /// Tells of a packet of a module that no other user's module wants.
 #[inline]
-pub(super) fn tell_made(
-    cx: &Cx,
-    workers: &Workers,
-    maker: (WorkerSlot, Option<ModuleSlot>),
-    bytes: &[u8],
-    sent: Result<(), DropReason>,
-) {
+pub(super) fn tell_made(cx: &Cx, workers: &Workers, injected: &Injected<'_>, sent: Result<(), DropReason>) {
     if cx.tracer.is_active()
-        && let Some(mut record) = record_made(cx, workers, maker, bytes)
+        && let Some(mut record) = record_made(cx, workers, injected)
     {
         match sent {
             Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
@@ -145,19 +139,15 @@ pub(super) fn tell_made(
 }
 
 #[cold]
-fn record_made(
-    cx: &Cx,
-    workers: &Workers,
-    (maker, slot): (WorkerSlot, Option<ModuleSlot>),
-    bytes: &[u8],
-) -> Option<Box<Record>> {
+fn record_made(cx: &Cx, workers: &Workers, injected: &Injected<'_>) -> Option<Box<Record>> {
+    let Injected { maker, module, bytes, .. } = *injected;
     let flow = IpView::parse(bytes).ok().map(|view| view.flow());
     let (taps, bytes_max) = cx.tracer.followers(flow.as_ref(), monotonic_nanos());
     if taps.is_empty() {
         return None;
     }
     let worker = workers.id(maker);
-    let module = slot.and_then(|slot| cx.tracer.name(worker, slot));
+    let module = module.and_then(|slot| cx.tracer.name(worker, slot));
     let user = worker.user.clone();
     Some(Box::new(Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max)))
 }
