@@ -43,7 +43,7 @@ const LAB: [&str; 5] = ["netserv-lab", "netserv-guards", "netserv-manual", "nets
 type Rooms = &'static [(&'static str, &'static str)];
 /// The crates whose rooms are known. In netservd only `run` imports the control loop; what sends it events knows `event`. In
 /// the worker, what runs Wasm and what runs Java know nothing of each other; only the tools know both.
-const ROOMS: [(&str, Rooms); 5] = [
+const ROOMS: [(&str, Rooms); 6] = [
     (
         "core/gist/src",
         &[
@@ -93,6 +93,35 @@ const ROOMS: [(&str, Rooms); 5] = [
             ("services", "cx moves tenants"),
             ("modules", "control cx limits moves policy rules services tenants usage users workers"),
             ("lib", "control counters cx modules moves report tenants usage users workers"),
+        ],
+    ),
+    (
+        "app/packet-loop/src",
+        &[
+            ("counters", ""),
+            ("event", ""),
+            ("limits", ""),
+            ("meters", ""),
+            ("module_filter", ""),
+            ("budget", "limits"),
+            ("real_time", "limits"),
+            ("traces", "limits module_filter"),
+            ("cx", "counters event traces"),
+            ("workers", "budget event limits meters module_filter real_time"),
+            ("eventfds", "limits workers"),
+            ("in_flight", "limits module_filter traces workers"),
+            ("lanes", "budget limits workers"),
+            ("wakeups", "limits workers"),
+            ("watchdog", "event limits workers"),
+            ("command", "budget lanes meters module_filter traces workers"),
+            ("filters", "in_flight module_filter workers"),
+            ("pacing", "cx eventfds in_flight limits real_time wakeups workers"),
+            ("path", "cx filters in_flight limits module_filter traces workers"),
+            (
+                "lib",
+                "command counters cx event eventfds filters in_flight lanes limits pacing path real_time wakeups watchdog workers",
+            ),
+            ("thread", "command counters event lanes lib limits real_time"),
         ],
     ),
     (
@@ -191,10 +220,11 @@ const WITHOUT_CIRCLES: [&str; 25] = [
     "modules/apps/video-transcoder/src",
 ];
 /// Engines whose parts own their fields, each with the only file that has an `impl` of it.
-const ENGINE_IMPLS: [(&str, &str, &str); 3] = [
+const ENGINE_IMPLS: [(&str, &str, &str); 4] = [
     ("core/controller/src", "Controller", "lib.rs"),
     ("core/gist/src", "Engine", "lib.rs"),
     ("core/nslp/src", "Nslp", "lib.rs"),
+    ("app/packet-loop/src", "PacketLoop", "lib.rs"),
 ];
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;
