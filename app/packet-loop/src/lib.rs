@@ -195,7 +195,7 @@ impl PacketLoop {
         Ok(busy || is_ready)
     }
 
-    /// Leaves the core to workers, or sleeps, as far as a turn allows that which was busy or not.
+    /// Hands the core to workers or sleeps, after a turn that was `busy` or had nothing to do.
     fn rest(&mut self, busy: bool) {
         let PacketLoop { cx, workers, in_flight, wakeups, eventfds, pacing, .. } = self;
         let woke = wakeups.take_woke();

@@ -157,7 +157,7 @@ impl Pacing {
         now.duration_since(self.busy_at) >= self.busy_poll
     }
 
-    /// Sleeps until something happens, or a worker's answers are there already.
+    /// Sleeps until something happens, unless a worker has answers already. `idle` says that no packet is in flight.
     pub(crate) fn sleep(&self, now: Instant, idle: bool, workers: &mut Workers, eventfds: &mut Eventfds) {
         workers.end_spinning();
         match workers.listen() {

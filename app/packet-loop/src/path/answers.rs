@@ -26,13 +26,13 @@ pub(super) fn settle(
     let Some(mut held) = in_flight.pending.remove(cookie) else { return };
     traced::note_answer(workers, &mut held, answer, module);
     match answer {
-        Answer::Pass => go_on(cx, filters, workers, in_flight, held),
+        Answer::Pass => advance(cx, filters, workers, in_flight, held),
         Answer::Drop => leaving::drop(cx, &held, DropReason::Module),
         Answer::Failed => fail(cx, filters, workers, in_flight, held, DropReason::Trapped),
         Answer::Modified => match judge(bytes, Some(&held.flow), prefixes) {
             Err(reason) => leaving::drop(cx, &held, reason),
             Ok(_) if !may_lengthen(cx, workers, &held, bytes) => leaving::drop(cx, &held, DropReason::TooMany),
-            Ok(flow) => go_on_changed(cx, filters, workers, in_flight, (held, flow), bytes),
+            Ok(flow) => advance_changed(cx, filters, workers, in_flight, (held, flow), bytes),
         },
     }
 }
@@ -42,8 +42,9 @@ fn may_lengthen(cx: &Cx, workers: &Workers, held: &Held, bytes: &[u8]) -> bool {
     workers.may_add(held.at.worker, length_of(bytes).saturating_sub(held.length), cx.now)
 }
 
+/// Moves a packet on to its next stop; past the last one, it passes.
 #[inline]
-fn go_on(cx: &mut Cx, filters: &mut Filters, workers: &mut Workers, in_flight: &mut InFlight, mut held: Held) {
+fn advance(cx: &mut Cx, filters: &mut Filters, workers: &mut Workers, in_flight: &mut InFlight, mut held: Held) {
     if held.is_outdated(in_flight.buffered.changes()) {
         match_again(filters, workers, in_flight, &mut held);
     }
@@ -54,7 +55,8 @@ fn go_on(cx: &mut Cx, filters: &mut Filters, workers: &mut Workers, in_flight: &
     }
 }
 
-fn go_on_changed(
+/// Does the same with a packet that its container changed.
+fn advance_changed(
     cx: &mut Cx,
     filters: &mut Filters,
     workers: &mut Workers,
@@ -67,7 +69,7 @@ fn go_on_changed(
         match_again(filters, workers, in_flight, &mut held);
     }
     if held.change(bytes) {
-        go_on(cx, filters, workers, in_flight, held);
+        advance(cx, filters, workers, in_flight, held);
     } else {
         leaving::pass(cx, &held, Some(bytes));
     }
@@ -94,7 +96,7 @@ pub(super) fn fail(
     cx.tally.unseen(reason);
     traced::note_failure(cx, workers, &mut held, reason);
     match held.at.on_failure() {
-        FailureMode::Open => go_on(cx, filters, workers, in_flight, held),
+        FailureMode::Open => advance(cx, filters, workers, in_flight, held),
         FailureMode::Closed => leaving::drop(cx, &held, reason),
     }
 }

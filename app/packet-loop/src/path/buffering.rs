@@ -14,7 +14,7 @@ use crate::filters::Filters;
 use crate::in_flight::{InFlight, Waiting};
 use crate::workers::Workers;
 
-/// While too many packets wait, has the first of the longest queue go on.
+/// While too many packets wait, resumes the first of the longest queue.
 pub(crate) fn trim_buffered(cx: &mut Cx, filters: &mut Filters, workers: &mut Workers, in_flight: &mut InFlight) {
     while let Some(mut first) = in_flight.pop_surplus() {
         match offer(cx, workers, in_flight, &mut first.held, &first.received) {
@@ -24,7 +24,7 @@ pub(crate) fn trim_buffered(cx: &mut Cx, filters: &mut Filters, workers: &mut Wo
     }
 }
 
-/// Has packets go on that wait for nothing any more, as far as their containers take them.
+/// Resumes packets that wait for nothing any more, as far as their containers take them.
 pub(crate) fn resume_buffered(cx: &mut Cx, filters: &mut Filters, workers: &mut Workers, in_flight: &mut InFlight) {
     if in_flight.buffered.is_empty() {
         return;
@@ -63,7 +63,7 @@ pub(super) fn match_buffered(cx: &mut Cx, filters: &mut Filters, workers: &mut W
     }
 }
 
-/// Lets all packets go that wait; none does any more.
+/// Gives all packets that wait their failure verdict.
 pub(crate) fn release_buffered(
     cx: &mut Cx,
     filters: &mut Filters,

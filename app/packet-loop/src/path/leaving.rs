@@ -8,7 +8,7 @@ use super::traced;
 use crate::cx::Cx;
 use crate::in_flight::Held;
 
-/// Lets a packet go on, as it came or changed.
+/// Passes a packet, as it came or changed.
 pub(super) fn pass(cx: &mut Cx, held: &Held, changed: Option<&[u8]>) {
     let verdict = changed.map_or(Final::Pass, Final::Replace);
     match held.maker() {
