@@ -80,15 +80,6 @@ pub const EPOCHS_OF_USER_MAX: usize = 256;
 pub const METER_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon they are read after something began or ended.
 pub const METER_SOON: Duration = Duration::from_secs(1);
-/// Users whose usage is told apart; over it, the one that was measured longest ago, of those that the policy does not
-/// know if there are any, is added to the others.
-pub const USAGE_USERS_MAX: usize = 4096;
-/// Modules of one user whose usage is told apart; over it, the one that was measured longest ago is in the user's sum
-/// only.
-pub const USAGE_MODULES_PER_USER_MAX: usize = 256;
-/// Runs of modules, workers and networks of which it is known what was counted last; what further ones count is added at
-/// their end.
-pub const METERED_RUNS_MAX: usize = 1 << 18;
 /// By how much the wall clock may go faster or slower than the monotonic one while the node runs, before it counts as set anew.
 pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);
 /// How long at most until proofs of users' rights are looked at again: the wall clock may be set meanwhile.

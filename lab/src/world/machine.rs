@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use netserv_ledger::fake::{Metered, sums};
 use netserv_model::effect::{
     Effect, EffectId, EffectOutcome, FilterChange, FilterId, InstalledRecord, InterceptJob, Job, Measured,
     ModuleCounts, ModuleSlot, News, PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
@@ -16,7 +17,6 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 use super::catalogue;
-use super::metered::{Metered, sums};
 
 /// How machines carry effects out; chances are in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@
 mod catalogue;
 pub mod follow;
 mod machine;
-mod metered;
 mod net;
 mod reference;
 mod sim;

@@ -12,7 +12,6 @@ mod forbidden;
 mod freezing;
 mod lifecycle;
 mod maintenance;
-mod metered;
 mod moves;
 mod operator;
 mod paths;

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use netserv_ledger::fake::{Metered, sums};
 use netserv_model::effect::{
     Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, FilterRule, InstalledRecord, Job, ModuleSlot,
     News, PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
@@ -18,7 +19,6 @@ use proptest::prelude::*;
 
 use crate::cx::timers::Timer;
 
-use super::metered::{Metered, sums};
 use super::promises::{Promises, STRANGER};
 use super::script::{Node, START, manifest, name, packet, policy, refusal, setup, user, user_policy};
 
@@ -637,7 +637,7 @@ impl World {
         assert!(self.stored.is_empty(), "{:?}", self.stored);
         assert!(self.workers.is_empty(), "{:?}", self.workers.keys());
         self.node.assert_empty();
-        self.metered.assert_read();
+        assert!(self.metered.is_read());
         assert_eq!(sums(&self.stored_usage), self.metered.sums());
         assert!(self.node.now.instant > START.instant);
     }

@@ -2,6 +2,7 @@
 //! When meters are read, and what was used is stored: at regular times while there is something to read, soon after
 //! something began or ended, when somebody asks, and before the node stops.
 
+use netserv_ledger::Ledger;
 use netserv_model::UserId;
 use netserv_model::api::UsageReport;
 use netserv_model::effect::{Command, EffectId, Job, StoreJob};
@@ -11,7 +12,6 @@ use crate::cx::Cx;
 use crate::cx::effects::Purpose;
 use crate::cx::timers::Timer;
 use crate::limits::{METER_INTERVAL, METER_SOON};
-use crate::usage::ledger::Ledger;
 
 /// How far reading and storing are.
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was used: meters, and sums of what they counted.
+//! What was used: when meters are read.
 
-pub(crate) mod ledger;
 pub(crate) mod metering;

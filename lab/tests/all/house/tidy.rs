@@ -13,9 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::file_imports;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "netserv-model",
     "netserv-authority",
+    "netserv-ledger",
     "netserv-project",
     "netserv-wire",
     "netserv-gist",
@@ -251,8 +252,8 @@ fn crates_import_only_what_lies_below_them() {
                 assert!(!both, "{name} imports {import}: io crates never import each other");
             }
             if name == "netserv-controller" && import.starts_with("netserv-") {
-                let known = ["netserv-model", "netserv-authority"].contains(&import);
-                assert!(known, "the controller imports the model and the authority, and not {import}");
+                let known = ["netserv-model", "netserv-authority", "netserv-ledger"].contains(&import);
+                assert!(known, "the controller imports the model, the authority and the ledger, and not {import}");
             }
         }
     }

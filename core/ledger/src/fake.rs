@@ -9,11 +9,11 @@ use netserv_model::usage::{Meters, ModuleMeter, Traffic, Usage, UsageKey, Used, 
 use netserv_model::{UserId, WorkerId};
 
 /// Packets and bytes, or nanoseconds, of each user and module.
-pub(super) type Sums = BTreeMap<UsageKey, (Traffic, u64)>;
+pub type Sums = BTreeMap<UsageKey, (Traffic, u64)>;
 
 /// The meters, and what they counted in all.
 #[derive(Debug, Default)]
-pub(super) struct Metered {
+pub struct Metered {
     meters: Meters,
     /// In which place each module is that counts.
     places: BTreeMap<EffectId, (WorkerId, ModuleSlot)>,
@@ -21,28 +21,32 @@ pub(super) struct Metered {
 }
 
 impl Metered {
-    pub(super) fn begin_worker(&mut self, worker: &WorkerId, generation: EffectId) {
+    /// A worker has begun, and counts.
+    pub fn begin_worker(&mut self, worker: &WorkerId, generation: EffectId) {
         self.meters.workers.push(WorkerMeter { worker: worker.clone(), generation, cpu_ns: 0, ended: false });
     }
 
-    pub(super) fn begin_module(&mut self, load: &ModuleLoad, id: EffectId) {
+    /// A module has begun in its place, and counts.
+    pub fn begin_module(&mut self, load: &ModuleLoad, id: EffectId) {
         let (worker, module) = (load.worker.clone(), load.module.name.clone());
         self.places.insert(id, (worker.clone(), load.slot));
         let packets = Traffic::default();
         self.meters.modules.push(ModuleMeter { load: id, worker, module, packets, busy: 0, ended: false });
     }
 
-    pub(super) fn end_module(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+    /// The module in a place has ended.
+    pub fn end_module(&mut self, worker: &WorkerId, slot: ModuleSlot) {
         self.end_modules(|place| *place == (worker.clone(), slot));
     }
 
-    pub(super) fn end_worker(&mut self, worker: &WorkerId) {
+    /// A worker has ended, with its modules.
+    pub fn end_worker(&mut self, worker: &WorkerId) {
         self.end_modules(|(inside, _)| inside == worker);
         self.meters.workers.iter_mut().filter(|meter| meter.worker == *worker).for_each(|meter| meter.ended = true);
     }
 
     /// Has every meter count that has not ended.
-    pub(super) fn count(&mut self) {
+    pub fn count(&mut self) {
         for meter in self.meters.modules.iter_mut().filter(|meter| !meter.ended) {
             let n = meter.load.0 % 5;
             let more = Traffic { packets_in: n, bytes_in: n * 100, packets_out: 1, bytes_out: 60 };
@@ -58,22 +62,32 @@ impl Metered {
     }
 
     /// Returns what the meters say; those that ended are forgotten.
-    pub(super) fn read(&mut self) -> Meters {
+    pub fn read(&mut self) -> Meters {
         let meters = self.meters.clone();
         self.meters.end();
         meters
     }
 
     /// The machine forgets all meters; what was counted is taken to be this.
-    pub(super) fn restart(&mut self, sums: Sums) {
+    pub fn restart(&mut self, sums: Sums) {
         *self = Metered { sums, ..Metered::default() };
+    }
+
+    /// Returns what was counted in all.
+    pub fn sums(&self) -> Sums {
+        self.sums.iter().filter(|(_, sum)| **sum != Default::default()).map(|(key, sum)| (key.clone(), *sum)).collect()
+    }
+
+    /// Returns whether nothing is left to be read.
+    pub fn is_read(&self) -> bool {
+        self.meters == Meters::default()
     }
 
     /// Checks that a node knows of nothing that was not counted, and of everything that was read.
     ///
     /// # Panics
     /// If it is not so.
-    pub(super) fn check(&self, report: &UsageReport) {
+    pub fn check(&self, report: &UsageReport) {
         let mut known = Sums::new();
         for UserUsage { user, usage, modules, .. } in &report.users {
             known.insert(UsageKey::of_user(user), (usage.packets, usage.cpu_ns));
@@ -85,10 +99,9 @@ impl Metered {
             assert!(packets.bytes_in <= counted.0.bytes_in && *cpu_ns <= counted.1, "{key:?} counted twice");
             assert!(packets.packets_out <= counted.0.packets_out, "{key:?} counted twice");
         }
-        if self.meters == Meters::default() {
+        if self.is_read() {
             known.retain(|_, sum| *sum != Default::default());
-            let counted = self.sums.iter().filter(|(_, sum)| **sum != Default::default());
-            assert!(known.iter().eq(counted), "{known:?} is not {:?}", self.sums);
+            assert_eq!(known, self.sums());
         }
     }
 
@@ -103,7 +116,7 @@ impl Metered {
 }
 
 /// Returns the same of sums that were stored.
-pub(super) fn sums(stored: &BTreeMap<UsageKey, Used>) -> Sums {
+pub fn sums(stored: &BTreeMap<UsageKey, Used>) -> Sums {
     let sum = |usage: &Usage| (usage.packets, usage.cpu_ns);
     let sums = stored.iter().map(|(key, used)| (key.clone(), sum(&used.usage)));
     sums.filter(|(_, sum)| *sum != Default::default()).collect()

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What users and their modules used: sums of what meters counted between readings.
-//!
-//! Invariant: what a meter counted is in the sums once, of each run, however often it is read. Sums never shrink; one that
-//! is not told apart any more is in another.
+//! The sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +12,7 @@ use crate::limits::{METERED_RUNS_MAX, USAGE_MODULES_PER_USER_MAX, USAGE_USERS_MA
 
 /// The sums, and what they were last made of.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     sums: BTreeMap<UsageKey, Used>,
     /// Users with a sum, and how many modules of each have one.
     users: BTreeMap<UserId, usize>,
@@ -62,7 +59,7 @@ struct Level {
 
 impl Ledger {
     /// Takes over sums of an earlier run.
-    pub(crate) fn restore(&mut self, stored: Vec<(UsageKey, Used)>) {
+    pub fn restore(&mut self, stored: Vec<(UsageKey, Used)>) {
         for (key, used) in stored {
             let Used { since, until, usage } = used;
             self.add(&key, since, &usage, &|_| false);
@@ -75,7 +72,7 @@ impl Ledger {
 
     /// Adds what meters counted since they were last read. `keeps` says whether a user is to be told apart rather than
     /// others.
-    pub(crate) fn take(&mut self, now: Now, meters: Meters, keeps: &dyn Fn(&UserId) -> bool) {
+    pub fn take(&mut self, now: Now, meters: Meters, keeps: &dyn Fn(&UserId) -> bool) {
         let Meters { modules, workers, networks, held } = meters;
         let mut work: BTreeMap<WorkerId, Work> = BTreeMap::new();
         for meter in modules {
@@ -110,7 +107,7 @@ impl Ledger {
     }
 
     /// Returns what is to be stored, which is taken for stored from here on.
-    pub(crate) fn take_change(&mut self) -> Option<UsageChange> {
+    pub fn take_change(&mut self) -> Option<UsageChange> {
         let unstored = std::mem::take(&mut self.unstored);
         let put: BTreeMap<UsageKey, Used> =
             unstored.into_iter().filter_map(|key| self.sums.get(&key).map(|used| (key, *used))).collect();
@@ -119,7 +116,7 @@ impl Ledger {
     }
 
     /// Takes note that a change is not stored.
-    pub(crate) fn not_stored(&mut self, change: UsageChange) {
+    pub fn not_stored(&mut self, change: UsageChange) {
         for key in change.put.into_keys().chain(change.forget) {
             if self.sums.contains_key(&key) {
                 self.unstored.insert(key);
@@ -130,7 +127,7 @@ impl Ledger {
     }
 
     /// Returns the sums.
-    pub(crate) fn report(&self) -> UsageReport {
+    pub fn report(&self) -> UsageReport {
         let mut report = UsageReport::default();
         for (key, Used { since, until, usage }) in &self.sums {
             let (since, until, usage) = (*since, *until, *usage);
@@ -151,7 +148,7 @@ impl Ledger {
     }
 
     /// Returns each user's sum.
-    pub(crate) fn users(&self) -> impl Iterator<Item = (&UserId, &Usage)> {
+    pub fn users(&self) -> impl Iterator<Item = (&UserId, &Usage)> {
         let of_user = |(key, used): (_, _)| {
             let (UsageKey { user, module }, Used { usage, .. }): (&UsageKey, &Used) = (key, used);
             user.as_ref().filter(|_| module.is_none()).map(|user| (user, usage))
