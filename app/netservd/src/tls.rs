@@ -32,52 +32,25 @@ use webpki::EndEntityCert;
 use crate::config::tls::{ClientCertificate, Credentials, PeerName, PeerRule};
 use crate::limits::TLS_WARNING_INTERVAL;
 
-/// What became of TLS handshakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HandshakeEnd {
-    /// TLS is spoken.
-    Done,
-    /// The peer showed no certificate, or one that is not good.
-    BadCertificate,
-    /// The peer's certificate is good, but it is not on the list of those who may be peers.
-    Unauthorized,
-    /// The peer did not like this node, and said so.
-    RefusedByPeer,
-    /// The peer spoke something else.
-    NotTls,
-    /// The connection broke.
-    Broken,
-    /// It took too long.
-    TimedOut,
-    /// Others came, and this one was the oldest.
-    Crowded,
-}
-
-impl HandshakeEnd {
-    /// All of them, in order.
-    pub const ALL: [HandshakeEnd; 8] = [
-        HandshakeEnd::Done,
-        HandshakeEnd::BadCertificate,
-        HandshakeEnd::Unauthorized,
-        HandshakeEnd::RefusedByPeer,
-        HandshakeEnd::NotTls,
-        HandshakeEnd::Broken,
-        HandshakeEnd::TimedOut,
-        HandshakeEnd::Crowded,
-    ];
-
-    /// Returns the word for it in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HandshakeEnd::Done => "done",
-            HandshakeEnd::BadCertificate => "bad-certificate",
-            HandshakeEnd::Unauthorized => "unauthorized",
-            HandshakeEnd::RefusedByPeer => "refused-by-peer",
-            HandshakeEnd::NotTls => "not-tls",
-            HandshakeEnd::Broken => "broken",
-            HandshakeEnd::TimedOut => "timed-out",
-            HandshakeEnd::Crowded => "crowded",
-        }
+netserv_model::words! {
+    /// What became of TLS handshakes.
+    pub enum HandshakeEnd {
+        /// TLS is spoken.
+        Done = "done",
+        /// The peer showed no certificate, or one that is not good.
+        BadCertificate = "bad-certificate",
+        /// The peer's certificate is good, but it is not on the list of those who may be peers.
+        Unauthorized = "unauthorized",
+        /// The peer did not like this node, and said so.
+        RefusedByPeer = "refused-by-peer",
+        /// The peer spoke something else.
+        NotTls = "not-tls",
+        /// The connection broke.
+        Broken = "broken",
+        /// It took too long.
+        TimedOut = "timed-out",
+        /// Others came, and this one was the oldest.
+        Crowded = "crowded",
     }
 }
 

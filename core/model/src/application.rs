@@ -403,109 +403,47 @@ impl ApplicationError {
     }
 }
 
-/// What is wrong with a line, or with its program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ApplicationErrorKind {
-    /// It is no call.
-    Malformed,
-    /// The first line does not register, or a later one does.
-    Order,
-    /// The program speaks another version of the lines.
-    Version,
-    /// The NSLPID or the value of the Router Alert Option is not for it.
-    NotAllowed,
-    /// The NSLPID has a program already.
-    Taken,
-    /// The node has as many programs as it may.
-    TooManyPrograms,
-    /// A message of the program has that handle and no status yet.
-    HandleInUse,
-    /// Too much of the program's waits.
-    TooManyWaiting,
-    /// No such message waits: it was sent, or has its status already.
-    NotWaiting,
-    /// The program knows no such peer.
-    UnknownPeer,
-    /// GIST does not take the call.
-    Refused,
-    /// Too many lines were malformed.
-    TooManyErrors,
-    /// The program did not read what it was told.
-    TooSlow,
-    /// The program said nothing in time.
-    Silent,
-    /// The node stops.
-    Stopping,
+words! {
+    serde
+    /// What is wrong with a line, or with its program.
+    pub enum ApplicationErrorKind {
+        /// It is no call.
+        Malformed = "malformed" => "send one JSON object a line, as docs/nslp-api.md has them",
+        /// The first line does not register, or a later one does.
+        Order = "order" => "let the first line register, and no other",
+        /// The program speaks another version of the lines.
+        Version = "version" => "speak version 1 of the lines, or update one of the two",
+        /// The NSLPID or the value of the Router Alert Option is not for it.
+        NotAllowed = "not-allowed" =>
+            "take an NSLPID of 32704 to 32767 and a Router Alert value of 65503 to 65534, or have the operator name the pair in signaling.applications.nslps",
+        /// The NSLPID has a program already.
+        Taken = "taken" => "take another NSLPID, or end the program that has this one",
+        /// The node has as many programs as it may.
+        TooManyPrograms = "too-many-programs" => "end a program that is an NSLP on this node",
+        /// A message of the program has that handle and no status yet.
+        HandleInUse = "handle-in-use" => "take another handle, or wait for the status of that message",
+        /// Too much of the program's waits.
+        TooManyWaiting = "too-many-waiting" => "wait for the status of messages, then send on",
+        /// No such message waits: it was sent, or has its status already.
+        NotWaiting = "not-waiting" => "nothing: the message was sent or is over; its status says which",
+        /// The program knows no such peer.
+        UnknownPeer = "unknown-peer" => "name a peer by the number in an event that this connection got lately",
+        /// GIST does not take the call.
+        Refused = "refused" => "mend what the cause names, or try later",
+        /// Too many lines were malformed.
+        TooManyErrors = "too-many-errors" => "mend the program; the lines before say what is wrong",
+        /// The program did not read what it was told.
+        TooSlow = "too-slow" => "read events as they come, and register again",
+        /// The program said nothing in time.
+        Silent = "silent" => "register with the first line, at once",
+        /// The node stops.
+        Stopping = "stopping" => "connect again once the node runs",
+    }
+    /// Returns what to do.
+    fn fix
 }
 
 impl ApplicationErrorKind {
-    /// Every kind, in order.
-    pub const ALL: [ApplicationErrorKind; 15] = [
-        ApplicationErrorKind::Malformed,
-        ApplicationErrorKind::Order,
-        ApplicationErrorKind::Version,
-        ApplicationErrorKind::NotAllowed,
-        ApplicationErrorKind::Taken,
-        ApplicationErrorKind::TooManyPrograms,
-        ApplicationErrorKind::HandleInUse,
-        ApplicationErrorKind::TooManyWaiting,
-        ApplicationErrorKind::NotWaiting,
-        ApplicationErrorKind::UnknownPeer,
-        ApplicationErrorKind::Refused,
-        ApplicationErrorKind::TooManyErrors,
-        ApplicationErrorKind::TooSlow,
-        ApplicationErrorKind::Silent,
-        ApplicationErrorKind::Stopping,
-    ];
-
-    /// Returns its name, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ApplicationErrorKind::Malformed => "malformed",
-            ApplicationErrorKind::Order => "order",
-            ApplicationErrorKind::Version => "version",
-            ApplicationErrorKind::NotAllowed => "not-allowed",
-            ApplicationErrorKind::Taken => "taken",
-            ApplicationErrorKind::TooManyPrograms => "too-many-programs",
-            ApplicationErrorKind::HandleInUse => "handle-in-use",
-            ApplicationErrorKind::TooManyWaiting => "too-many-waiting",
-            ApplicationErrorKind::NotWaiting => "not-waiting",
-            ApplicationErrorKind::UnknownPeer => "unknown-peer",
-            ApplicationErrorKind::Refused => "refused",
-            ApplicationErrorKind::TooManyErrors => "too-many-errors",
-            ApplicationErrorKind::TooSlow => "too-slow",
-            ApplicationErrorKind::Silent => "silent",
-            ApplicationErrorKind::Stopping => "stopping",
-        }
-    }
-
-    /// Returns what to do.
-    pub fn fix(self) -> &'static str {
-        match self {
-            ApplicationErrorKind::Malformed => "send one JSON object a line, as docs/nslp-api.md has them",
-            ApplicationErrorKind::Order => "let the first line register, and no other",
-            ApplicationErrorKind::Version => "speak version 1 of the lines, or update one of the two",
-            ApplicationErrorKind::NotAllowed => {
-                "take an NSLPID of 32704 to 32767 and a Router Alert value of 65503 to 65534, or have the operator name \
-                 the pair in signaling.applications.nslps"
-            }
-            ApplicationErrorKind::Taken => "take another NSLPID, or end the program that has this one",
-            ApplicationErrorKind::TooManyPrograms => "end a program that is an NSLP on this node",
-            ApplicationErrorKind::HandleInUse => "take another handle, or wait for the status of that message",
-            ApplicationErrorKind::TooManyWaiting => "wait for the status of messages, then send on",
-            ApplicationErrorKind::NotWaiting => "nothing: the message was sent or is over; its status says which",
-            ApplicationErrorKind::UnknownPeer => {
-                "name a peer by the number in an event that this connection got lately"
-            }
-            ApplicationErrorKind::Refused => "mend what the cause names, or try later",
-            ApplicationErrorKind::TooManyErrors => "mend the program; the lines before say what is wrong",
-            ApplicationErrorKind::TooSlow => "read events as they come, and register again",
-            ApplicationErrorKind::Silent => "register with the first line, at once",
-            ApplicationErrorKind::Stopping => "connect again once the node runs",
-        }
-    }
-
     /// Returns whether the connection ends with it.
     pub fn is_fatal(self) -> bool {
         match self {

@@ -1,307 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Refusals: why a node did not do what a request asked, with a cause and a fix for the requester.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{CONTEXT_BYTES_MAX, CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX};
 use crate::text::one_line;
 
-/// Why a node refused, as a word that programs can test for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalKind {
-    /// The message is not a NetServ request.
-    BadRequest,
-    /// No signature, and the node wants one.
-    Unsigned,
-    /// The node knows no such user.
-    UnknownUser,
-    /// The signature does not fit the message and any of the user's keys.
-    BadSignature,
-    /// `created` is too far from the node's clock.
-    StaleRequest,
-    /// The user sent this nonce before.
-    Replayed,
-    /// A filter reaches beyond the user's prefixes.
-    PrefixNotAllowed,
-    /// A filter reaches beyond the user's ports.
-    PortNotAllowed,
-    /// The module wants to take connections that the operator does not grant its user.
-    NotPermitted,
-    /// Another module of the user's takes connections at the port, or intercepts them.
-    PortTaken,
-    /// A floating address leads to another module, or is that of a container or of the node.
-    AddressTaken,
-    /// A part of a service is not installed, or not in a version that will do.
-    MissingPart,
-    /// The parts of a service do not fit each other.
-    BadService,
-    /// The module is a server, and containers on the node have no network.
-    NoNetwork,
-    /// A bound of the user's or the node's is reached.
-    QuotaExceeded,
-    /// The lease asked for is too short or too long.
-    BadTtl,
-    /// The node has not the building blocks that the module needs.
-    MissingDependency,
-    /// The URL is not of a kind that the node fetches, or of a host that it does not ask.
-    BadUrl,
-    /// The download failed or took too long.
-    FetchFailed,
-    /// The package is larger than the node takes.
-    PackageTooLarge,
-    /// The package is not an OCI image layout with a NetServ manifest.
-    BadPackage,
-    /// The package's manifest has another digest than the request says.
-    DigestMismatch,
-    /// The package is not signed by one of the user's keys.
-    ModuleUnsigned,
-    /// The package's manifest is not understood.
-    BadManifest,
-    /// The package's manifest requires a feature, or is of a version, that the node does not know.
-    MissingFeature,
-    /// The package has no flavour that the node runs.
-    NoFlavour,
-    /// The code is not a WebAssembly module that the node can compile, or not an OSGi bundle that it can install.
-    BadCode,
-    /// The module was built for another packet ABI.
-    AbiMismatch,
-    /// The module wants more memory than it may have.
-    MemoryLimit,
-    /// The module trapped while it started.
-    Trapped,
-    /// The module did not come to an end in time.
-    Stalled,
-    /// The compiler used up what it may take for one module.
-    CompileLimit,
-    /// The request is accepted, and its package still being fetched and compiled, which goes on.
-    InProgress,
-    /// The module failed too often, or took too long to compile, and is kept out for a while.
-    Quarantined,
-    /// No such module is installed for this user.
-    NotInstalled,
-    /// The module is installed and does not run.
-    NotRunning,
-    /// The running module takes no control messages.
-    NoInbox,
-    /// As many control messages as may wait for the module do, and it does not take them.
-    InboxFull,
-    /// A control message with this sequence number, or with a later one, was taken before.
-    OldSequence,
-    /// There were too many of them within a second.
-    RateLimited,
-    /// A request with a later epoch was taken, so another node may have the module.
-    OldEpoch,
-    /// The module's state cannot be had of it, or the module does not take the one that it should begin
-    /// with.
-    StateRefused,
-    /// The node could not make a container or a filter rule.
-    NodeFailed,
-    /// The node's role is `host`: it sends requests and runs no modules.
-    NotANode,
-    /// The operator drains the node: what it has goes on until it is moved or its lease ends, and nothing new is taken.
-    Maintenance,
-    /// The request comes from outside of the node's domain, or would leave it, and the operator does not want that.
-    OutsideDomain,
-    /// No NetServ node answered on the path.
-    NoNode,
-    /// A node further on did not answer in time.
-    Timeout,
-}
-
-impl RefusalKind {
-    /// Every kind.
-    pub const ALL: [RefusalKind; 48] = [
-        RefusalKind::BadRequest,
-        RefusalKind::Unsigned,
-        RefusalKind::UnknownUser,
-        RefusalKind::BadSignature,
-        RefusalKind::StaleRequest,
-        RefusalKind::Replayed,
-        RefusalKind::PrefixNotAllowed,
-        RefusalKind::PortNotAllowed,
-        RefusalKind::NotPermitted,
-        RefusalKind::PortTaken,
-        RefusalKind::AddressTaken,
-        RefusalKind::MissingPart,
-        RefusalKind::BadService,
-        RefusalKind::NoNetwork,
-        RefusalKind::QuotaExceeded,
-        RefusalKind::BadTtl,
-        RefusalKind::MissingDependency,
-        RefusalKind::BadUrl,
-        RefusalKind::FetchFailed,
-        RefusalKind::PackageTooLarge,
-        RefusalKind::BadPackage,
-        RefusalKind::DigestMismatch,
-        RefusalKind::ModuleUnsigned,
-        RefusalKind::BadManifest,
-        RefusalKind::MissingFeature,
-        RefusalKind::NoFlavour,
-        RefusalKind::BadCode,
-        RefusalKind::AbiMismatch,
-        RefusalKind::MemoryLimit,
-        RefusalKind::Trapped,
-        RefusalKind::Stalled,
-        RefusalKind::CompileLimit,
-        RefusalKind::InProgress,
-        RefusalKind::Quarantined,
-        RefusalKind::NotInstalled,
-        RefusalKind::NotRunning,
-        RefusalKind::NoInbox,
-        RefusalKind::InboxFull,
-        RefusalKind::OldSequence,
-        RefusalKind::RateLimited,
-        RefusalKind::OldEpoch,
-        RefusalKind::StateRefused,
-        RefusalKind::NodeFailed,
-        RefusalKind::NotANode,
-        RefusalKind::Maintenance,
-        RefusalKind::OutsideDomain,
-        RefusalKind::NoNode,
-        RefusalKind::Timeout,
-    ];
-
-    /// Returns the kind as its word on the wire and in metrics, for instance `bad-signature`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RefusalKind::BadRequest => "bad-request",
-            RefusalKind::Unsigned => "unsigned",
-            RefusalKind::UnknownUser => "unknown-user",
-            RefusalKind::BadSignature => "bad-signature",
-            RefusalKind::StaleRequest => "stale-request",
-            RefusalKind::Replayed => "replayed",
-            RefusalKind::PrefixNotAllowed => "prefix-not-allowed",
-            RefusalKind::PortNotAllowed => "port-not-allowed",
-            RefusalKind::NotPermitted => "not-permitted",
-            RefusalKind::PortTaken => "port-taken",
-            RefusalKind::AddressTaken => "address-taken",
-            RefusalKind::MissingPart => "missing-part",
-            RefusalKind::BadService => "bad-service",
-            RefusalKind::NoNetwork => "no-network",
-            RefusalKind::QuotaExceeded => "quota-exceeded",
-            RefusalKind::BadTtl => "bad-ttl",
-            RefusalKind::MissingDependency => "missing-dependency",
-            RefusalKind::BadUrl => "bad-url",
-            RefusalKind::FetchFailed => "fetch-failed",
-            RefusalKind::PackageTooLarge => "package-too-large",
-            RefusalKind::BadPackage => "bad-package",
-            RefusalKind::DigestMismatch => "digest-mismatch",
-            RefusalKind::ModuleUnsigned => "module-unsigned",
-            RefusalKind::BadManifest => "bad-manifest",
-            RefusalKind::MissingFeature => "missing-feature",
-            RefusalKind::NoFlavour => "no-flavour",
-            RefusalKind::BadCode => "bad-code",
-            RefusalKind::AbiMismatch => "abi-mismatch",
-            RefusalKind::MemoryLimit => "memory-limit",
-            RefusalKind::Trapped => "trapped",
-            RefusalKind::Stalled => "stalled",
-            RefusalKind::CompileLimit => "compile-limit",
-            RefusalKind::InProgress => "in-progress",
-            RefusalKind::Quarantined => "quarantined",
-            RefusalKind::NotInstalled => "not-installed",
-            RefusalKind::NotRunning => "not-running",
-            RefusalKind::NoInbox => "no-inbox",
-            RefusalKind::InboxFull => "inbox-full",
-            RefusalKind::OldSequence => "old-sequence",
-            RefusalKind::RateLimited => "rate-limited",
-            RefusalKind::OldEpoch => "old-epoch",
-            RefusalKind::StateRefused => "state-refused",
-            RefusalKind::NodeFailed => "node-failed",
-            RefusalKind::NotANode => "not-a-node",
-            RefusalKind::Maintenance => "maintenance",
-            RefusalKind::OutsideDomain => "outside-domain",
-            RefusalKind::NoNode => "no-node",
-            RefusalKind::Timeout => "timeout",
-        }
+words! {
+    serde
+    /// Why a node refused, as a word that programs can test for.
+    pub enum RefusalKind {
+        /// The message is not a NetServ request.
+        BadRequest = "bad-request" => "send a request made by this version of `netserv`",
+        /// No signature, and the node wants one.
+        Unsigned = "unsigned" => "sign the request: `netserv setup --key FILE`",
+        /// The node knows no such user.
+        UnknownUser = "unknown-user" =>
+            "name yourself as the operator does (`--user`), or ask the operator to add you and your public key",
+        /// The signature does not fit the message and any of the user's keys.
+        BadSignature = "bad-signature" => "sign with the key whose public half the operator has (`netserv key show`)",
+        /// `created` is too far from the node's clock.
+        StaleRequest = "stale-request" => "set both clocks (NTP), then send a new request",
+        /// The user sent this nonce before.
+        Replayed = "replayed" => "send a new request; each nonce works once",
+        /// A filter reaches beyond the user's prefixes.
+        PrefixNotAllowed = "prefix-not-allowed" =>
+            "narrow the filter to a prefix of yours, or ask the operator to add the prefix",
+        /// A filter reaches beyond the user's ports.
+        PortNotAllowed = "port-not-allowed" => "narrow the filter's ports, or ask the operator to add them",
+        /// The module wants to take connections that the operator does not grant its user.
+        NotPermitted = "not-permitted" => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
+        /// Another module of the user's takes connections at the port, or intercepts them.
+        PortTaken = "port-taken" => "take another port in netserv.toml, or remove the other module first",
+        /// A floating address leads to another module, or is that of a container or of the node.
+        AddressTaken = "address-taken" =>
+            "take another address, or a later epoch if it leads to a module of yours (`netserv probe --ask modules`)",
+        /// A part of a service is not installed, or not in a version that will do.
+        MissingPart = "missing-part" =>
+            "send SETUPs for the service's parts first, in versions that its `[service] chain` takes",
+        /// The parts of a service do not fit each other.
+        BadService = "bad-service" => "correct `[service] chain` in netserv.toml",
+        /// The module is a server, and containers on the node have no network.
+        NoNetwork = "no-network" => "send the SETUP to a node whose containers have a network, or ask its operator",
+        /// A bound of the user's or the node's is reached.
+        QuotaExceeded = "quota-exceeded" => "remove a module, or ask the operator for more",
+        /// The lease asked for is too short or too long.
+        BadTtl = "bad-ttl" => "ask for a lease that the node grants (`netserv probe --ask policy`)",
+        /// The node has not the building blocks that the module needs.
+        MissingDependency = "missing-dependency" =>
+            "put it into the module, or send the SETUP to nodes that have it (`netserv probe --ask blocks`)",
+        /// The URL is not of a kind that the node fetches, or of a host that it does not ask.
+        BadUrl = "bad-url" => "use an https, http or file URL that the operator allows",
+        /// The download failed or took too long.
+        FetchFailed = "fetch-failed" => "check that the node can reach the URL",
+        /// The package is larger than the node takes.
+        PackageTooLarge = "package-too-large" => "make the package smaller, or ask the operator for a higher limit",
+        /// The package is not an OCI image layout with a NetServ manifest.
+        BadPackage = "bad-package" => "build it with `netserv module build`",
+        /// The package's manifest has another digest than the request says.
+        DigestMismatch = "digest-mismatch" =>
+            "take the digest from `netserv module inspect`, and check what the URL serves",
+        /// The package is not signed by one of the user's keys.
+        ModuleUnsigned = "module-unsigned" => "sign the package: `netserv module sign`",
+        /// The package's manifest is not understood.
+        BadManifest = "bad-manifest" => "check netserv.toml with `netserv module build`",
+        /// The package's manifest requires a feature, or is of a version, that the node does not know.
+        MissingFeature = "missing-feature" =>
+            "update NetServ there (of nodes, ask the operator), or build the package without what is named",
+        /// The package has no flavour that the node runs.
+        NoFlavour = "no-flavour" => "add a flavour that the node runs (`netserv probe --ask blocks`)",
+        /// The code is not a WebAssembly module that the node can compile, or not an OSGi bundle that it can install.
+        BadCode = "bad-code" => "check the package with `netserv module test`",
+        /// The module was built for another packet ABI.
+        AbiMismatch = "abi-mismatch" => "rebuild the module with the SDK of the node's version",
+        /// The module wants more memory than it may have.
+        MemoryLimit = "memory-limit" =>
+            "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator",
+        /// The module trapped while it started.
+        Trapped = "trapped" => "find the trap with `netserv module test`",
+        /// The module did not come to an end in time.
+        Stalled = "stalled" => "find the endless loop with `netserv module test`",
+        /// The compiler used up what it may take for one module.
+        CompileLimit = "compile-limit" =>
+            "make the code smaller, or ask the operator for a higher `fetch.compile-cpu-s`",
+        /// The request is accepted, and its package still being fetched and compiled, which goes on.
+        InProgress = "in-progress" => "send the request again in a while: it finds what is there by then",
+        /// The module failed too often, or took too long to compile, and is kept out for a while.
+        Quarantined = "quarantined" => "mend the module and send a SETUP with the new digest",
+        /// No such module is installed for this user.
+        NotInstalled = "not-installed" => "see what is installed with `netserv probe --ask modules`",
+        /// The module is installed and does not run.
+        NotRunning = "not-running" => "try again once `netserv probe --ask modules` shows that it runs",
+        /// The running module takes no control messages.
+        NoInbox = "no-inbox" =>
+            "build the module with an inbox: `netserv:control/inbox`, `netserv_control`, or `org.netserv.block.Control`",
+        /// As many control messages as may wait for the module do, and it does not take them.
+        InboxFull = "inbox-full" => "have the module take its messages, then send this one again",
+        /// A control message with this sequence number, or with a later one, was taken before.
+        OldSequence = "old-sequence" => "number it above the last one, or leave `--seq` to `netserv tell`",
+        /// There were too many of them within a second.
+        RateLimited = "rate-limited" => "send fewer in a second, or put several into one",
+        /// A request with a later epoch was taken, so another node may have the module.
+        OldEpoch = "old-epoch" =>
+            "find out which node has the module, and count on from its epoch, or take `--epoch now`",
+        /// The module's state cannot be had of it, or the module does not take the one that it should begin
+        /// with.
+        StateRefused = "state-refused" => "look at the state with `netserv state show`, and at the module's log",
+        /// The node could not make a container or a filter rule.
+        NodeFailed = "node-failed" => "ask the node's operator to look at its log",
+        /// The node's role is `host`: it sends requests and runs no modules.
+        NotANode = "not-a-node" => "send the request to a path with a NetServ node on it",
+        /// The operator drains the node: what it has goes on until it is moved or its lease ends, and nothing new is taken.
+        Maintenance = "maintenance" => "take another node (`netserv candidates`), or wait until the operator is done",
+        /// The request comes from outside of the node's domain, or would leave it, and the operator does not want that.
+        OutsideDomain = "outside-domain" =>
+            "send the request from inside of the domain, or ask its operator to let it pass (`signaling.domain`)",
+        /// No NetServ node answered on the path.
+        NoNode = "no-node" => "check the path and that nodes run: `netserv path`",
+        /// A node further on did not answer in time.
+        Timeout = "timeout" => "try again; if it stays, look where the stack ends with `netserv path`",
     }
-
     /// Returns what the requester can do about it, in one line.
-    pub fn fix(self) -> &'static str {
-        match self {
-            RefusalKind::BadRequest => "send a request made by this version of `netserv`",
-            RefusalKind::Unsigned => "sign the request: `netserv setup --key FILE`",
-            RefusalKind::UnknownUser => {
-                "name yourself as the operator does (`--user`), or ask the operator to add you and your public key"
-            }
-            RefusalKind::BadSignature => "sign with the key whose public half the operator has (`netserv key show`)",
-            RefusalKind::StaleRequest => "set both clocks (NTP), then send a new request",
-            RefusalKind::Replayed => "send a new request; each nonce works once",
-            RefusalKind::PrefixNotAllowed => {
-                "narrow the filter to a prefix of yours, or ask the operator to add the prefix"
-            }
-            RefusalKind::PortNotAllowed => "narrow the filter's ports, or ask the operator to add them",
-            RefusalKind::NotPermitted => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
-            RefusalKind::PortTaken => "take another port in netserv.toml, or remove the other module first",
-            RefusalKind::AddressTaken => {
-                "take another address, or a later epoch if it leads to a module of yours (`netserv probe --ask modules`)"
-            }
-            RefusalKind::MissingPart => {
-                "send SETUPs for the service's parts first, in versions that its `[service] chain` takes"
-            }
-            RefusalKind::BadService => "correct `[service] chain` in netserv.toml",
-            RefusalKind::NoNetwork => "send the SETUP to a node whose containers have a network, or ask its operator",
-            RefusalKind::QuotaExceeded => "remove a module, or ask the operator for more",
-            RefusalKind::BadTtl => "ask for a lease that the node grants (`netserv probe --ask policy`)",
-            RefusalKind::MissingDependency => {
-                "put it into the module, or send the SETUP to nodes that have it (`netserv probe --ask blocks`)"
-            }
-            RefusalKind::BadUrl => "use an https, http or file URL that the operator allows",
-            RefusalKind::FetchFailed => "check that the node can reach the URL",
-            RefusalKind::PackageTooLarge => "make the package smaller, or ask the operator for a higher limit",
-            RefusalKind::BadPackage => "build it with `netserv module build`",
-            RefusalKind::DigestMismatch => {
-                "take the digest from `netserv module inspect`, and check what the URL serves"
-            }
-            RefusalKind::ModuleUnsigned => "sign the package: `netserv module sign`",
-            RefusalKind::BadManifest => "check netserv.toml with `netserv module build`",
-            RefusalKind::MissingFeature => {
-                "update NetServ there (of nodes, ask the operator), or build the package without what is named"
-            }
-            RefusalKind::NoFlavour => "add a flavour that the node runs (`netserv probe --ask blocks`)",
-            RefusalKind::BadCode => "check the package with `netserv module test`",
-            RefusalKind::AbiMismatch => "rebuild the module with the SDK of the node's version",
-            RefusalKind::MemoryLimit => {
-                "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator"
-            }
-            RefusalKind::Trapped => "find the trap with `netserv module test`",
-            RefusalKind::Stalled => "find the endless loop with `netserv module test`",
-            RefusalKind::CompileLimit => {
-                "make the code smaller, or ask the operator for a higher `fetch.compile-cpu-s`"
-            }
-            RefusalKind::InProgress => "send the request again in a while: it finds what is there by then",
-            RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
-            RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
-            RefusalKind::NotRunning => "try again once `netserv probe --ask modules` shows that it runs",
-            RefusalKind::NoInbox => {
-                "build the module with an inbox: `netserv:control/inbox`, `netserv_control`, or `org.netserv.block.Control`"
-            }
-            RefusalKind::InboxFull => "have the module take its messages, then send this one again",
-            RefusalKind::OldSequence => "number it above the last one, or leave `--seq` to `netserv tell`",
-            RefusalKind::RateLimited => "send fewer in a second, or put several into one",
-            RefusalKind::OldEpoch => {
-                "find out which node has the module, and count on from its epoch, or take `--epoch now`"
-            }
-            RefusalKind::StateRefused => "look at the state with `netserv state show`, and at the module's log",
-            RefusalKind::NodeFailed => "ask the node's operator to look at its log",
-            RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
-            RefusalKind::Maintenance => "take another node (`netserv candidates`), or wait until the operator is done",
-            RefusalKind::OutsideDomain => {
-                "send the request from inside of the domain, or ask its operator to let it pass (`signaling.domain`)"
-            }
-            RefusalKind::NoNode => "check the path and that nodes run: `netserv path`",
-            RefusalKind::Timeout => "try again; if it stays, look where the stack ends with `netserv path`",
-        }
-    }
-}
-
-impl fmt::Display for RefusalKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+    fn fix
 }
 
 /// One refusal: its kind and what exactly was wrong.

@@ -4,34 +4,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::UserId;
 use crate::ids::ParseIdError;
 
-/// A kind of code that a package may hold. Where several workers see a packet, they do so in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Flavour {
-    /// A WebAssembly module.
-    Wasm,
-    /// An OSGi bundle, which runs on a JVM.
-    Osgi,
+words! {
+    serde
+    /// A kind of code that a package may hold. Where several workers see a packet, they do so in this order.
+    pub enum Flavour {
+        /// A WebAssembly module.
+        Wasm = "wasm",
+        /// An OSGi bundle, which runs on a JVM.
+        Osgi = "osgi",
+    }
 }
 
 impl Flavour {
-    /// Every flavour, in order.
-    pub const ALL: [Flavour; 2] = [Flavour::Wasm, Flavour::Osgi];
-
-    /// Returns the flavour as its word in manifests, configurations and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Flavour::Wasm => "wasm",
-            Flavour::Osgi => "osgi",
-        }
-    }
-
     /// Returns the words of some flavours, as `wasm, osgi`, or `none`.
     pub fn list(flavours: impl IntoIterator<Item = Flavour>) -> String {
         let words: Vec<&str> = flavours.into_iter().map(Flavour::as_str).collect();
@@ -39,18 +28,11 @@ impl Flavour {
     }
 }
 
-impl fmt::Display for Flavour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl FromStr for Flavour {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Flavour, ParseIdError> {
-        let known = Flavour::ALL.into_iter().find(|flavour| flavour.as_str() == text);
-        known.ok_or_else(|| ParseIdError::new(text, "a flavour (wasm or osgi)"))
+        Flavour::from_word(text).ok_or_else(|| ParseIdError::new(text, "a flavour (wasm or osgi)"))
     }
 }
 

@@ -4,6 +4,9 @@
 //! Nothing here does I/O, reads a clock or keeps state. A value that could be built is a valid value.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod words;
+
 pub mod api;
 pub mod application;
 pub mod container_link;

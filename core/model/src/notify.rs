@@ -36,59 +36,25 @@ pub struct Notify {
     pub body: Vec<u8>,
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotifyEvent {
-    /// The path leads to other nodes after this one, and they have the module now.
-    RouteMoved,
-    /// No node after this one is known any more; it goes on looking for one.
-    RouteLost,
-    /// The module's lease ended on this node before its time.
-    LeaseEnded,
-    /// Another session's SETUP has put another version of the module, or other properties, in its place.
-    ModuleReplaced,
-    /// The module failed too often on this node, and does not run for a while.
-    ModuleFailed,
-    /// The node is about to stop in order; what is installed starts with it again.
-    NodeDraining,
-    /// The operator drains the node: the module goes on until it is moved or its lease ends, which no SETUP puts off.
-    NodeMaintenance,
-    /// The module says something of its own.
-    ModuleMessage,
-}
-
-impl NotifyEvent {
-    /// Every event.
-    pub const ALL: [NotifyEvent; 8] = [
-        NotifyEvent::RouteMoved,
-        NotifyEvent::RouteLost,
-        NotifyEvent::LeaseEnded,
-        NotifyEvent::ModuleReplaced,
-        NotifyEvent::ModuleFailed,
-        NotifyEvent::NodeDraining,
-        NotifyEvent::NodeMaintenance,
-        NotifyEvent::ModuleMessage,
-    ];
-
-    /// Returns its name in messages.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NotifyEvent::RouteMoved => "route-moved",
-            NotifyEvent::RouteLost => "route-lost",
-            NotifyEvent::LeaseEnded => "lease-ended",
-            NotifyEvent::ModuleReplaced => "module-replaced",
-            NotifyEvent::ModuleFailed => "module-failed",
-            NotifyEvent::NodeDraining => "node-draining",
-            NotifyEvent::NodeMaintenance => "node-maintenance",
-            NotifyEvent::ModuleMessage => "module-message",
-        }
-    }
-
-    /// Returns the event of this name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<NotifyEvent> {
-        NotifyEvent::ALL.into_iter().find(|event| event.as_str() == word)
+words! {
+    serde
+    /// What happened.
+    pub enum NotifyEvent {
+        /// The path leads to other nodes after this one, and they have the module now.
+        RouteMoved = "route-moved",
+        /// No node after this one is known any more; it goes on looking for one.
+        RouteLost = "route-lost",
+        /// The module's lease ended on this node before its time.
+        LeaseEnded = "lease-ended",
+        /// Another session's SETUP has put another version of the module, or other properties, in its place.
+        ModuleReplaced = "module-replaced",
+        /// The module failed too often on this node, and does not run for a while.
+        ModuleFailed = "module-failed",
+        /// The node is about to stop in order; what is installed starts with it again.
+        NodeDraining = "node-draining",
+        /// The operator drains the node: the module goes on until it is moved or its lease ends, which no SETUP puts off.
+        NodeMaintenance = "node-maintenance",
+        /// The module says something of its own.
+        ModuleMessage = "module-message",
     }
 }

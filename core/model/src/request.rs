@@ -241,36 +241,16 @@ pub struct Hop {
     pub tls_name: Option<String>,
 }
 
-/// What proves to a node that the next one is at its address, and on the path of the flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HopProof {
-    /// It brought back the cookie of a Query along the flow.
-    ResponseCookie,
-    /// The same, and its answer came over a messaging association with it.
-    Association,
-    /// The same, and it showed there, by TLS, a certificate that the node before it believes.
-    Tls,
-}
-
-impl HopProof {
-    /// Every proof.
-    pub const ALL: [HopProof; 3] = [HopProof::ResponseCookie, HopProof::Association, HopProof::Tls];
-
-    /// Returns its name in responses.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HopProof::ResponseCookie => "response-cookie",
-            HopProof::Association => "association",
-            HopProof::Tls => "tls",
-        }
-    }
-
-    /// Returns the proof of this name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<HopProof> {
-        HopProof::ALL.into_iter().find(|proof| proof.as_str() == word)
+words! {
+    serde
+    /// What proves to a node that the next one is at its address, and on the path of the flow.
+    pub enum HopProof {
+        /// It brought back the cookie of a Query along the flow.
+        ResponseCookie = "response-cookie",
+        /// The same, and its answer came over a messaging association with it.
+        Association = "association",
+        /// The same, and it showed there, by TLS, a certificate that the node before it believes.
+        Tls = "tls",
     }
 }
 
@@ -331,53 +311,23 @@ impl Withheld {
     }
 }
 
-/// What proves that no node is missing at the far end of a response stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PathEnd {
-    /// The last node is the flow's destination.
-    Destination,
-    /// The flow's destination refused the last node's Query with an ICMP error that brings it back, or another Query which
-    /// that node sent along the same path meanwhile.
-    Unreachable,
-    /// The flow's destination speaks GIST, and said "Endpoint Found" of the last node's session (RFC 5971 A.4.4.7). That is
-    /// weaker: everybody on the path knows the session.
-    EndpointFound,
-    /// A TELL names the last node and no other, and goes no further.
-    Named,
-}
-
-impl PathEnd {
-    /// Every proof.
-    pub const ALL: [PathEnd; 4] = [PathEnd::Destination, PathEnd::Unreachable, PathEnd::EndpointFound, PathEnd::Named];
-
-    /// Returns its name in responses.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PathEnd::Destination => "destination",
-            PathEnd::Unreachable => "unreachable",
-            PathEnd::EndpointFound => "endpoint-found",
-            PathEnd::Named => "named",
-        }
+words! {
+    serde
+    /// What proves that no node is missing at the far end of a response stack.
+    pub enum PathEnd {
+        /// The last node is the flow's destination.
+        Destination = "destination" => "is the last node",
+        /// The flow's destination refused the last node's Query with an ICMP error that brings it back, or another Query which
+        /// that node sent along the same path meanwhile.
+        Unreachable = "unreachable" => "refused the last Query with an ICMP error",
+        /// The flow's destination speaks GIST, and said "Endpoint Found" of the last node's session (RFC 5971 A.4.4.7). That is
+        /// weaker: everybody on the path knows the session.
+        EndpointFound = "endpoint-found" => "answered the last Query with Endpoint Found",
+        /// A TELL names the last node and no other, and goes no further.
+        Named = "named" => "is not asked: the request is for the last node alone",
     }
-
-    /// Returns the proof of this name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<PathEnd> {
-        PathEnd::ALL.into_iter().find(|end| end.as_str() == word)
-    }
-
     /// Returns it as a clause for people.
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        match self {
-            PathEnd::Destination => "is the last node",
-            PathEnd::Unreachable => "refused the last Query with an ICMP error",
-            PathEnd::EndpointFound => "answered the last Query with Endpoint Found",
-            PathEnd::Named => "is not asked: the request is for the last node alone",
-        }
-    }
+    fn text
 }
 
 /// What a node did with a request.

@@ -26,35 +26,23 @@ pub struct Target {
     pub require: Vec<Condition>,
 }
 
-/// Which places on a path a request is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// Every node.
-    #[default]
-    All,
-    /// The node next to the requester.
-    First,
-    /// The node next to the flow's destination.
-    Last,
-    /// Both of these.
-    Edge,
+words! {
+    /// Which places on a path a request is for.
+    #[derive(Default)]
+    pub enum Scope {
+        /// Every node.
+        #[default]
+        All = "all",
+        /// The node next to the requester.
+        First = "first",
+        /// The node next to the flow's destination.
+        Last = "last",
+        /// Both of these.
+        Edge = "edge",
+    }
 }
 
 impl Scope {
-    /// Every scope.
-    pub const ALL: [Scope; 4] = [Scope::All, Scope::First, Scope::Last, Scope::Edge];
-
-    /// Returns its word in requests.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::All => "all",
-            Scope::First => "first",
-            Scope::Last => "last",
-            Scope::Edge => "edge",
-        }
-    }
-
     /// Returns whether the first node is one of these.
     #[must_use]
     pub fn has_first(self) -> bool {
@@ -68,18 +56,11 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl FromStr for Scope {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Scope, ParseIdError> {
-        let known = Scope::ALL.into_iter().find(|scope| scope.as_str() == text);
-        known.ok_or_else(|| ParseIdError::new(text, "a scope (first, last, all or edge)"))
+        Scope::from_word(text).ok_or_else(|| ParseIdError::new(text, "a scope (first, last, all or edge)"))
     }
 }
 

@@ -1,209 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Named counters for the node's metrics.
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counter {
-    /// Datagrams handed in.
-    DatagramsReceived,
-    /// Datagrams whose magic number is wrong.
-    BadMagic,
-    /// Messages that could not be read.
-    Malformed,
-    /// Datagrams that went on as they came.
-    Passed,
-    /// Datagrams that went on with one hop less, since their NSLP is not hosted here.
-    Bypassed,
-    /// Queries and Data in Q-mode that went on with one hop less, since their NSLP does not want this node to be the peer.
-    Declined,
-    /// Queries that an NSLP was asked about.
-    QueriesHeld,
-    /// Queries whose NSLP was not asked, since too many waited, or said nothing in time.
-    QueriesUndecided,
-    /// Datagrams for this node's NSLP that went on as they came, since the node has no address that their sender reaches.
-    NoAddress,
-    /// Queries answered.
-    QueriesAnswered,
-    /// Queries dropped by the limiter.
-    QueriesLimited,
-    /// Queries about flows that do not come from where they came.
-    QueriesForeign,
-    /// Queries and offenders that name an address to which nobody may send: unspecified, multicast, broadcast, loopback, or
-    /// this node's own.
-    Unanswerable,
-    /// Datagrams dropped since there were too many to unproven addresses of one network.
-    UnprovenLimited,
-    /// Datagrams with Data that no routing state vouches for, dropped since there were too many.
-    DataLimited,
-    /// Queries of this node that came back to it.
-    QueriesLooped,
-    /// Queries sent, copies included.
-    QueriesSent,
-    /// Queries given up without an answer.
-    QueriesUnanswered,
-    /// ICMP errors that bring back no Query that waits for an answer.
-    IcmpUnmatched,
-    /// ICMP errors that say why a Query of this node does not get to its destination.
-    IcmpHindered,
-    /// Responses without a matching Query.
-    ResponsesUnsolicited,
-    /// Messages whose source is not the address that they name.
-    SourceMismatch,
-    /// Confirms accepted.
-    ConfirmsAccepted,
-    /// Confirms with a cookie that is not ours, or too old.
-    CookiesRefused,
-    /// Confirms that echo another stack proposal than ours.
-    StacksRefused,
-    /// Handshakes about flows about which the peer of the connection may not speak.
-    FlowsForbidden,
-    /// Routes refused because a table was full.
-    RoutesRefused,
-    /// Routes that ran out.
-    RoutesExpired,
-    /// NSLP messages delivered.
-    DataDelivered,
-    /// NSLP messages sent.
-    DataSent,
-    /// NSLP messages that could not be delivered.
-    DataDropped,
-    /// Data not sent, since it is not to leave the domain and the peer is outside.
-    DataKeptInside,
-    /// Error messages received.
-    ErrorsReceived,
-    /// Errors about lost state that were not believed, since they did not come over TLS as their peer's messages do.
-    ErrorsDoubted,
-    /// Error messages sent.
-    ErrorsSent,
-    /// Errors that were not sent, for there were too many.
-    ErrorsLimited,
-    /// Datagrams of this node dropped by the limiter.
-    DatagramsLimited,
-    /// Transmits dropped because nobody polled them.
-    TransmitsDropped,
-    /// Events dropped because nobody polled them.
-    EventsDropped,
-    /// Associations opened from here.
-    AssociationsOpened,
-    /// Associations opened by peers.
-    AssociationsAccepted,
-    /// Associations refused because a table was full.
-    AssociationsRefused,
-    /// Associations of peers ended before they were proven, in favour of newer ones.
-    AssociationsEvicted,
-    /// Associations that broke.
-    AssociationsFailed,
-    /// Handshakes that found an association to share.
-    AssociationsReused,
-    /// Messages other than NSLP messages that were lost, since their connection has too much that is not written.
-    StreamsFull,
-    /// Associations with TLS that opened, from here and by peers.
-    AssociationsSecured,
-}
-
-impl Counter {
-    /// Every counter, in order.
-    pub const ALL: [Counter; 47] = [
-        Counter::DatagramsReceived,
-        Counter::BadMagic,
-        Counter::Malformed,
-        Counter::Passed,
-        Counter::Bypassed,
-        Counter::Declined,
-        Counter::QueriesHeld,
-        Counter::QueriesUndecided,
-        Counter::NoAddress,
-        Counter::QueriesAnswered,
-        Counter::QueriesLimited,
-        Counter::QueriesForeign,
-        Counter::Unanswerable,
-        Counter::UnprovenLimited,
-        Counter::DataLimited,
-        Counter::QueriesLooped,
-        Counter::QueriesSent,
-        Counter::QueriesUnanswered,
-        Counter::IcmpUnmatched,
-        Counter::IcmpHindered,
-        Counter::ResponsesUnsolicited,
-        Counter::SourceMismatch,
-        Counter::ConfirmsAccepted,
-        Counter::CookiesRefused,
-        Counter::StacksRefused,
-        Counter::FlowsForbidden,
-        Counter::RoutesRefused,
-        Counter::RoutesExpired,
-        Counter::DataDelivered,
-        Counter::DataSent,
-        Counter::DataDropped,
-        Counter::DataKeptInside,
-        Counter::ErrorsReceived,
-        Counter::ErrorsDoubted,
-        Counter::ErrorsSent,
-        Counter::ErrorsLimited,
-        Counter::DatagramsLimited,
-        Counter::TransmitsDropped,
-        Counter::EventsDropped,
-        Counter::AssociationsOpened,
-        Counter::AssociationsAccepted,
-        Counter::AssociationsRefused,
-        Counter::AssociationsEvicted,
-        Counter::AssociationsFailed,
-        Counter::AssociationsReused,
-        Counter::StreamsFull,
-        Counter::AssociationsSecured,
-    ];
-
-    /// Returns the counter's name in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Counter::DatagramsReceived => "datagrams_received",
-            Counter::BadMagic => "bad_magic",
-            Counter::Malformed => "malformed",
-            Counter::Passed => "passed",
-            Counter::Bypassed => "bypassed",
-            Counter::Declined => "declined",
-            Counter::QueriesHeld => "queries_held",
-            Counter::QueriesUndecided => "queries_undecided",
-            Counter::NoAddress => "no_address",
-            Counter::QueriesAnswered => "queries_answered",
-            Counter::QueriesLimited => "queries_limited",
-            Counter::QueriesForeign => "queries_foreign",
-            Counter::Unanswerable => "unanswerable",
-            Counter::UnprovenLimited => "unproven_limited",
-            Counter::DataLimited => "data_limited",
-            Counter::QueriesLooped => "queries_looped",
-            Counter::QueriesSent => "queries_sent",
-            Counter::QueriesUnanswered => "queries_unanswered",
-            Counter::IcmpUnmatched => "icmp_unmatched",
-            Counter::IcmpHindered => "icmp_hindered",
-            Counter::ResponsesUnsolicited => "responses_unsolicited",
-            Counter::SourceMismatch => "source_mismatch",
-            Counter::ConfirmsAccepted => "confirms_accepted",
-            Counter::CookiesRefused => "cookies_refused",
-            Counter::StacksRefused => "stacks_refused",
-            Counter::FlowsForbidden => "flows_forbidden",
-            Counter::RoutesRefused => "routes_refused",
-            Counter::RoutesExpired => "routes_expired",
-            Counter::DataDelivered => "data_delivered",
-            Counter::DataSent => "data_sent",
-            Counter::DataDropped => "data_dropped",
-            Counter::DataKeptInside => "data_kept_inside",
-            Counter::ErrorsReceived => "errors_received",
-            Counter::ErrorsDoubted => "errors_doubted",
-            Counter::ErrorsSent => "errors_sent",
-            Counter::ErrorsLimited => "errors_limited",
-            Counter::DatagramsLimited => "datagrams_limited",
-            Counter::TransmitsDropped => "transmits_dropped",
-            Counter::EventsDropped => "events_dropped",
-            Counter::AssociationsOpened => "associations_opened",
-            Counter::AssociationsAccepted => "associations_accepted",
-            Counter::AssociationsRefused => "associations_refused",
-            Counter::AssociationsEvicted => "associations_evicted",
-            Counter::AssociationsFailed => "associations_failed",
-            Counter::AssociationsReused => "associations_reused",
-            Counter::StreamsFull => "streams_full",
-            Counter::AssociationsSecured => "associations_secured",
-        }
+netserv_model::words! {
+    /// What is counted.
+    pub enum Counter {
+        /// Datagrams handed in.
+        DatagramsReceived = "datagrams_received",
+        /// Datagrams whose magic number is wrong.
+        BadMagic = "bad_magic",
+        /// Messages that could not be read.
+        Malformed = "malformed",
+        /// Datagrams that went on as they came.
+        Passed = "passed",
+        /// Datagrams that went on with one hop less, since their NSLP is not hosted here.
+        Bypassed = "bypassed",
+        /// Queries and Data in Q-mode that went on with one hop less, since their NSLP does not want this node to be the peer.
+        Declined = "declined",
+        /// Queries that an NSLP was asked about.
+        QueriesHeld = "queries_held",
+        /// Queries whose NSLP was not asked, since too many waited, or said nothing in time.
+        QueriesUndecided = "queries_undecided",
+        /// Datagrams for this node's NSLP that went on as they came, since the node has no address that their sender reaches.
+        NoAddress = "no_address",
+        /// Queries answered.
+        QueriesAnswered = "queries_answered",
+        /// Queries dropped by the limiter.
+        QueriesLimited = "queries_limited",
+        /// Queries about flows that do not come from where they came.
+        QueriesForeign = "queries_foreign",
+        /// Queries and offenders that name an address to which nobody may send: unspecified, multicast, broadcast, loopback, or
+        /// this node's own.
+        Unanswerable = "unanswerable",
+        /// Datagrams dropped since there were too many to unproven addresses of one network.
+        UnprovenLimited = "unproven_limited",
+        /// Datagrams with Data that no routing state vouches for, dropped since there were too many.
+        DataLimited = "data_limited",
+        /// Queries of this node that came back to it.
+        QueriesLooped = "queries_looped",
+        /// Queries sent, copies included.
+        QueriesSent = "queries_sent",
+        /// Queries given up without an answer.
+        QueriesUnanswered = "queries_unanswered",
+        /// ICMP errors that bring back no Query that waits for an answer.
+        IcmpUnmatched = "icmp_unmatched",
+        /// ICMP errors that say why a Query of this node does not get to its destination.
+        IcmpHindered = "icmp_hindered",
+        /// Responses without a matching Query.
+        ResponsesUnsolicited = "responses_unsolicited",
+        /// Messages whose source is not the address that they name.
+        SourceMismatch = "source_mismatch",
+        /// Confirms accepted.
+        ConfirmsAccepted = "confirms_accepted",
+        /// Confirms with a cookie that is not ours, or too old.
+        CookiesRefused = "cookies_refused",
+        /// Confirms that echo another stack proposal than ours.
+        StacksRefused = "stacks_refused",
+        /// Handshakes about flows about which the peer of the connection may not speak.
+        FlowsForbidden = "flows_forbidden",
+        /// Routes refused because a table was full.
+        RoutesRefused = "routes_refused",
+        /// Routes that ran out.
+        RoutesExpired = "routes_expired",
+        /// NSLP messages delivered.
+        DataDelivered = "data_delivered",
+        /// NSLP messages sent.
+        DataSent = "data_sent",
+        /// NSLP messages that could not be delivered.
+        DataDropped = "data_dropped",
+        /// Data not sent, since it is not to leave the domain and the peer is outside.
+        DataKeptInside = "data_kept_inside",
+        /// Error messages received.
+        ErrorsReceived = "errors_received",
+        /// Errors about lost state that were not believed, since they did not come over TLS as their peer's messages do.
+        ErrorsDoubted = "errors_doubted",
+        /// Error messages sent.
+        ErrorsSent = "errors_sent",
+        /// Errors that were not sent, for there were too many.
+        ErrorsLimited = "errors_limited",
+        /// Datagrams of this node dropped by the limiter.
+        DatagramsLimited = "datagrams_limited",
+        /// Transmits dropped because nobody polled them.
+        TransmitsDropped = "transmits_dropped",
+        /// Events dropped because nobody polled them.
+        EventsDropped = "events_dropped",
+        /// Associations opened from here.
+        AssociationsOpened = "associations_opened",
+        /// Associations opened by peers.
+        AssociationsAccepted = "associations_accepted",
+        /// Associations refused because a table was full.
+        AssociationsRefused = "associations_refused",
+        /// Associations of peers ended before they were proven, in favour of newer ones.
+        AssociationsEvicted = "associations_evicted",
+        /// Associations that broke.
+        AssociationsFailed = "associations_failed",
+        /// Handshakes that found an association to share.
+        AssociationsReused = "associations_reused",
+        /// Messages other than NSLP messages that were lost, since their connection has too much that is not written.
+        StreamsFull = "streams_full",
+        /// Associations with TLS that opened, from here and by peers.
+        AssociationsSecured = "associations_secured",
     }
 }
 

@@ -87,40 +87,27 @@ struct Socket {
     waiting: Mutex<VecDeque<Waiting>>,
 }
 
-/// What a datagram is sent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SignalKind {
-    /// Finds out who is on the path to a flow's destination.
-    Query,
-    /// Answers a Query, at an address that nobody has proven.
-    Response,
-    /// Tells an error, at an address that nobody has proven.
-    Error,
-    /// Goes to a peer that has proven its address.
-    Peer,
+netserv_model::words! {
+    /// What a datagram is sent for; what arrives comes in by the last.
+    pub enum SignalKind {
+        /// Finds out who is on the path to a flow's destination.
+        Query = "query",
+        /// Answers a Query, at an address that nobody has proven.
+        Response = "response",
+        /// Tells an error, at an address that nobody has proven.
+        Error = "error",
+        /// Goes to a peer that has proven its address.
+        Peer = "peer",
+    }
 }
 
 impl SignalKind {
-    /// Every kind; what arrives comes in by the last.
-    pub const ALL: [SignalKind; 4] = [SignalKind::Query, SignalKind::Response, SignalKind::Error, SignalKind::Peer];
-
     /// Returns whether its datagrams may come from an address that is not this node's: Errors about a NAT do, so that the NAT
     /// lets them in (RFC 5971 §7.2).
     fn may_forge(self) -> bool {
         match self {
             SignalKind::Error => true,
             SignalKind::Query | SignalKind::Response | SignalKind::Peer => false,
-        }
-    }
-
-    /// Returns its name in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SignalKind::Query => "query",
-            SignalKind::Response => "response",
-            SignalKind::Error => "error",
-            SignalKind::Peer => "peer",
         }
     }
 }

@@ -159,7 +159,7 @@ fn module_slot(slot: jint) -> Option<ModuleSlot> {
 
 /// Returns a refusal that Java tells; of a kind that none has, as the node's own failure.
 pub(super) fn refusal(kind: &str, detail: &str) -> Refusal {
-    match RefusalKind::ALL.into_iter().find(|known| known.as_str() == kind) {
+    match RefusalKind::from_word(kind) {
         Some(kind) => Refusal::new(kind, detail),
         None => Refusal::new(RefusalKind::NodeFailed, format!("the Java host says `{kind}`: {detail}")),
     }
