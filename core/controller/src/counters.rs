@@ -5,41 +5,43 @@ use std::collections::BTreeMap;
 
 use netserv_model::request::Outcome;
 
-/// Counts since the controller was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Answered requests by method (`SETUP`) and outcome (`installed`, or the kind of a refusal).
-    pub requests: BTreeMap<(&'static str, &'static str), u64>,
-    /// Failures of modules that had been installed.
-    pub module_failures: u64,
-    /// SETUPs refused while they waited for their packages, since others' had no room.
-    pub displaced: u64,
-    /// Modules put into quarantine.
-    pub quarantines: u64,
-    /// Workers that ended without being told to, or did not start.
-    pub container_deaths: u64,
-    /// Modules removed because their lease ended.
-    pub leases_expired: u64,
-    /// Modules removed because the path that they were installed along leads elsewhere.
-    pub leases_withdrawn: u64,
-    /// Modules taken over from before a restart.
-    pub restored: u64,
-    /// Modules removed because a changed policy no longer allows them.
-    pub revoked: u64,
-    /// Services removed because their parts are not what they need any more.
-    pub dissolved: u64,
-    /// Times that the store refused to remember or forget a module.
-    pub store_failures: u64,
-    /// Times that the store refused to remember what was used.
-    pub usage_store_failures: u64,
-    /// Times that meters could not be read.
-    pub meter_failures: u64,
-    /// Messages of modules that went to the requesters of their SETUPs.
-    pub module_notifies: u64,
-    /// Messages of modules that did not, since there were too many.
-    pub module_notifies_dropped: u64,
-    /// Outcomes and news that nothing waited for.
-    pub stray_events: u64,
+netserv_model::counts! {
+    /// Counts since the controller was made.
+    pub struct Counters {
+        /// Failures of modules that had been installed.
+        module_failures = "module-failure",
+        /// SETUPs refused while they waited for their packages, since others' had no room.
+        displaced = "displaced",
+        /// Modules put into quarantine.
+        quarantines = "quarantine",
+        /// Workers that ended without being told to, or did not start.
+        container_deaths = "container-death",
+        /// Modules removed because their lease ended.
+        leases_expired = "lease-expired",
+        /// Modules removed because the path that they were installed along leads elsewhere.
+        leases_withdrawn = "lease-withdrawn",
+        /// Modules taken over from before a restart.
+        restored = "restored",
+        /// Modules removed because a changed policy no longer allows them.
+        revoked = "revoked",
+        /// Services removed because their parts are not what they need any more.
+        dissolved = "dissolved",
+        /// Times that the store refused to remember or forget a module.
+        store_failures = "store-failure",
+        /// Times that the store refused to remember what was used.
+        usage_store_failures = "usage-store-failure",
+        /// Times that meters could not be read.
+        meter_failures = "meter-failure",
+        /// Messages of modules that went to the requesters of their SETUPs.
+        module_notifies = "module-notify",
+        /// Messages of modules that did not, since there were too many.
+        module_notifies_dropped = "module-notify-dropped",
+        /// Outcomes and news that nothing waited for.
+        stray_events = "stray-event",
+    } with {
+        /// Answered requests by method (`SETUP`) and outcome (`installed`, or the kind of a refusal).
+        requests: BTreeMap<(&'static str, &'static str), u64>
+    }
 }
 
 impl Counters {

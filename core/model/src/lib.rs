@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 #[macro_use]
+mod counts;
+#[macro_use]
 mod words;
 
 pub mod api;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -525,49 +524,43 @@ fn is_none(epoch: &u64) -> bool {
     *epoch == 0
 }
 
-/// What became of the connections that one module took, since it was loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ServerCounts {
-    /// Connections it took, at ports of its own and intercepted.
-    pub connections: u64,
-    /// HTTP requests on them.
-    pub requests: u64,
-    /// Connections and requests that were turned away because of a bound.
-    pub refused: u64,
-    /// Requests and connections that ended with a trap, a time-out or an error of the module's.
-    pub failed: u64,
-    /// HTTP responses with a status of 500 or above, whether the module, the node or the module's own server said so.
-    pub errors: u64,
-    /// Bytes that came from clients and servers.
-    pub bytes_in: u64,
-    /// Bytes that went to them.
-    pub bytes_out: u64,
+counts! {
+    /// What became of the connections that one module took, since it was loaded.
+    #[derive(Copy, Serialize, Deserialize, JsonSchema)]
+    #[serde(default)]
+    pub struct ServerCounts {
+        /// Connections it took, at ports of its own and intercepted.
+        connections = "connections",
+        /// HTTP requests on them.
+        requests = "requests",
+        /// Connections and requests that were turned away because of a bound.
+        refused = "refused",
+        /// Requests and connections that ended with a trap, a time-out or an error of the module's.
+        failed = "failed",
+        /// HTTP responses with a status of 500 or above, whether the module, the node or the module's own server said so.
+        errors = "errors",
+        /// Bytes that came from clients and servers.
+        bytes_in,
+        /// Bytes that went to them.
+        bytes_out,
+    }
 }
 
-/// What became of the packets that one module saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PacketCounts {
-    /// Packets it saw.
-    pub seen: u64,
-    /// Packets it passed.
-    pub passed: u64,
-    /// Packets it dropped.
-    pub dropped: u64,
-    /// Packets it changed.
-    pub modified: u64,
-    /// Packets it made.
-    pub injected: u64,
-}
-
-impl AddAssign for PacketCounts {
-    fn add_assign(&mut self, more: PacketCounts) {
-        let PacketCounts { seen, passed, dropped, modified, injected } = more;
-        self.seen += seen;
-        self.passed += passed;
-        self.dropped += dropped;
-        self.modified += modified;
-        self.injected += injected;
+counts! {
+    sum
+    /// What became of the packets that one module saw.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub struct PacketCounts {
+        /// Packets it saw.
+        seen = "seen",
+        /// Packets it passed.
+        passed = "passed",
+        /// Packets it dropped.
+        dropped = "dropped",
+        /// Packets it changed.
+        modified = "modified",
+        /// Packets it made.
+        injected = "injected",
     }
 }
 

@@ -84,64 +84,41 @@ pub enum Change<'a> {
     Remove(FilterId),
 }
 
-/// What a driver did since it was opened. Every packet that a driver loses or lets go unseen is in one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets handed out by `receive`.
-    pub received: u64,
-    /// Verdicts `Pass`.
-    pub passed: u64,
-    /// Verdicts `Drop`.
-    pub dropped: u64,
-    /// Verdicts `Replace` that were carried out in place.
-    pub replaced: u64,
-    /// Verdicts `Replace` with other addresses, which were dropped and sent anew.
-    pub redirected: u64,
-    /// New packets sent for `inject`.
-    pub injected: u64,
-    /// Packets that could not be sent: no route, longer than the link allows, refused by the kernel.
-    pub send_failed: u64,
-    /// Verdicts whose bytes are no valid IP packet, or whose TTL ran out on the way; the packet was dropped.
-    pub bad_verdict: u64,
-    /// Verdicts `Replace` with new addresses whose destination may not receive such a packet, which was dropped.
-    pub refused: u64,
-    /// Verdicts for packets that were not owed one.
-    pub unknown: u64,
-    /// Packets decided by the driver because they waited over its window.
-    pub overdue: u64,
-    /// Packets let go unseen because they were cut short on the way to us, could not be understood, came by a queue that
-    /// is not served yet, or came while nobody took packets.
-    pub unseen: u64,
-    /// Packets that the plane let go on unseen, since more came than we took.
-    pub bypassed: u64,
-    /// Packets that the plane dropped, since more came than we took.
-    pub lost: u64,
-    /// Packets that no filter wants and that the plane forwarded itself, rather than leaving them to the kernel.
-    pub forwarded: u64,
-}
-
-impl Add for Counters {
-    type Output = Counters;
-
-    /// Returns what two lanes or queues did together.
-    fn add(self, other: Counters) -> Counters {
-        Counters {
-            received: self.received + other.received,
-            passed: self.passed + other.passed,
-            dropped: self.dropped + other.dropped,
-            replaced: self.replaced + other.replaced,
-            redirected: self.redirected + other.redirected,
-            injected: self.injected + other.injected,
-            send_failed: self.send_failed + other.send_failed,
-            bad_verdict: self.bad_verdict + other.bad_verdict,
-            refused: self.refused + other.refused,
-            unknown: self.unknown + other.unknown,
-            overdue: self.overdue + other.overdue,
-            unseen: self.unseen + other.unseen,
-            bypassed: self.bypassed + other.bypassed,
-            lost: self.lost + other.lost,
-            forwarded: self.forwarded + other.forwarded,
-        }
+netserv_model::counts! {
+    sum
+    /// What a driver did since it was opened. Every packet that a driver loses or lets go unseen is in one of these.
+    pub struct Counters {
+        /// Packets handed out by `receive`.
+        received = "received",
+        /// Verdicts `Pass`.
+        passed = "passed",
+        /// Verdicts `Drop`.
+        dropped = "dropped",
+        /// Verdicts `Replace` that were carried out in place.
+        replaced = "replaced",
+        /// Verdicts `Replace` with other addresses, which were dropped and sent anew.
+        redirected = "redirected",
+        /// New packets sent for `inject`.
+        injected = "injected",
+        /// Packets that could not be sent: no route, longer than the link allows, refused by the kernel.
+        send_failed = "send-failed",
+        /// Verdicts whose bytes are no valid IP packet, or whose TTL ran out on the way; the packet was dropped.
+        bad_verdict = "bad-verdict",
+        /// Verdicts `Replace` with new addresses whose destination may not receive such a packet, which was dropped.
+        refused = "refused",
+        /// Verdicts for packets that were not owed one.
+        unknown = "unknown",
+        /// Packets decided by the driver because they waited over its window.
+        overdue = "overdue",
+        /// Packets let go unseen because they were cut short on the way to us, could not be understood, came by a queue that
+        /// is not served yet, or came while nobody took packets.
+        unseen = "unseen",
+        /// Packets that the plane let go on unseen, since more came than we took.
+        bypassed = "bypassed",
+        /// Packets that the plane dropped, since more came than we took.
+        lost = "lost",
+        /// Packets that no filter wants and that the plane forwarded itself, rather than leaving them to the kernel.
+        forwarded,
     }
 }
 

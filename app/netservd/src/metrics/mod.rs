@@ -122,21 +122,13 @@ fn signaling(out: &mut Exposition, from: &Sources<'_>) {
     let mut family = out.family("signaling_sent_total", Kind::Counter, help);
     for kind in SignalKind::ALL {
         let sent = from.sent.get(&kind).copied().unwrap_or_default();
-        for (fate, value) in
-            [("sent", sent.sent), ("delayed", sent.delayed), ("lost", sent.lost), ("failed", sent.failed)]
-        {
+        for (fate, value) in sent.all() {
             family.sample(&[("for", kind.as_str()), ("fate", fate)], value);
         }
     }
     let mut family =
         out.family("intercepted_total", Kind::Counter, "Datagrams for others at the signaling port, by their fate");
-    for (fate, value) in [
-        ("shown", from.intercepted.intercepted),
-        ("foreign", from.intercepted.foreign),
-        ("overdue", from.intercepted.overdue),
-        ("lost", from.intercepted.lost),
-        ("send-failed", from.intercepted.send_failed),
-    ] {
+    for (fate, value) in from.intercepted.all() {
         family.sample(&[("fate", fate)], value);
     }
     let help = "Datagrams for the node at the signaling port that were lost, since more came than were read";
@@ -171,16 +163,7 @@ fn applications(out: &mut Exposition, from: &Sources<'_>) {
         family.sample(&[("nslp", &nslp_id.to_string())], waiting);
     }
     let mut family = out.family("application_events_total", Kind::Counter, "What programs that are NSLPs did");
-    let ApplicationCounters { registered, gone, refused, sent, told, untold } = from.application_counters;
-    let of_node = [
-        ("registered", registered),
-        ("gone", gone),
-        ("call-refused", refused),
-        ("message-sent", sent),
-        ("told", told),
-        ("untold", untold),
-    ];
-    for (event, value) in of_node.into_iter().chain(counts.totals()) {
+    for (event, value) in from.application_counters.all().into_iter().chain(counts.totals()) {
         family.sample(&[("event", event)], value);
     }
 }
@@ -192,23 +175,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         family.sample(&[("method", method), ("outcome", outcome)], value);
     }
     let mut family = out.family("controller_events_total", Kind::Counter, "What happened to modules and containers");
-    for (event, value) in [
-        ("module-failure", counters.module_failures),
-        ("displaced", counters.displaced),
-        ("quarantine", counters.quarantines),
-        ("container-death", counters.container_deaths),
-        ("lease-expired", counters.leases_expired),
-        ("lease-withdrawn", counters.leases_withdrawn),
-        ("restored", counters.restored),
-        ("revoked", counters.revoked),
-        ("dissolved", counters.dissolved),
-        ("store-failure", counters.store_failures),
-        ("usage-store-failure", counters.usage_store_failures),
-        ("meter-failure", counters.meter_failures),
-        ("module-notify", counters.module_notifies),
-        ("module-notify-dropped", counters.module_notifies_dropped),
-        ("stray-event", counters.stray_events),
-    ] {
+    for (event, value) in counters.all() {
         family.sample(&[("event", event)], value);
     }
 }
@@ -242,23 +209,7 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
     }
     let mut family =
         out.family("driver_packets_total", Kind::Counter, "Packets by what the forwarding plane did with them");
-    let driver = &totals.driver;
-    for (fate, value) in [
-        ("received", driver.received),
-        ("passed", driver.passed),
-        ("dropped", driver.dropped),
-        ("replaced", driver.replaced),
-        ("redirected", driver.redirected),
-        ("injected", driver.injected),
-        ("send-failed", driver.send_failed),
-        ("bad-verdict", driver.bad_verdict),
-        ("refused", driver.refused),
-        ("unknown", driver.unknown),
-        ("overdue", driver.overdue),
-        ("unseen", driver.unseen),
-        ("bypassed", driver.bypassed),
-        ("lost", driver.lost),
-    ] {
+    for (fate, value) in totals.driver.all() {
         family.sample(&[("fate", fate)], value);
     }
 }
@@ -304,13 +255,7 @@ fn servers(out: &mut Exposition, modules: &[&ModuleStatus]) {
     let mut family = out.family("module_connections_total", Kind::Counter, help);
     for (status, counts) in modules.iter().filter_map(|status| Some((status, status.server?))) {
         let module = status.module.to_string();
-        for (what, value) in [
-            ("connections", counts.connections),
-            ("requests", counts.requests),
-            ("refused", counts.refused),
-            ("failed", counts.failed),
-            ("errors", counts.errors),
-        ] {
+        for (what, value) in counts.all() {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("what", what)], value);
         }
     }
@@ -361,14 +306,7 @@ fn modules(out: &mut Exposition, all: &[ModuleStatus]) {
     let mut family = out.family("module_packets_total", Kind::Counter, "Packets of each module, by what it did");
     for status in &modules {
         let module = status.module.to_string();
-        let counts = status.packets;
-        for (fate, value) in [
-            ("seen", counts.seen),
-            ("passed", counts.passed),
-            ("dropped", counts.dropped),
-            ("modified", counts.modified),
-            ("injected", counts.injected),
-        ] {
+        for (fate, value) in status.packets.all() {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("fate", fate)], value);
         }
     }

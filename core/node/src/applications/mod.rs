@@ -33,21 +33,23 @@ pub struct ApplicationConfig {
     pub nslps: BTreeMap<u16, u16>,
 }
 
-/// What the NSLPs of others did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ApplicationCounters {
-    /// Programs that registered.
-    pub registered: u64,
-    /// Programs that went.
-    pub gone: u64,
-    /// Calls that the node or GIST refused, registrations among them.
-    pub refused: u64,
-    /// Messages that were given to GIST.
-    pub sent: u64,
-    /// Events that went to a program.
-    pub told: u64,
-    /// Events for a program that is gone, or that it could not be told of.
-    pub untold: u64,
+netserv_model::counts! {
+    /// What the NSLPs of others did.
+    #[derive(Copy)]
+    pub struct ApplicationCounters {
+        /// Programs that registered.
+        registered = "registered",
+        /// Programs that went.
+        gone = "gone",
+        /// Calls that the node or GIST refused, registrations among them.
+        refused = "call-refused",
+        /// Messages that were given to GIST.
+        sent = "message-sent",
+        /// Events that went to a program.
+        told = "told",
+        /// Events for a program that is gone, or that it could not be told of.
+        untold = "untold",
+    }
 }
 
 /// The programs that are registered.

@@ -48,22 +48,24 @@ impl Intercepted {
     }
 }
 
-/// What the interceptor did since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterceptorCounters {
-    /// Messages handed out.
-    pub intercepted: u64,
-    /// Packets on the signaling port that are none of ours (another content, a fragment, a wrong checksum). They went
-    /// on.
-    pub foreign: u64,
-    /// Messages that were lost because more than [`limits::INTERCEPTED_WAITING_MAX`] waited for a verdict.
-    pub overdue: u64,
-    /// Verdicts for messages that did not wait.
-    pub unknown: u64,
-    /// Packets that were lost, since more came than were taken.
-    pub lost: u64,
-    /// Messages that went on, but not far: the kernel did not take them back.
-    pub send_failed: u64,
+netserv_model::counts! {
+    /// What the interceptor did since it was opened.
+    #[derive(Copy)]
+    pub struct InterceptorCounters {
+        /// Messages handed out.
+        intercepted = "shown",
+        /// Packets on the signaling port that are none of ours (another content, a fragment, a wrong checksum). They went
+        /// on.
+        foreign = "foreign",
+        /// Messages that were lost because more than [`limits::INTERCEPTED_WAITING_MAX`] waited for a verdict.
+        overdue = "overdue",
+        /// Verdicts for messages that did not wait.
+        unknown,
+        /// Packets that were lost, since more came than were taken.
+        lost = "lost",
+        /// Messages that went on, but not far: the kernel did not take them back.
+        send_failed = "send-failed",
+    }
 }
 
 /// Takes signaling messages for others out of the forwarding path.

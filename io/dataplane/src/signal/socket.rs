@@ -125,17 +125,19 @@ pub struct QModeHeader {
     pub flow_label: Option<u32>,
 }
 
-/// What became of datagrams of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SendCounters {
-    /// Taken by the kernel, at once or later.
-    pub sent: u64,
-    /// Waited for room; they are sent or lost in the end.
-    pub delayed: u64,
-    /// Lost, since there was no room in time.
-    pub lost: u64,
-    /// Refused by the kernel, for want of a route, an address or a shorter length.
-    pub failed: u64,
+netserv_model::counts! {
+    sum
+    /// What became of datagrams of one kind.
+    pub struct SendCounters {
+        /// Taken by the kernel, at once or later.
+        sent = "sent",
+        /// Waited for room; they are sent or lost in the end.
+        delayed = "delayed",
+        /// Lost, since there was no room in time.
+        lost = "lost",
+        /// Refused by the kernel, for want of a route, an address or a shorter length.
+        failed = "failed",
+    }
 }
 
 /// A datagram that waits for room.
@@ -320,11 +322,7 @@ impl SignalSocket {
 
     fn count(&self, kind: SignalKind, more: SendCounters) {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let counted = counters.entry(kind).or_default();
-        counted.sent += more.sent;
-        counted.delayed += more.delayed;
-        counted.lost += more.lost;
-        counted.failed += more.failed;
+        *counters.entry(kind).or_default() += more;
     }
 
     fn receive_from(&self, socket: &OwnedFd) -> Result<Option<Received>, DriverError> {
