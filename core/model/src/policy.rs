@@ -173,6 +173,25 @@ pub struct UserPolicy {
     pub price_per_hour: Option<u64>,
 }
 
+impl Default for UserPolicy {
+    /// Returns what a user may do for whom the operator says nothing: with no keys and no prefixes, nothing.
+    fn default() -> UserPolicy {
+        UserPolicy {
+            keys: Vec::new(),
+            prefixes: Vec::new(),
+            ports: Vec::new(),
+            modules_max: 8,
+            module_limits: ModuleLimits::ceiling(),
+            container: ContainerLimits::default(),
+            listen: Vec::new(),
+            connect: Vec::new(),
+            network: NetworkRate::default(),
+            addresses: Vec::new(),
+            price_per_hour: None,
+        }
+    }
+}
+
 impl UserPolicy {
     /// Returns whether the user's container may take or open connections, so that it is to have a network.
     pub fn needs_network(&self) -> bool {

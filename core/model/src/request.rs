@@ -585,7 +585,7 @@ pub enum ModuleState {
 }
 
 /// What a user may do on a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyReport {
     /// Prefixes that its filters may name, as text.
     pub prefixes: Vec<String>,

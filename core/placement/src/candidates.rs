@@ -411,15 +411,11 @@ mod tests {
             blocks: vec!["kv>=1".parse().unwrap()],
             environments: vec![Environment { flavour: Flavour::Wasm, engine: "test".to_owned() }],
             policy: Some(PolicyReport {
-                prefixes: Vec::new(),
-                ports: Vec::new(),
                 ttl_s_max: 60,
                 modules_max: 1,
                 memory_bytes_max: 1 << 30,
                 ceilings: BTreeMap::from([("bits-per-second".to_owned(), 10)]),
-                listen: Vec::new(),
-                connect: Vec::new(),
-                price_per_hour: None,
+                ..PolicyReport::default()
             }),
         }
     }

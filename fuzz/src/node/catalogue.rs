@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{Digest, ModuleRef, PublicKey};
 
 pub(super) const USERS: [&str; 2] = ["jane", "john"];
@@ -14,15 +14,10 @@ pub(super) fn policy(at: usize) -> NodePolicy {
     let user = UserPolicy {
         keys: vec![PublicKey([0; 32])],
         prefixes: vec!["10.0.0.0/8".parse().expect("a good prefix")],
-        ports: Vec::new(),
         modules_max: 4,
         module_limits: ModuleLimits::default(),
-        container: ContainerLimits::default(),
-        listen: Vec::new(),
         connect: vec!["tcp dst 10.0.0.0/8 port 80".parse().expect("a good filter")],
-        network: Default::default(),
-        addresses: Vec::new(),
-        price_per_hour: None,
+        ..UserPolicy::default()
     };
     let mut policy = NodePolicy::new(format!("n{at}").parse().expect("a good name"));
     policy.accept_unsigned = true;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{Digest, ModuleRef, NodeId, Nonce, PublicKey, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 
@@ -21,15 +21,9 @@ pub(super) fn policy(node: NodeId, host_only: bool) -> NodePolicy {
         let policy = UserPolicy {
             keys: vec![PublicKey(key(name).verifying_key().to_bytes())],
             prefixes: vec!["10.0.0.0/8".parse().expect("a good prefix")],
-            ports: Vec::new(),
             modules_max: 10,
             module_limits: ModuleLimits::default(),
-            container: ContainerLimits::default(),
-            listen: Vec::new(),
-            connect: Vec::new(),
-            network: Default::default(),
-            addresses: Vec::new(),
-            price_per_hour: None,
+            ..UserPolicy::default()
         };
         (user_id(name), policy)
     };

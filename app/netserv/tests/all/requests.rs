@@ -244,14 +244,13 @@ fn answers_to_a_probe_stand_below_their_node() {
     first.environments = vec![Environment { flavour: Flavour::Osgi, engine }];
     first.policy = Some(PolicyReport {
         prefixes: vec!["10.2.0.0/24".into()],
-        ports: Vec::new(),
         ttl_s_max: 604_800,
         modules_max: 8,
         memory_bytes_max: 8 << 20,
         ceilings: [("connections".to_owned(), 8192), ("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".into()],
-        connect: Vec::new(),
         price_per_hour: Some(12),
+        ..PolicyReport::default()
     });
     first.modules = vec![ModuleStatus {
         user: "janedoe".parse().unwrap(),

@@ -14,7 +14,7 @@ use netserv_model::{Filter, PublicKey, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::users::{User, ceiling, module_ceiling};
+use super::users::User;
 
 /// One who may vouch for users by grants, as a clearinghouse or a customer that is a provider itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub struct Class {
     /// Modules at most.
     pub modules_max: u32,
     /// The highest limits of one module.
-    #[serde(deserialize_with = "ceiling")]
+    #[serde(deserialize_with = "ModuleLimits::deserialize_ceiling")]
     pub module_limits: ModuleLimits,
     /// Limits of a user's container.
     pub container: ContainerLimits,
@@ -66,7 +66,7 @@ impl Default for Class {
             lease_max_s: 0,
             ports: Vec::new(),
             modules_max: 2,
-            module_limits: module_ceiling(),
+            module_limits: ModuleLimits::ceiling(),
             container: ContainerLimits::default(),
             listen: Vec::new(),
             connect: Vec::new(),

@@ -9,7 +9,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NetworkRate, UserPolicy};
 use netserv_model::{Filter, PortRange, PublicKey, UserId};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::limits::SERVICES_MAX;
 
@@ -28,10 +28,10 @@ pub struct User {
     #[serde(default)]
     pub ports: Vec<String>,
     /// Modules at most.
-    #[serde(default = "eight")]
+    #[serde(default = "modules_max")]
     pub modules_max: u32,
     /// The highest limits of one module.
-    #[serde(default = "module_ceiling", deserialize_with = "ceiling")]
+    #[serde(default = "ModuleLimits::ceiling", deserialize_with = "ModuleLimits::deserialize_ceiling")]
     pub module_limits: ModuleLimits,
     /// Limits of the user's container.
     #[serde(default)]
@@ -75,65 +75,18 @@ impl User {
             price_per_hour: self.price_per_hour,
         })
     }
-}
 
-impl User {
     /// Returns what the node's own services may do: see every packet, without a network.
-    pub fn operator(name: UserId, keys: Vec<PublicKey>) -> UserPolicy {
+    pub fn operator(keys: Vec<PublicKey>) -> UserPolicy {
         let everywhere = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
         let services = u32::try_from(SERVICES_MAX).expect("there are few services");
-        let user = User {
-            name,
-            keys,
-            prefixes: everywhere.to_vec(),
-            ports: Vec::new(),
-            modules_max: services,
-            module_limits: module_ceiling(),
-            container: ContainerLimits::default(),
-            listen: Vec::new(),
-            connect: Vec::new(),
-            network: NetworkRate::default(),
-            addresses: Vec::new(),
-            price_per_hour: None,
-        };
-        user.policy().expect("it names no ports")
+        UserPolicy { keys, prefixes: everywhere.to_vec(), modules_max: services, ..UserPolicy::default() }
     }
 }
 
-fn eight() -> u32 {
-    8
+fn modules_max() -> u32 {
+    UserPolicy::default().modules_max
 }
-
-/// Reads [`ModuleLimits`] of which keys that are not there are those of [`module_ceiling`].
-#[derive(Deserialize)]
-#[serde(remote = "ModuleLimits", deny_unknown_fields, rename_all = "kebab-case", default = "module_ceiling")]
-struct Ceiling {
-    memory_bytes: u64,
-    kv_entries: u32,
-    kv_bytes: u64,
-    timers: u32,
-    counters: u32,
-    call_ms: u32,
-    request_ms: u32,
-    requests: u32,
-    connections: u32,
-    body_bytes: u64,
-}
-
-pub(super) fn ceiling<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModuleLimits, D::Error> {
-    Ceiling::deserialize(deserializer)
-}
-
-/// Twice what a manifest gets by default, so that a plain module never meets the ceiling. A cache that fetches a page has time for a server
-/// that takes a minute, as long as other proxies wait.
-pub(super) fn module_ceiling() -> ModuleLimits {
-    let default = ModuleLimits::default();
-    let (memory_bytes, call_ms) = (2 * default.memory_bytes, 2 * default.call_ms);
-    ModuleLimits { memory_bytes, call_ms, request_ms: REQUEST_MS_MAX, ..default }
-}
-
-/// Milliseconds that a request may take by default if its module asks for so many: a minute, and what the module does besides.
-const REQUEST_MS_MAX: u32 = 70_000;
 
 #[cfg(test)]
 mod tests {
@@ -143,7 +96,7 @@ mod tests {
     fn one_key_of_module_limits_leaves_the_others_as_they_are_without_it() {
         let user = |more: &str| toml::from_str::<User>(&format!("name = 'jane'\nkeys = []\nprefixes = []\n{more}"));
         let plain = user("").unwrap().module_limits;
-        assert_eq!(plain, module_ceiling());
+        assert_eq!(plain, ModuleLimits::ceiling());
         assert_eq!(user("module-limits = {}").unwrap().module_limits, plain);
         let one = user("module-limits = { timers = 7 }").unwrap().module_limits;
         assert_eq!(one, ModuleLimits { timers: 7, ..plain });

@@ -40,7 +40,7 @@ impl Operator {
         }
         let (user, key) = (self.identity.user.clone(), self.identity.public_key());
         let signers = self.services.iter().map(|service| service.signer).collect();
-        policy.users.insert(user.clone(), User::operator(user.clone(), signers));
+        policy.users.insert(user.clone(), User::operator(signers));
         policy.operator = Some(OperatorPolicy { user, key });
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use netserv_authority::scope;
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
-use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
+use netserv_model::manifest::{MANIFEST_VERSION, Manifest};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Dependency, Setup};
 use netserv_model::{Flavour, Refusal, RefusalKind, WantedFilter};
@@ -96,22 +96,6 @@ pub(crate) fn merged_properties(manifest: &Manifest, own: &BTreeMap<String, Stri
     let mut merged = manifest.properties.clone();
     merged.extend(own.clone());
     merged
-}
-
-/// Returns what a module gets: what it asks for, as far as the operator grants it.
-pub(crate) fn clamp_limits(wanted: &ModuleLimits, granted: &ModuleLimits) -> ModuleLimits {
-    ModuleLimits {
-        memory_bytes: wanted.memory_bytes.min(granted.memory_bytes),
-        kv_entries: wanted.kv_entries.min(granted.kv_entries),
-        kv_bytes: wanted.kv_bytes.min(granted.kv_bytes),
-        timers: wanted.timers.min(granted.timers),
-        counters: wanted.counters.min(granted.counters),
-        call_ms: wanted.call_ms.min(granted.call_ms),
-        request_ms: wanted.request_ms.min(granted.request_ms),
-        requests: wanted.requests.min(granted.requests),
-        connections: wanted.connections.min(granted.connections),
-        body_bytes: wanted.body_bytes.min(granted.body_bytes),
-    }
 }
 
 /// Checks the number and the size of properties.

@@ -12,7 +12,7 @@ use netserv_model::effect::{
 };
 use netserv_model::manifest::{Amounts, Manifest, ModuleLimits, PacketPart};
 use netserv_model::notify::NotifyEvent;
-use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup, Tell};
 use netserv_model::usage::Meters;
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
@@ -623,15 +623,9 @@ pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
     UserPolicy {
         keys: vec![PublicKey([0; 32]), public(user)],
         prefixes: vec![prefix.parse().unwrap()],
-        ports: Vec::new(),
         modules_max: 100,
         module_limits: ModuleLimits::default(),
-        container: ContainerLimits::default(),
-        listen: Vec::new(),
-        connect: Vec::new(),
-        network: Default::default(),
-        addresses: Vec::new(),
-        price_per_hour: None,
+        ..UserPolicy::default()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cx::effects::Purpose;
 use crate::cx::request::Key;
 use crate::cx::timers::Timer;
 use crate::limits::{LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
-use crate::policy::package::{clamp_limits, merged_properties};
+use crate::policy::package::merged_properties;
 use crate::tenants::Tenants;
 use crate::tenants::active::Run;
 use crate::tenants::tenant::Tenant;
@@ -77,7 +77,7 @@ pub(crate) fn load_into(cx: &mut Cx, tenants: &mut Tenants, worker: &WorkerId, s
         module: what.manifest.module(),
         digest: what.digest,
         properties: merged_properties(what.manifest, what.properties),
-        limits: clamp_limits(&what.manifest.limits, &granted),
+        limits: what.manifest.limits.lowered_to(&granted),
         state_schema: what.manifest.state_schema,
         packet: what.manifest.packet.is_some(),
         parallel: what.manifest.is_parallel(),

@@ -8,7 +8,6 @@
 mod check;
 mod feature;
 mod limits;
-mod resource;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::feature::Feature;
-pub use self::resource::{Amounts, Resource};
+pub use self::limits::{Amounts, ModuleLimits, Resource};
 use crate::ids::ParseIdError;
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
@@ -61,7 +60,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServicePart>,
     /// What it needs at most; the node's own limits stay above these.
-    #[serde(default, deserialize_with = "PackagedLimits::deserialize")]
+    #[serde(default, deserialize_with = "limits::packaged")]
     pub limits: ModuleLimits,
     /// What it cannot do with less of: a node that grants less refuses it, and says of what. Only written if there is any.
     #[serde(default, skip_serializing_if = "Amounts::is_empty")]
@@ -253,66 +252,6 @@ impl fmt::Display for ChainPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.name, self.versions)
     }
-}
-
-/// What one module may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct ModuleLimits {
-    /// Memory in bytes: the linear memory of WebAssembly code, of each instance that serves an HTTP request, too; a
-    /// bundle shares the heap of its JVM, which has so much.
-    pub memory_bytes: u64,
-    /// Entries of kv state.
-    pub kv_entries: u32,
-    /// Bytes of kv state, keys and values together.
-    pub kv_bytes: u64,
-    /// Timers at a time.
-    pub timers: u32,
-    /// Counters.
-    pub counters: u32,
-    /// Milliseconds that one batch, timer or start may take before the module counts as stalled.
-    pub call_ms: u32,
-    /// Milliseconds that one HTTP request may take, from its head to the end of the response.
-    pub request_ms: u32,
-    /// HTTP requests at a time.
-    pub requests: u32,
-    /// Connections at a time, at ports of its own and intercepted.
-    pub connections: u32,
-    /// Bytes of one HTTP request's body.
-    pub body_bytes: u64,
-}
-
-impl Default for ModuleLimits {
-    fn default() -> ModuleLimits {
-        ModuleLimits {
-            memory_bytes: 4 * 1024 * 1024,
-            kv_entries: 65_536,
-            kv_bytes: 4 * 1024 * 1024,
-            timers: 64,
-            counters: 1024,
-            call_ms: 500,
-            request_ms: 10_000,
-            requests: 64,
-            connections: 8192,
-            body_bytes: 16 * 1024 * 1024,
-        }
-    }
-}
-
-/// [`ModuleLimits`] as packages have them: limits of later versions are read over.
-#[derive(Deserialize)]
-#[serde(remote = "ModuleLimits", rename_all = "kebab-case", default = "ModuleLimits::default")]
-struct PackagedLimits {
-    memory_bytes: u64,
-    kv_entries: u32,
-    kv_bytes: u64,
-    timers: u32,
-    counters: u32,
-    call_ms: u32,
-    request_ms: u32,
-    requests: u32,
-    connections: u32,
-    body_bytes: u64,
 }
 
 fn one() -> u32 {

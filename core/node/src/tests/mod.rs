@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, News, PackageJob, WorkerJob, WorkerNews};
 use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{
     Digest, Flavour, Instant, ModuleName, ModuleRef, Nonce, Now, PublicKey, Refusal, RefusalKind, UnixTime, WorkerId,
 };
@@ -140,15 +140,9 @@ fn policy(users: usize) -> NodePolicy {
     let user = UserPolicy {
         keys: vec![PublicKey([0; 32])],
         prefixes: vec!["10.0.0.0/8".parse().unwrap()],
-        ports: Vec::new(),
         modules_max: 100,
         module_limits: ModuleLimits::default(),
-        container: ContainerLimits::default(),
-        listen: Vec::new(),
-        connect: Vec::new(),
-        network: Default::default(),
-        addresses: Vec::new(),
-        price_per_hour: None,
+        ..UserPolicy::default()
     };
     let mut policy = NodePolicy::new("n1".parse().unwrap());
     policy.accept_unsigned = true;

@@ -199,14 +199,13 @@ fn report() -> impl Strategy<Value = NodeReport> {
         });
     let policy = Just(PolicyReport {
         prefixes: vec!["10.0.0.0/8".to_owned()],
-        ports: Vec::new(),
         ttl_s_max: 1,
         modules_max: 2,
         memory_bytes_max: 3,
         ceilings: [("timers".to_owned(), 64)].into(),
         listen: vec!["tcp port 80".to_owned()],
-        connect: Vec::new(),
         price_per_hour: Some(4),
+        ..PolicyReport::default()
     });
     let modules = prop::collection::vec(module, 0..3);
     let proof = prop::option::of(prop::sample::select(&HopProof::ALL[..]));

@@ -279,19 +279,7 @@ fn config(dir: &Path, key: PublicKey, project: &Project) -> String {
 
 /// Returns limits that leave the module what its manifest asks for.
 fn ceiling(wanted: &ModuleLimits) -> ModuleLimits {
-    let usual = ModuleLimits::default();
-    ModuleLimits {
-        memory_bytes: wanted.memory_bytes.max(usual.memory_bytes),
-        kv_entries: wanted.kv_entries.max(usual.kv_entries),
-        kv_bytes: wanted.kv_bytes.max(usual.kv_bytes),
-        timers: wanted.timers.max(usual.timers),
-        counters: wanted.counters.max(usual.counters),
-        call_ms: wanted.call_ms.max(usual.call_ms),
-        request_ms: wanted.request_ms.max(usual.request_ms),
-        requests: wanted.requests.max(usual.requests),
-        connections: wanted.connections.max(usual.connections),
-        body_bytes: wanted.body_bytes.max(usual.body_bytes),
-    }
+    ModuleLimits::default().raised_to(&wanted.amounts())
 }
 
 /// Returns a program that is installed beside this one.
