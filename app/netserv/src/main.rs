@@ -7,7 +7,6 @@
 mod cli;
 mod client;
 mod cmd;
-mod dispatch;
 mod environment;
 mod exit;
 mod grants;
@@ -38,7 +37,7 @@ fn main() -> ExitCode {
     let mut output = Output::stdio(json, cli.global.verbose);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch::run(cli, &mut output)),
+        Ok(runtime) => runtime.block_on(cli.run(&mut output)),
         Err(error) => Err(Failure::new(format!("cannot start: {error}"), "raise the limit of open files")),
     };
     match result.and_then(|exit| output.finish().map(|()| exit)) {

@@ -413,18 +413,12 @@ pub fn write_context(refusal: &Refusal, indent: usize, output: &mut Output) {
 }
 
 fn outcome_cell(outcome: &Outcome) -> (Style, String) {
-    let lease = |word: &str, lease_s: u64| (Style::Good, format!("{word}, lease {}", format_seconds(lease_s)));
-    match outcome {
-        Outcome::Installed { lease_s } => lease("installed", *lease_s),
-        Outcome::Refreshed { lease_s } => lease("refreshed", *lease_s),
-        Outcome::Replaced { lease_s } => lease("replaced", *lease_s),
-        Outcome::Removed => (Style::Good, "removed".to_owned()),
-        Outcome::Told => (Style::Good, "told".to_owned()),
-        Outcome::Exported { digest, bytes } => (Style::Good, format!("exported {bytes} bytes, {digest}")),
-        Outcome::Probed => (Style::Good, "ok".to_owned()),
-        Outcome::NotTargeted { .. } => (Style::Plain, "not targeted".to_owned()),
-        Outcome::WouldDo { action } => (Style::Good, format!("would {action}")),
-        Outcome::Refused(refusal) => (Style::Bad, format!("refused: {}", refusal.kind)),
+    match (outcome, outcome.lease_s()) {
+        (Outcome::Refused(refusal), _) => (Style::Bad, format!("refused: {}", refusal.kind)),
+        (Outcome::NotTargeted { .. }, _) => (Style::Plain, "not targeted".to_owned()),
+        (Outcome::Probed, _) => (Style::Good, "ok".to_owned()),
+        (_, Some(lease_s)) => (Style::Good, format!("{}, lease {}", outcome.word(), format_seconds(lease_s))),
+        (_, None) => (Style::Good, outcome.to_string()),
     }
 }
 

@@ -47,21 +47,7 @@ netserv_model::counts! {
 impl Counters {
     /// Counts one answer.
     pub(crate) fn answered(&mut self, method: &'static str, outcome: &Outcome) {
-        *self.requests.entry((method, outcome_label(outcome))).or_default() += 1;
-    }
-}
-
-fn outcome_label(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Installed { .. } => "installed",
-        Outcome::Refreshed { .. } => "refreshed",
-        Outcome::Replaced { .. } => "replaced",
-        Outcome::Removed => "removed",
-        Outcome::Told => "told",
-        Outcome::Exported { .. } => "exported",
-        Outcome::Probed => "probed",
-        Outcome::NotTargeted { .. } => "not-targeted",
-        Outcome::WouldDo { .. } => "would-do",
-        Outcome::Refused(refusal) => refusal.kind.as_str(),
+        let label = if let Outcome::Refused(refusal) = outcome { refusal.kind.as_str() } else { outcome.word() };
+        *self.requests.entry((method, label)).or_default() += 1;
     }
 }

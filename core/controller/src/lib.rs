@@ -124,7 +124,7 @@ impl Controller {
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
         let Controller { cx, modules, users, exports, tells, metering, load, .. } = self;
         cx.now = now;
-        let ticket = cx.open_request(id, request.body.method());
+        let ticket = cx.open_request(id, request.body.verb().as_str());
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
@@ -136,37 +136,37 @@ impl Controller {
                 return cx.answer(ticket, outcome);
             }
         };
-        let wish = match &request.body {
-            Body::Setup(setup) => Some(Wish { what: wishes::digest(setup), made: request.created }),
-            Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
+        let wish = if let Body::Setup(setup) = &request.body {
+            Some(Wish { what: wishes::digest(setup), made: request.created })
+        } else {
+            None
         };
         let origin = Origin { session: request.session, nonce: Some(request.nonce), wish };
-        match (request.body, user) {
-            (Body::Probe(probe), user) => {
-                report::answer_probe(cx, &modules.tenants, load, ticket, user.as_ref(), &probe);
-            }
-            (Body::Setup(setup), Some(user)) => {
-                let key = (user, setup.module.name.clone());
+        let key = |module: &ModuleName| {
+            let user = user.clone().expect("admission lets only a PROBE be without a user");
+            (user, module.clone())
+        };
+        match request.body {
+            Body::Probe(probe) => report::answer_probe(cx, &modules.tenants, load, ticket, user.as_ref(), &probe),
+            Body::Setup(setup) => {
+                let key = key(&setup.module.name);
                 let task = requests::setup_task(setup, time);
                 requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
-            (Body::Remove(remove), Some(user)) => {
-                let key = (user, remove.module.clone());
+            Body::Remove(remove) => {
+                let key = key(&remove.module);
                 let task = requests::remove_task(&remove, request.session, request.nonce, time);
                 requests::take_task(cx, modules, &key, ticket, origin, task, request.dry_run);
             }
-            (Body::Tell(tell), Some(user)) => {
-                let key = (user, tell.module.clone());
+            Body::Tell(tell) => {
+                let key = key(&tell.module);
                 let (created, dry_run) = (request.created, request.dry_run);
                 let telling = Telling { key, message: tell.message, created, dry_run };
                 tells.tell(cx, &mut modules.tenants, &modules.told_before, ticket, telling);
             }
-            (Body::Export(export), Some(user)) => {
-                let key = (user, export.module.clone());
+            Body::Export(export) => {
+                let key = key(&export.module);
                 exports.export(cx, &mut modules.tenants, &mut modules.buffers, ticket, (&key, export), request.dry_run);
-            }
-            (Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_), None) => {
-                unreachable!("admission lets only a PROBE be without a user")
             }
         }
     }
@@ -371,14 +371,7 @@ impl Controller {
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
             | (Purpose::Nothing, _) => {}
             // No effect of the controller's has such an outcome; those who wait for news of it have timers.
-            (
-                Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
-                EffectOutcome::Fetched { .. }
-                | EffectOutcome::Exported { .. }
-                | EffectOutcome::Measured(_)
-                | EffectOutcome::Metered(_)
-                | EffectOutcome::Routed(_),
-            ) => cx.counters.stray_events += 1,
+            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), _) => cx.counters.stray_events += 1,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::control::ControlMessage;
 pub use crate::dependency::Dependency;
 use crate::floating::GivenUp;
 use crate::target::Condition;
+use crate::text::one_line;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature,
     UnixTime, UserId, WantedFilter,
@@ -46,6 +47,22 @@ pub struct Request {
     pub passed_by: Option<String>,
 }
 
+words! {
+    /// What requests ask for, by the first word of their text.
+    pub enum Verb {
+        /// Install, refresh or replace a module.
+        Setup = "SETUP",
+        /// Remove a module.
+        Remove = "REMOVE",
+        /// Tell a running module something.
+        Tell = "TELL",
+        /// Put the state of a running module where the request says.
+        Export = "EXPORT",
+        /// Tell about the node.
+        Probe = "PROBE",
+    }
+}
+
 /// What a request asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -68,14 +85,25 @@ impl From<Setup> for Body {
 }
 
 impl Body {
-    /// Returns the word of the request line.
-    pub fn method(&self) -> &'static str {
+    /// Returns what is asked for.
+    pub fn verb(&self) -> Verb {
         match self {
-            Body::Setup(_) => "SETUP",
-            Body::Remove(_) => "REMOVE",
-            Body::Tell(_) => "TELL",
-            Body::Export(_) => "EXPORT",
-            Body::Probe(_) => "PROBE",
+            Body::Setup(_) => Verb::Setup,
+            Body::Remove(_) => Verb::Remove,
+            Body::Tell(_) => Verb::Tell,
+            Body::Export(_) => Verb::Export,
+            Body::Probe(_) => Verb::Probe,
+        }
+    }
+
+    /// Returns the module that the request is about.
+    pub fn module(&self) -> Option<&ModuleName> {
+        match self {
+            Body::Setup(setup) => Some(&setup.module.name),
+            Body::Remove(remove) => Some(&remove.module),
+            Body::Tell(tell) => Some(&tell.module),
+            Body::Export(export) => Some(&export.module),
+            Body::Probe(_) => None,
         }
     }
 }
@@ -162,20 +190,21 @@ pub struct Probe {
     pub ask: Vec<Ask>,
 }
 
-/// One thing that a PROBE asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ask {
-    /// Which nodes are there.
-    Nodes,
-    /// Which of the user's modules run.
-    Modules,
-    /// Which building blocks and flavours there are.
-    Blocks,
-    /// How busy the node is.
-    Load,
-    /// What the node grants the user.
-    Policy,
+words! {
+    serde
+    /// One thing that a PROBE asks for.
+    pub enum Ask {
+        /// Which nodes are there.
+        Nodes = "nodes",
+        /// Which of the user's modules run.
+        Modules = "modules",
+        /// Which building blocks and flavours there are.
+        Blocks = "blocks",
+        /// How busy the node is.
+        Load = "load",
+        /// What the node grants the user.
+        Policy = "policy",
+    }
 }
 
 /// A session that holds a module.
@@ -402,6 +431,39 @@ impl Outcome {
         }
     }
 
+    /// Returns the outcome as its word in JSON and in metrics.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Installed { .. } => "installed",
+            Outcome::Refreshed { .. } => "refreshed",
+            Outcome::Replaced { .. } => "replaced",
+            Outcome::Removed => "removed",
+            Outcome::Told => "told",
+            Outcome::Exported { .. } => "exported",
+            Outcome::Probed => "probed",
+            Outcome::WouldDo { .. } => "would-do",
+            Outcome::NotTargeted { .. } => "not-targeted",
+            Outcome::Refused(_) => "refused",
+        }
+    }
+
+    /// Returns the outcome with every text in one line and inside its bounds, for one that came from outside.
+    #[must_use]
+    pub fn clean(self) -> Outcome {
+        match self {
+            Outcome::Refused(refusal) => Outcome::Refused(refusal.clean()),
+            Outcome::WouldDo { action } => Outcome::WouldDo { action: one_line(&action) },
+            Outcome::NotTargeted { reason } => Outcome::NotTargeted { reason: one_line(&reason) },
+            plain @ (Outcome::Installed { .. }
+            | Outcome::Refreshed { .. }
+            | Outcome::Replaced { .. }
+            | Outcome::Removed
+            | Outcome::Told
+            | Outcome::Exported { .. }
+            | Outcome::Probed) => plain,
+        }
+    }
+
     /// Returns whether the request was for other nodes.
     pub fn is_not_targeted(&self) -> bool {
         matches!(self, Outcome::NotTargeted { .. })
@@ -418,13 +480,11 @@ impl std::fmt::Display for Outcome {
     /// Writes what happened as people would say it, in one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Outcome::Installed { lease_s } => write!(f, "installed for {lease_s} s"),
-            Outcome::Refreshed { lease_s } => write!(f, "refreshed for {lease_s} s"),
-            Outcome::Replaced { lease_s } => write!(f, "replaced for {lease_s} s"),
-            Outcome::Removed => f.write_str("removed"),
-            Outcome::Told => f.write_str("told"),
+            Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
+                write!(f, "{} for {lease_s} s", self.word())
+            }
+            Outcome::Removed | Outcome::Told | Outcome::Probed => f.write_str(self.word()),
             Outcome::Exported { digest, bytes } => write!(f, "exported {bytes} bytes, {digest}"),
-            Outcome::Probed => f.write_str("probed"),
             Outcome::WouldDo { action } => write!(f, "would {action}"),
             Outcome::NotTargeted { reason } => write!(f, "not targeted: {reason}"),
             Outcome::Refused(refusal) => write!(f, "refused: {refusal}"),

@@ -145,7 +145,7 @@ impl Node {
 
     /// Gives a request to the controller; one that asks for counters waits until they are fresh.
     fn take_request(&mut self, id: RequestId, request: Request) {
-        let (method, user, session) = (request.body.method(), request.user.clone(), request.session);
+        let (method, user, session) = (request.body.verb().as_str(), request.user.clone(), request.session);
         self.outputs.push_back(Output::Notice(Notice::Requested { request: id, method, user, session }));
         self.arrived.insert(id, self.now.instant);
         if !wants_counters(&request.body) {
@@ -188,10 +188,8 @@ impl Node {
 }
 
 fn wants_counters(body: &Body) -> bool {
-    match body {
-        Body::Probe(probe) => probe.ask.iter().any(|ask| matches!(ask, Ask::Modules | Ask::Load)),
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => false,
-    }
+    let Body::Probe(probe) = body else { return false };
+    probe.ask.iter().any(|ask| matches!(ask, Ask::Modules | Ask::Load))
 }
 
 pub(crate) fn mri(call: &ApiCall) -> Option<&Mri> {

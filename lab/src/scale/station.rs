@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Config, Counter, Engine, Transmit};
-use netserv_model::request::{Body, NodeReport, Outcome, Request};
+use netserv_model::request::{Body, NodeReport, Outcome, Request, Verb};
 use netserv_model::route::RouteChange;
 use netserv_model::{Instant, NodeId, Now, SessionId};
 use netserv_node::nslp::{self, LocalId, LocalPath, LocalRequest, Nslp};
@@ -115,12 +115,11 @@ impl Station {
     }
 
     fn report(&self, request: &Request) -> NodeReport {
-        let outcome = match &request.body {
-            Body::Setup(setup) => Outcome::Installed { lease_s: setup.ttl.as_secs() },
-            Body::Remove(_) => Outcome::Removed,
-            Body::Tell(_) => Outcome::Told,
-            Body::Export(_) => Outcome::Probed,
-            Body::Probe(_) => Outcome::Probed,
+        let outcome = match (&request.body, request.body.verb()) {
+            (Body::Setup(setup), _) => Outcome::Installed { lease_s: setup.ttl.as_secs() },
+            (_, Verb::Remove) => Outcome::Removed,
+            (_, Verb::Tell) => Outcome::Told,
+            (_, _) => Outcome::Probed,
         };
         NodeReport {
             node: self.name.clone(),

@@ -3,11 +3,13 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
+use crate::client::Client;
 use crate::cmd;
 use crate::environment::ENVIRONMENT;
-use crate::exit::EXIT_CODES;
+use crate::exit::{EXIT_CODES, Exit, Failure};
+use crate::output::Output;
 
 /// Where `--help` shows the options of every command.
 const HEADING: &str = "Options of every command";
@@ -68,6 +70,38 @@ pub enum Command {
     Grant(cmd::grant::Grant),
     Completions(cmd::generate::Completions),
     Man(cmd::generate::Man),
+}
+
+impl Cli {
+    /// Carries out the command line.
+    ///
+    /// # Errors
+    /// What kept the command from being carried out.
+    pub async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let client = Client::new(&self.global.socket);
+        match self.command {
+            Command::Setup(setup) => setup.run(&client, output).await,
+            Command::Remove(remove) => remove.run(&client, output).await,
+            Command::State(state) => state.run(&client, output).await,
+            Command::Candidates(candidates) => candidates.run(&client, output).await,
+            Command::Relocate(relocate) => relocate.run(&client, output).await,
+            Command::Tell(tell) => tell.run(&client, output).await,
+            Command::Probe(probe) => probe.run(&client, output).await,
+            Command::Path(path) => path.run(&client, output).await,
+            Command::Trace(trace) => trace.run(&client, output).await,
+            Command::Watch(watch) => watch.run(&client, output).await,
+            Command::Module(module) => module.run(output).await,
+            Command::Node(node) => node.run(&client, &self.global.socket, output).await,
+            Command::Agent(agent) => agent.run(output).await,
+            Command::Key(key) => key.run(output),
+            Command::Grant(grant) => grant.run(output),
+            Command::Completions(completions) => {
+                completions.run(Cli::command(), output);
+                Ok(Exit::Done)
+            }
+            Command::Man(man) => man.run(Cli::command(), output),
+        }
+    }
 }
 
 #[cfg(test)]

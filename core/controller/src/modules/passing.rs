@@ -22,19 +22,18 @@ pub(crate) fn pass_by(
     request: &Request,
     outcome: Outcome,
 ) -> Outcome {
-    let said = match &request.body {
-        Body::Setup(setup) if !request.dry_run && names_others(cx, request) => {
-            let key = (user.clone(), setup.module.name.clone());
-            let said = [
-                see_floating(cx, modules, &key, setup),
-                see_owner(cx, &mut modules.tenants, &mut modules.buffers, &key, setup),
-            ];
-            Some(said.into_iter().flatten().collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
-        }
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
-    };
-    match (outcome, said) {
-        (Outcome::NotTargeted { reason }, Some(said)) => Outcome::NotTargeted { reason: format!("{reason}; {said}") },
+    let Body::Setup(setup) = &request.body else { return outcome };
+    if request.dry_run || !names_others(cx, request) {
+        return outcome;
+    }
+    let key = (user.clone(), setup.module.name.clone());
+    let said = [
+        see_floating(cx, modules, &key, setup),
+        see_owner(cx, &mut modules.tenants, &mut modules.buffers, &key, setup),
+    ];
+    let said = said.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    match (outcome, said.is_empty()) {
+        (Outcome::NotTargeted { reason }, false) => Outcome::NotTargeted { reason: format!("{reason}; {said}") },
         (outcome, _) => outcome,
     }
 }

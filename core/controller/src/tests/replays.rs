@@ -19,10 +19,8 @@ fn long(module: &str) -> Setup {
 impl Node {
     /// Sends a request and carries all out that it leads to; returns its outcome.
     fn asked(&mut self, request: Request) -> Outcome {
-        let package = match &request.body {
-            Body::Setup(setup) => manifest(setup),
-            Body::Remove(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => manifest(&setup("m@1.0.0")),
-        };
+        let package =
+            if let Body::Setup(setup) = &request.body { manifest(setup) } else { manifest(&setup("m@1.0.0")) };
         let id = self.send(request);
         self.carry_out(&package);
         self.reports[&id].outcome.clone()

@@ -247,7 +247,7 @@ impl DomainPolicy {
         let is_taken = self.take.have(body, user);
         (!is_taken).then(|| {
             let who = user.map_or_else(|| "of nobody".to_owned(), |user| format!("of `{user}`"));
-            let detail = format!("a {} {who} is not taken from outside of the domain", body.method());
+            let detail = format!("a {} {who} is not taken from outside of the domain", body.verb());
             Refusal::new(RefusalKind::OutsideDomain, detail)
         })
     }
@@ -316,11 +316,10 @@ impl DomainPolicy {
 /// PROBE asks which nodes there are: all of them answer.
 #[must_use]
 pub fn stranger(body: &Body, is_signed: bool, own: Option<&Outcome>) -> Option<Probe> {
-    let (asks, is_proven) = match body {
-        Body::Probe(probe) => (probe.clone(), is_signed && own.is_some_and(Outcome::is_ok)),
-        Body::Setup(_) | Body::Remove(_) | Body::Tell(_) | Body::Export(_) => {
-            (Probe::default(), own.is_some_and(|own| proves(is_signed, own)))
-        }
+    let (asks, is_proven) = if let Body::Probe(probe) = body {
+        (probe.clone(), is_signed && own.is_some_and(Outcome::is_ok))
+    } else {
+        (Probe::default(), own.is_some_and(|own| proves(is_signed, own)))
     };
     (!is_proven).then_some(asks)
 }

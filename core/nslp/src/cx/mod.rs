@@ -76,9 +76,5 @@ impl Cx<'_> {
 
 /// Returns the module that a request installs or removes.
 pub(crate) fn module_of(body: &Body) -> Option<&ModuleName> {
-    match body {
-        Body::Setup(setup) => Some(&setup.module.name),
-        Body::Remove(remove) => Some(&remove.module),
-        Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
-    }
+    body.module().filter(|_| matches!(body, Body::Setup(_) | Body::Remove(_)))
 }

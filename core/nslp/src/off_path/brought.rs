@@ -80,10 +80,8 @@ impl Brought {
     }
 
     fn removed_by(&self, session: SessionId, message: &Message) -> impl Iterator<Item = &Entry> {
-        let of = match message.body() {
-            Body::Remove(remove) => message.user().map(|user| (user.clone(), remove.module.clone(), remove.all)),
-            Body::Setup(_) | Body::Tell(_) | Body::Export(_) | Body::Probe(_) => None,
-        };
+        let remove = if let Body::Remove(remove) = message.body() { Some(remove) } else { None };
+        let of = remove.zip(message.user()).map(|(remove, user)| (user.clone(), remove.module.clone(), remove.all));
         of.into_iter().flat_map(move |(user, module, all)| {
             let (first, last) =
                 if all { (SessionId([0; 16]), SessionId([0xff; 16])) } else { (session.family(), session.family()) };

@@ -123,7 +123,7 @@ impl Mesh {
                         (None, Body::Remove(_)) => {
                             Outcome::Refused(Refusal::new(RefusalKind::NotInstalled, "it has none"))
                         }
-                        (None, Body::Tell(_) | Body::Export(_) | Body::Probe(_)) => report.outcome,
+                        (None, _) => report.outcome,
                     };
                     if self.refusing.contains(&at) {
                         let refusal = Refusal::new(RefusalKind::QuotaExceeded, "it is full");

@@ -5,7 +5,6 @@ mod remove;
 mod setup;
 mod tell;
 
-use netserv_model::request::Body;
 use netserv_wire::nslp::Response;
 
 use crate::cx::{Cx, ExchangeKey};
@@ -30,9 +29,6 @@ pub(crate) fn answered(
         return off_path.brought.note_by(cx.now, key.0, exchange);
     }
     let Some(user) = exchange.message.user().cloned() else { return };
-    match exchange.message.body() {
-        Body::Setup(_) => setup::answered(cx, exchanges, sessions, key, &user, answer),
-        Body::Remove(_) => remove::answered(cx, exchanges, sessions, key, &user, answer),
-        Body::Tell(_) | Body::Export(_) | Body::Probe(_) => {}
-    }
+    setup::answered(cx, exchanges, sessions, key, &user, answer);
+    remove::answered(cx, exchanges, sessions, key, &user, answer);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing requests.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::control::{ControlMessage, encode_body};
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
-use netserv_model::request::{Ask, Dependency, StateSource};
+use netserv_model::request::{Ask, Dependency, StateSource, Verb};
 use netserv_model::target::{Scope, Target};
 use netserv_model::{
     Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId, WantedFilter,
@@ -29,14 +29,14 @@ pub struct RequestBuilder {
 impl RequestBuilder {
     /// Starts a SETUP: install, refresh or replace a module.
     pub fn setup(module: &ModuleRef, url: &str, digest: Digest, ttl: Duration) -> RequestBuilder {
-        let builder = RequestBuilder::new(format!("SETUP {module} NETSERV/1"));
+        let builder = RequestBuilder::new(Verb::Setup, module);
         let builder = builder.header("url", url).header("digest", &digest.to_string());
         builder.header("ttl", &ttl.as_secs().to_string())
     }
 
     /// Starts a REMOVE: take a module away, whatever its version.
     pub fn remove(module: &ModuleName) -> RequestBuilder {
-        RequestBuilder::new(format!("REMOVE {module} NETSERV/1"))
+        RequestBuilder::new(Verb::Remove, module)
     }
 
     /// Has a REMOVE end the module's intercepted connections, whatever its manifest says of them.
@@ -54,14 +54,14 @@ impl RequestBuilder {
     /// Starts a TELL: hand a message to a running module.
     pub fn tell(module: &ModuleName, message: &ControlMessage) -> RequestBuilder {
         let ControlMessage { topic, seq, body } = message;
-        let builder = RequestBuilder::new(format!("TELL {module} NETSERV/1"));
+        let builder = RequestBuilder::new(Verb::Tell, module);
         let builder = builder.header("topic", topic.as_str()).header("seq", &seq.to_string());
         builder.header("body", &encode_body(body))
     }
 
     /// Starts an EXPORT: put the state of a running module somewhere.
     pub fn export(module: &ModuleName, url: &str) -> RequestBuilder {
-        RequestBuilder::new(format!("EXPORT {module} NETSERV/1")).header("url", url)
+        RequestBuilder::new(Verb::Export, module).header("url", url)
     }
 
     /// Has the module of an EXPORT stand still for so many seconds, from just before its state is asked for.
@@ -72,8 +72,8 @@ impl RequestBuilder {
 
     /// Starts a PROBE; asking for nothing means `nodes`.
     pub fn probe(ask: &[Ask]) -> RequestBuilder {
-        let builder = RequestBuilder::new("PROBE * NETSERV/1".to_owned());
-        let words: Vec<&str> = ask.iter().map(|ask| ask_word(*ask)).collect();
+        let builder = RequestBuilder::new(Verb::Probe, "*");
+        let words: Vec<&str> = ask.iter().map(|ask| ask.as_str()).collect();
         if words.is_empty() { builder } else { builder.header("ask", &words.join(", ")) }
     }
 
@@ -212,7 +212,8 @@ impl RequestBuilder {
         Ok(Unsigned { message: Message::parse(text.as_bytes())? })
     }
 
-    fn new(request_line: String) -> RequestBuilder {
+    fn new(verb: Verb, subject: impl Display) -> RequestBuilder {
+        let request_line = format!("{verb} {subject} NETSERV/1");
         RequestBuilder { request_line, user: None, headers: Vec::new(), properties: Vec::new() }
     }
 
@@ -260,15 +261,5 @@ impl Unsigned {
     /// Returns the request without a signature, as nodes take it from nobody but for tests and open probes.
     pub fn into_message(self) -> Message {
         self.message
-    }
-}
-
-fn ask_word(ask: Ask) -> &'static str {
-    match ask {
-        Ask::Nodes => "nodes",
-        Ask::Modules => "modules",
-        Ask::Blocks => "blocks",
-        Ask::Load => "load",
-        Ask::Policy => "policy",
     }
 }

@@ -12,7 +12,7 @@ use netserv_model::floating::is_container_address;
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX, FREEZE_TIME_MAX};
 use netserv_model::off_path::OffPath;
-use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell};
+use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell, Verb};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId, WantedFilter};
 
@@ -45,12 +45,12 @@ impl Message {
     pub fn parse(bytes: &[u8]) -> Result<Message, Refusal> {
         let lines = Lines::parse(bytes)?;
         let text = std::str::from_utf8(&bytes[..lines.bytes]).map_err(|_| bad(0, "not UTF-8"))?.to_owned();
-        let (method, subject) = parse_request_line(&lines.first)?;
+        let (verb, subject) = parse_request_line(&lines.first)?;
         let canonical = canonical(&lines);
-        let mut fields = Fields::new(method, &lines.headers)?;
+        let mut fields = Fields::new(verb, &lines.headers)?;
         let user = fields.single("user")?;
-        if user.is_none() && method != Method::Probe {
-            return Err(missing(method, "user"));
+        if user.is_none() && verb != Verb::Probe {
+            return Err(missing(verb, "user"));
         }
         let message = Message {
             text,
@@ -178,57 +178,35 @@ pub fn peek_nonce(bytes: &[u8]) -> Option<Nonce> {
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    Setup,
-    Remove,
-    Tell,
-    Export,
-    Probe,
-}
-
-impl Method {
-    fn as_str(self) -> &'static str {
-        match self {
-            Method::Setup => "SETUP",
-            Method::Remove => "REMOVE",
-            Method::Tell => "TELL",
-            Method::Export => "EXPORT",
-            Method::Probe => "PROBE",
-        }
-    }
-
-    /// Headers that mean something in this method beside those of every method.
-    fn headers(self) -> &'static [&'static str] {
-        match self {
-            Method::Setup => &[
-                "url",
-                "digest",
-                "filter",
-                "filter-proto",
-                "filter-port",
-                "intercept",
-                "properties",
-                "dependencies",
-                "ttl",
-                "epoch",
-                "state",
-                "state-digest",
-                "floating",
-                "prepare",
-                "buffer",
-            ],
-            Method::Remove => &["force", "all", "epoch"],
-            Method::Tell => &["topic", "seq", "body"],
-            Method::Export => &["url", "freeze", "buffer"],
-            Method::Probe => &["ask"],
-        }
+/// Headers that mean something with this verb beside those of every request.
+fn headers_of(verb: Verb) -> &'static [&'static str] {
+    match verb {
+        Verb::Setup => &[
+            "url",
+            "digest",
+            "filter",
+            "filter-proto",
+            "filter-port",
+            "intercept",
+            "properties",
+            "dependencies",
+            "ttl",
+            "epoch",
+            "state",
+            "state-digest",
+            "floating",
+            "prepare",
+            "buffer",
+        ],
+        Verb::Remove => &["force", "all", "epoch"],
+        Verb::Tell => &["topic", "seq", "body"],
+        Verb::Export => &["url", "freeze", "buffer"],
+        Verb::Probe => &["ask"],
     }
 }
 
 const COMMON_HEADERS: [&str; 11] =
     ["user", "created", "nonce", "signature", "grant", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
-const METHODS: [Method; 5] = [Method::Setup, Method::Remove, Method::Tell, Method::Export, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 8] =
     ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require", "grant"];
@@ -245,24 +223,24 @@ enum Trigger {
 
 /// Headers by name, taken out one by one.
 struct Fields {
-    method: Method,
+    verb: Verb,
     known: BTreeMap<String, Vec<(usize, String)>>,
     unknown: Vec<(String, String)>,
 }
 
 impl Fields {
-    fn new(method: Method, headers: &[Header]) -> Result<Fields, Refusal> {
-        let mut fields = Fields { method, known: BTreeMap::new(), unknown: Vec::new() };
+    fn new(verb: Verb, headers: &[Header]) -> Result<Fields, Refusal> {
+        let mut fields = Fields { verb, known: BTreeMap::new(), unknown: Vec::new() };
         for Header { line, name, value } in headers {
             let value = value.trim_matches(' ').to_owned();
-            if COMMON_HEADERS.contains(&name.as_str()) || method.headers().contains(&name.as_str()) {
+            if COMMON_HEADERS.contains(&name.as_str()) || headers_of(verb).contains(&name.as_str()) {
                 let values = fields.known.entry(name.clone()).or_default();
                 if !values.is_empty() && !REPEATABLE.contains(&name.as_str()) {
                     return Err(bad(*line, format!("`{name}` is there twice")));
                 }
                 values.push((*line, value));
-            } else if METHODS.iter().any(|other| other.headers().contains(&name.as_str())) {
-                return Err(bad(*line, format!("`{name}` means nothing in a {}", method.as_str())));
+            } else if Verb::ALL.iter().any(|other| headers_of(*other).contains(&name.as_str())) {
+                return Err(bad(*line, format!("`{name}` means nothing in a {verb}")));
             } else {
                 fields.unknown.push((name.clone(), value));
             }
@@ -280,7 +258,7 @@ impl Fields {
     }
 
     fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {
-        self.single(name)?.ok_or_else(|| missing(self.method, name))
+        self.single(name)?.ok_or_else(|| missing(self.verb, name))
     }
 
     fn off_path(&mut self) -> Result<Option<OffPath>, Refusal> {
@@ -322,10 +300,10 @@ impl Fields {
 
     fn body(&mut self, subject: &str) -> Result<Body, Refusal> {
         let subject_error = |error: ParseIdError| bad(1, error.to_string());
-        match self.method {
-            Method::Setup => Ok(Body::from(Setup {
+        match self.verb {
+            Verb::Setup => Ok(Body::from(Setup {
                 module: subject.parse().map_err(subject_error)?,
-                url: self.url("url")?.ok_or_else(|| missing(self.method, "url"))?,
+                url: self.url("url")?.ok_or_else(|| missing(self.verb, "url"))?,
                 digest: self.required("digest")?,
                 filters: self.filters()?,
                 intercept: self.intercept()?,
@@ -338,29 +316,29 @@ impl Fields {
                 buffer: self.buffer()?,
                 epoch: self.epoch()?.unwrap_or(0),
             })),
-            Method::Remove => {
+            Verb::Remove => {
                 let module = subject.parse().map_err(subject_error)?;
                 let (force, all) = (self.flag("force")?, self.flag("all")?);
                 Ok(Body::Remove(Remove { module, force, all, epoch: self.epoch()? }))
             }
-            Method::Export => {
+            Verb::Export => {
                 let module = subject.parse().map_err(subject_error)?;
-                let url = self.url("url")?.ok_or_else(|| missing(self.method, "url"))?;
+                let url = self.url("url")?.ok_or_else(|| missing(self.verb, "url"))?;
                 Ok(Body::Export(Export { module, url, freeze: self.freeze()?, buffer: self.buffer()? }))
             }
-            Method::Tell => {
+            Verb::Tell => {
                 let module = subject.parse().map_err(subject_error)?;
                 let (topic, seq, body) = (self.required("topic")?, self.seq()?, self.message_body()?);
                 Ok(Body::Tell(Tell { module, message: ControlMessage { topic, seq, body } }))
             }
-            Method::Probe if subject == "*" => Ok(Body::Probe(Probe { ask: self.list("ask", parse_ask)? })),
-            Method::Probe => Err(bad(1, format!("`{}`: a PROBE is of `*`", shown(subject)))),
+            Verb::Probe if subject == "*" => Ok(Body::Probe(Probe { ask: self.list("ask", parse_ask)? })),
+            Verb::Probe => Err(bad(1, format!("`{}`: a PROBE is of `*`", shown(subject)))),
         }
     }
 
     /// A whole number, written with digits only; otherwise it is not `what`.
     fn number(&mut self, name: &str, what: &str) -> Result<u64, Refusal> {
-        let Some((line, value)) = self.take(name).pop() else { return Err(missing(self.method, name)) };
+        let Some((line, value)) = self.take(name).pop() else { return Err(missing(self.verb, name)) };
         let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
         number.ok_or_else(|| bad(line, format!("`{name}` is not {what}")))
     }
@@ -370,7 +348,7 @@ impl Fields {
     }
 
     fn message_body(&mut self) -> Result<Vec<u8>, Refusal> {
-        let Some((line, value)) = self.take("body").pop() else { return Err(missing(self.method, "body")) };
+        let Some((line, value)) = self.take("body").pop() else { return Err(missing(self.verb, "body")) };
         decode_body(&value, CONTROL_BYTES_MAX).map_err(|error| bad(line, format!("`body`: {error}")))
     }
 
@@ -502,18 +480,17 @@ impl Fields {
     }
 }
 
-fn parse_request_line(line: &str) -> Result<(Method, &str), Refusal> {
+fn parse_request_line(line: &str) -> Result<(Verb, &str), Refusal> {
     let mut words = line.split(' ');
-    let (Some(method), Some(subject), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    let (Some(verb), Some(subject), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
     else {
         return Err(bad(1, format!("`{}` is not a request line such as `PROBE * NETSERV/1`", shown(line))));
     };
     if version != "NETSERV/1" {
         return Err(bad(1, format!("`{}`: only NETSERV/1 is understood", shown(version))));
     }
-    let method = METHODS.into_iter().find(|known| known.as_str() == method);
-    let method = method.ok_or_else(|| bad(1, format!("`{}` is not understood", shown(line))))?;
-    Ok((method, subject))
+    let verb = Verb::from_word(verb).ok_or_else(|| bad(1, format!("`{}` is not understood", shown(line))))?;
+    Ok((verb, subject))
 }
 
 fn canonical(lines: &Lines) -> String {
@@ -524,8 +501,8 @@ fn canonical(lines: &Lines) -> String {
     text
 }
 
-fn missing(method: Method, name: &str) -> Refusal {
-    bad(0, format!("the {} has no `{name}` header", method.as_str()))
+fn missing(verb: Verb, name: &str) -> Refusal {
+    bad(0, format!("the {verb} has no `{name}` header"))
 }
 
 fn parse_dependency(text: &str) -> Result<Dependency, String> {
@@ -538,12 +515,6 @@ fn parse_floating(text: &str) -> Result<IpAddr, String> {
 }
 
 fn parse_ask(text: &str) -> Result<Ask, String> {
-    match text {
-        "nodes" => Ok(Ask::Nodes),
-        "modules" => Ok(Ask::Modules),
-        "blocks" => Ok(Ask::Blocks),
-        "load" => Ok(Ask::Load),
-        "policy" => Ok(Ask::Policy),
-        _ => Err(format!("`{}` is not one of nodes, modules, blocks, load, policy", shown(text))),
-    }
+    Ask::from_word(text)
+        .ok_or_else(|| format!("`{}` is not one of {}", shown(text), Ask::ALL.map(Ask::as_str).join(", ")))
 }

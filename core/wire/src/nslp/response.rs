@@ -7,7 +7,7 @@ use netserv_model::limits::{
     BESIDE_MAX, DNS_NAME_BYTES_MAX, HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX,
 };
 use netserv_model::off_path::{Beside, Off};
-use netserv_model::request::{HopProof, NodeReport, Outcome, PathEnd, ReturnStack, Withheld};
+use netserv_model::request::{HopProof, NodeReport, PathEnd, ReturnStack, Withheld};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
@@ -297,18 +297,7 @@ fn entry_lines(entry: &NodeReport, [first, more]: [&str; 2]) -> Vec<String> {
 
 /// Makes everything in a report that is free text [`one_line`].
 fn clean_report(mut report: NodeReport) -> NodeReport {
-    report.outcome = match report.outcome {
-        Outcome::Refused(refusal) => Outcome::Refused(refusal.clean()),
-        Outcome::WouldDo { action } => Outcome::WouldDo { action: one_line(&action) },
-        Outcome::NotTargeted { reason } => Outcome::NotTargeted { reason: one_line(&reason) },
-        plain @ (Outcome::Installed { .. }
-        | Outcome::Refreshed { .. }
-        | Outcome::Replaced { .. }
-        | Outcome::Removed
-        | Outcome::Told
-        | Outcome::Exported { .. }
-        | Outcome::Probed) => plain,
-    };
+    report.outcome = report.outcome.clean();
     for module in &mut report.modules {
         module.last_failure = module.last_failure.take().map(Refusal::clean);
         module.counters =

@@ -37,32 +37,18 @@ pub(crate) fn serve() -> ExitCode {
         let _ = rustix::io::read(&wake_worker, &mut [0; 8][..]);
         if control_ready {
             let Some(frame) = receive(&control) else { return ExitCode::SUCCESS };
-            match frame {
-                ToWorker::Load { slot, module, properties, .. } => {
-                    let name = module.name.as_str().trim_start_matches("probe.test/").to_owned();
-                    if name == "scribble" {
-                        scribble(memory, &wake_host);
-                    } else if name == "flood" {
-                        flood(&control);
-                    }
-                    let text = attempts::run(&name, &properties);
-                    send(&control, &FromWorker::Log { slot: Some(slot), level: LogLevel::Info, text });
+            if frame == ToWorker::Shutdown {
+                return ExitCode::SUCCESS;
+            }
+            if let ToWorker::Load { slot, module, properties, .. } = frame {
+                let name = module.name.as_str().trim_start_matches("probe.test/").to_owned();
+                if name == "scribble" {
+                    scribble(memory, &wake_host);
+                } else if name == "flood" {
+                    flood(&control);
                 }
-                ToWorker::Unload { .. }
-                | ToWorker::Drain { .. }
-                | ToWorker::Confirm { .. }
-                | ToWorker::Stats
-                | ToWorker::Permit { .. }
-                | ToWorker::Sockets { .. }
-                | ToWorker::Order { .. }
-                | ToWorker::Lane
-                | ToWorker::Tell { .. }
-                | ToWorker::Export { .. }
-                | ToWorker::Kept { .. }
-                | ToWorker::Node { .. }
-                | ToWorker::MediaStarted { .. }
-                | ToWorker::MediaEnded { .. } => {}
-                ToWorker::Shutdown => return ExitCode::SUCCESS,
+                let text = attempts::run(&name, &properties);
+                send(&control, &FromWorker::Log { slot: Some(slot), level: LogLevel::Info, text });
             }
         }
     }

@@ -99,20 +99,14 @@ impl Workbench {
         files::write(&path, &built)?;
         let result = self.setup(&source, &path)?;
         for node in &result.nodes {
-            let word = match &node.outcome {
-                Outcome::Installed { .. } => "installed",
-                Outcome::Refreshed { .. } => "unchanged",
-                Outcome::Replaced { .. } => "replaced",
-                Outcome::Refused(refusal) => {
-                    let cause = format!("the node refuses it: {}", refusal.in_full());
-                    return Err(Failure::new(cause, refusal.kind.fix()).with_exit(Exit::NodeRefused));
-                }
-                Outcome::Removed
-                | Outcome::Told
-                | Outcome::Exported { .. }
-                | Outcome::Probed
-                | Outcome::WouldDo { .. }
-                | Outcome::NotTargeted { .. } => "answered",
+            if let Outcome::Refused(refusal) = &node.outcome {
+                let cause = format!("the node refuses it: {}", refusal.in_full());
+                return Err(Failure::new(cause, refusal.kind.fix()).with_exit(Exit::NodeRefused));
+            }
+            let word = match (&node.outcome, node.outcome.lease_s()) {
+                (Outcome::Refreshed { .. }, _) => "unchanged",
+                (outcome, Some(_)) => outcome.word(),
+                (_, None) => "answered",
             };
             let took = u64::try_from(Duration::from_micros(node.took_us).as_millis()).unwrap_or(u64::MAX);
             if output.is_json() {
