@@ -51,3 +51,28 @@ impl std::fmt::Display for Dependency {
 /// Building blocks that every node of this version has, and the packet ABI as block `packet`.
 pub const BLOCKS_ALWAYS: [&str; 11] =
     ["clock", "connection", "counters", "inject", "log", "node", "packet", "properties", "random", "timers", "wasm"];
+/// Building blocks that an operator may leave out.
+pub const BLOCKS_OPTIONAL: [&str; 18] = [
+    "cache",
+    "channel",
+    "command",
+    "compress",
+    "control",
+    "crypto",
+    "hash",
+    "http",
+    "http-client",
+    "kv",
+    "match",
+    "media",
+    "messages",
+    "metrics",
+    "sip",
+    "state",
+    "tcp",
+    "udp",
+];
+/// Those that are of use only where containers have a network.
+pub const BLOCKS_OF_NETWORK: [&str; 5] = ["command", "http", "http-client", "tcp", "udp"];
+/// Those that bundles have without a node, in `netserv module test`: those that only compute, messages of a test, and states.
+pub const BLOCKS_OF_TESTS: [&str; 7] = ["compress", "control", "crypto", "hash", "match", "sip", "state"];

@@ -5,36 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use netserv_model::dependency::BLOCKS_ALWAYS;
+use netserv_model::dependency::{BLOCKS_ALWAYS, BLOCKS_OF_NETWORK, BLOCKS_OPTIONAL};
 use netserv_model::limits::{AUTHORITIES_BYTES_MAX, CACHE_FILE_BYTES_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::media::MediaBlock;
 
-/// Blocks that an operator may leave out.
-const OPTIONAL: [&str; 18] = [
-    "cache",
-    "channel",
-    "command",
-    "compress",
-    "control",
-    "crypto",
-    "hash",
-    "http",
-    "http-client",
-    "kv",
-    "match",
-    "media",
-    "messages",
-    "metrics",
-    "sip",
-    "state",
-    "tcp",
-    "udp",
-];
-/// Blocks that are of use only where containers have a network.
-const NETWORK: [&str; 5] = ["command", "http", "http-client", "tcp", "udp"];
 /// Bytes that a block's file has at least.
 const FILE_BYTES_MIN: u64 = 1024 * 1024;
 /// Bytes of the file of kv state at most; a container's memory bounds it as well.
@@ -58,7 +35,7 @@ pub struct Blocks {
 
 impl Default for Blocks {
     fn default() -> Blocks {
-        let enabled = OPTIONAL.map(str::to_owned).to_vec();
+        let enabled = BLOCKS_OPTIONAL.map(str::to_owned).to_vec();
         Blocks {
             enabled,
             kv: KvBlock::default(),
@@ -126,7 +103,7 @@ impl Blocks {
     /// Returns the blocks that are enabled, with their versions.
     pub fn versions(&self, network: bool) -> BTreeMap<String, u32> {
         let media = self.has("media") && self.media.files().is_ok();
-        let works = |name: &&str| (network || !NETWORK.contains(name)) && (*name != "media" || media);
+        let works = |name: &&str| (network || !BLOCKS_OF_NETWORK.contains(name)) && (*name != "media" || media);
         let enabled = self.enabled.iter().map(String::as_str).filter(works);
         BLOCKS_ALWAYS.into_iter().chain(enabled).map(|name| (name.to_owned(), 1)).collect()
     }
@@ -153,8 +130,8 @@ impl Blocks {
                 !BLOCKS_ALWAYS.contains(&name.as_str()),
                 "blocks.enabled has `{name}`, which every node has anyway"
             );
-            let known = OPTIONAL.join(", ");
-            ensure!(OPTIONAL.contains(&name.as_str()), "blocks.enabled has `{name}`; there are {known}");
+            let known = BLOCKS_OPTIONAL.join(", ");
+            ensure!(BLOCKS_OPTIONAL.contains(&name.as_str()), "blocks.enabled has `{name}`; there are {known}");
             ensure!(seen.insert(name), "blocks.enabled has `{name}` twice");
         }
         let (kv, cache) = (self.kv.bytes, self.cache.bytes);
@@ -175,12 +152,15 @@ mod tests {
     fn the_operator_chooses() {
         let all = Blocks::default().versions(true);
         let without_ffmpeg = usize::from(MediaBlock::default().files().is_err());
-        let expected = BLOCKS_ALWAYS.len() + OPTIONAL.len() - without_ffmpeg;
+        let expected = BLOCKS_ALWAYS.len() + BLOCKS_OPTIONAL.len() - without_ffmpeg;
         assert_eq!((all.len(), all["kv"], all["packet"]), (expected, 1, 1));
         let media = MediaBlock { ffmpeg: "/nowhere".into(), ..MediaBlock::default() };
         assert!(!Blocks { media, ..Blocks::default() }.versions(true).contains_key("media"));
         let unconnected = Blocks::default().versions(false);
-        assert_eq!(all.keys().filter(|name| !unconnected.contains_key(*name)).collect::<Vec<_>>(), NETWORK.each_ref());
+        assert_eq!(
+            all.keys().filter(|name| !unconnected.contains_key(*name)).collect::<Vec<_>>(),
+            BLOCKS_OF_NETWORK.each_ref()
+        );
         let few = Blocks { enabled: vec!["hash".to_owned()], ..Blocks::default() };
         assert!(few.versions(true).contains_key("hash") && !few.versions(true).contains_key("kv"));
         assert_eq!((few.file_bytes(), Blocks::default().file_bytes()), ((0, 0), (64 << 20, 256 << 20)));

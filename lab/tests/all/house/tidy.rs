@@ -640,9 +640,8 @@ fn every_figure_is_a_goal_of_the_bench() {
 #[test]
 fn every_list_of_building_blocks_is_the_same() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
-    let netservd = read("app/netservd/src/config/blocks.rs");
-    let always = quoted(&read("core/model/src/dependency.rs"), "const BLOCKS_ALWAYS:");
-    let node = [always, quoted(&netservd, "const OPTIONAL:")].concat();
+    let model = read("core/model/src/dependency.rs");
+    let node = [quoted(&model, "const BLOCKS_ALWAYS:"), quoted(&model, "const BLOCKS_OPTIONAL:")].concat();
     let worker = quoted(&read("io/worker/src/server/blocks/mod.rs"), "const BLOCKS:");
     let worker: BTreeSet<(String, String)> = worker.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
     let netserv = read("app/netserv/src/cmd/module/code/mod.rs");
@@ -665,7 +664,7 @@ fn every_list_of_building_blocks_is_the_same() {
     // What is no import: flavours and kinds of modules.
     let kinds = ["command", "http", "wasm"].map(str::to_owned);
     let all = worker.into_iter().map(|(_, name)| name).chain(functions).chain(java).chain(kinds);
-    assert_eq!(all.collect::<BTreeSet<_>>(), node.iter().cloned().collect(), "blocks of all others and of netservd");
+    assert_eq!(all.collect::<BTreeSet<_>>(), node.iter().cloned().collect(), "blocks of all others and of core/model");
 }
 
 /// Returns the texts in quotes of the declaration that begins with `head`.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use netserv_model::dependency::BLOCKS_OF_TESTS;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::manifest::ModuleLimits;
@@ -40,8 +41,6 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// What a call may take beyond its limit, while classes are loaded and compiled for the first time.
 const CALL_SLACK: Duration = Duration::from_millis(500);
 const SLOT: ModuleSlot = ModuleSlot(0);
-/// The building blocks that there are without a node: those that only compute, messages of a test, and states.
-const BLOCKS: [&str; 7] = ["compress", "control", "crypto", "hash", "match", "sip", "state"];
 
 /// The arguments of `test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,7 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     let bundles = Bundles::open(&data.0)?;
     let watch = Arc::new(Watch::new(jobs, data.0.clone()));
     let host = start(args, &data.0, Arc::clone(&watch))?;
-    let blocks = BLOCKS.map(str::to_owned).into();
+    let blocks = BLOCKS_OF_TESTS.map(str::to_owned).into();
     let mut bench = Bench { host, bundles, watch: Arc::clone(&watch), due: None, blocks };
     let guard = Arc::clone(&watch);
     std::thread::spawn(move || guard.run());
