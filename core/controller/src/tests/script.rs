@@ -654,16 +654,10 @@ pub(crate) fn refusal(kind: RefusalKind) -> Refusal {
 }
 
 fn outcome(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Installed { lease_s } => format!("installed {lease_s}"),
-        Outcome::Refreshed { lease_s } => format!("refreshed {lease_s}"),
-        Outcome::Replaced { lease_s } => format!("replaced {lease_s}"),
-        Outcome::Removed => "removed".to_owned(),
-        Outcome::Told => "told".to_owned(),
-        Outcome::Exported { .. } => "exported".to_owned(),
-        Outcome::Probed => "probed".to_owned(),
-        Outcome::NotTargeted { .. } => "not-targeted".to_owned(),
-        Outcome::WouldDo { action } => format!("would {action}"),
-        Outcome::Refused(refusal) => refusal.kind.to_string(),
+    match (outcome, outcome.lease_s()) {
+        (Outcome::WouldDo { action }, _) => format!("would {action}"),
+        (Outcome::Refused(refusal), _) => refusal.kind.to_string(),
+        (_, Some(lease_s)) => format!("{} {lease_s}", outcome.word()),
+        (_, None) => outcome.word().to_owned(),
     }
 }
