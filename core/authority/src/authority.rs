@@ -2,21 +2,39 @@
 //! The users that have rights on a node.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ed25519_dalek::VerifyingKey;
+use netserv_model::evidence::{AddressProof, Evidence, ProvenAddress};
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
-use netserv_model::request::Request;
-use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::request::{Body, Request};
+use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+use sha2::{Digest as _, Sha256};
 
 use crate::grant::user_of;
-use crate::limits::GRANTED_USERS_MAX;
-use crate::vouched::Vouched;
+use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
+use crate::vouched::{Vouched, Voucher, check_address};
 
 /// The users whom the node's policy does not name and who have proven their rights, beside those whom it names.
 #[derive(Debug, Default)]
 pub struct Authority {
     granted: BTreeMap<UserId, Granted>,
+}
+
+/// Why it is not known yet who asks, or that nobody does who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unproven {
+    /// It is refused.
+    Refused(Refusal),
+    /// An address has to be asked; what it says is for [`Authority::vouched_for`].
+    Ask(IpAddr),
+}
+
+impl From<Refusal> for Unproven {
+    fn from(refusal: Refusal) -> Unproven {
+        Unproven::Refused(refusal)
+    }
 }
 
 /// Who asks, and what was proven by that.
@@ -28,16 +46,16 @@ pub struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// Returns whether the request brought grants that are to be accepted.
-    pub fn brings_grants(&self) -> bool {
+    /// Returns whether the request brought evidence that is to be accepted.
+    pub fn brings_evidence(&self) -> bool {
         self.granted.is_some()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Granted {
-    grants: Vec<String>,
-    /// What they give by the policy in force, or why nothing.
+    evidence: Evidence,
+    /// What it gives by the policy in force, or why nothing.
     vouched: Result<Vouched, Refusal>,
 }
 
@@ -46,12 +64,16 @@ impl Authority {
     ///
     /// # Errors
     /// The request names no user (`unsigned`), one whom neither the policy nor a good grant knows (`unknown-user`), or is not signed
-    /// by the user (`unsigned`, `bad-signature`).
-    pub fn prove<'a>(&self, policy: &NodePolicy, request: &'a Request, now: UnixTime) -> Result<Proof<'a>, Refusal> {
+    /// by the user (`unsigned`, `bad-signature`). Or an address has to be asked first.
+    pub fn prove<'a>(&self, policy: &NodePolicy, request: &'a Request, now: UnixTime) -> Result<Proof<'a>, Unproven> {
         let Some(user) = &request.user else {
-            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
         };
-        if policy.users.contains_key(user) || request.grants.is_empty() {
+        let is_named = policy.users.contains_key(user);
+        if let Some(proof) = request.address_proof.filter(|_| !is_named && request.grants.is_empty()) {
+            return self.prove_by_address(policy, user, request, proof, now);
+        }
+        if is_named || request.grants.is_empty() {
             let may = self.rights(policy, user, now)?;
             // Who signs the operator's packages does not sign its requests.
             match policy.operator.as_ref().filter(|operator| operator.user == *user) {
@@ -60,16 +82,59 @@ impl Authority {
             }
             return Ok(Proof { user, granted: None });
         }
-        let vouched = Vouched::by(policy, &request.grants)?;
+        let evidence = Evidence::Grants(request.grants.clone());
+        let vouched = Vouched::by(policy, &evidence)?;
         vouched.check_time(now)?;
-        let own = vouched.may.keys.iter().map(user_of).find(|own| own == user);
-        if own.is_none() {
-            let named: Vec<String> = vouched.may.keys.iter().map(|key| user_of(key).to_string()).collect();
-            let detail = format!("the grant is for user `{}`, the request names `{user}`", named.join("`, `"));
+        check_own(vouched.key(), user)?;
+        check_signature(&vouched.may.keys, false, request)?;
+        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+    }
+
+    /// Everything about a proof by an address that can be known before the address is asked.
+    fn prove_by_address<'a>(
+        &self,
+        policy: &NodePolicy,
+        user: &'a UserId,
+        request: &'a Request,
+        AddressProof { address, key, .. }: AddressProof,
+        now: UnixTime,
+    ) -> Result<Proof<'a>, Unproven> {
+        check_own(Some(&key), user)?;
+        check_address(policy, address, key, now)?;
+        check_signature(&[key], false, request)?;
+        let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
+        let is_known = known.is_some_and(|granted| match &granted.evidence {
+            Evidence::Address(proven) => {
+                let is_fresh = proven.asked.distance(now) <= ADDRESS_ASKED_AFTER;
+                proven.address == address && (is_fresh || !matches!(request.body, Body::Setup(_)))
+            }
+            Evidence::Grants(_) => false,
+        });
+        if is_known { Ok(Proof { user, granted: None }) } else { Err(Unproven::Ask(address)) }
+    }
+
+    /// Returns the user who has proven to ask by what the address says of it.
+    ///
+    /// # Errors
+    /// The address says something else, or vouches for nobody.
+    pub fn vouched_for<'a>(
+        &self,
+        policy: &NodePolicy,
+        request: &'a Request,
+        said: Digest,
+        now: UnixTime,
+    ) -> Result<Proof<'a>, Refusal> {
+        let (Some(user), Some(proof)) = (&request.user, request.address_proof) else {
+            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+        };
+        if said != digest_of(&proof) {
+            let detail = format!("what lies at {} is not for this key and random number", proof.address);
             return Err(Refusal::new(RefusalKind::UnknownUser, detail));
         }
-        check_signature(&vouched.may.keys, false, request)?;
-        Ok(Proof { user, granted: Some(Granted { grants: request.grants.clone(), vouched: Ok(vouched) }) })
+        let AddressProof { address, key, .. } = proof;
+        let evidence = Evidence::Address(ProvenAddress { address, key, asked: now });
+        let vouched = Vouched::by(policy, &evidence)?;
+        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
     /// Puts into force what a request proved. `has_modules` says whether something of a user's depends on its rights.
@@ -79,7 +144,6 @@ impl Authority {
     /// (`quota-exceeded`).
     pub fn accept(
         &mut self,
-        policy: &NodePolicy,
         proof: Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
@@ -100,28 +164,28 @@ impl Authority {
             }
         }
         if !self.granted.contains_key(user) {
-            self.make_room(policy, &vouched.issuer, now, has_modules)?;
+            self.make_room(&vouched.voucher, vouched.users_max, now, has_modules)?;
         }
         self.granted.insert(user.clone(), granted);
         Ok(())
     }
 
-    /// Takes over the grants of an earlier run, whether they still hold or not.
-    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, grants: &[String]) {
-        if grants.is_empty() || policy.users.contains_key(user) || self.granted.len() >= GRANTED_USERS_MAX {
+    /// Takes over the evidence of an earlier run, whether it still holds or not.
+    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, evidence: &Evidence) {
+        if policy.users.contains_key(user) || self.granted.len() >= GRANTED_USERS_MAX {
             return;
         }
-        let vouched = Vouched::by(policy, grants);
+        let vouched = Vouched::by(policy, evidence);
         let ends = |vouched: &Result<Vouched, Refusal>| vouched.as_ref().map_or(UnixTime(0), |vouched| vouched.until);
         if self.granted.get(user).is_none_or(|known| ends(&known.vouched) < ends(&vouched)) {
-            self.granted.insert(user.clone(), Granted { grants: grants.to_vec(), vouched });
+            self.granted.insert(user.clone(), Granted { evidence: evidence.clone(), vouched });
         }
     }
 
-    /// Has all grants looked at again: the policy is another one.
+    /// Has all evidence looked at again: the policy is another one.
     pub fn set_policy(&mut self, policy: &NodePolicy) {
         self.granted.retain(|user, _| !policy.users.contains_key(user));
-        self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.grants));
+        self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.evidence));
     }
 
     /// Forgets users whose proofs have ended and who have nothing on the node.
@@ -156,9 +220,9 @@ impl Authority {
         Some(vouched.lease_max.map_or(left, |most| most.min(left)))
     }
 
-    /// Returns the grants that a user's rights come from; none of those whom the policy names.
-    pub fn grants(&self, user: &UserId) -> &[String] {
-        self.granted.get(user).map(|granted| granted.grants.as_slice()).unwrap_or_default()
+    /// Returns what a user's rights come from; nothing of those whom the policy names.
+    pub fn evidence(&self, user: &UserId) -> Option<&Evidence> {
+        self.granted.get(user).map(|granted| &granted.evidence)
     }
 
     /// Returns when the next proof ends that holds now.
@@ -186,31 +250,55 @@ impl Authority {
         vouched.check_time(now).is_ok().then_some(vouched)
     }
 
-    /// Makes room for one user more of an issuer, in place of one with nothing on the node whose proof ends first.
+    /// Makes room for one user more of who vouches, in place of one with nothing on the node whose proof ends first.
     fn make_room(
         &mut self,
-        policy: &NodePolicy,
-        issuer: &str,
+        voucher: &Voucher,
+        users_max: usize,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<(), Refusal> {
-        let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
-        let users_max = policy.users_max_of(issuer);
+        let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.voucher == *voucher);
         loop {
-            let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
-            let (is_full, issuer_is_full) = (self.granted.len() >= GRANTED_USERS_MAX, of_issuer >= users_max);
-            if !is_full && !issuer_is_full {
+            let of_voucher = self.granted.values().filter(|granted| by_it(granted)).count();
+            let (is_full, voucher_is_full) = (self.granted.len() >= GRANTED_USERS_MAX, of_voucher >= users_max);
+            if !is_full && !voucher_is_full {
                 return Ok(());
             }
             let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
-            let idle =
-                self.granted.iter().filter(|(user, granted)| !has_modules(user) && (!issuer_is_full || by_it(granted)));
+            let idle = self
+                .granted
+                .iter()
+                .filter(|(user, granted)| !has_modules(user) && (!voucher_is_full || by_it(granted)));
             let Some(first) = idle.min_by_key(|(_, granted)| until(granted)).map(|(user, _)| user.clone()) else {
                 let most = users_max.min(GRANTED_USERS_MAX);
-                let detail = format!("the node has {most} users with modules by grants of `{issuer}`");
+                let by = match voucher {
+                    Voucher::Issuer(name) => format!("grants of `{name}`"),
+                    Voucher::Address => "proofs of addresses".to_owned(),
+                };
+                let detail = format!("the node has {most} users with modules by {by}");
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             };
             self.granted.remove(&first);
+        }
+    }
+}
+
+/// Returns what has to lie at an address by which it vouches: SHA-256 over a fixed text, the key and the random number.
+pub fn digest_of(proof: &AddressProof) -> Digest {
+    let AddressProof { address: _, key, random } = proof;
+    let text = [&b"netserv-address-proof/1\n"[..], &key.0, &random.0].concat();
+    Digest(Sha256::digest(text).into())
+}
+
+/// Checks that a user is named by its key.
+fn check_own(key: Option<&PublicKey>, user: &UserId) -> Result<(), Refusal> {
+    match key.map(user_of) {
+        Some(own) if own == *user => Ok(()),
+        own => {
+            let own = own.map(|own| own.to_string()).unwrap_or_default();
+            let detail = format!("the proof is for user `{own}`, the request names `{user}`");
+            Err(Refusal::new(RefusalKind::UnknownUser, detail))
         }
     }
 }

@@ -16,4 +16,4 @@ pub mod scope;
 mod tests;
 mod vouched;
 
-pub use authority::{Authority, Proof};
+pub use authority::{Authority, Proof, Unproven, digest_of};

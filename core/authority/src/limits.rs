@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bounds of evidence.
 
+use std::time::Duration;
+
 /// Grants in one chain: an issuer's, and three delegations.
 pub const CHAIN_GRANTS_MAX: usize = 4;
 /// Bytes of all grants of a request together.
@@ -11,3 +13,7 @@ pub const GRANT_PREFIXES_MAX: usize = 16;
 pub const GRANT_PORTS_MAX: usize = 16;
 /// Users with rights by grants, at one time.
 pub const GRANTED_USERS_MAX: usize = 1024;
+/// How long an address vouches for a user after it was asked, unless the class has a longest lease.
+pub const ADDRESS_TIME: Duration = Duration::from_secs(3600);
+/// After this time, a SETUP has the address asked again: what it vouches for is prolonged by that.
+pub const ADDRESS_ASKED_AFTER: Duration = Duration::from_secs(60);

@@ -7,16 +7,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ed25519_dalek::{Signer as _, SigningKey};
 use ipnet::IpNet;
+use netserv_model::evidence::{AddressProof, Evidence};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{Class, ContainerLimits, Issuer, NetworkRate, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Probe, Request};
-use netserv_model::{Nonce, PortRange, PublicKey, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
+use netserv_model::{
+    Digest, Nonce, PortRange, PublicKey, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId,
+};
 use proptest::prelude::*;
 
 use crate::chain::{Chain, ChainError, Wider, check_narrower, has_ports};
 use crate::grant::{Grant, GrantError, user_of};
-use crate::limits::{CHAIN_GRANTS_MAX, EVIDENCE_BYTES_MAX, GRANT_PREFIXES_MAX, GRANTED_USERS_MAX};
-use crate::{Authority, scope};
+use crate::limits::{
+    ADDRESS_ASKED_AFTER, ADDRESS_TIME, CHAIN_GRANTS_MAX, EVIDENCE_BYTES_MAX, GRANT_PREFIXES_MAX, GRANTED_USERS_MAX,
+};
+use crate::{Authority, Unproven, digest_of, scope};
 
 const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
 const HOUR: u64 = 3600;
@@ -87,6 +92,7 @@ fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         signature: Some(Signature(key(by).sign(&signed_bytes).to_bytes())),
         signed_bytes,
         grants: grants.to_vec(),
+        address_proof: None,
         dry_run: false,
         nodes: Vec::new(),
         require: Vec::new(),
@@ -109,9 +115,16 @@ fn ask_at(
 ) -> Result<UserPolicy, Refusal> {
     let user = user_of(&public(by));
     let request = request(by, &user, grants);
-    let proof = authority.prove(policy, &request, now)?;
-    authority.accept(policy, proof, now, has_modules)?;
+    let proof = refused(authority.prove(policy, &request, now))?;
+    authority.accept(proof, now, has_modules)?;
     authority.rights(policy, &user, now).cloned()
+}
+
+fn refused<T>(result: Result<T, Unproven>) -> Result<T, Refusal> {
+    result.map_err(|unproven| match unproven {
+        Unproven::Refused(refusal) => refusal,
+        Unproven::Ask(address) => panic!("{address} is to be asked"),
+    })
 }
 
 #[track_caller]
@@ -301,16 +314,16 @@ fn who_has_no_good_grant_is_unknown() {
     // The grant is good, and another one signs.
     let user = user_of(&public(2));
     let other = request(3, &user, &[grant(2).sign(&key(1))]);
-    assert_refused(authority.prove(&policy, &other, NOW).map(|_| ()), RefusalKind::BadSignature, "");
+    assert_refused(refused(authority.prove(&policy, &other, NOW)).map(drop), RefusalKind::BadSignature, "");
     let unsigned = Request { signature: None, ..request(2, &user, &[grant(2).sign(&key(1))]) };
     let lax = NodePolicy { accept_unsigned: true, ..policy.clone() };
-    assert_refused(authority.prove(&lax, &unsigned, NOW).map(|_| ()), RefusalKind::Unsigned, "");
+    assert_refused(refused(authority.prove(&lax, &unsigned, NOW)).map(drop), RefusalKind::Unsigned, "");
     // A grant takes nothing away from whom the configuration names, and gives it nothing.
     let jane: UserId = "jane".parse().unwrap();
     let named = request(99, &jane, &[grant(99).sign(&key(1))]);
     let proof = authority.prove(&policy, &named, NOW).unwrap();
-    assert!(!proof.brings_grants());
-    authority.accept(&policy, proof, NOW, |_| true).unwrap();
+    assert!(!proof.brings_evidence());
+    authority.accept(proof, NOW, |_| true).unwrap();
     assert_eq!(authority.rights(&policy, &jane, NOW).unwrap().prefixes, ["10.9.0.0/16".parse::<IpNet>().unwrap()]);
 }
 
@@ -357,9 +370,9 @@ fn rights_end_with_their_proof_and_with_the_operators_trust() {
     authority.set_policy(&policy);
     assert!(authority.rights(&policy, &user, NOW).is_ok(), "the operator trusts it again");
     authority.forget_ended(NOW + Duration::from_secs(200), |_| true);
-    assert_eq!(authority.grants(&user).len(), 1, "it has modules");
+    assert!(authority.evidence(&user).is_some(), "it has modules");
     authority.forget_ended(NOW + Duration::from_secs(200), |_| false);
-    assert!(authority.grants(&user).is_empty());
+    assert!(authority.evidence(&user).is_none());
 }
 
 #[test]
@@ -392,8 +405,8 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
     }
     assert_refused(by(14, &policy, &[11, 12, 13]), RefusalKind::QuotaExceeded, "3 users");
     by(14, &policy, &[11, 13]).unwrap();
-    assert_eq!(authority.grants(&user_of(&public(12))).len(), 0, "it had nothing here");
-    assert_eq!(authority.grants(&user_of(&public(11))).len(), 1);
+    assert!(authority.evidence(&user_of(&public(12))).is_none(), "it had nothing here");
+    assert!(authority.evidence(&user_of(&public(11))).is_some());
     // All issuers together.
     policy.classes.get_mut("guest").unwrap().users_max = usize::MAX;
     let restored = |authority: &mut Authority, number: u32| {
@@ -401,7 +414,7 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
         seed[..4].copy_from_slice(&number.to_be_bytes());
         let sub = PublicKey(SigningKey::from_bytes(&seed).verifying_key().to_bytes());
         let text = Grant { sub, ..grant(2) }.sign(&key(1));
-        authority.restore(&policy, &user_of(&sub), &[text]);
+        authority.restore(&policy, &user_of(&sub), &Evidence::Grants(vec![text]));
         user_of(&sub)
     };
     let mut full = Authority::default();
@@ -410,4 +423,97 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
     assert!(full.rights(&policy, &last[0], NOW).is_ok());
     assert!(full.rights(&policy, &last[GRANTED_USERS_MAX], NOW).is_err());
     assert_refused(ask(&mut full, &policy, 2, &[grant(2).sign(&key(1))]), RefusalKind::QuotaExceeded, "1024 users");
+}
+
+fn address_policy() -> NodePolicy {
+    let excluded = vec!["192.0.2.0/24".parse().unwrap()];
+    NodePolicy { address_class: Some("guest".to_owned()), address_excluded: excluded, ..policy() }
+}
+
+fn by_address(by: u8, address: &str) -> (UserId, Request) {
+    let user = user_of(&public(by));
+    let proof = AddressProof { address: address.parse().unwrap(), key: public(by), random: Nonce([by; 16]) };
+    (user.clone(), Request { address_proof: Some(proof), ..request(by, &user, &[]) })
+}
+
+fn as_setup(request: Request) -> Request {
+    let setup = netserv_model::request::Setup {
+        module: "example.org/m@1.0.0".parse().unwrap(),
+        url: String::new(),
+        digest: Digest([0; 32]),
+        filters: Vec::new(),
+        intercept: Vec::new(),
+        properties: Default::default(),
+        dependencies: Vec::new(),
+        ttl: Duration::from_secs(60),
+        epoch: 0,
+        state: None,
+        floating: Vec::new(),
+        prepare: false,
+        buffer: None,
+    };
+    Request { body: Body::from(setup), ..request }
+}
+
+#[test]
+fn an_address_vouches_for_itself_alone_and_for_a_while() {
+    let (mut authority, policy) = (Authority::default(), address_policy());
+    let (user, asked) = by_address(2, "203.0.113.9");
+    let address = "203.0.113.9".parse().unwrap();
+    assert_eq!(authority.prove(&policy, &asked, NOW).map(drop), Err(Unproven::Ask(address)));
+    let said = digest_of(&asked.address_proof.unwrap());
+    let wrong = authority.vouched_for(&policy, &asked, Digest([1; 32]), NOW).map(drop);
+    assert_refused(wrong, RefusalKind::UnknownUser, "not for this key and random number");
+    let proof = authority.vouched_for(&policy, &asked, said, NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    let may = authority.rights(&policy, &user, NOW).unwrap();
+    assert_eq!(may.prefixes, ["203.0.113.9/32".parse::<IpNet>().unwrap()]);
+    assert!(authority.rights(&policy, &user, UnixTime((NOW + ADDRESS_TIME).0 - 1)).is_ok());
+    assert_refused(authority.rights(&policy, &user, NOW + ADDRESS_TIME).cloned(), RefusalKind::UnknownUser, "it ended");
+    // It is asked again for a SETUP after a while, and for nothing else.
+    let setup = as_setup(asked.clone());
+    assert!(authority.prove(&policy, &setup, NOW + ADDRESS_ASKED_AFTER).is_ok());
+    let late = NOW + ADDRESS_ASKED_AFTER + Duration::from_secs(1);
+    assert_eq!(authority.prove(&policy, &setup, late).map(drop), Err(Unproven::Ask(address)));
+    assert!(authority.prove(&policy, &asked, late).is_ok());
+    let proof = authority.vouched_for(&policy, &setup, said, late).unwrap();
+    authority.accept(proof, late, |_| true).unwrap();
+    assert!(authority.rights(&policy, &user, NOW + ADDRESS_TIME).is_ok(), "that prolongs it");
+    // Another address of the same key takes nothing away while modules depend on the first.
+    let (_, other) = by_address(2, "203.0.113.10");
+    let proof = authority.vouched_for(&policy, &other, said, late).unwrap();
+    assert_refused(authority.accept(proof, late, |_| true), RefusalKind::QuotaExceeded, "modules depend on that");
+    let kept = authority.evidence(&user).unwrap().clone();
+    let mut restarted = Authority::default();
+    restarted.restore(&policy, &user, &kept);
+    assert!(restarted.rights(&policy, &user, late).is_ok());
+    let closed = NodePolicy { address_class: None, ..policy.clone() };
+    authority.set_policy(&closed);
+    assert_refused(authority.rights(&closed, &user, late).cloned(), RefusalKind::UnknownUser, "no address vouch");
+}
+
+/// Goal: nobody has a node ask an address without a signed request of a key that the user's name is, and none that vouches for nobody.
+#[test]
+fn no_address_is_asked_for_nothing() {
+    let (authority, policy) = (Authority::default(), address_policy());
+    let check = |request: &Request, policy: &NodePolicy, kind: RefusalKind, detail: &str| {
+        assert_refused(refused(authority.prove(policy, request, NOW)).map(drop), kind, detail);
+    };
+    let (_, good) = by_address(2, "203.0.113.9");
+    check(&good, &self::policy(), RefusalKind::UnknownUser, "no address vouch");
+    check(&Request { signature: None, ..good.clone() }, &policy, RefusalKind::Unsigned, "");
+    let forged = Request { signed_bytes: b"another".to_vec(), ..good.clone() };
+    check(&forged, &policy, RefusalKind::BadSignature, "");
+    let other = Request { user: Some(user_of(&public(3))), ..good.clone() };
+    check(&other, &policy, RefusalKind::UnknownUser, "the request names");
+    let mut served = policy.clone();
+    served.container_prefixes = vec!["203.0.113.0/24".parse().unwrap()];
+    check(&good, &served, RefusalKind::PrefixNotAllowed, "that of a container");
+    for nobody in ["192.0.2.1", "127.0.0.1", "224.0.0.1", "0.0.0.0", "::1", "fe80::1", "ff02::1", "255.255.255.255"] {
+        let (_, asked) = by_address(2, nobody);
+        check(&asked, &policy, RefusalKind::PrefixNotAllowed, "vouches for nobody");
+    }
+    let jane: UserId = "jane".parse().unwrap();
+    let named = Request { user: Some(jane), ..good };
+    check(&named, &policy, RefusalKind::BadSignature, "");
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a chain of grants lets its last key do, as the operator trusts its issuer.
+//! What evidence lets a key do, as the operator's policy weighs it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::policy::{Issuer, NodePolicy, UserPolicy};
-use netserv_model::{Refusal, RefusalKind, UnixTime};
+use ipnet::IpNet;
+use netserv_model::evidence::{Evidence, ProvenAddress};
+use netserv_model::floating::is_container_address;
+use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
+use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime};
 
 use crate::chain::{Chain, has_ports};
 use crate::grant::Grant;
+use crate::limits::ADDRESS_TIME;
 
-/// The rights of a user whom an issuer of the operator's vouches for.
+/// The rights of a user for whom somebody vouches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vouched {
     pub(crate) may: UserPolicy,
@@ -17,30 +22,50 @@ pub(crate) struct Vouched {
     pub(crate) until: UnixTime,
     /// The longest lease.
     pub(crate) lease_max: Option<Duration>,
-    /// The operator's name for the issuer.
-    pub(crate) issuer: String,
+    pub(crate) voucher: Voucher,
+    /// Users of the voucher at one time.
+    pub(crate) users_max: usize,
+}
+
+/// Who vouches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Voucher {
+    /// An issuer, by the operator's name for it.
+    Issuer(String),
+    /// The address itself.
+    Address,
 }
 
 impl Vouched {
-    /// Returns what grants give by a node's policy. No signature is looked at unless the operator trusts the issuer.
-    pub(crate) fn by(policy: &NodePolicy, texts: &[String]) -> Result<Vouched, Refusal> {
-        let unknown = |detail: String| Refusal::new(RefusalKind::UnknownUser, detail);
-        let first = texts.first().ok_or_else(|| unknown("the request brings no grant".to_owned()))?;
+    /// Returns what evidence gives by a node's policy.
+    pub(crate) fn by(policy: &NodePolicy, evidence: &Evidence) -> Result<Vouched, Refusal> {
+        match evidence {
+            Evidence::Grants(texts) => Vouched::by_grants(policy, texts),
+            Evidence::Address(proven) => Vouched::by_address(policy, *proven),
+        }
+    }
+
+    /// Returns the key that signs for the user.
+    pub(crate) fn key(&self) -> Option<&PublicKey> {
+        self.may.keys.first()
+    }
+
+    /// No signature is looked at unless the operator trusts the issuer.
+    fn by_grants(policy: &NodePolicy, texts: &[String]) -> Result<Vouched, Refusal> {
+        let first = texts.first().ok_or_else(|| unknown("the request brings no grant"))?;
         let root = Grant::parse(first).map_err(|error| unknown(error.to_string()))?;
         let trusts = |issuer: &&Issuer| issuer.keys.contains(&root.iss);
         let Some(issuer) = policy.issuers.iter().find(trusts) else {
             return Err(unknown(format!("the node takes no grants of {}", root.iss)));
         };
         let chain = Chain::verify(texts).map_err(|error| unknown(error.to_string()))?;
-        Vouched::of(policy, issuer, &chain)
+        Vouched::of_chain(policy, issuer, &chain)
     }
 
-    fn of(policy: &NodePolicy, issuer: &Issuer, chain: &Chain) -> Result<Vouched, Refusal> {
+    fn of_chain(policy: &NodePolicy, issuer: &Issuer, chain: &Chain) -> Result<Vouched, Refusal> {
         let Issuer { name, prefixes, class, .. } = issuer;
         let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("grant of `{name}`: {detail}")));
-        let Some(class) = policy.classes.get(class) else {
-            return refusal(RefusalKind::UnknownUser, format!("the operator gives class `{class}` no rights"));
-        };
+        let class = class_of(policy, class)?;
         let (root, last) = (chain.root(), chain.last());
         if let Some(wide) = root.prefixes.iter().find(|wide| !prefixes.iter().any(|outer| outer.contains(*wide))) {
             return refusal(RefusalKind::PrefixNotAllowed, format!("it may not give {wide}"));
@@ -56,19 +81,43 @@ impl Vouched {
         let modules_max = chain.modules_max().unwrap_or(u32::MAX).min(class.rights.modules_max);
         let rights = class.rights.clone();
         let may = UserPolicy { keys: vec![last.sub], prefixes: last.prefixes.clone(), ports, modules_max, ..rights };
-        let (from, until) = chain.time();
-        Ok(Vouched { may, from, until, lease_max: class.lease_max, issuer: name.clone() })
+        let ((from, until), voucher) = (chain.time(), Voucher::Issuer(name.clone()));
+        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max: class.users_max })
+    }
+
+    fn by_address(policy: &NodePolicy, proven: ProvenAddress) -> Result<Vouched, Refusal> {
+        let ProvenAddress { address, key, asked } = proven;
+        let Some(class) = &policy.address_class else {
+            return Err(unknown("the node lets no address vouch for users"));
+        };
+        let class = class_of(policy, class)?;
+        let net = IpNet::from(address);
+        if !is_container_address(address) || policy.address_excluded.iter().any(|outer| outer.contains(&net)) {
+            return Err(Refusal::new(RefusalKind::PrefixNotAllowed, format!("{address} vouches for nobody here")));
+        }
+        let own = |prefix: &IpNet| prefix.contains(&net);
+        let is_given = policy.users.values().any(|user| user.addresses.contains(&address));
+        if is_given || policy.container_prefixes.iter().any(own) {
+            return Err(Refusal::new(RefusalKind::PrefixNotAllowed, format!("{address} is that of a container")));
+        }
+        let may = UserPolicy { keys: vec![key], prefixes: vec![net], ..class.rights.clone() };
+        let (from, until) = (UnixTime(0), asked + class.lease_max.unwrap_or(ADDRESS_TIME));
+        let (voucher, users_max) = (Voucher::Address, class.users_max);
+        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max })
     }
 
     /// Says why it does not hold at a time, if it does not.
     pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Vouched { from, until, issuer, .. } = self;
-        let refusal = |detail| Err(Refusal::new(RefusalKind::UnknownUser, format!("grant of `{issuer}`: {detail}")));
+        let Vouched { from, until, voucher, .. } = self;
+        let what = match voucher {
+            Voucher::Issuer(name) => format!("grant of `{name}`"),
+            Voucher::Address => "proof by the address".to_owned(),
+        };
         if now < *from {
-            return refusal(format!("it begins at {from}, it is {now} here"));
+            return Err(unknown(format!("{what}: it begins at {from}, it is {now} here")));
         }
         if now >= *until {
-            return refusal(format!("it ended at {until}"));
+            return Err(unknown(format!("{what}: it ended at {until}")));
         }
         Ok(())
     }
@@ -80,4 +129,26 @@ impl Vouched {
             && has_ports(&self.may.ports, &other.may.ports)
             && other.may.modules_max <= self.may.modules_max
     }
+}
+
+/// Returns whether an address may be asked what it says of users.
+///
+/// # Errors
+/// The operator lets no address vouch, or not this one.
+pub(crate) fn check_address(
+    policy: &NodePolicy,
+    address: IpAddr,
+    key: PublicKey,
+    now: UnixTime,
+) -> Result<(), Refusal> {
+    Vouched::by_address(policy, ProvenAddress { address, key, asked: now }).map(drop)
+}
+
+fn class_of<'a>(policy: &'a NodePolicy, class: &str) -> Result<&'a Class, Refusal> {
+    let missing = || unknown(format!("the operator gives class `{class}` no rights"));
+    policy.classes.get(class).ok_or_else(missing)
+}
+
+fn unknown(detail: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::UnknownUser, detail.into())
 }

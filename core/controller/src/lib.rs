@@ -46,12 +46,12 @@ use netserv_model::effect::{
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
-use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_model::{Digest, Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
 
 use control::tells::{self, Telling, Tells};
 use cx::Cx;
 use cx::effects::{Purpose, failure};
-use cx::request::Origin;
+use cx::request::{Origin, PendingAnswer};
 use cx::timers::Timer;
 use modules::{
     Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, settling,
@@ -62,6 +62,7 @@ use tenants::later::Next;
 use tenants::wishes;
 use usage::metering::Metering;
 use users::admission::{Denied, Users};
+use users::proving::Proving;
 use workers::changes::{Changes, Held};
 use workers::{draining, release};
 
@@ -71,6 +72,7 @@ pub struct Controller {
     cx: Cx,
     modules: Modules,
     users: Users,
+    proving: Proving,
     exports: Exports,
     tells: Tells,
     /// Changes of the policy that are not in force everywhere.
@@ -86,6 +88,7 @@ impl Controller {
             cx: Cx::new(policy),
             modules: Modules::default(),
             users: Users::default(),
+            proving: Proving::default(),
             exports: Exports::default(),
             tells: Tells::default(),
             changes: Changes::default(),
@@ -105,7 +108,10 @@ impl Controller {
         self.metering.restore(&mut self.cx, usage);
         self.users.start(now);
         for record in &installed {
-            self.cx.authority.restore(&self.cx.policy, &record.user, &record.grants);
+            record
+                .evidence
+                .iter()
+                .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence));
         }
         self.cx.watch_proofs();
         self.cx.plan_addresses(&AddressPlan::default());
@@ -122,15 +128,21 @@ impl Controller {
     ///
     /// The report's `address` is left unspecified, and packet counts are left at zero.
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
-        let Controller { cx, modules, users, exports, tells, metering, load, .. } = self;
-        cx.now = now;
-        let ticket = cx.open_request(id, request.body.verb().as_str());
+        self.cx.now = now;
+        let ticket = self.cx.open_request(id, request.body.verb().as_str());
+        self.take_request(ticket, request, None);
+    }
+
+    /// Takes a request; `said` is what an address says of its user, if it was asked.
+    fn take_request(&mut self, ticket: PendingAnswer, request: Request, said: Option<Digest>) {
+        let Controller { cx, modules, users, proving, exports, tells, metering, load, .. } = self;
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request) {
+        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request, said) {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
+            Err(Denied::NotYet(address)) => return proving.ask(cx, ticket, request, address),
             Err(Denied::ForOthers(user, outcome)) => {
                 let outcome = passing::pass_by(cx, modules, &user, &request, outcome);
                 return cx.answer(ticket, outcome);
@@ -191,7 +203,10 @@ impl Controller {
             self.cx.counters.stray_events += 1;
             return;
         };
-        self.go_on(id, purpose, outcome);
+        match purpose {
+            Purpose::Prove => self.address_asked(id, outcome),
+            purpose => self.go_on(id, purpose, outcome),
+        }
         self.cx.answer_waiting(id);
     }
 
@@ -325,6 +340,18 @@ impl Controller {
         &self.cx.counters
     }
 
+    /// An address has said whom it vouches for, or nothing.
+    fn address_asked(&mut self, id: EffectId, outcome: EffectOutcome) {
+        let Some((ticket, request)) = self.proving.take(&mut self.cx, id) else { return };
+        match outcome {
+            EffectOutcome::Vouched(said) => self.take_request(ticket, request, Some(said)),
+            outcome => {
+                let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
+                self.cx.refuse(ticket, failure(outcome).unwrap_or_else(strange));
+            }
+        }
+    }
+
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
         let Controller { cx, modules, exports, tells, changes, metering, .. } = self;
         match (purpose, outcome) {
@@ -369,7 +396,7 @@ impl Controller {
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
-            | (Purpose::Nothing, _) => {}
+            | (Purpose::Nothing | Purpose::Prove, _) => {}
             // No effect of the controller's has such an outcome; those who wait for news of it have timers.
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), _) => cx.counters.stray_events += 1,
         }
@@ -377,7 +404,7 @@ impl Controller {
 
     /// Does what a timer was set for.
     fn fire(&mut self, timer: Timer) {
-        let Controller { cx, modules, users, exports, tells, metering, .. } = self;
+        let Controller { cx, modules, users, proving, exports, tells, metering, .. } = self;
         match timer {
             Timer::Lease(key) => lifecycle::advance(cx, modules, &key),
             Timer::Restart(key) => fetching::restart_module(cx, modules, &key),
@@ -392,6 +419,7 @@ impl Controller {
             Timer::Export(id) => exports.overdue(cx, &mut modules.tenants, &mut modules.buffers, id),
             Timer::Thaw(key) => freezing::thaw(cx, &mut modules.tenants, &mut modules.buffers, &key),
             Timer::Buffered(key) => modules.buffers.end(cx, &key),
+            Timer::Prove(id) => proving.overdue(cx, id),
             Timer::Proofs => policy_change::end_proofs(cx, modules, users),
             Timer::ReadMeters => metering.read_due(cx),
         }

@@ -86,3 +86,9 @@ pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);
 pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 /// Users of whose requests something is remembered, above which strangers who are new are refused.
 pub const REMEMBERED_USERS_MAX: usize = 4096;
+/// Addresses that are asked at one time whom they vouch for.
+pub const PROOFS_MAX: usize = 64;
+/// Of one site: 24 bits of IPv4, 48 of IPv6.
+pub const PROOFS_OF_SITE_MAX: usize = 4;
+/// How long one may take to answer.
+pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlMessage, ModuleMessage};
+use crate::evidence::Evidence;
 use crate::floating::GivenUp;
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
@@ -142,13 +143,25 @@ pub enum Job {
     ReadMeters,
     /// Find out the node's own address toward a destination; done by [`EffectOutcome::Routed`].
     Route(IpAddr),
+    /// Ask an address for what it says of a user; done by [`EffectOutcome::Vouched`].
+    AskAddress {
+        /// The address.
+        address: IpAddr,
+        /// The user.
+        user: UserId,
+    },
 }
 
 impl Job {
     /// Returns whether the user's effects before it must be done first, and those after it wait for it.
     pub fn is_ordered(&self) -> bool {
         match self {
-            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::ReadMeters | Job::Route(_) => false,
+            Job::Packages(_)
+            | Job::Addresses(_)
+            | Job::Measure
+            | Job::ReadMeters
+            | Job::Route(_)
+            | Job::AskAddress { .. } => false,
             // The module that it is for runs, so what came before is done as far as it matters.
             Job::Workers(WorkerJob::Tell { .. } | WorkerJob::Export(_)) | Job::Store(StoreJob::PutMessage { .. }) => {
                 false
@@ -550,9 +563,9 @@ pub struct InstalledRecord {
     pub url: String,
     /// Its package's digest.
     pub digest: Digest,
-    /// The grants that its owner's rights come from; none of one whom the configuration names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grants: Vec<String>,
+    /// What its owner's rights come from, if the configuration does not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// The session of its last SETUP.
     pub session: SessionId,
     /// The nonce of that SETUP; none in records of versions before it was kept.
@@ -625,6 +638,8 @@ pub enum EffectOutcome {
     Metered(Box<Meters>),
     /// The node's own address toward a destination, if there is a route.
     Routed(Option<IpAddr>),
+    /// What an address says of a user.
+    Vouched(Digest),
     /// It was not done, and nothing of it is left.
     Refused(Refusal),
 }

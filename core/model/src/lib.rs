@@ -17,6 +17,7 @@ pub mod dependency;
 pub mod domain;
 pub mod effect;
 pub mod error;
+pub mod evidence;
 pub mod exposition;
 pub mod filter;
 pub mod filter_index;

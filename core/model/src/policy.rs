@@ -55,6 +55,12 @@ pub struct NodePolicy {
     /// What such users get, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, Class>,
+    /// What users get for whom an address vouches, a name of `classes`; without it, none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_class: Option<String>,
+    /// Addresses that vouch for nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub address_excluded: Vec<IpNet>,
 }
 
 /// One who may vouch for users by grants.
@@ -111,13 +117,9 @@ impl NodePolicy {
             domain: DomainPolicy::default(),
             issuers: Vec::new(),
             classes: BTreeMap::new(),
+            address_class: None,
+            address_excluded: Vec::new(),
         }
-    }
-
-    /// Returns how many users an issuer may have here at one time.
-    pub fn users_max_of(&self, issuer: &str) -> usize {
-        let class = self.issuers.iter().find(|known| known.name == issuer).map(|known| &known.class);
-        class.and_then(|class| self.classes.get(class)).map_or(0, |class| class.users_max)
     }
 
     /// Returns whether containers have a network of their own, so that modules can be servers.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::control::ControlMessage;
 pub use crate::dependency::Dependency;
+use crate::evidence::AddressProof;
 use crate::floating::GivenUp;
 use crate::target::Condition;
 use crate::text::one_line;
@@ -37,6 +38,8 @@ pub struct Request {
     pub signature: Option<Signature>,
     /// Grants that say what the user may do, the issuer's first; none of users whom the node knows.
     pub grants: Vec<String>,
+    /// What makes an address vouch for the user, if one does.
+    pub address_proof: Option<AddressProof>,
     /// Only say what would happen.
     pub dry_run: bool,
     /// Which nodes it is for by name; empty means every name.

@@ -482,7 +482,7 @@ mod tests {
             module: "example.org/echo@1.0.0".parse().unwrap(),
             url: "https://cp.example/echo.nsm".into(),
             digest: Digest([7; 32]),
-            grants: Vec::new(),
+            evidence: None,
             session: SessionId([1; 16]),
             nonce: None,
             filters: vec!["udp dst 10.2.0.0/24 port 44444".parse().unwrap()],

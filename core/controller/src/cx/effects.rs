@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
     Tell,
     /// The state of a module is put somewhere.
     Export,
+    /// An address is asked what it says of a user.
+    Prove,
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -119,6 +121,7 @@ pub(crate) fn failure(outcome: EffectOutcome) -> Option<Refusal> {
         | EffectOutcome::Exported { .. }
         | EffectOutcome::Measured(_)
         | EffectOutcome::Metered(_)
-        | EffectOutcome::Routed(_) => None,
+        | EffectOutcome::Routed(_)
+        | EffectOutcome::Vouched(_) => None,
     }
 }

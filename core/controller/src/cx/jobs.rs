@@ -36,8 +36,8 @@ pub(crate) fn drop_job(cx: &mut Cx, id: EffectId) {
 
 /// Has a module remembered across restarts.
 pub(crate) fn store_record(cx: &mut Cx, key: &Key, record: &InstalledRecord) {
-    let grants = cx.authority.grants(&key.0).to_vec();
-    let job = StoreJob::Put(Box::new(InstalledRecord { grants, ..record.clone() }));
+    let evidence = cx.authority.evidence(&key.0).cloned();
+    let job = StoreJob::Put(Box::new(InstalledRecord { evidence, ..record.clone() }));
     cx.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
 }
 

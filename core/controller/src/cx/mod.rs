@@ -216,11 +216,11 @@ impl Cx {
 
     /// Puts into force what a request proved.
     pub(crate) fn accept(&mut self, proof: Proof<'_>, has_modules: impl Fn(&UserId) -> bool) -> Result<(), Refusal> {
-        if !proof.brings_grants() {
+        if !proof.brings_evidence() {
             return Ok(());
         }
         let before = self.address_plan();
-        self.authority.accept(&self.policy, proof, self.now.wall, has_modules)?;
+        self.authority.accept(proof, self.now.wall, has_modules)?;
         self.plan_addresses(&before);
         self.watch_proofs();
         Ok(())

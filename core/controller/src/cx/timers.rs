@@ -33,6 +33,8 @@ pub(crate) enum Timer {
     Drain(WorkerId, ModuleSlot),
     /// A worker should have said what became of a control message.
     Tell(EffectId),
+    /// An address should have been asked.
+    Prove(EffectId),
     /// The state of a module should have been written.
     Export(EffectId),
     /// A module has been paused for long enough.
@@ -56,6 +58,7 @@ impl Timer {
             Timer::Prepared(_) => "worker without the module that it was made ready for",
             Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
+            Timer::Prove(_) => "answer of an address",
             Timer::Export(_) => "export answer",
             Timer::Thaw(_) => "module that stands still",
             Timer::Buffered(_) => "packets that wait for a module",

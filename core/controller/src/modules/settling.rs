@@ -296,7 +296,7 @@ fn activate(cx: &Cx, tenants: &mut Tenants, key: &Key, origin: Origin, setup: &S
     let state = setup.state.as_ref().map(|state| state.digest);
     let record = InstalledRecord {
         // It is filled in when the record is stored.
-        grants: Vec::new(),
+        evidence: None,
         user: key.0.clone(),
         module: setup.module.clone(),
         url: setup.url.clone(),

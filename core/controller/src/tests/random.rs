@@ -320,6 +320,7 @@ impl World {
             | Job::Measure
             | Job::ReadMeters
             | Job::Route(_)
+            | Job::AskAddress { .. }
             | Job::Store(StoreJob::PutUsage(_) | StoreJob::PutMessage { .. }) => {
                 unreachable!("they are in no lane")
             }

@@ -110,6 +110,7 @@ impl Node {
             signed_bytes: format!("request {}", self.requests).into_bytes(),
             signature: None,
             grants: Vec::new(),
+            address_proof: None,
             dry_run: false,
             nodes: Vec::new(),
             require: Vec::new(),
@@ -336,7 +337,8 @@ impl Node {
             | Job::Store(_)
             | Job::Measure
             | Job::ReadMeters
-            | Job::Route(_) => false,
+            | Job::Route(_)
+            | Job::AskAddress { .. } => false,
         };
         match installs {
             true => {
@@ -389,7 +391,8 @@ impl Node {
                 | Job::Store(_)
                 | Job::Measure
                 | Job::ReadMeters
-                | Job::Route(_) => {}
+                | Job::Route(_)
+                | Job::AskAddress { .. } => {}
             }
             self.pull();
         }
@@ -495,6 +498,7 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
+        Job::AskAddress { address, user } => format!("ask # {address} {user}"),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]
@@ -568,7 +572,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         module: setup.module,
         url: setup.url,
         digest: setup.digest,
-        grants: Vec::new(),
+        evidence: None,
         session: SessionId([9; 16]),
         nonce: None,
         filters: setup.filters,

@@ -3,14 +3,18 @@
 
 use std::time::Duration;
 
+use netserv_authority::digest_of;
 use netserv_authority::grant::{Grant, user_of};
-use netserv_model::effect::{InstalledRecord, Job, StoreJob};
+use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob};
+use netserv_model::evidence::AddressProof;
 use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
-use netserv_model::{Filter, RefusalKind, SessionId};
+use netserv_model::{Digest, Filter, Nonce, RefusalKind, SessionId};
 
-use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user_policy};
-use crate::limits::REMEMBERED_USERS_MAX;
+use super::script::{
+    Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user_policy,
+};
+use crate::limits::{PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 fn open_policy() -> NodePolicy {
@@ -106,7 +110,7 @@ fn a_stranger_is_there_after_a_restart_as_long_as_its_grant_holds() {
     set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
     let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
     let stored = node.jobs.iter().rev().find_map(put).unwrap();
-    assert_eq!(stored.grants.len(), 1);
+    assert!(stored.evidence.is_some());
     let lease_until = START.wall + Duration::from_secs(250);
     let sessions = Vec::new();
     let stored = InstalledRecord { lease_until, sessions, ..stored };
@@ -206,4 +210,59 @@ fn what_is_remembered_of_strangers_is_bounded() {
     let id = node.send(Request { session, ..jane });
     node.carry_out(&manifest(&setup("m@1.0.0")));
     assert!(node.reports[&id].outcome.is_ok());
+}
+
+fn by_address(node: &Node, who: &str, address: &str) -> (Request, Digest) {
+    let proof = AddressProof { address: address.parse().unwrap(), key: public(who), random: Nonce([7; 16]) };
+    let asked = Setup { filters: vec![format!("dst {address}").parse().unwrap()], ..long("m@1.0.0") };
+    let request = request(node, who, Body::from(asked), None);
+    (sign(Request { address_proof: Some(proof), ..request }, &key(who)), digest_of(&proof))
+}
+
+#[test]
+fn a_request_waits_until_its_address_has_vouched_for_it() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let (asked, said) = by_address(&node, "eve", "203.0.113.9");
+    let eve = user_of(&public("eve"));
+    let id = node.send(asked.clone());
+    commands!(node, format!("ask 0 203.0.113.9 {eve}"));
+    node.package(0, EffectOutcome::Vouched(said));
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.reports[&id].outcome, Outcome::Installed { lease_s: 300 });
+    // The address says something else, or nothing.
+    let (other, _) = by_address(&node, "mallory", "203.0.113.9");
+    let id = node.send(other);
+    node.commands();
+    node.package(2, EffectOutcome::Vouched(said));
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::UnknownUser, "not for this key");
+    let (late, said) = by_address(&node, "mallory", "203.0.113.9");
+    let id = node.send(late);
+    node.sleep_ms(8000);
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::FetchFailed, "within 8 s");
+    node.package(3, EffectOutcome::Vouched(said));
+    assert_eq!(node.states(), ["m@1.0.0 Running"], "it came too late");
+    node.sleep_ms(300_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0]);
+}
+
+#[test]
+fn addresses_are_asked_within_bounds() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let mut refused = 0;
+    for site in 0..=PROOFS_MAX / PROOFS_OF_SITE_MAX {
+        for host in 0..=PROOFS_OF_SITE_MAX {
+            let (asked, _) = by_address(&node, &format!("u{site}-{host}"), &format!("203.0.{site}.{}", host + 1));
+            let id = node.send(asked);
+            node.commands();
+            refused += usize::from(node.reports.contains_key(&id));
+        }
+    }
+    let all = (PROOFS_MAX / PROOFS_OF_SITE_MAX + 1) * (PROOFS_OF_SITE_MAX + 1);
+    assert_eq!(all - refused, PROOFS_MAX);
+    node.sleep_ms(8000);
+    node.commands();
+    assert_eq!(node.reports.len(), all, "each is answered");
 }

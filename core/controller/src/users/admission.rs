@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may ask for what.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_authority::Proof;
+use netserv_authority::{Proof, Unproven};
 use netserv_model::limits::TTL_MIN;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Request};
 use netserv_model::target::Condition;
-use netserv_model::{ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{Digest, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId};
 
 use crate::cx::Cx;
 use crate::limits::{CLOCK_SLEW_MAX, REMEMBERED_USERS_MAX};
@@ -45,6 +46,8 @@ pub(crate) enum Denied {
     Answer(Outcome),
     /// Its user is proven, it is for other nodes, and is answered so.
     ForOthers(UserId, Outcome),
+    /// It is not known before this address was asked whom it vouches for.
+    NotYet(IpAddr),
 }
 
 impl From<Outcome> for Denied {
@@ -97,7 +100,7 @@ impl Users {
     }
 
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
-    /// needs one, or else why it is not taken.
+    /// needs one, or else why it is not taken. `said` is what an address says of the user, if it was asked.
     pub(crate) fn admit(
         &mut self,
         cx: &mut Cx,
@@ -105,6 +108,7 @@ impl Users {
         nonces: &mut Nonces,
         load: &NodeLoad,
         request: &Request,
+        said: Option<Digest>,
     ) -> Result<(Option<UserId>, Freshness), Denied> {
         if cx.policy.host_only {
             return match &request.body {
@@ -118,7 +122,18 @@ impl Users {
             check_target(cx, load, request, false)?;
             return Ok((None, Freshness::Fresh));
         }
-        let proof = cx.authority.prove(&cx.policy, request, cx.now.wall)?;
+        let proof = match said {
+            Some(said) => cx.authority.vouched_for(&cx.policy, request, said, cx.now.wall)?,
+            None => match cx.authority.prove(&cx.policy, request, cx.now.wall) {
+                Ok(proof) => proof,
+                Err(Unproven::Refused(refusal)) => return Err(refusal.into()),
+                Err(Unproven::Ask(address)) => {
+                    // Nobody is asked for a request that came from elsewhere long ago.
+                    self.check_fresh(cx, request)?;
+                    return Err(Denied::NotYet(address));
+                }
+            },
+        };
         let user = proof.user;
         let module = module_of(&request.body);
         if self.is_repeated(tenants, nonces, user, request)? {
@@ -131,7 +146,7 @@ impl Users {
         if let Err(outcome) = check_target(cx, load, request, is_there) {
             return Err(Denied::ForOthers(user.clone(), outcome));
         }
-        if proof.brings_grants() {
+        if proof.brings_evidence() {
             self.make_room(cx, nonces, user)?;
         }
         self.note(cx, nonces, user, request, time)?;
@@ -254,7 +269,7 @@ impl Users {
 
 /// Puts into force what a request proved that is in time.
 fn accept(cx: &mut Cx, tenants: &Tenants, proof: Proof<'_>) -> Result<(), Refusal> {
-    if !proof.brings_grants() {
+    if !proof.brings_evidence() {
         return Ok(());
     }
     let (user, before) = (proof.user, held_of(cx, proof.user));

@@ -2,5 +2,6 @@
 //! What is remembered of users' requests and code, and who may ask for what.
 
 pub(crate) mod admission;
+pub(crate) mod proving;
 pub(crate) mod quota;
 pub(crate) mod seen;

@@ -79,7 +79,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         module: format!("example.org/m{n}@1.0.0").parse().unwrap(),
         url: "file:///m.nsm".to_owned(),
         digest: Digest([1; 32]),
-        grants: Vec::new(),
+        evidence: None,
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24".parse().unwrap()],

@@ -358,7 +358,7 @@ fn record() -> InstalledRecord {
         module: MODULE.parse().unwrap(),
         url: "https://cp.example/m.nsm?a=\"b\"".to_owned(),
         digest: Digest([0xfe; 32]),
-        grants: Vec::new(),
+        evidence: None,
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24 port 5060".parse().unwrap(), "tcp src fd00::/16".parse().unwrap()],

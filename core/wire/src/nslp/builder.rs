@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::control::{ControlMessage, encode_body};
+use netserv_model::evidence::AddressProof;
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency, StateSource, Verb};
@@ -88,6 +89,12 @@ impl RequestBuilder {
     #[must_use]
     pub fn grants(self, grants: &[String]) -> RequestBuilder {
         grants.iter().fold(self, |builder, grant| builder.header("grant", grant))
+    }
+
+    /// Adds what makes an address vouch for the user.
+    #[must_use]
+    pub fn address_proof(self, proof: Option<AddressProof>) -> RequestBuilder {
+        proof.iter().fold(self, |builder, proof| builder.header("address-proof", &proof.to_string()))
     }
 
     /// Adds a filter.

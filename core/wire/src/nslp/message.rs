@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
+use netserv_model::evidence::AddressProof;
 use netserv_model::floating::is_container_address;
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX, FREEZE_TIME_MAX};
@@ -29,6 +30,7 @@ pub struct Message {
     nonce: Nonce,
     signature: Option<Signature>,
     grants: Vec<String>,
+    address_proof: Option<AddressProof>,
     dry_run: bool,
     target: Target,
     trigger: Trigger,
@@ -60,6 +62,7 @@ impl Message {
             nonce: fields.required("nonce")?,
             signature: fields.single("signature")?,
             grants: fields.list("grant", |grant| Ok(grant.to_owned()))?,
+            address_proof: fields.single("address-proof")?,
             dry_run: fields.flag("dry-run")?,
             target: fields.target()?,
             off_path: fields.off_path()?,
@@ -160,6 +163,7 @@ impl Message {
             signed_bytes: self.canonical.clone().into_bytes(),
             signature: self.signature,
             grants: self.grants.clone(),
+            address_proof: self.address_proof,
             dry_run: self.dry_run,
             nodes: self.target.nodes.clone(),
             require: self.target.require.clone(),
@@ -205,8 +209,20 @@ fn headers_of(verb: Verb) -> &'static [&'static str] {
     }
 }
 
-const COMMON_HEADERS: [&str; 11] =
-    ["user", "created", "nonce", "signature", "grant", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
+const COMMON_HEADERS: [&str; 12] = [
+    "user",
+    "created",
+    "nonce",
+    "signature",
+    "grant",
+    "address-proof",
+    "dry-run",
+    "scope",
+    "node-id",
+    "require",
+    "trigger",
+    "off-path",
+];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 8] =
     ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require", "grant"];

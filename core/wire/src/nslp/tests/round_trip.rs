@@ -78,7 +78,10 @@ proptest! {
         let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
         let target = Target { scope: Scope::ALL[scope], nodes, require };
         let grants = vec!["a.b.c".to_owned(); usize::from(epoch % 5 == 0) * 2];
-        let builder = builder.target(&target).grants(&grants);
+        let address_proof = (epoch % 3 == 0).then(|| AddressProof {
+            address: "2001:db8::7".parse().unwrap(), key: PublicKey([3; 32]), random: Nonce([2; 16]),
+        });
+        let builder = builder.target(&target).grants(&grants).address_proof(address_proof);
         let created = UnixTime::from_secs(created);
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
@@ -91,7 +94,7 @@ proptest! {
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
         let (nodes, require) = (target.nodes.clone(), target.require.clone());
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, dry_run, nodes, require, passed_by: None };
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, dry_run, nodes, require, passed_by: None };
         prop_assert_eq!(message.request(session), request);
         prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));
