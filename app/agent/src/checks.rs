@@ -34,6 +34,7 @@ pub async fn findings(config: &Config, status: &AgentStatus) -> Vec<AgentFinding
         finding("state", config.state_dir.display(), state(&config.state_dir)),
     ];
     all.extend(config.grant.iter().map(|grant| finding("grant", grant.display(), reads(grant))));
+    all.extend(config.proof.iter().map(|proof| finding("proof", proof.display(), reads(proof))));
     for log in &config.logs {
         let (at, came) = (log.at(), status.logs.iter().find(|came| came.name == log.name));
         all.push(finding(&format!("log {}", log.name), at, of_log(log, came)));

@@ -263,7 +263,7 @@ mod tests {
         let key = dir.path().join("key.pem");
         let pem = SigningKey::from_bytes(&[7; 32]).to_pkcs8_pem(Default::default()).unwrap();
         std::fs::write(&key, pem.as_bytes()).unwrap();
-        let node = NodeClient::new(&dir.path().join("no.sock"), &"voip".parse().unwrap(), &key, None).unwrap();
+        let node = NodeClient::new(&dir.path().join("no.sock"), &"voip".parse().unwrap(), &key).unwrap();
         let module = "example.org/sip-edge".parse().unwrap();
         let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
         for (client, region) in [("198.51.100.77", "198.51.100.0/24"), ("2001:db8:1:277::9", "2001:db8:1:200::/56")] {

@@ -83,7 +83,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let config = Config::read(&arguments.config)?;
-    let node = NodeClient::new(&config.netservd, &config.user, &config.key, config.grant.as_deref())?;
+    let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
+        .with_evidence(config.grant.as_deref(), config.proof.as_deref());
     if arguments.check {
         return Ok(());
     }

@@ -29,6 +29,7 @@ pub struct NodeClient {
     user: UserId,
     key: SigningKey,
     grant: Option<PathBuf>,
+    proof: Option<PathBuf>,
 }
 
 impl NodeClient {
@@ -36,7 +37,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// There is no key in the file.
-    pub fn new(socket: &Path, user: &UserId, key: &Path, grant: Option<&Path>) -> Result<NodeClient> {
+    pub fn new(socket: &Path, user: &UserId, key: &Path) -> Result<NodeClient> {
         let mut pem = String::new();
         let file = File::open(key).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut pem));
         file.map_err(|error| match fault(key, Want::Read, &Who::Agent) {
@@ -45,8 +46,13 @@ impl NodeClient {
         })?;
         let key = SigningKey::from_pkcs8_pem(&pem)
             .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
-        let grant = grant.map(Path::to_owned);
-        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, grant })
+        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, grant: None, proof: None })
+    }
+
+    /// Has requests bring the grants, and the proof, in these files.
+    #[must_use]
+    pub fn with_evidence(self, grant: Option<&Path>, proof: Option<&Path>) -> NodeClient {
+        NodeClient { grant: grant.map(Path::to_owned), proof: proof.map(Path::to_owned), ..self }
     }
 
     /// Signs a request and sends it toward a client. It ends after [`REQUEST_TIME_MAX`] at the latest.
@@ -67,19 +73,12 @@ impl NodeClient {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let created = UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
         let refused = |refusal: netserv_model::Refusal| anyhow!("the request cannot be made: {refusal}");
-        let request = request.user(&self.user).grants(&self.grants()?);
+        let request = request.user(&self.user).grants(&lines(self.grant.as_deref())?);
+        let proof = lines(self.proof.as_deref())?.first().map(|proof| proof.parse()).transpose();
+        let request = request.address_proof(proof.context("the proof is none that `netserv prove address` made")?);
         let unsigned = request.build(created, Nonce(nonce)).map_err(refused)?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         Ok(unsigned.with_signature(signature).map_err(refused)?.as_str().to_owned())
-    }
-
-    /// Reads the grants anew: others renew them.
-    fn grants(&self) -> Result<Vec<String>> {
-        let Some(path) = &self.grant else { return Ok(Vec::new()) };
-        let mut text = String::new();
-        let file = File::open(path).and_then(|file| file.take(GRANT_FILE_BYTES_MAX).read_to_string(&mut text));
-        file.with_context(|| format!("cannot read the grants in {}", path.display()))?;
-        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
     async fn post(&self, post: &PostRequest) -> Result<RequestResult> {
@@ -94,4 +93,13 @@ impl NodeClient {
         ensure!(status.is_success(), "the node answers {status}: {}", said());
         serde_json::from_slice(&body).with_context(|| format!("the answer of the node is not understood: {}", said()))
     }
+}
+
+/// Reads the lines of a file, if there is one, for each request: others renew them.
+fn lines(path: Option<&Path>) -> Result<Vec<String>> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let mut text = String::new();
+    let file = File::open(path).and_then(|file| file.take(GRANT_FILE_BYTES_MAX).read_to_string(&mut text));
+    file.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }

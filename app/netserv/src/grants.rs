@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files with a chain of grants: one a line, the issuer's first.
+//! Files with what proves rights: a chain of grants, one a line and the issuer's first, or an address's proof.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use netserv_authority::limits::EVIDENCE_BYTES_MAX;
+use netserv_model::evidence::AddressProof;
 
 use crate::exit::{Failure, OrFail};
 
@@ -27,12 +28,25 @@ pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Writes a chain into a new file.
+/// Reads what `netserv prove address` made.
+///
+/// # Errors
+/// The file cannot be read, or is something else.
+pub fn read_proof(path: &Path) -> Result<AddressProof, Failure> {
+    let shown = path.display();
+    let fix = "name a file that `netserv prove address` made";
+    let mut text = String::new();
+    let opened = std::fs::File::open(path).and_then(|file| file.take(1024).read_to_string(&mut text));
+    opened.or_fail(format!("cannot read the proof in {shown}"), fix)?;
+    text.trim().parse().or_fail(format!("{shown} holds no proof"), fix)
+}
+
+/// Writes lines into a new file: a chain, or a proof.
 ///
 /// # Errors
 /// The file exists or cannot be made.
-pub fn write_new(path: &PathBuf, grants: &[String]) -> Result<(), Failure> {
-    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
+pub fn write_new(path: &PathBuf, grants: &[String], mode: u32) -> Result<(), Failure> {
+    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let written = opened.and_then(|mut file| file.write_all((grants.join("\n") + "\n").as_bytes()));
     written.map_err(|error| {
         let exists = error.kind() == ErrorKind::AlreadyExists;

@@ -9,6 +9,7 @@ use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_authority::grant::user_of;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::evidence::AddressProof;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::ReturnStack;
 use netserv_model::target::{Condition, Scope, Target};
@@ -97,6 +98,9 @@ pub struct Identity {
     /// A file with grants for the key, for nodes that do not know the user [default of --user then: the key's thumbprint]
     #[arg(long, value_name = "FILE", env = "NETSERV_GRANT", hide_env_values = true)]
     pub grant: Option<PathBuf>,
+    /// A file that `netserv prove address` made, for nodes that do not know the user [default of --user then: likewise]
+    #[arg(long, value_name = "FILE", env = "NETSERV_PROOF", hide_env_values = true, conflicts_with = "grant")]
+    pub proof: Option<PathBuf>,
 }
 
 /// Where a signed request about a module goes, and who signs.
@@ -137,6 +141,7 @@ pub struct Account {
     user: UserId,
     key: SigningKey,
     grants: Vec<String>,
+    proof: Option<AddressProof>,
 }
 
 impl Route {
@@ -223,11 +228,13 @@ impl Identity {
     pub fn account(&self) -> Result<Account, Failure> {
         let key = keys::read(&self.key_file()?)?;
         let grants = self.grant.as_deref().map(grants::read).transpose()?.unwrap_or_default();
-        let user = match (&self.user, grants.is_empty()) {
-            (None, false) => user_of(&keys::public(&key)),
-            (Some(_), _) | (None, true) => self.user()?,
+        let proof = self.proof.as_deref().map(grants::read_proof).transpose()?;
+        let is_stranger = !grants.is_empty() || proof.is_some();
+        let user = match &self.user {
+            None if is_stranger => user_of(&keys::public(&key)),
+            Some(_) | None => self.user()?,
         };
-        Ok(Account { user, key, grants })
+        Ok(Account { user, key, grants, proof })
     }
 
     /// Returns the user with the key, or nothing if none was named and there is no key in the usual place.
@@ -235,7 +242,7 @@ impl Identity {
     /// # Errors
     /// What was named cannot be used.
     pub fn account_if_any(&self) -> Result<Option<Account>, Failure> {
-        let named = self.user.is_some() || self.key.is_some() || self.grant.is_some();
+        let named = self.user.is_some() || self.key.is_some() || self.grant.is_some() || self.proof.is_some();
         let usual = || keys::default_path().is_ok_and(|path| path.exists());
         if named || usual() { self.account().map(Some) } else { Ok(None) }
     }
@@ -257,7 +264,7 @@ impl Account {
     /// # Errors
     /// The request is longer than a message may be, or is none.
     pub fn sign(&self, builder: RequestBuilder) -> Result<String, Failure> {
-        let unsigned = build(builder.user(&self.user).grants(&self.grants))?;
+        let unsigned = build(builder.user(&self.user).grants(&self.grants).address_proof(self.proof))?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         let message = unsigned.with_signature(signature).or_fail("cannot build the request", BAD_REQUEST_FIX)?;
         Ok(message.as_str().to_owned())
@@ -297,7 +304,12 @@ mod tests {
     #[test]
     fn the_signature_covers_the_canonical_form() {
         let key = keys::generate().unwrap();
-        let account = Account { user: "janedoe".parse().unwrap(), key: key.clone(), grants: vec!["a.b.c".to_owned()] };
+        let account = Account {
+            user: "janedoe".parse().unwrap(),
+            key: key.clone(),
+            grants: vec!["a.b.c".to_owned()],
+            proof: None,
+        };
         let text = account.sign(RequestBuilder::probe(&[Ask::Policy])).unwrap();
         let message = Message::parse(text.as_bytes()).unwrap();
         let signature = ed25519_dalek::Signature::from_bytes(&message.signature().unwrap().0);

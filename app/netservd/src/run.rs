@@ -17,7 +17,7 @@ use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
 use netserv_repository::limits::CODE_DIR_BYTES_MAX;
-use netserv_repository::{Compiled, FetchLimits, IsOwn, Repository, Sources, engine_name};
+use netserv_repository::{Asker, Compiled, FetchLimits, IsOwn, Repository, Sources, engine_name};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::net::UnixListener;
@@ -314,6 +314,7 @@ fn start_modules(
     }
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
+    let proofs = Arc::new(Asker::new(is_own.clone()));
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config);
     let stored = Some(disk.directory.clone());
@@ -349,7 +350,7 @@ fn start_modules(
     let node = config.about.info(&config.node);
     let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored, node };
     workers::start(parts, &config.blocks, jobs, inbox)?;
-    Ok((ModuleOwners { packages, networks, workers }, repository))
+    Ok((ModuleOwners { packages, networks, workers, proofs }, repository))
 }
 
 /// Returns what hands workers' wishes to the thread for networks.

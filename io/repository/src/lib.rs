@@ -6,6 +6,7 @@
 //! refusal.
 
 mod archive;
+mod asker;
 pub mod bundle;
 mod compiled;
 mod fetch;
@@ -21,6 +22,7 @@ mod source;
 mod states;
 mod store;
 
+pub use asker::{Asker, WELL_KNOWN, url_of};
 pub use compiled::{Compiled, engine_name};
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;

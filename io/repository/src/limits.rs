@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bounds of packages and of the store; those that others share are in `netserv_model::limits`.
 
+use std::time::Duration;
+
 /// Bytes of a package's manifest.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of one JSON document of an image layout.
@@ -31,3 +33,7 @@ pub const SIGNERS_MAX: usize = 1024;
 pub const SIGNERS_BYTES_MAX: u64 = 512 * SIGNERS_MAX as u64;
 /// Bytes that stored packages take unless the operator says otherwise.
 pub const STORE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of what an address says of a user.
+pub const ADDRESS_ANSWER_BYTES_MAX: u64 = 256;
+/// How long it may take to answer, with the connection.
+pub const ADDRESS_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);

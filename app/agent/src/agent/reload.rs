@@ -22,7 +22,8 @@ impl Agent {
     pub(super) fn reload(&mut self) -> Result<AgentReload> {
         let mut config = Config::read(&self.path)?;
         config.follow(&self.config)?;
-        let node = NodeClient::new(&config.netservd, &config.user, &config.key, config.grant.as_deref())?;
+        let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
+            .with_evidence(config.grant.as_deref(), config.proof.as_deref());
         let mut gates = Gates::new(&config, &self.table.off()?);
         self.sensors.follow(&config)?;
         // From here on nothing fails.

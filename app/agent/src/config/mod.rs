@@ -42,6 +42,9 @@ pub struct Config {
     /// A file with grants for the key, for nodes that do not know the user, read for each request.
     #[serde(default)]
     pub grant: Option<PathBuf>,
+    /// A file that `netserv prove address` made, in place of grants; likewise.
+    #[serde(default)]
+    pub proof: Option<PathBuf>,
     /// Where it is kept what is deployed.
     #[serde(default = "state_dir")]
     pub state_dir: PathBuf,

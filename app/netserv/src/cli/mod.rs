@@ -68,6 +68,8 @@ pub enum Command {
     Key(cmd::key::Key),
     #[command(subcommand, arg_required_else_help = true)]
     Grant(cmd::grant::Grant),
+    #[command(subcommand, arg_required_else_help = true)]
+    Prove(cmd::prove::Prove),
     Completions(cmd::generate::Completions),
     Man(cmd::generate::Man),
 }
@@ -95,6 +97,7 @@ impl Cli {
             Command::Agent(agent) => agent.run(output).await,
             Command::Key(key) => key.run(output),
             Command::Grant(grant) => grant.run(output),
+            Command::Prove(prove) => prove.run(output),
             Command::Completions(completions) => {
                 completions.run(Cli::command(), output);
                 Ok(Exit::Done)

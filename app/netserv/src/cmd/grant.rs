@@ -162,7 +162,7 @@ impl What {
         let chain = Chain::verify(&texts).or_fail("cannot make this grant", fix)?;
         match &self.out {
             Some(file) => {
-                grants::write_new(file, &texts)?;
+                grants::write_new(file, &texts, 0o644)?;
                 output.note(format!("made {}: {}", file.display(), chain.last()));
             }
             None => texts.iter().for_each(|text| output.line(text)),

@@ -9,6 +9,7 @@ pub mod key;
 pub mod module;
 pub mod node;
 pub mod probe;
+pub mod prove;
 pub mod relocate;
 pub mod remove;
 pub mod setup;

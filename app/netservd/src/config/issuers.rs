@@ -179,6 +179,9 @@ mod tests {
             let found = format!("{:#}", Config::parse(&config(issuer, class)).unwrap_err());
             assert!(found.contains(error), "{found}");
         }
+        let admission = "[admission]\naddress-class = 'none'";
+        let found = format!("{:#}", Config::parse(admission).unwrap_err());
+        assert!(found.contains("there is no [class.none]"), "{found}");
         let again = format!("[[issuer]]\nname = 'other'\nkeys = ['{KEY}']\nprefixes = []\nclass = 'guest'");
         let found = Config::parse(&config(&again, "")).unwrap_err().to_string();
         assert!(found.contains("which another issuer has"), "{found}");

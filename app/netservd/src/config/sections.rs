@@ -270,6 +270,11 @@ pub struct Admission {
     pub clock_skew_s: u64,
     /// The longest lease, in seconds.
     pub ttl_max_s: u64,
+    /// What users get for whom an address vouches: the name of a `[class.NAME]`. Empty means that none does.
+    pub address_class: String,
+    /// Addresses that vouch for nobody, such as those of proxies that answer for others.
+    #[schemars(with = "Vec<String>")]
+    pub address_excluded: Vec<IpNet>,
 }
 
 impl Default for Admission {
@@ -278,6 +283,8 @@ impl Default for Admission {
             accept_unsigned: false,
             clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
             ttl_max_s: limits::TTL_MAX.as_secs(),
+            address_class: String::new(),
+            address_excluded: Vec::new(),
         }
     }
 }

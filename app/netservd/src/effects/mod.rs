@@ -7,6 +7,7 @@
 pub mod filters;
 pub mod networks;
 pub mod packages;
+mod proofs;
 pub mod routes;
 pub mod store;
 pub mod ticket;
@@ -22,7 +23,7 @@ use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
-use netserv_repository::Downloaded;
+use netserv_repository::{Asker, Downloaded};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -58,6 +59,8 @@ pub struct ModuleOwners {
     pub networks: Sender<NetworkJob>,
     /// Workers.
     pub workers: UnboundedSender<WorkersJob>,
+    /// What addresses say of users.
+    pub proofs: Arc<Asker>,
 }
 
 /// Gives effects to their owners, and keeps what later effects need of earlier ones.
@@ -109,6 +112,10 @@ impl Effects {
             },
             Job::Addresses(plan) => match &self.owners.modules {
                 Some(modules) => drop(modules.networks.send(NetworkJob::Addresses(plan, ticket))),
+                None => ticket.refuse(not_a_node()),
+            },
+            Job::AskAddress { address, user } => match &self.owners.modules {
+                Some(modules) => proofs::ask(&modules.proofs, address, user, ticket),
                 None => ticket.refuse(not_a_node()),
             },
             Job::ReadMeters => self.read_meters(ticket),

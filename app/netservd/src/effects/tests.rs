@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{ModuleRef, WorkerId};
+use netserv_repository::IsOwn;
 
 use super::*;
 
@@ -136,7 +137,8 @@ impl Rig {
         let (to_packages, packages) = channel();
         let (to_networks, networks) = channel();
         let (to_workers, workers) = unbounded_channel();
-        let modules = ModuleOwners { packages: to_packages, networks: to_networks, workers: to_workers };
+        let proofs = Arc::new(Asker::new(IsOwn::default()));
+        let modules = ModuleOwners { packages: to_packages, networks: to_networks, workers: to_workers, proofs };
         let (filters, store, routes) = (channel().0, channel().0, channel().0);
         let (effects, answers) = Effects::new(Owners { filters, store, routes, modules: Some(modules) });
         Rig { effects, answers, packages, networks, workers }

@@ -136,7 +136,8 @@ fn recording() -> Vec<String> {
                 | Job::Store(_)
                 | Job::Measure
                 | Job::ReadMeters
-                | Job::Route(_) => {}
+                | Job::Route(_)
+                | Job::AskAddress { .. } => {}
             }
         }
         lines.push(Line { now, input, outputs: digest.to_hex() }.to_line());
@@ -304,6 +305,7 @@ fn outcomes() -> Vec<EffectOutcome> {
         EffectOutcome::Measured(Box::new(measured)),
         EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         EffectOutcome::Routed(None),
+        EffectOutcome::Vouched(Digest([3; 32])),
         EffectOutcome::Exported { digest: Digest([7; 32]), bytes: u64::MAX },
         EffectOutcome::Metered(Box::new(meters())),
         EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),

@@ -41,8 +41,12 @@ impl Stranger {
     }
 
     fn request(&self, net: &Net, args: &[&str], grant: &Path) -> RequestResult {
-        let (key, grant) = (self.key.key.to_string_lossy().into_owned(), grant.to_string_lossy().into_owned());
-        net.lab.request("sender", &[args, &["--key", &key, "--grant", &grant]].concat()).unwrap()
+        self.request_by(net, args, "--grant", grant)
+    }
+
+    fn request_by(&self, net: &Net, args: &[&str], option: &str, evidence: &Path) -> RequestResult {
+        let (key, file) = (self.key.key.to_string_lossy().into_owned(), evidence.to_string_lossy().into_owned());
+        net.lab.request("sender", &[args, &["--key", &key, option, &file]].concat()).unwrap()
     }
 
     fn is_on(&self, net: &Net, node: &str) -> bool {
@@ -129,4 +133,60 @@ fn grants_let_strangers_in_and_out() {
     let to = net.lab.v4("receiver").to_string();
     let result = provider.request(&net, &["remove", name, "--to", &to, "--node", "n2"], &whole);
     assert!(result.nodes.iter().any(|node| node.outcome == Outcome::Removed), "{result:?}");
+}
+
+/// Goal: who runs a web server at an address runs its module for that address at nodes that ask it, in both versions of IP, and for nothing
+/// else; nobody does by a proof that the address does not confirm. Method: nginx of Debian at the sender, and proofs by the command line.
+#[test]
+fn an_address_lets_its_owner_in() {
+    let Some(mut net) = net_with("an_address_lets_its_owner_in", Driver::Afxdp, FILES_ALLOWED, &[]) else { return };
+    let trust =
+        format!("{FILES_ALLOWED}\n[class.visitor]\nmodules-max = 2\n[admission]\naddress-class = \"visitor\"\n");
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust).unwrap();
+    }
+    let www = net.lab.dir().join("www").to_string_lossy().into_owned();
+    let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    let prove = |who: &Stranger, address: &str, confirmed: bool| {
+        let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
+        let out = net.lab.dir().join(format!("{count}.proof"));
+        let (key, file) = (who.key.key.to_string_lossy().into_owned(), out.to_string_lossy().into_owned());
+        let root = ["--web-root", www.as_str()];
+        let more: &[&str] = if confirmed { &root } else { &[] };
+        cli(&[&["prove", "address", address, "--key", &key, "--out", &file], more].concat()).unwrap();
+        out
+    };
+    let set_up = |who: &Stranger, filter: &str, proof: &Path| {
+        let package = net.lab.package("keep-alive", &who.key).unwrap();
+        let url = net.lab.publish("sender", &package).unwrap();
+        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
+        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", filter];
+        who.request_by(&net, &args, "--proof", proof)
+    };
+    let (four, six) = (net.lab.v4("sender").to_string(), net.lab.v6("sender").to_string());
+    for (name, address, other) in [("four", &four, &six), ("six", &six, &four)] {
+        let owner = Stranger::new(&net, name);
+        let unconfirmed = prove(&owner, address, false);
+        assert_refused(
+            &set_up(&owner, &format!("udp dst {address} port 5060"), &unconfirmed),
+            RefusalKind::FetchFailed,
+        );
+        let proof = prove(&owner, address, true);
+        assert_nodes(&set_up(&owner, &format!("udp dst {address} port 5060"), &proof), is_installed);
+        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &proof), RefusalKind::PrefixNotAllowed);
+        // What lies there is for another random number.
+        let another = prove(&owner, other, false);
+        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::UnknownUser);
+        assert!(owner.is_on(&net, "n1") && owner.is_on(&net, "n2"));
+    }
+    // Nobody listens at the receiver, and a node does not ask itself.
+    let nobody = Stranger::new(&net, "nobody");
+    for address in [net.lab.v4("receiver").to_string(), net.lab.v4("n2").to_string()] {
+        let result = set_up(&nobody, &format!("dst {address}"), &prove(&nobody, &address, true));
+        assert!(result.nodes.iter().all(|node| matches!(node.outcome, Outcome::Refused(_))), "{result:?}");
+    }
+    net.lab.stop("n1", "netservd").unwrap();
+    net.lab.restart_netservd("n1").unwrap();
+    eventually("the owner's module is there after a restart", || net.lab.modules("n1").unwrap().modules.len() == 2);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Properties that hold for any input.
 
+use netserv_model::PublicKey;
+use netserv_model::evidence::AddressProof;
 use netserv_model::floating::GivenUp;
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::off_path::{Beside, Off};

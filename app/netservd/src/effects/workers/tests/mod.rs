@@ -281,7 +281,8 @@ impl Rig {
             | EffectOutcome::Exported { .. }
             | EffectOutcome::Measured(_)
             | EffectOutcome::Metered(_)
-            | EffectOutcome::Routed(_)) => panic!("{other:?}"),
+            | EffectOutcome::Routed(_)
+            | EffectOutcome::Vouched(_)) => panic!("{other:?}"),
         }
     }
 
