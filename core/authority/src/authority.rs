@@ -9,6 +9,7 @@ use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::Request;
 use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 
+use crate::chain::Chain;
 use crate::grant::user_of;
 use crate::limits::GRANTED_USERS_MAX;
 use crate::vouched::Vouched;
@@ -60,15 +61,17 @@ impl Authority {
             }
             return Ok(Proof { user, granted: None });
         }
-        let vouched = Vouched::by(policy, &request.grants)?;
+        let is_asker = |chain: &Chain| {
+            let key = chain.last().sub;
+            let own = user_of(&key);
+            if own != *user {
+                let detail = format!("the grant is for user `{own}`, the request names `{user}`");
+                return Err(Refusal::new(RefusalKind::UnknownUser, detail));
+            }
+            check_signature(std::slice::from_ref(&key), false, request)
+        };
+        let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
-        let own = vouched.may.keys.iter().map(user_of).find(|own| own == user);
-        if own.is_none() {
-            let named: Vec<String> = vouched.may.keys.iter().map(|key| user_of(key).to_string()).collect();
-            let detail = format!("the grant is for user `{}`, the request names `{user}`", named.join("`, `"));
-            return Err(Refusal::new(RefusalKind::UnknownUser, detail));
-        }
-        check_signature(&vouched.may.keys, false, request)?;
         Ok(Proof { user, granted: Some(Granted { grants: request.grants.clone(), vouched: Ok(vouched) }) })
     }
 

@@ -411,3 +411,24 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
     assert!(full.rights(&policy, &last[GRANTED_USERS_MAX], NOW).is_err());
     assert_refused(ask(&mut full, &policy, 2, &[grant(2).sign(&key(1))]), RefusalKind::QuotaExceeded, "1024 users");
 }
+
+/// Goal: whoever has only seen a chain is told that nobody is proven, whatever else is wrong with it: what is refused for other reasons
+/// counts as the named user's own where requests take turns. Method: chains that the operator takes none of, without the last key.
+#[test]
+fn who_does_not_hold_the_last_key_is_nobody() {
+    let user = user_of(&public(2));
+    let wide = Grant { prefixes: vec!["0.0.0.0/0".parse().unwrap()], ..grant(2) };
+    let many = ["10.1.0.0/24", "10.2.0.0/24", "10.3.0.0/24"].map(|one| one.parse().unwrap()).to_vec();
+    let mut limited = policy();
+    limited.classes.get_mut("guest").unwrap().rights.ports = vec!["5060".parse().unwrap()];
+    let ports = Grant { ports: vec!["80".parse().unwrap()], ..grant(2) };
+    for (policy, seen) in [(policy(), wide), (policy(), Grant { prefixes: many, ..grant(2) }), (limited, ports)] {
+        let grants = [seen.sign(&key(1))];
+        for (by, name, kind) in
+            [(3, &user, RefusalKind::BadSignature), (3, &user_of(&public(3)), RefusalKind::UnknownUser)]
+        {
+            let refused = Authority::default().prove(&policy, &request(by, name, &grants), NOW).map(|_| ());
+            assert_refused(refused, kind, "");
+        }
+    }
+}
