@@ -207,3 +207,20 @@ fn what_is_remembered_of_strangers_is_bounded() {
     node.carry_out(&manifest(&setup("m@1.0.0")));
     assert!(node.reports[&id].outcome.is_ok());
 }
+
+/// Goal: strangers whose requests come late make the node remember no more either. Method: as above, of what is remembered of those.
+#[test]
+fn what_is_remembered_of_late_strangers_is_bounded() {
+    let mut node = Node::with(open_policy());
+    let (wall, until) = (node.now.wall, node.now.wall + Duration::from_secs(10_000));
+    let nonce = node.request("jane", Body::from(setup("m@1.0.0"))).nonce;
+    for number in 0..REMEMBERED_USERS_MAX {
+        let user = format!("u{number}").parse().unwrap();
+        let session = SessionId([1; 16]);
+        node.controller.users.seen_mut().note(&user, (nonce, session), (wall, until), wall);
+    }
+    let asked = long("m@1.0.0");
+    let late = request(&node, "eve", Body::from(asked), Some(grant("eve", "10.2.0.0/24", 9000)));
+    node.sleep_ms(400_000);
+    assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "remembers requests of");
+}

@@ -223,6 +223,11 @@ impl Newest {
         }
     }
 
+    /// Returns of how many users something is remembered.
+    pub(crate) fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
     pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
         self.users.retain(|user, newest| known(user) || newest.by_session.values().any(|last| last.until >= wall));

@@ -70,6 +70,11 @@ impl Seen {
         }
     }
 
+    /// Returns of how many users something is remembered.
+    pub(crate) fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
     pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
         self.users.retain(|user, seen| known(user) || seen.by_nonce.values().any(|first| first.until >= wall));
