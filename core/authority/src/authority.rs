@@ -87,11 +87,43 @@ impl Authority {
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<(), Refusal> {
-        let Proof { user, granted: Some(granted) } = proof else { return Ok(()) };
-        let Ok(vouched) = &granted.vouched else { return Ok(()) };
+        let Some(give_way) = self.change_by(policy, &proof, now, has_modules)? else { return Ok(()) };
+        for user in give_way {
+            self.granted.remove(&user);
+        }
+        if let Proof { user, granted: Some(granted) } = proof {
+            self.granted.insert(user.clone(), granted);
+        }
+        Ok(())
+    }
+
+    /// Checks that what a request proved may be put into force, so that nothing is noted of one that is refused.
+    ///
+    /// # Errors
+    /// Those of [`Authority::accept`].
+    pub fn check(
+        &self,
+        policy: &NodePolicy,
+        proof: &Proof<'_>,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<(), Refusal> {
+        self.change_by(policy, proof, now, has_modules).map(|_| ())
+    }
+
+    /// Returns who gives way to what a request proved; nothing if that changes nothing.
+    fn change_by(
+        &self,
+        policy: &NodePolicy,
+        Proof { user, granted }: &Proof<'_>,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<Option<Vec<UserId>>, Refusal> {
+        let vouched = granted.as_ref().and_then(|granted| granted.vouched.as_ref().ok());
+        let Some(vouched) = vouched else { return Ok(None) };
         if let Some(in_force) = self.vouched(user, now) {
             if in_force.has_all_of(vouched) && in_force.until >= vouched.until {
-                return Ok(());
+                return Ok(None);
             }
             if !vouched.has_all_of(in_force) && has_modules(user) {
                 let detail = format!(
@@ -102,11 +134,8 @@ impl Authority {
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             }
         }
-        if !self.granted.contains_key(user) {
-            self.make_room(policy, &vouched.issuer, now, has_modules)?;
-        }
-        self.granted.insert(user.clone(), granted);
-        Ok(())
+        let is_new = !self.granted.contains_key(*user);
+        if is_new { self.room_for(policy, &vouched.issuer, now, has_modules).map(Some) } else { Ok(Some(Vec::new())) }
     }
 
     /// Takes over the grants of an earlier run, whether they still hold or not.
@@ -189,32 +218,33 @@ impl Authority {
         vouched.check_time(now).is_ok().then_some(vouched)
     }
 
-    /// Makes room for one user more of an issuer, in place of one with nothing on the node whose proof ends first.
-    fn make_room(
-        &mut self,
+    /// Returns who gives way to one user more of an issuer: those with nothing on the node whose proofs end first.
+    fn room_for(
+        &self,
         policy: &NodePolicy,
         issuer: &str,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<UserId>, Refusal> {
         let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
         let users_max = policy.users_max_of(issuer);
-        loop {
-            let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
-            let (is_full, issuer_is_full) = (self.granted.len() >= GRANTED_USERS_MAX, of_issuer >= users_max);
-            if !is_full && !issuer_is_full {
-                return Ok(());
-            }
-            let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
-            let idle =
-                self.granted.iter().filter(|(user, granted)| !has_modules(user) && (!issuer_is_full || by_it(granted)));
-            let Some(first) = idle.min_by_key(|(_, granted)| until(granted)).map(|(user, _)| user.clone()) else {
-                let most = users_max.min(GRANTED_USERS_MAX);
-                let detail = format!("the node has {most} users with modules by grants of `{issuer}`");
-                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
-            };
-            self.granted.remove(&first);
+        let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
+        let too_many_of_it = (of_issuer + 1).saturating_sub(users_max);
+        let too_many = (self.granted.len() + 1).saturating_sub(GRANTED_USERS_MAX).max(too_many_of_it);
+        if too_many == 0 {
+            return Ok(Vec::new());
         }
+        let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
+        let idle =
+            self.granted.iter().filter(|(user, granted)| !has_modules(user) && (too_many_of_it == 0 || by_it(granted)));
+        let mut idle: Vec<(UnixTime, &UserId)> = idle.map(|(user, granted)| (until(granted), user)).collect();
+        if idle.len() < too_many {
+            let most = users_max.min(GRANTED_USERS_MAX);
+            let detail = format!("the node has {most} users with modules by grants of `{issuer}`");
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        idle.sort_unstable();
+        Ok(idle.into_iter().take(too_many).map(|(_, user)| user.clone()).collect())
     }
 }
 

@@ -224,3 +224,17 @@ fn what_is_remembered_of_late_strangers_is_bounded() {
     node.sleep_ms(400_000);
     assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "remembers requests of");
 }
+
+/// Goal: who is refused leaves nothing. Method: a stranger of an issuer whose users all have modules.
+#[test]
+fn strangers_who_are_too_many_are_not_remembered() {
+    let mut policy = open_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = 1;
+    let mut node = Node::with(policy);
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let before = node.controller.modules.nonces.users();
+    let late = request(&node, "mallory", Body::from(setup("m@1.0.0")), Some(grant("mallory", "10.2.0.0/24", 2000)));
+    assert_refused(&node.ask(late.clone()), RefusalKind::QuotaExceeded, "1 users with modules");
+    assert_eq!(node.controller.modules.nonces.users(), before, "it fills what is for those who are taken");
+    assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "1 users with modules");
+}

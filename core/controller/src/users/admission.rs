@@ -132,6 +132,7 @@ impl Users {
             return Err(Denied::ForOthers(user.clone(), outcome));
         }
         if proof.brings_grants() {
+            cx.authority.check(&cx.policy, &proof, cx.now.wall, |user| tenants.get(user).is_some())?;
             self.make_room(cx, nonces, user)?;
         }
         self.note(cx, nonces, user, request, time)?;
