@@ -134,8 +134,7 @@ impl Authority {
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             }
         }
-        let is_new = !self.granted.contains_key(*user);
-        if is_new { self.room_for(policy, &vouched.issuer, now, has_modules).map(Some) } else { Ok(Some(Vec::new())) }
+        self.room_for(policy, user, &vouched.issuer, now, has_modules).map(Some)
     }
 
     /// Takes over the grants of an earlier run, whether they still hold or not.
@@ -218,25 +217,28 @@ impl Authority {
         vouched.check_time(now).is_ok().then_some(vouched)
     }
 
-    /// Returns who gives way to one user more of an issuer: those with nothing on the node whose proofs end first.
+    /// Returns who gives way to a user, if that is one more or one more of the issuer: those with nothing on the node whose proofs end first.
     fn room_for(
         &self,
         policy: &NodePolicy,
+        user: &UserId,
         issuer: &str,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<Vec<UserId>, Refusal> {
         let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.issuer == issuer);
         let users_max = policy.users_max_of(issuer);
-        let of_issuer = self.granted.values().filter(|granted| by_it(granted)).count();
-        let too_many_of_it = (of_issuer + 1).saturating_sub(users_max);
-        let too_many = (self.granted.len() + 1).saturating_sub(GRANTED_USERS_MAX).max(too_many_of_it);
+        let others = || self.granted.iter().filter(|(other, _)| *other != user);
+        let known = self.granted.get(user);
+        let of_issuer = others().filter(|(_, granted)| by_it(granted)).count();
+        let too_many_of_it = if known.is_some_and(by_it) { 0 } else { (of_issuer + 1).saturating_sub(users_max) };
+        let all = others().count() + 1;
+        let too_many = if known.is_some() { 0 } else { all.saturating_sub(GRANTED_USERS_MAX) }.max(too_many_of_it);
         if too_many == 0 {
             return Ok(Vec::new());
         }
         let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
-        let idle =
-            self.granted.iter().filter(|(user, granted)| !has_modules(user) && (too_many_of_it == 0 || by_it(granted)));
+        let idle = others().filter(|(user, granted)| !has_modules(user) && (too_many_of_it == 0 || by_it(granted)));
         let mut idle: Vec<(UnixTime, &UserId)> = idle.map(|(user, granted)| (until(granted), user)).collect();
         if idle.len() < too_many {
             let most = users_max.min(GRANTED_USERS_MAX);

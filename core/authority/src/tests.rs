@@ -432,3 +432,23 @@ fn who_does_not_hold_the_last_key_is_nobody() {
         }
     }
 }
+
+/// Goal: an issuer has no more users than its class says, whoever vouched for them before. Method: users of another issuer change over.
+#[test]
+fn who_changes_issuers_counts_as_the_new_ones() {
+    let mut policy = policy();
+    let second = Issuer { name: "second".to_owned(), keys: vec![public(50)], ..policy.issuers[0].clone() };
+    policy.classes.insert("few".to_owned(), Class { users_max: 1, ..policy.classes["guest"].clone() });
+    policy.issuers.push(Issuer { class: "few".to_owned(), ..second });
+    let mut authority = Authority::default();
+    let mut by = |issuer: u8, to: u8, busy: bool| {
+        let grants = [Grant { exp: NOW.0 / 1000 + u64::from(issuer) + 60, ..grant(to) }.sign(&key(issuer))];
+        ask_at(&mut authority, &policy, to, &grants, NOW, |_| busy)
+    };
+    for to in [11, 12] {
+        by(1, to, false).unwrap();
+    }
+    by(50, 11, true).unwrap();
+    assert_refused(by(50, 12, true), RefusalKind::QuotaExceeded, "1 users");
+    assert_eq!(authority.grants(&user_of(&public(12))).len(), 1, "it keeps what it had");
+}
