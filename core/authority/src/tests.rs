@@ -452,3 +452,24 @@ fn who_changes_issuers_counts_as_the_new_ones() {
     assert_refused(by(50, 12, true), RefusalKind::QuotaExceeded, "1 users");
     assert_eq!(authority.grants(&user_of(&public(12))).len(), 1, "it keeps what it had");
 }
+
+/// Goal: modules keep what they run by: also what the class gives. Method: another issuer of a class with less vouches for longer.
+#[test]
+fn a_grant_of_a_lesser_class_takes_nothing_away_either() {
+    let mut policy = policy();
+    policy.classes.get_mut("guest").unwrap().rights.listen = vec!["tcp port 80".parse().unwrap()];
+    let mut less = policy.classes["guest"].clone();
+    less.rights.listen.clear();
+    policy.classes.insert("less".to_owned(), less);
+    let second = Issuer { name: "second".to_owned(), keys: vec![public(50)], ..policy.issuers[0].clone() };
+    policy.issuers.push(Issuer { class: "less".to_owned(), ..second });
+    let mut authority = Authority::default();
+    let by = |issuer: u8, end: u64| [Grant { exp: NOW.0 / 1000 + end, ..grant(2) }.sign(&key(issuer))];
+    ask(&mut authority, &policy, 2, &by(1, 60)).unwrap();
+    assert_refused(ask(&mut authority, &policy, 2, &by(50, 600)), RefusalKind::QuotaExceeded, "modules depend on that");
+    let may = ask_at(&mut authority, &policy, 2, &by(50, 600), NOW, |_| false).unwrap();
+    assert!(may.listen.is_empty(), "without modules the newest holds");
+    // It has modules from here on, and a grant with more that ends earlier does not go unseen.
+    let refused = ask(&mut authority, &policy, 2, &by(1, 60));
+    assert_refused(refused, RefusalKind::QuotaExceeded, "modules depend on that");
+}

@@ -88,11 +88,19 @@ impl Vouched {
         Ok(())
     }
 
-    /// Returns whether its user may do at least what another lets the same user do, for however long.
+    /// Returns whether its user may do at least what another lets the same user do, for however long. Of two classes that give
+    /// different things, none has all of the other.
     pub(crate) fn has_all_of(&self, other: &Vouched) -> bool {
         let within = |prefix| self.may.prefixes.iter().any(|outer| outer.contains(prefix));
         other.may.prefixes.iter().all(within)
             && has_ports(&self.may.ports, &other.may.ports)
             && other.may.modules_max <= self.may.modules_max
+            && self.by_class() == other.by_class()
+    }
+
+    /// Returns what the class alone gives.
+    fn by_class(&self) -> (UserPolicy, Option<Duration>) {
+        let (keys, prefixes, ports) = (Vec::new(), Vec::new(), Vec::new());
+        (UserPolicy { keys, prefixes, ports, modules_max: 0, ..self.may.clone() }, self.lease_max)
     }
 }
