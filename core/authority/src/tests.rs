@@ -473,3 +473,27 @@ fn a_grant_of_a_lesser_class_takes_nothing_away_either() {
     let refused = ask(&mut authority, &policy, 2, &by(1, 60));
     assert_refused(refused, RefusalKind::QuotaExceeded, "modules depend on that");
 }
+
+/// Goal: no clock makes a lease longer than the class or the proof has it. Method: the clock is set before and after the proof's time.
+#[test]
+fn leases_are_bounded_whatever_the_clock_shows() {
+    let (mut authority, mut policy) = (Authority::default(), policy());
+    policy.classes.get_mut("guest").unwrap().lease_max = Some(Duration::from_secs(300));
+    ask(&mut authority, &policy, 2, &[grant(2).sign(&key(1))]).unwrap();
+    let (user, day) = (user_of(&public(2)), Duration::from_secs(24 * HOUR));
+    assert_eq!(authority.lease_max(&user, NOW), Some(Duration::from_secs(300)));
+    assert_eq!(authority.lease_max(&user, UnixTime(NOW.0 - 24 * HOUR * 1000)), Some(Duration::from_secs(300)));
+    assert_eq!(authority.lease_max(&user, NOW + day), Some(Duration::ZERO));
+    assert_eq!(authority.lease_max(&"jane".parse().unwrap(), NOW), None);
+}
+
+/// Goal: a stranger's name is its key's, also where the operator takes unsigned requests. Method: nobody signs in the name of one who is
+/// known.
+#[test]
+fn nobody_asks_unsigned_in_a_strangers_name() {
+    let lax = NodePolicy { accept_unsigned: true, ..policy() };
+    let mut authority = Authority::default();
+    ask(&mut authority, &lax, 2, &[grant(2).sign(&key(1))]).unwrap();
+    let unsigned = Request { signature: None, ..request(2, &user_of(&public(2)), &[]) };
+    assert_refused(authority.prove(&lax, &unsigned, NOW).map(|_| ()), RefusalKind::Unsigned, "");
+}
