@@ -140,14 +140,23 @@ impl Authority {
         self.room_for(policy, user, &vouched.issuer, now, has_modules).map(Some)
     }
 
-    /// Takes over the grants of an earlier run, whether they still hold or not.
-    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, grants: &[String]) {
-        if grants.is_empty() || policy.users.contains_key(user) || self.granted.len() >= GRANTED_USERS_MAX {
+    /// Takes over the grants of an earlier run, whether they still hold or not. Of several of a user's, that is the last one that was
+    /// in force: while there are modules, each that comes has all of the one before.
+    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, grants: &[String], now: UnixTime) {
+        let is_full = self.granted.len() >= GRANTED_USERS_MAX && !self.granted.contains_key(user);
+        if grants.is_empty() || policy.users.contains_key(user) || is_full {
             return;
         }
         let vouched = Vouched::by(policy, grants);
-        let ends = |vouched: &Result<Vouched, Refusal>| vouched.as_ref().map_or(UnixTime(0), |vouched| vouched.until);
-        if self.granted.get(user).is_none_or(|known| ends(&known.vouched) < ends(&vouched)) {
+        let comes_after = |known: &Granted| match (&vouched, &known.vouched) {
+            (Ok(vouched), Ok(known)) if (now < vouched.until) != (now < known.until) => now < vouched.until,
+            (Ok(vouched), Ok(known)) if vouched.has_all_of(known) != known.has_all_of(vouched) => {
+                vouched.has_all_of(known)
+            }
+            (Ok(vouched), Ok(known)) => vouched.until > known.until,
+            (vouched, known) => vouched.is_ok() && known.is_err(),
+        };
+        if self.granted.get(user).is_none_or(comes_after) {
             self.granted.insert(user.clone(), Granted { grants: grants.to_vec(), vouched });
         }
     }

@@ -401,7 +401,7 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
         seed[..4].copy_from_slice(&number.to_be_bytes());
         let sub = PublicKey(SigningKey::from_bytes(&seed).verifying_key().to_bytes());
         let text = Grant { sub, ..grant(2) }.sign(&key(1));
-        authority.restore(&policy, &user_of(&sub), &[text]);
+        authority.restore(&policy, &user_of(&sub), &[text], NOW);
         user_of(&sub)
     };
     let mut full = Authority::default();

@@ -105,7 +105,7 @@ impl Controller {
         self.metering.restore(&mut self.cx, usage);
         self.users.start(now);
         for record in &installed {
-            self.cx.authority.restore(&self.cx.policy, &record.user, &record.grants);
+            self.cx.authority.restore(&self.cx.policy, &record.user, &record.grants, now.wall);
         }
         self.cx.watch_proofs();
         self.cx.plan_addresses(&AddressPlan::default());

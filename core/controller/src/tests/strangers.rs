@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Users whom the configuration does not name, and whose rights are grants.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netserv_authority::grant::{Grant, user_of};
@@ -237,4 +238,21 @@ fn strangers_who_are_too_many_are_not_remembered() {
     assert_refused(&node.ask(late.clone()), RefusalKind::QuotaExceeded, "1 users with modules");
     assert_eq!(node.controller.modules.nonces.users(), before, "it fills what is for those who are taken");
     assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "1 users with modules");
+}
+
+/// Goal: a restart takes nothing away that a grant in force gives. Method: two modules, of which the later one needs a wider grant
+/// that ends earlier.
+#[test]
+fn the_grant_in_force_is_there_after_a_restart() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
+    set_up(&mut node, "eve", &wide, Some(grant("eve", "10.2.0.0/16", 1000)));
+    assert_eq!(node.states().len(), 2);
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored: BTreeMap<_, _> =
+        node.jobs.iter().filter_map(put).map(|record| (record.module.name.clone(), record)).collect();
+    let mut again = Node::with(open_policy());
+    again.controller.restore(node.now, stored.into_values().collect::<Vec<_>>());
+    assert_eq!(again.states().len(), 2, "{:?}", again.states());
 }
