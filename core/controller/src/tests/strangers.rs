@@ -209,21 +209,32 @@ fn what_is_remembered_of_strangers_is_bounded() {
     assert!(node.reports[&id].outcome.is_ok());
 }
 
-/// Goal: strangers whose requests come late make the node remember no more either. Method: as above, of what is remembered of those.
+/// Goal: strangers whose requests come late make the node remember no more either, and none of theirs is taken twice. Method: one more
+/// comes while as many are remembered as may be; then the one that was forgotten for it comes again.
 #[test]
 fn what_is_remembered_of_late_strangers_is_bounded() {
     let mut node = Node::with(open_policy());
-    let (wall, until) = (node.now.wall, node.now.wall + Duration::from_secs(10_000));
+    let until = node.now.wall + Duration::from_secs(10_000);
     let nonce = node.request("jane", Body::from(setup("m@1.0.0"))).nonce;
+    let module = name("m");
+    let session = SessionId([1; 16]);
+    let mut wall = node.now.wall;
     for number in 0..REMEMBERED_USERS_MAX {
         let user = format!("u{number}").parse().unwrap();
-        let session = SessionId([1; 16]);
+        wall.0 += 1;
         node.controller.users.seen_mut().note(&user, (nonce, session), (wall, until), wall);
+        node.controller.users.newest_mut().note(&user, (&module, None), (nonce, wall), false, until, wall);
     }
-    let asked = long("m@1.0.0");
-    let late = request(&node, "eve", Body::from(asked), Some(grant("eve", "10.2.0.0/24", 9000)));
+    let grant = |to: &str| Some(grant(to, "10.2.0.0/24", 9000));
+    let old = request(&node, "mallory", Body::from(long("m@1.0.0")), grant("mallory"));
+    node.sleep_ms(10_000);
+    let late = request(&node, "eve", Body::from(long("m@1.0.0")), grant("eve"));
     node.sleep_ms(400_000);
-    assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "remembers requests of");
+    node.send(late);
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.states().len(), 1, "it makes room");
+    assert_eq!(node.controller.users.seen_mut().users(), REMEMBERED_USERS_MAX);
+    assert_refused(&node.ask(old), RefusalKind::Replayed, "are forgotten");
 }
 
 /// Goal: who is refused leaves nothing. Method: a stranger of an issuer whose users all have modules.

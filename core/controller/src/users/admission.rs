@@ -142,22 +142,21 @@ impl Users {
 
     /// Makes room for what is to be remembered of the requests of a stranger.
     fn make_room(&mut self, cx: &Cx, nonces: &mut Nonces, user: &UserId) -> Result<(), Refusal> {
-        if self.remembered(nonces) < REMEMBERED_USERS_MAX || nonces.knows(user) {
+        let known = |user: &UserId| cx.may(user).is_some();
+        if !self.newest.has_room_for(user) || !self.seen.has_room_for(user) {
+            self.retain(cx.now.wall, known);
+            self.newest.make_room(user, known);
+            self.seen.make_room(user, known);
+        }
+        if nonces.users() < REMEMBERED_USERS_MAX || nonces.knows(user) {
             return Ok(());
         }
-        let known = |user: &UserId| cx.may(user).is_some();
         nonces.retain(cx.now.wall, known);
-        self.retain(cx.now.wall, known);
-        if self.remembered(nonces) < REMEMBERED_USERS_MAX {
+        if nonces.users() < REMEMBERED_USERS_MAX {
             return Ok(());
         }
         let detail = format!("the node remembers requests of {REMEMBERED_USERS_MAX} users");
         Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
-    }
-
-    /// Returns of how many users something is remembered, about: a request that comes late leaves no nonce.
-    fn remembered(&self, nonces: &Nonces) -> usize {
-        nonces.users().max(self.newest.users()).max(self.seen.users())
     }
 
     /// Returns whether a request came before and may be in force.
