@@ -10,8 +10,8 @@ use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::{Filter, RefusalKind, SessionId};
 
-use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user_policy};
-use crate::limits::REMEMBERED_USERS_MAX;
+use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user, user_policy};
+use crate::limits::{EPOCHS_REMEMBERED_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 fn open_policy() -> NodePolicy {
@@ -266,4 +266,26 @@ fn the_grant_in_force_is_there_after_a_restart() {
     let mut again = Node::with(open_policy());
     again.controller.restore(node.now, stored.into_values().collect::<Vec<_>>());
     assert_eq!(again.states().len(), 2, "{:?}", again.states());
+}
+
+/// Goal: strangers who are only passed by cost others nothing of what is remembered. Method: many of them, each with one module that is
+/// for another node, beside a user of the configuration with two.
+#[test]
+fn strangers_who_are_passed_by_displace_nobodys_epochs() {
+    let mut node = Node::with(open_policy());
+    let jane = ["m", "o"].map(|module| (user("jane"), name(module)));
+    let epochs = &mut node.controller.modules.epochs;
+    jane.iter().for_each(|key| epochs.note(key, 7, |_| true));
+    for number in 2..EPOCHS_REMEMBERED_MAX {
+        epochs.note(&(user(&format!("k-{number}")), name("m")), 7, |_| false);
+    }
+    let elsewhere = Setup { floating: vec!["10.2.0.7".parse().unwrap()], epoch: 3, ..long("m@1.0.0") };
+    let passing = request(&node, "eve", Body::from(elsewhere), Some(grant("eve", "10.2.0.0/24", 9000)));
+    let nodes = vec!["other".parse().unwrap()];
+    let passed_by = Some("it is for others".to_owned());
+    node.ask(Request { nodes, passed_by, ..passing });
+    let epochs = &node.controller.modules.epochs;
+    assert_eq!(epochs.len(), EPOCHS_REMEMBERED_MAX);
+    assert_eq!(epochs.of(&(user_of(&public("eve")), name("m"))), 4);
+    assert!(jane.iter().all(|key| epochs.of(key) == 7));
 }
