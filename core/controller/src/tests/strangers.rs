@@ -289,3 +289,12 @@ fn strangers_who_are_passed_by_displace_nobodys_epochs() {
     assert_eq!(epochs.of(&(user_of(&public("eve")), name("m"))), 4);
     assert!(jane.iter().all(|key| epochs.of(key) == 7));
 }
+
+/// Goal: who asks what it is granted learns the longest lease that it gets. Method: a class with one that is shorter than the node's.
+#[test]
+fn a_stranger_is_told_its_longest_lease() {
+    let mut node = Node::with(open_policy());
+    let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+    let probe = request(&node, "eve", body, Some(grant("eve", "10.2.0.0/24", 9000)));
+    assert_eq!(node.ask(probe).policy.unwrap().ttl_s_max, 300);
+}
