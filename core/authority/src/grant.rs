@@ -122,6 +122,9 @@ impl Grant {
         if self.ports.len() > GRANT_PORTS_MAX {
             return bad(format!("{} ranges of ports, at most {GRANT_PORTS_MAX} are granted", self.ports.len()));
         }
+        if self.exp > EXP_MAX {
+            return bad("`exp` is after the year 9999; it is in seconds".to_owned());
+        }
         if self.nbf >= self.exp {
             return bad("`exp` is not after `nbf`".to_owned());
         }
@@ -151,6 +154,9 @@ pub fn user_of(key: &PublicKey) -> UserId {
 const TYPE: &str = "netserv-grant+jwt";
 /// The names of Ed25519 in JOSE: that of RFC 8037, and that of RFC 9864.
 const ALGORITHMS: [&str; 2] = ["EdDSA", "Ed25519"];
+
+/// The last second of the year 9999.
+const EXP_MAX: u64 = 253_402_300_799;
 
 /// What the header says; what else it might say could have to be understood (RFC 7515 §4.1.11).
 #[derive(Deserialize)]

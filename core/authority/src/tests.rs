@@ -497,3 +497,13 @@ fn nobody_asks_unsigned_in_a_strangers_name() {
     let unsigned = Request { signature: None, ..request(2, &user_of(&public(2)), &[]) };
     assert_refused(authority.prove(&lax, &unsigned, NOW).map(|_| ()), RefusalKind::Unsigned, "");
 }
+
+/// Goal: no time in a grant is beyond what is shown and reckoned with. Method: one that would end after the last year of four digits.
+#[test]
+fn a_grant_ends_in_a_year_of_four_digits() {
+    let until = |exp: u64| Grant::verify(&Grant { exp, ..grant(2) }.sign(&key(1)));
+    assert!(until(253_402_300_799).is_ok());
+    for exp in [253_402_300_800, u64::MAX] {
+        assert!(matches!(until(exp), Err(GrantError::Claims(_))), "{exp}");
+    }
+}
