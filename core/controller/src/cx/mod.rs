@@ -238,7 +238,7 @@ impl Cx {
     pub(crate) fn watch_proofs(&mut self) {
         let Some(end) = self.authority.next_end(self.now.wall) else { return };
         let left = end.distance(self.now.wall).min(PROOFS_LOOKED_AT_AFTER);
-        self.timers.set(Timer::Proofs, self.now.instant + left);
+        self.timers.set_not_after(Timer::Proofs, self.now.instant + left);
     }
 
     /// Returns of what all users' containers get their addresses.

@@ -298,3 +298,23 @@ fn a_stranger_is_told_its_longest_lease() {
     let probe = request(&node, "eve", body, Some(grant("eve", "10.2.0.0/24", 9000)));
     assert_eq!(node.ask(probe).policy.unwrap().ttl_s_max, 300);
 }
+
+/// Goal: nobody keeps the node from looking at proofs that have ended. Method: the clock is set on beyond a proof's end, and another
+/// stranger asks more often than proofs are looked at; then a request comes just before the timer for the end of one.
+#[test]
+fn requests_of_others_do_not_put_off_the_end_of_a_proof() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    let probe = |node: &mut Node| {
+        let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+        let probe = request(node, "mallory", body, Some(grant("mallory", "10.2.0.0/24", 9000)));
+        assert_eq!(node.ask(probe).outcome, Outcome::Probed);
+    };
+    probe(&mut node);
+    node.now.wall.0 += 300_000;
+    for _ in 0..3 {
+        node.sleep_ms(20_000);
+        probe(&mut node);
+    }
+    assert_eq!(node.states(), [""; 0], "its grant ended long ago");
+}
