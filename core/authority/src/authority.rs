@@ -205,6 +205,11 @@ impl Authority {
         self.granted.get(user).map(|granted| granted.grants.as_slice()).unwrap_or_default()
     }
 
+    /// Returns whether nobody is known whom the policy does not name.
+    pub fn is_empty(&self) -> bool {
+        self.granted.is_empty()
+    }
+
     /// Returns when the next proof ends that holds now.
     pub fn next_end(&self, now: UnixTime) -> Option<UnixTime> {
         let ends = self.granted.values().filter_map(|granted| granted.vouched.as_ref().ok());

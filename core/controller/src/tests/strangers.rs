@@ -318,3 +318,21 @@ fn requests_of_others_do_not_put_off_the_end_of_a_proof() {
     }
     assert_eq!(node.states(), [""; 0], "its grant ended long ago");
 }
+
+/// Goal: nothing is kept for who has no rights any more. Method: a restart by a policy that does not trust the issuer, when no proof
+/// holds whose end would be waited for.
+#[test]
+fn strangers_without_rights_are_forgotten_after_a_restart() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored = node.jobs.iter().rev().find_map(put).unwrap();
+    let mut policy = policy();
+    policy.container_prefixes = vec!["192.0.2.0/24".parse().unwrap()];
+    let mut again = Node::with(policy);
+    again.controller.restore(node.now, vec![stored]);
+    assert_eq!(again.states(), [""; 0]);
+    again.sleep_ms(60_000);
+    again.commands();
+    assert!(!again.controller.cx.address_plan().users.contains_key(&user_of(&public("eve"))));
+}
