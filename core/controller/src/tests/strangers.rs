@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ed25519_dalek::SigningKey;
 use netserv_authority::grant::{Grant, user_of};
 use netserv_model::effect::{InstalledRecord, Job, StoreJob};
+use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
-use netserv_model::{Filter, RefusalKind, SessionId};
+use netserv_model::{Filter, PublicKey, RefusalKind, SessionId};
 
 use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user, user_policy};
 use crate::limits::{EPOCHS_REMEMBERED_MAX, REMEMBERED_USERS_MAX};
@@ -335,4 +337,31 @@ fn strangers_without_rights_are_forgotten_after_a_restart() {
     again.sleep_ms(60_000);
     again.commands();
     assert!(!again.controller.cx.address_plan().users.contains_key(&user_of(&public("eve"))));
+}
+
+/// Goal: strangers, of whom an issuer may make as many as it likes, do not keep users of the configuration out. Method: as many as the
+/// node works on requests, with one each that waits for its package, and then a user.
+#[test]
+fn strangers_give_way_to_users_of_the_configuration() {
+    let mut node = Node::with(open_policy());
+    for number in 0..REQUESTS_PENDING_MAX {
+        let mut seed = [9; 32];
+        seed[..8].copy_from_slice(&u64::try_from(number).unwrap().to_be_bytes());
+        let own = SigningKey::from_bytes(&seed);
+        let sub = PublicKey(own.verifying_key().to_bytes());
+        let now = START.wall.0 / 1000;
+        let (prefixes, ports) = (vec!["10.2.0.0/24".parse().unwrap()], Vec::new());
+        let iss = public("house");
+        let grant = Grant { iss, sub, nbf: now, exp: now + 9000, prefixes, ports, modules_max: None, delegations: 0 };
+        let grants = vec![grant.sign(&key("house"))];
+        let asks = node.request("eve", Body::from(setup("m@1.0.0")));
+        let asks = sign(Request { user: Some(user_of(&sub)), grants, ..asks }, &own);
+        node.send(asks);
+    }
+    node.commands();
+    assert!(node.reports.is_empty());
+    let id = node.setup(setup("m@1.0.0"));
+    node.commands();
+    assert_eq!(node.reports.len(), 1, "one gives way");
+    assert!(!node.reports.contains_key(&id));
 }
