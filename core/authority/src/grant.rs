@@ -12,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use ipnet::IpNet;
 use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -83,12 +84,12 @@ impl Grant {
         }
         let (signed, _) = parts(text)?;
         let (header, claims) = signed.split_once('.').ok_or(GrantError::NotCompact)?;
-        let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| GrantError::Header)?;
+        let header: Header = object(&decode(header)?).map_err(|_| GrantError::Header)?;
         if !ALGORITHMS.contains(&header.alg.as_str()) || header.typ != TYPE {
             return Err(GrantError::Header);
         }
-        let grant: Grant = serde_json::from_slice(&decode(claims)?).map_err(|error| {
-            let error: String = error.to_string().chars().take(120).collect();
+        let grant: Grant = object(&decode(claims)?).map_err(|error| {
+            let error: String = error.chars().take(120).collect();
             GrantError::Claims(error)
         })?;
         grant.check()?;
@@ -175,6 +176,14 @@ fn parts(text: &str) -> Result<(&str, &str), GrantError> {
 
 fn decode(text: &str) -> Result<Vec<u8>, GrantError> {
     BASE64.decode(text).map_err(|_| GrantError::NotCompact)
+}
+
+/// Reads an object. As serde has it, an array of the values would do as well.
+fn object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    match json.trim_ascii_start().starts_with(b"{") {
+        true => serde_json::from_slice(json).map_err(|error| error.to_string()),
+        false => Err("they are no object".to_owned()),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -507,3 +507,22 @@ fn a_grant_ends_in_a_year_of_four_digits() {
         assert!(matches!(until(exp), Err(GrantError::Claims(_))), "{exp}");
     }
 }
+
+/// Goal: header and claims are objects (RFC 7515 §4, RFC 7519 §7.2), in which each value has a name. Method: the same values in arrays.
+#[test]
+fn a_grant_without_names_is_none() {
+    let (iss, sub) = (public(1), public(2));
+    let (header, claims) = (
+        r#"{"alg":"EdDSA","typ":"netserv-grant+jwt"}"#,
+        format!(r#"{{"iss":"{iss}","sub":"{sub}","nbf":1,"exp":2,"prefixes":["10.0.0.0/8"]}}"#),
+    );
+    let list = format!(r#"["{iss}","{sub}",1,2,["10.0.0.0/8"],[],null,3]"#);
+    let signed = |header: &str, claims: &str| {
+        let text = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
+        format!("{text}.{}", BASE64.encode(key(1).sign(text.as_bytes()).to_bytes()))
+    };
+    assert!(Grant::verify(&signed(header, &claims)).is_ok());
+    assert!(matches!(Grant::verify(&signed(header, &list)), Err(GrantError::Claims(_))));
+    let header = r#"["EdDSA","netserv-grant+jwt",null]"#;
+    assert_eq!(Grant::verify(&signed(header, &claims)), Err(GrantError::Header));
+}
