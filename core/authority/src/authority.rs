@@ -188,7 +188,7 @@ impl Authority {
         }
         let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
         let vouched = self.granted.get(user).ok_or_else(unknown)?.vouched.as_ref().map_err(Refusal::clone)?;
-        vouched.check_time(now)?;
+        vouched.check_end(now)?;
         Ok(&vouched.may)
     }
 
@@ -232,7 +232,7 @@ impl Authority {
 
     fn vouched(&self, user: &UserId, now: UnixTime) -> Option<&Vouched> {
         let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
-        vouched.check_time(now).is_ok().then_some(vouched)
+        vouched.check_end(now).is_ok().then_some(vouched)
     }
 
     /// Returns who gives way to a user, if that is one more or one more of the issuer: those with nothing on the node whose proofs end first.

@@ -77,15 +77,19 @@ impl Vouched {
 
     /// Says why it does not hold at a time, if it does not.
     pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Vouched { from, until, issuer, .. } = self;
-        let refusal = |detail| Err(Refusal::new(RefusalKind::UnknownUser, format!("grant of `{issuer}`: {detail}")));
-        if now < *from {
-            return refusal(format!("it begins at {from}, it is {now} here"));
+        if now < self.from {
+            return self.refuse(&format!("it begins at {}, it is {now} here", self.from));
         }
-        if now >= *until {
-            return refusal(format!("it ended at {until}"));
-        }
-        Ok(())
+        self.check_end(now)
+    }
+
+    /// Says why it does not hold any more at a time, if it does not. It held before, so if it begins later than that, the clock was set.
+    pub(crate) fn check_end(&self, now: UnixTime) -> Result<(), Refusal> {
+        if now >= self.until { self.refuse(&format!("it ended at {}", self.until)) } else { Ok(()) }
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalKind::UnknownUser, format!("grant of `{}`: {why}", self.issuer)))
     }
 
     /// Returns whether its user may do at least what another lets the same user do, for however long. Of two classes that give

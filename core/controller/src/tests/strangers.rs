@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
 use netserv_authority::grant::{Grant, user_of};
-use netserv_model::effect::{InstalledRecord, Job, StoreJob};
+use netserv_model::effect::{InstalledRecord, Job, StoreJob, WorkerJob, WorkerNews};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
-use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
+use netserv_model::policy::{Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
-use netserv_model::{Filter, PublicKey, RefusalKind, SessionId};
+use netserv_model::{Filter, Flavour, PublicKey, Refusal, RefusalKind, SessionId, WorkerId};
 
 use super::script::{Node, START, assert_refused, key, manifest, name, policy, public, setup, sign, user, user_policy};
 use crate::limits::{EPOCHS_REMEMBERED_MAX, REMEMBERED_USERS_MAX};
@@ -19,6 +19,8 @@ use crate::limits::{EPOCHS_REMEMBERED_MAX, REMEMBERED_USERS_MAX};
 fn open_policy() -> NodePolicy {
     let mut policy = policy();
     let rights = UserPolicy { keys: Vec::new(), prefixes: Vec::new(), modules_max: 2, ..user_policy("x", "::/0") };
+    let container = ContainerLimits { cpu_permille: 200, ..rights.container };
+    let rights = UserPolicy { container, ..rights };
     let class = Class { users_max: 10_000, prefixes_max: 2, lease_max: Some(Duration::from_secs(300)), rights };
     policy.classes.insert("guest".to_owned(), class);
     let prefixes = vec!["10.2.0.0/15".parse().unwrap()];
@@ -364,4 +366,30 @@ fn strangers_give_way_to_users_of_the_configuration() {
     node.commands();
     assert_eq!(node.reports.len(), 1, "one gives way");
     assert!(!node.reports.contains_key(&id));
+}
+
+/// Goal: a clock that is set back takes nothing away, whatever is done meanwhile. Method: it shows a time before the grant begins while the
+/// policy is put in force again and while a worker dies, and when the node starts.
+#[test]
+fn a_clock_that_is_set_back_ends_nothing() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored = node.jobs.iter().rev().find_map(put).unwrap();
+    node.now.wall.0 -= 5000;
+    node.policy.maintenance = true;
+    node.apply_policy();
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    let worker = WorkerId::new(user_of(&public("eve")), Flavour::Wasm);
+    let refusal = Refusal::new(RefusalKind::Trapped, "it trapped");
+    node.news(&worker, WorkerNews::Died { refusal, culprit: None });
+    node.sleep_ms(100);
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    let container = node.policy.classes["guest"].rights.container;
+    let start = |job: &Job| if let Job::Workers(WorkerJob::Start { limits, .. }) = job { Some(*limits) } else { None };
+    let starts = node.jobs.iter().filter_map(start);
+    assert_eq!(starts.collect::<Vec<_>>(), [container; 2], "it gets no more than its class gives");
+    let mut again = Node::with(open_policy());
+    again.controller.restore(node.now, vec![stored]);
+    assert_eq!(again.states().len(), 1);
 }
