@@ -12,6 +12,7 @@ use netserv_model::request::{Body, Request};
 use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
+use crate::chain::Chain;
 use crate::grant::user_of;
 use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
 use crate::vouched::{Vouched, Voucher, check_address};
@@ -78,15 +79,17 @@ impl Authority {
             // Who signs the operator's packages does not sign its requests.
             match policy.operator.as_ref().filter(|operator| operator.user == *user) {
                 Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
-                None => check_signature(&may.keys, policy.accept_unsigned, request)?,
+                None => check_signature(&may.keys, policy.accept_unsigned && is_named, request)?,
             }
             return Ok(Proof { user, granted: None });
         }
-        let evidence = Evidence::Grants(request.grants.clone());
-        let vouched = Vouched::by(policy, &evidence)?;
+        let is_asker = |chain: &Chain| {
+            check_own(&chain.last().sub, user)?;
+            check_signature(&[chain.last().sub], false, request)
+        };
+        let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
-        check_own(vouched.key(), user)?;
-        check_signature(&vouched.may.keys, false, request)?;
+        let evidence = Evidence::Grants(request.grants.clone());
         Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
@@ -99,7 +102,7 @@ impl Authority {
         AddressProof { address, key, .. }: AddressProof,
         now: UnixTime,
     ) -> Result<Proof<'a>, Unproven> {
-        check_own(Some(&key), user)?;
+        check_own(&key, user)?;
         check_address(policy, address, key, now)?;
         check_signature(&[key], false, request)?;
         let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
@@ -148,11 +151,41 @@ impl Authority {
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<(), Refusal> {
-        let Proof { user, granted: Some(granted) } = proof else { return Ok(()) };
-        let Ok(vouched) = &granted.vouched else { return Ok(()) };
+        let Some(give_way) = self.change_by(&proof, now, has_modules)? else { return Ok(()) };
+        for user in give_way {
+            self.granted.remove(&user);
+        }
+        if let Proof { user, granted: Some(granted) } = proof {
+            self.granted.insert(user.clone(), granted);
+        }
+        Ok(())
+    }
+
+    /// Checks that what a request proved may be put into force, so that nothing is noted of one that is refused.
+    ///
+    /// # Errors
+    /// Those of [`Authority::accept`].
+    pub fn check(
+        &self,
+        proof: &Proof<'_>,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<(), Refusal> {
+        self.change_by(proof, now, has_modules).map(|_| ())
+    }
+
+    /// Returns who gives way to what a request proved; nothing if that changes nothing.
+    fn change_by(
+        &self,
+        Proof { user, granted }: &Proof<'_>,
+        now: UnixTime,
+        has_modules: impl Fn(&UserId) -> bool,
+    ) -> Result<Option<Vec<UserId>>, Refusal> {
+        let vouched = granted.as_ref().and_then(|granted| granted.vouched.as_ref().ok());
+        let Some(vouched) = vouched else { return Ok(None) };
         if let Some(in_force) = self.vouched(user, now) {
             if in_force.has_all_of(vouched) && in_force.until >= vouched.until {
-                return Ok(());
+                return Ok(None);
             }
             if !vouched.has_all_of(in_force) && has_modules(user) {
                 let detail = format!(
@@ -163,21 +196,26 @@ impl Authority {
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             }
         }
-        if !self.granted.contains_key(user) {
-            self.make_room(&vouched.voucher, vouched.users_max, now, has_modules)?;
-        }
-        self.granted.insert(user.clone(), granted);
-        Ok(())
+        self.room_for(user, vouched, now, has_modules).map(Some)
     }
 
-    /// Takes over the evidence of an earlier run, whether it still holds or not.
-    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, evidence: &Evidence) {
-        if policy.users.contains_key(user) || self.granted.len() >= GRANTED_USERS_MAX {
+    /// Takes over evidence of an earlier run, whether it still holds or not. Of several of a user's, that is the last one that was
+    /// in force: while there are modules, each that comes has all of the one before.
+    pub fn restore(&mut self, policy: &NodePolicy, user: &UserId, evidence: &Evidence, now: UnixTime) {
+        let is_full = self.granted.len() >= GRANTED_USERS_MAX && !self.granted.contains_key(user);
+        if policy.users.contains_key(user) || is_full {
             return;
         }
         let vouched = Vouched::by(policy, evidence);
-        let ends = |vouched: &Result<Vouched, Refusal>| vouched.as_ref().map_or(UnixTime(0), |vouched| vouched.until);
-        if self.granted.get(user).is_none_or(|known| ends(&known.vouched) < ends(&vouched)) {
+        let comes_after = |known: &Granted| match (&vouched, &known.vouched) {
+            (Ok(vouched), Ok(known)) if (now < vouched.until) != (now < known.until) => now < vouched.until,
+            (Ok(vouched), Ok(known)) if vouched.has_all_of(known) != known.has_all_of(vouched) => {
+                vouched.has_all_of(known)
+            }
+            (Ok(vouched), Ok(known)) => vouched.until > known.until,
+            (vouched, known) => vouched.is_ok() && known.is_err(),
+        };
+        if self.granted.get(user).is_none_or(comes_after) {
             self.granted.insert(user.clone(), Granted { evidence: evidence.clone(), vouched });
         }
     }
@@ -209,20 +247,26 @@ impl Authority {
         }
         let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
         let vouched = self.granted.get(user).ok_or_else(unknown)?.vouched.as_ref().map_err(Refusal::clone)?;
-        vouched.check_time(now)?;
+        vouched.check_end(now)?;
         Ok(&vouched.may)
     }
 
     /// Returns how long a lease of a user's may last, if its proof bounds it.
     pub fn lease_max(&self, user: &UserId, now: UnixTime) -> Option<Duration> {
-        let vouched = self.vouched(user, now)?;
-        let left = vouched.until.distance(now);
+        // Also before it begins, as the clock may be set back while a module is loaded.
+        let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
+        let left = if now < vouched.until { vouched.until.distance(now) } else { Duration::ZERO };
         Some(vouched.lease_max.map_or(left, |most| most.min(left)))
     }
 
     /// Returns what a user's rights come from; nothing of those whom the policy names.
     pub fn evidence(&self, user: &UserId) -> Option<&Evidence> {
         self.granted.get(user).map(|granted| &granted.evidence)
+    }
+
+    /// Returns whether nobody is known whom the policy does not name.
+    pub fn is_empty(&self) -> bool {
+        self.granted.is_empty()
     }
 
     /// Returns when the next proof ends that holds now.
@@ -247,40 +291,41 @@ impl Authority {
 
     fn vouched(&self, user: &UserId, now: UnixTime) -> Option<&Vouched> {
         let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
-        vouched.check_time(now).is_ok().then_some(vouched)
+        vouched.check_end(now).is_ok().then_some(vouched)
     }
 
-    /// Makes room for one user more of who vouches, in place of one with nothing on the node whose proof ends first.
-    fn make_room(
-        &mut self,
-        voucher: &Voucher,
-        users_max: usize,
+    /// Returns who gives way to a user, if that is one more, or one more of who vouches: those with nothing on the node whose proofs end first.
+    fn room_for(
+        &self,
+        user: &UserId,
+        Vouched { voucher, users_max, .. }: &Vouched,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<UserId>, Refusal> {
         let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.voucher == *voucher);
-        loop {
-            let of_voucher = self.granted.values().filter(|granted| by_it(granted)).count();
-            let (is_full, voucher_is_full) = (self.granted.len() >= GRANTED_USERS_MAX, of_voucher >= users_max);
-            if !is_full && !voucher_is_full {
-                return Ok(());
-            }
-            let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
-            let idle = self
-                .granted
-                .iter()
-                .filter(|(user, granted)| !has_modules(user) && (!voucher_is_full || by_it(granted)));
-            let Some(first) = idle.min_by_key(|(_, granted)| until(granted)).map(|(user, _)| user.clone()) else {
-                let most = users_max.min(GRANTED_USERS_MAX);
-                let by = match voucher {
-                    Voucher::Issuer(name) => format!("grants of `{name}`"),
-                    Voucher::Address => "proofs of addresses".to_owned(),
-                };
-                let detail = format!("the node has {most} users with modules by {by}");
-                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
-            };
-            self.granted.remove(&first);
+        let others = || self.granted.iter().filter(|(other, _)| *other != user);
+        let known = self.granted.get(user);
+        let of_it = others().filter(|(_, granted)| by_it(granted)).count();
+        let too_many_of_it = if known.is_some_and(by_it) { 0 } else { (of_it + 1).saturating_sub(*users_max) };
+        let all = others().count() + 1;
+        let too_many = if known.is_some() { 0 } else { all.saturating_sub(GRANTED_USERS_MAX) }.max(too_many_of_it);
+        if too_many == 0 {
+            return Ok(Vec::new());
         }
+        let until = |granted: &Granted| granted.vouched.as_ref().map_or(now, |vouched| vouched.until);
+        let idle = others().filter(|(user, granted)| !has_modules(user) && (too_many_of_it == 0 || by_it(granted)));
+        let mut idle: Vec<(UnixTime, &UserId)> = idle.map(|(user, granted)| (until(granted), user)).collect();
+        if idle.len() < too_many {
+            let most = (*users_max).min(GRANTED_USERS_MAX);
+            let by = match voucher {
+                Voucher::Issuer(name) => format!("grants of `{name}`"),
+                Voucher::Address => "proofs of addresses".to_owned(),
+            };
+            let detail = format!("the node has {most} users with modules by {by}");
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        idle.sort_unstable();
+        Ok(idle.into_iter().take(too_many).map(|(_, user)| user.clone()).collect())
     }
 }
 
@@ -292,15 +337,13 @@ pub fn digest_of(proof: &AddressProof) -> Digest {
 }
 
 /// Checks that a user is named by its key.
-fn check_own(key: Option<&PublicKey>, user: &UserId) -> Result<(), Refusal> {
-    match key.map(user_of) {
-        Some(own) if own == *user => Ok(()),
-        own => {
-            let own = own.map(|own| own.to_string()).unwrap_or_default();
-            let detail = format!("the proof is for user `{own}`, the request names `{user}`");
-            Err(Refusal::new(RefusalKind::UnknownUser, detail))
-        }
+fn check_own(key: &PublicKey, user: &UserId) -> Result<(), Refusal> {
+    let own = user_of(key);
+    if own == *user {
+        return Ok(());
     }
+    let detail = format!("the proof is for user `{own}`, the request names `{user}`");
+    Err(Refusal::new(RefusalKind::UnknownUser, detail))
 }
 
 fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use ipnet::IpNet;
 use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -83,12 +84,12 @@ impl Grant {
         }
         let (signed, _) = parts(text)?;
         let (header, claims) = signed.split_once('.').ok_or(GrantError::NotCompact)?;
-        let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| GrantError::Header)?;
+        let header: Header = object(&decode(header)?).map_err(|_| GrantError::Header)?;
         if !ALGORITHMS.contains(&header.alg.as_str()) || header.typ != TYPE {
             return Err(GrantError::Header);
         }
-        let grant: Grant = serde_json::from_slice(&decode(claims)?).map_err(|error| {
-            let error: String = error.to_string().chars().take(120).collect();
+        let grant: Grant = object(&decode(claims)?).map_err(|error| {
+            let error: String = error.chars().take(120).collect();
             GrantError::Claims(error)
         })?;
         grant.check()?;
@@ -122,6 +123,9 @@ impl Grant {
         if self.ports.len() > GRANT_PORTS_MAX {
             return bad(format!("{} ranges of ports, at most {GRANT_PORTS_MAX} are granted", self.ports.len()));
         }
+        if self.exp > EXP_MAX {
+            return bad("`exp` is after the year 9999; it is in seconds".to_owned());
+        }
         if self.nbf >= self.exp {
             return bad("`exp` is not after `nbf`".to_owned());
         }
@@ -152,6 +156,9 @@ const TYPE: &str = "netserv-grant+jwt";
 /// The names of Ed25519 in JOSE: that of RFC 8037, and that of RFC 9864.
 const ALGORITHMS: [&str; 2] = ["EdDSA", "Ed25519"];
 
+/// The last second of the year 9999.
+const EXP_MAX: u64 = 253_402_300_799;
+
 /// What the header says; what else it might say could have to be understood (RFC 7515 §4.1.11).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +176,14 @@ fn parts(text: &str) -> Result<(&str, &str), GrantError> {
 
 fn decode(text: &str) -> Result<Vec<u8>, GrantError> {
     BASE64.decode(text).map_err(|_| GrantError::NotCompact)
+}
+
+/// Reads an object. As serde has it, an array of the values would do as well.
+fn object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    match json.trim_ascii_start().starts_with(b"{") {
+        true => serde_json::from_slice(json).map_err(|error| error.to_string()),
+        false => Err("they are no object".to_owned()),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -414,7 +414,7 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
         seed[..4].copy_from_slice(&number.to_be_bytes());
         let sub = PublicKey(SigningKey::from_bytes(&seed).verifying_key().to_bytes());
         let text = Grant { sub, ..grant(2) }.sign(&key(1));
-        authority.restore(&policy, &user_of(&sub), &Evidence::Grants(vec![text]));
+        authority.restore(&policy, &user_of(&sub), &Evidence::Grants(vec![text]), NOW);
         user_of(&sub)
     };
     let mut full = Authority::default();
@@ -485,7 +485,7 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     assert_refused(authority.accept(proof, late, |_| true), RefusalKind::QuotaExceeded, "modules depend on that");
     let kept = authority.evidence(&user).unwrap().clone();
     let mut restarted = Authority::default();
-    restarted.restore(&policy, &user, &kept);
+    restarted.restore(&policy, &user, &kept, late);
     assert!(restarted.rights(&policy, &user, late).is_ok());
     let closed = NodePolicy { address_class: None, ..policy.clone() };
     authority.set_policy(&closed);
@@ -516,4 +516,119 @@ fn no_address_is_asked_for_nothing() {
     let jane: UserId = "jane".parse().unwrap();
     let named = Request { user: Some(jane), ..good };
     check(&named, &policy, RefusalKind::BadSignature, "");
+}
+
+/// Goal: whoever has only seen a chain is told that nobody is proven, whatever else is wrong with it: what is refused for other reasons
+/// counts as the named user's own where requests take turns. Method: chains that the operator takes none of, without the last key.
+#[test]
+fn who_does_not_hold_the_last_key_is_nobody() {
+    let user = user_of(&public(2));
+    let wide = Grant { prefixes: vec!["0.0.0.0/0".parse().unwrap()], ..grant(2) };
+    let many = ["10.1.0.0/24", "10.2.0.0/24", "10.3.0.0/24"].map(|one| one.parse().unwrap()).to_vec();
+    let mut limited = policy();
+    limited.classes.get_mut("guest").unwrap().rights.ports = vec!["5060".parse().unwrap()];
+    let ports = Grant { ports: vec!["80".parse().unwrap()], ..grant(2) };
+    for (policy, seen) in [(policy(), wide), (policy(), Grant { prefixes: many, ..grant(2) }), (limited, ports)] {
+        let grants = [seen.sign(&key(1))];
+        for (by, name, kind) in
+            [(3, &user, RefusalKind::BadSignature), (3, &user_of(&public(3)), RefusalKind::UnknownUser)]
+        {
+            let result = refused(Authority::default().prove(&policy, &request(by, name, &grants), NOW)).map(drop);
+            assert_refused(result, kind, "");
+        }
+    }
+}
+
+/// Goal: an issuer has no more users than its class says, whoever vouched for them before. Method: users of another issuer change over.
+#[test]
+fn who_changes_issuers_counts_as_the_new_ones() {
+    let mut policy = policy();
+    let second = Issuer { name: "second".to_owned(), keys: vec![public(50)], ..policy.issuers[0].clone() };
+    policy.classes.insert("few".to_owned(), Class { users_max: 1, ..policy.classes["guest"].clone() });
+    policy.issuers.push(Issuer { class: "few".to_owned(), ..second });
+    let mut authority = Authority::default();
+    let mut by = |issuer: u8, to: u8, busy: bool| {
+        let grants = [Grant { exp: NOW.0 / 1000 + u64::from(issuer) + 60, ..grant(to) }.sign(&key(issuer))];
+        ask_at(&mut authority, &policy, to, &grants, NOW, |_| busy)
+    };
+    for to in [11, 12] {
+        by(1, to, false).unwrap();
+    }
+    by(50, 11, true).unwrap();
+    assert_refused(by(50, 12, true), RefusalKind::QuotaExceeded, "1 users");
+    assert!(authority.evidence(&user_of(&public(12))).is_some(), "it keeps what it had");
+}
+
+/// Goal: modules keep what they run by: also what the class gives. Method: another issuer of a class with less vouches for longer.
+#[test]
+fn a_grant_of_a_lesser_class_takes_nothing_away_either() {
+    let mut policy = policy();
+    policy.classes.get_mut("guest").unwrap().rights.listen = vec!["tcp port 80".parse().unwrap()];
+    let mut less = policy.classes["guest"].clone();
+    less.rights.listen.clear();
+    policy.classes.insert("less".to_owned(), less);
+    let second = Issuer { name: "second".to_owned(), keys: vec![public(50)], ..policy.issuers[0].clone() };
+    policy.issuers.push(Issuer { class: "less".to_owned(), ..second });
+    let mut authority = Authority::default();
+    let by = |issuer: u8, end: u64| [Grant { exp: NOW.0 / 1000 + end, ..grant(2) }.sign(&key(issuer))];
+    ask(&mut authority, &policy, 2, &by(1, 60)).unwrap();
+    assert_refused(ask(&mut authority, &policy, 2, &by(50, 600)), RefusalKind::QuotaExceeded, "modules depend on that");
+    let may = ask_at(&mut authority, &policy, 2, &by(50, 600), NOW, |_| false).unwrap();
+    assert!(may.listen.is_empty(), "without modules the newest holds");
+    // It has modules from here on, and a grant with more that ends earlier does not go unseen.
+    let refused = ask(&mut authority, &policy, 2, &by(1, 60));
+    assert_refused(refused, RefusalKind::QuotaExceeded, "modules depend on that");
+}
+
+/// Goal: no clock makes a lease longer than the class or the proof has it. Method: the clock is set before and after the proof's time.
+#[test]
+fn leases_are_bounded_whatever_the_clock_shows() {
+    let (mut authority, mut policy) = (Authority::default(), policy());
+    policy.classes.get_mut("guest").unwrap().lease_max = Some(Duration::from_secs(300));
+    ask(&mut authority, &policy, 2, &[grant(2).sign(&key(1))]).unwrap();
+    let (user, day) = (user_of(&public(2)), Duration::from_secs(24 * HOUR));
+    assert_eq!(authority.lease_max(&user, NOW), Some(Duration::from_secs(300)));
+    assert_eq!(authority.lease_max(&user, UnixTime(NOW.0 - 24 * HOUR * 1000)), Some(Duration::from_secs(300)));
+    assert_eq!(authority.lease_max(&user, NOW + day), Some(Duration::ZERO));
+    assert_eq!(authority.lease_max(&"jane".parse().unwrap(), NOW), None);
+}
+
+/// Goal: a stranger's name is its key's, also where the operator takes unsigned requests. Method: nobody signs in the name of one who is
+/// known.
+#[test]
+fn nobody_asks_unsigned_in_a_strangers_name() {
+    let lax = NodePolicy { accept_unsigned: true, ..policy() };
+    let mut authority = Authority::default();
+    ask(&mut authority, &lax, 2, &[grant(2).sign(&key(1))]).unwrap();
+    let unsigned = Request { signature: None, ..request(2, &user_of(&public(2)), &[]) };
+    assert_refused(refused(authority.prove(&lax, &unsigned, NOW)).map(drop), RefusalKind::Unsigned, "");
+}
+
+/// Goal: no time in a grant is beyond what is shown and reckoned with. Method: one that would end after the last year of four digits.
+#[test]
+fn a_grant_ends_in_a_year_of_four_digits() {
+    let until = |exp: u64| Grant::verify(&Grant { exp, ..grant(2) }.sign(&key(1)));
+    assert!(until(253_402_300_799).is_ok());
+    for exp in [253_402_300_800, u64::MAX] {
+        assert!(matches!(until(exp), Err(GrantError::Claims(_))), "{exp}");
+    }
+}
+
+/// Goal: header and claims are objects (RFC 7515 §4, RFC 7519 §7.2), in which each value has a name. Method: the same values in arrays.
+#[test]
+fn a_grant_without_names_is_none() {
+    let (iss, sub) = (public(1), public(2));
+    let (header, claims) = (
+        r#"{"alg":"EdDSA","typ":"netserv-grant+jwt"}"#,
+        format!(r#"{{"iss":"{iss}","sub":"{sub}","nbf":1,"exp":2,"prefixes":["10.0.0.0/8"]}}"#),
+    );
+    let list = format!(r#"["{iss}","{sub}",1,2,["10.0.0.0/8"],[],null,3]"#);
+    let signed = |header: &str, claims: &str| {
+        let text = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
+        format!("{text}.{}", BASE64.encode(key(1).sign(text.as_bytes()).to_bytes()))
+    };
+    assert!(Grant::verify(&signed(header, &claims)).is_ok());
+    assert!(matches!(Grant::verify(&signed(header, &list)), Err(GrantError::Claims(_))));
+    let header = r#"["EdDSA","netserv-grant+jwt",null]"#;
+    assert_eq!(Grant::verify(&signed(header, &claims)), Err(GrantError::Header));
 }

@@ -40,25 +40,31 @@ impl Vouched {
     /// Returns what evidence gives by a node's policy.
     pub(crate) fn by(policy: &NodePolicy, evidence: &Evidence) -> Result<Vouched, Refusal> {
         match evidence {
-            Evidence::Grants(texts) => Vouched::by_grants(policy, texts),
+            Evidence::Grants(texts) => Vouched::asked(policy, texts, |_| Ok(())),
             Evidence::Address(proven) => Vouched::by_address(policy, *proven),
         }
     }
 
-    /// Returns the key that signs for the user.
-    pub(crate) fn key(&self) -> Option<&PublicKey> {
-        self.may.keys.first()
-    }
-
-    /// No signature is looked at unless the operator trusts the issuer.
-    fn by_grants(policy: &NodePolicy, texts: &[String]) -> Result<Vouched, Refusal> {
+    /// Returns what grants give, if `is_asker` finds that the last one is for who asks. That comes first, as a chain may have been seen
+    /// by anybody: whoever does not hold its last key is told nothing of it, and costs no more signatures than somebody with no
+    /// chain. No signature is looked at unless the operator trusts the issuer.
+    pub(crate) fn asked(
+        policy: &NodePolicy,
+        texts: &[String],
+        is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
+    ) -> Result<Vouched, Refusal> {
         let first = texts.first().ok_or_else(|| unknown("the request brings no grant"))?;
         let root = Grant::parse(first).map_err(|error| unknown(error.to_string()))?;
         let trusts = |issuer: &&Issuer| issuer.keys.contains(&root.iss);
         let Some(issuer) = policy.issuers.iter().find(trusts) else {
             return Err(unknown(format!("the node takes no grants of {}", root.iss)));
         };
-        let chain = Chain::verify(texts).map_err(|error| unknown(error.to_string()))?;
+        let chain = Chain::parse(texts).map_err(|error| unknown(error.to_string()))?;
+        is_asker(&chain)?;
+        // The last one is the first that somebody else cannot have signed for a key of his own.
+        for text in texts.iter().rev() {
+            Grant::verify(text).map_err(|error| unknown(error.to_string()))?;
+        }
         Vouched::of_chain(policy, issuer, &chain)
     }
 
@@ -108,26 +114,38 @@ impl Vouched {
 
     /// Says why it does not hold at a time, if it does not.
     pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Vouched { from, until, voucher, .. } = self;
-        let what = match voucher {
-            Voucher::Issuer(name) => format!("grant of `{name}`"),
-            Voucher::Address => "proof by the address".to_owned(),
-        };
-        if now < *from {
-            return Err(unknown(format!("{what}: it begins at {from}, it is {now} here")));
+        if now < self.from {
+            return self.refuse(&format!("it begins at {}, it is {now} here", self.from));
         }
-        if now >= *until {
-            return Err(unknown(format!("{what}: it ended at {until}")));
-        }
-        Ok(())
+        self.check_end(now)
     }
 
-    /// Returns whether its user may do at least what another lets the same user do, for however long.
+    /// Says why it does not hold any more at a time, if it does not. It held before, so if it begins later than that, the clock was set.
+    pub(crate) fn check_end(&self, now: UnixTime) -> Result<(), Refusal> {
+        if now >= self.until { self.refuse(&format!("it ended at {}", self.until)) } else { Ok(()) }
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Refusal> {
+        Err(unknown(match &self.voucher {
+            Voucher::Issuer(name) => format!("grant of `{name}`: {why}"),
+            Voucher::Address => format!("proof by the address: {why}"),
+        }))
+    }
+
+    /// Returns whether its user may do at least what another lets the same user do, for however long. Of two classes that give
+    /// different things, none has all of the other.
     pub(crate) fn has_all_of(&self, other: &Vouched) -> bool {
         let within = |prefix| self.may.prefixes.iter().any(|outer| outer.contains(prefix));
         other.may.prefixes.iter().all(within)
             && has_ports(&self.may.ports, &other.may.ports)
             && other.may.modules_max <= self.may.modules_max
+            && self.by_class() == other.by_class()
+    }
+
+    /// Returns what the class alone gives.
+    fn by_class(&self) -> (UserPolicy, Option<Duration>) {
+        let (keys, prefixes, ports) = (Vec::new(), Vec::new(), Vec::new());
+        (UserPolicy { keys, prefixes, ports, modules_max: 0, ..self.may.clone() }, self.lease_max)
     }
 }
 

@@ -111,7 +111,7 @@ impl Controller {
             record
                 .evidence
                 .iter()
-                .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence));
+                .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence, now.wall));
         }
         self.cx.watch_proofs();
         self.cx.plan_addresses(&AddressPlan::default());

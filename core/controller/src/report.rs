@@ -62,10 +62,11 @@ fn modules_shown(cx: &Cx, tenants: &Tenants, user: &UserId) -> Vec<ModuleStatus>
 fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
     let policy = cx.may(user)?;
     let ceilings = policy.ceilings(cx.policy.cache_bytes);
+    let lease_max = cx.authority.lease_max(user, cx.now.wall).unwrap_or(cx.policy.ttl_max);
     Some(PolicyReport {
         prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),
         ports: policy.ports.iter().map(ToString::to_string).collect(),
-        ttl_s_max: cx.policy.ttl_max.as_secs(),
+        ttl_s_max: cx.policy.ttl_max.min(lease_max).as_secs(),
         modules_max: policy.modules_max,
         memory_bytes_max: policy.module_limits.memory_bytes,
         ceilings: ceilings.iter().map(|(resource, most)| (resource.to_string(), *most)).collect(),

@@ -234,11 +234,15 @@ impl Cx {
         }
     }
 
-    /// Has proofs looked at when the next one ends. The clock may be set meanwhile, so that is often.
+    /// Has proofs looked at when the next one ends. The clock may be set meanwhile, so that is often; and also if none holds, as
+    /// users are forgotten then.
     pub(crate) fn watch_proofs(&mut self) {
-        let Some(end) = self.authority.next_end(self.now.wall) else { return };
-        let left = end.distance(self.now.wall).min(PROOFS_LOOKED_AT_AFTER);
-        self.timers.set(Timer::Proofs, self.now.instant + left);
+        if self.authority.is_empty() {
+            return;
+        }
+        let end = self.authority.next_end(self.now.wall);
+        let left = end.map_or(PROOFS_LOOKED_AT_AFTER, |end| end.distance(self.now.wall).min(PROOFS_LOOKED_AT_AFTER));
+        self.timers.set_not_after(Timer::Proofs, self.now.instant + left);
     }
 
     /// Returns of what all users' containers get their addresses.

@@ -124,7 +124,7 @@ fn remove_module(
         return cx.refuse(ticket, not_installed(key));
     }
     // From this epoch on another node has it.
-    modules.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)));
+    modules.epochs.note(key, epoch.map_or(0, |epoch| epoch.saturating_add(1)), |user| cx.may(user).is_some());
     drop_unused(cx, &mut modules.tenants, key);
     note_removed(&mut modules.nonces, key, origin);
     cx.answer_when_done(&key.0, ticket, Outcome::Removed);
@@ -204,7 +204,7 @@ pub(crate) fn uninstall(cx: &mut Cx, modules: &mut Modules, key: &Key, leave: Le
     remember_told(cx, &mut modules.told_before, key, &active.control);
     cx.timers.cancel(&Timer::Thaw(key.clone()));
     modules.buffers.end(cx, key);
-    modules.epochs.note(key, active.epoch_min());
+    modules.epochs.note(key, active.epoch_min(), |user| cx.may(user).is_some());
     if let Some(state) = active.record.state {
         modules.epochs.note_state(key, active.record.epoch, state);
     }

@@ -51,7 +51,7 @@ fn see_floating(cx: &mut Cx, modules: &mut Modules, key: &Key, setup: &Setup) ->
     let Some(entry) = modules.tenants.entry(key) else {
         // A SETUP of an earlier epoch may still come here.
         if !setup.floating.is_empty() {
-            modules.epochs.note(key, setup.epoch.saturating_add(1));
+            modules.epochs.note(key, setup.epoch.saturating_add(1), |user| cx.may(user).is_some());
         }
         return None;
     };
@@ -61,7 +61,7 @@ fn see_floating(cx: &mut Cx, modules: &mut Modules, key: &Key, setup: &Setup) ->
     let active = active.and_then(|record| Some((common(&record.floating)?, record.epoch)));
     if wanted.iter().chain(&active).any(|(_, epoch)| *epoch < setup.epoch) {
         // This node is not the owner in that epoch.
-        modules.epochs.note(key, setup.epoch.saturating_add(1));
+        modules.epochs.note(key, setup.epoch.saturating_add(1), |user| cx.may(user).is_some());
     }
     if let Some((address, _)) = wanted.filter(|(_, epoch)| *epoch < setup.epoch) {
         let detail = format!("another node has {address} in epoch {}", setup.epoch);

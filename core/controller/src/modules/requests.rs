@@ -71,12 +71,20 @@ fn enqueue(cx: &mut Cx, modules: &mut Modules, key: &Key, waiter: Waiter) {
 }
 
 /// Makes room for a user's request where as many are under way as there may be: the slowest SETUP that waits for its package is
-/// refused, of the user with the most requests under way, unless this is the user who asks. Returns whether there is room.
+/// refused, of the user with the most requests under way, unless this is the user who asks. Strangers together give way to a user of the
+/// configuration who has fewer. Returns whether there is room.
 fn make_way(cx: &mut Cx, modules: &mut Modules, user: &UserId) -> bool {
     let count = |tenant: &Tenant| tenant.modules.values().map(Entry::requests).sum::<usize>();
     let own = modules.tenants.get(user).map_or(0, count);
     let counts = modules.tenants.iter().map(|(user, tenant)| (user, count(tenant)));
-    let Some((greedy, most)) = share::greediest(counts, own) else { return false };
+    // Whoever may delegate makes as many strangers as it likes: they are one to the users of the configuration.
+    let is_named = |user: &UserId| cx.policy.users.contains_key(user);
+    let strangers =
+        || modules.tenants.iter().filter(|(user, _)| !is_named(user)).map(|(user, tenant)| (user, count(tenant)));
+    let all_strangers: usize = strangers().map(|(_, count)| count).sum();
+    let of_strangers =
+        || strangers().max_by_key(|(_, count)| *count).filter(|_| is_named(user) && own + 1 < all_strangers);
+    let Some((greedy, most)) = share::greediest(counts, own).or_else(of_strangers) else { return false };
     let greedy = greedy.clone();
     let slow = |(name, entry): (&ModuleName, &Entry)| {
         let operation = entry.operation.as_ref()?;

@@ -2,7 +2,7 @@
 //! Epochs are the requester's count of a module's owners in turn, and only grow. A node takes no SETUP of an earlier epoch than
 //! one that it took before, and none of the epoch of a REMOVE, or of an earlier one: from that on, another node has the module.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use netserv_model::request::Setup;
 use netserv_model::{Digest, Refusal, RefusalKind, UserId};
@@ -12,7 +12,7 @@ use crate::limits::{EPOCHS_OF_USER_MAX, EPOCHS_REMEMBERED_MAX};
 use crate::tenants::Tenants;
 
 /// The least epochs that are taken of modules that are not installed; over the bounds, the one that was noted first is
-/// forgotten, of the user who has most of them if there are too many of all.
+/// forgotten, of the user who has most of them if there are too many of all, and first of those who are not known.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     least: BTreeMap<Key, Least>,
@@ -28,8 +28,8 @@ struct Least {
 }
 
 impl Epochs {
-    /// Takes note that no earlier epoch of a module is taken.
-    pub(crate) fn note(&mut self, key: &Key, epoch: u64) {
+    /// Takes note that no earlier epoch of a module is taken. Users that are not `known` give way to others.
+    pub(crate) fn note(&mut self, key: &Key, epoch: u64, known: impl Fn(&UserId) -> bool) {
         let epoch = epoch.max(self.of(key));
         if epoch == 0 {
             return;
@@ -38,9 +38,16 @@ impl Epochs {
             if self.of_user(&key.0).count() >= EPOCHS_OF_USER_MAX {
                 self.forget_first_of(&key.0);
             } else if self.least.len() >= EPOCHS_REMEMBERED_MAX {
-                let users: BTreeSet<UserId> = self.least.keys().map(|(user, _)| user.clone()).collect();
-                let most = users.into_iter().max_by_key(|user| self.of_user(user).count());
-                self.forget_first_of(&most.expect("a full table has a user"));
+                let mut counts: BTreeMap<&UserId, usize> = BTreeMap::new();
+                for (user, _) in self.least.keys() {
+                    *counts.entry(user).or_default() += 1;
+                }
+                let most = counts.into_iter().max_by_key(|(user, count)| (!known(user), *count));
+                let most = most.map(|(user, _)| user.clone()).expect("a full table has a user");
+                if known(&most) && !known(&key.0) {
+                    return;
+                }
+                self.forget_first_of(&most);
             }
         }
         self.noted += 1;

@@ -145,16 +145,16 @@ fn a_remove_with_an_epoch_leaves_the_owner_of_that_epoch_alone() {
 #[test]
 fn epochs_of_modules_that_are_gone_are_bounded() {
     let mut epochs = crate::moves::epochs::Epochs::default();
-    epochs.note(&(user("john"), name("m")), 7);
+    epochs.note(&(user("john"), name("m")), 7, |_| true);
     for n in 0..=EPOCHS_OF_USER_MAX {
-        epochs.note(&(user("jane"), name(&format!("m{n}"))), 1);
+        epochs.note(&(user("jane"), name(&format!("m{n}"))), 1, |_| true);
     }
-    epochs.note(&(user("jane"), name("none")), 0);
+    epochs.note(&(user("jane"), name("none")), 0, |_| true);
     assert_eq!(epochs.len(), 1 + EPOCHS_OF_USER_MAX, "the first of the user's own went");
     // The users who have most lose one each.
     let users = EPOCHS_REMEMBERED_MAX / EPOCHS_OF_USER_MAX;
     for (number, n) in (0..users).flat_map(|number| (0..EPOCHS_OF_USER_MAX).map(move |n| (number, n))) {
-        epochs.note(&(user(&format!("u{number}")), name(&format!("m{n}"))), 1);
+        epochs.note(&(user(&format!("u{number}")), name(&format!("m{n}"))), 1, |_| true);
         assert!(epochs.len() <= EPOCHS_REMEMBERED_MAX);
     }
     assert_eq!((epochs.len(), epochs.of(&(user("john"), name("m")))), (EPOCHS_REMEMBERED_MAX, 7));

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Users whom the configuration does not name, and whose rights are grants.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ed25519_dalek::SigningKey;
 use netserv_authority::digest_of;
 use netserv_authority::grant::{Grant, user_of};
-use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob};
+use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob, WorkerJob, WorkerNews};
 use netserv_model::evidence::AddressProof;
-use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
+use netserv_model::limits::REQUESTS_PENDING_MAX;
+use netserv_model::policy::{Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
-use netserv_model::{Digest, Filter, Nonce, RefusalKind, SessionId};
+use netserv_model::{Digest, Filter, Flavour, Nonce, PublicKey, Refusal, RefusalKind, SessionId, WorkerId};
 
 use super::script::{
-    Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user_policy,
+    Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
-use crate::limits::{PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
+use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 fn open_policy() -> NodePolicy {
     let mut policy = policy();
     let rights = UserPolicy { keys: Vec::new(), prefixes: Vec::new(), modules_max: 2, ..user_policy("x", "::/0") };
+    let container = ContainerLimits { cpu_permille: 200, ..rights.container };
+    let rights = UserPolicy { container, ..rights };
     let class = Class { users_max: 10_000, prefixes_max: 2, lease_max: Some(Duration::from_secs(300)), rights };
     policy.classes.insert("guest".to_owned(), class);
     let prefixes = vec!["10.2.0.0/15".parse().unwrap()];
@@ -265,4 +270,185 @@ fn addresses_are_asked_within_bounds() {
     node.sleep_ms(8000);
     node.commands();
     assert_eq!(node.reports.len(), all, "each is answered");
+}
+
+/// Goal: strangers whose requests come late make the node remember no more either, and none of theirs is taken twice. Method: one more
+/// comes while as many are remembered as may be; then the one that was forgotten for it comes again.
+#[test]
+fn what_is_remembered_of_late_strangers_is_bounded() {
+    let mut node = Node::with(open_policy());
+    let until = node.now.wall + Duration::from_secs(10_000);
+    let nonce = node.request("jane", Body::from(setup("m@1.0.0"))).nonce;
+    let module = name("m");
+    let session = SessionId([1; 16]);
+    let mut wall = node.now.wall;
+    for number in 0..REMEMBERED_USERS_MAX {
+        let user = format!("u{number}").parse().unwrap();
+        wall.0 += 1;
+        node.controller.users.seen_mut().note(&user, (nonce, session), (wall, until), wall);
+        node.controller.users.newest_mut().note(&user, (&module, None), (nonce, wall), false, until, wall);
+    }
+    let grant = |to: &str| Some(grant(to, "10.2.0.0/24", 9000));
+    let old = request(&node, "mallory", Body::from(long("m@1.0.0")), grant("mallory"));
+    node.sleep_ms(10_000);
+    let late = request(&node, "eve", Body::from(long("m@1.0.0")), grant("eve"));
+    node.sleep_ms(400_000);
+    node.send(late);
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.states().len(), 1, "it makes room");
+    assert_eq!(node.controller.users.seen_mut().users(), REMEMBERED_USERS_MAX);
+    assert_refused(&node.ask(old), RefusalKind::Replayed, "are forgotten");
+}
+
+/// Goal: who is refused leaves nothing. Method: a stranger of an issuer whose users all have modules.
+#[test]
+fn strangers_who_are_too_many_are_not_remembered() {
+    let mut policy = open_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = 1;
+    let mut node = Node::with(policy);
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let before = node.controller.modules.nonces.users();
+    let late = request(&node, "mallory", Body::from(setup("m@1.0.0")), Some(grant("mallory", "10.2.0.0/24", 2000)));
+    assert_refused(&node.ask(late.clone()), RefusalKind::QuotaExceeded, "1 users with modules");
+    assert_eq!(node.controller.modules.nonces.users(), before, "it fills what is for those who are taken");
+    assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "1 users with modules");
+}
+
+/// Goal: a restart takes nothing away that a grant in force gives. Method: two modules, of which the later one needs a wider grant
+/// that ends earlier.
+#[test]
+fn the_grant_in_force_is_there_after_a_restart() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
+    set_up(&mut node, "eve", &wide, Some(grant("eve", "10.2.0.0/16", 1000)));
+    assert_eq!(node.states().len(), 2);
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored: BTreeMap<_, _> =
+        node.jobs.iter().filter_map(put).map(|record| (record.module.name.clone(), record)).collect();
+    let mut again = Node::with(open_policy());
+    again.controller.restore(node.now, stored.into_values().collect::<Vec<_>>());
+    assert_eq!(again.states().len(), 2, "{:?}", again.states());
+}
+
+/// Goal: strangers who are only passed by cost others nothing of what is remembered. Method: many of them, each with one module that is
+/// for another node, beside a user of the configuration with two.
+#[test]
+fn strangers_who_are_passed_by_displace_nobodys_epochs() {
+    let mut node = Node::with(open_policy());
+    let jane = ["m", "o"].map(|module| (user("jane"), name(module)));
+    let epochs = &mut node.controller.modules.epochs;
+    jane.iter().for_each(|key| epochs.note(key, 7, |_| true));
+    for number in 2..EPOCHS_REMEMBERED_MAX {
+        epochs.note(&(user(&format!("k-{number}")), name("m")), 7, |_| false);
+    }
+    let elsewhere = Setup { floating: vec!["10.2.0.7".parse().unwrap()], epoch: 3, ..long("m@1.0.0") };
+    let passing = request(&node, "eve", Body::from(elsewhere), Some(grant("eve", "10.2.0.0/24", 9000)));
+    let nodes = vec!["other".parse().unwrap()];
+    let passed_by = Some("it is for others".to_owned());
+    node.ask(Request { nodes, passed_by, ..passing });
+    let epochs = &node.controller.modules.epochs;
+    assert_eq!(epochs.len(), EPOCHS_REMEMBERED_MAX);
+    assert_eq!(epochs.of(&(user_of(&public("eve")), name("m"))), 4);
+    assert!(jane.iter().all(|key| epochs.of(key) == 7));
+}
+
+/// Goal: who asks what it is granted learns the longest lease that it gets. Method: a class with one that is shorter than the node's.
+#[test]
+fn a_stranger_is_told_its_longest_lease() {
+    let mut node = Node::with(open_policy());
+    let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+    let probe = request(&node, "eve", body, Some(grant("eve", "10.2.0.0/24", 9000)));
+    assert_eq!(node.ask(probe).policy.unwrap().ttl_s_max, 300);
+}
+
+/// Goal: nobody keeps the node from looking at proofs that have ended. Method: the clock is set on beyond a proof's end, and another
+/// stranger asks more often than proofs are looked at; then a request comes just before the timer for the end of one.
+#[test]
+fn requests_of_others_do_not_put_off_the_end_of_a_proof() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 200)));
+    let probe = |node: &mut Node| {
+        let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+        let probe = request(node, "mallory", body, Some(grant("mallory", "10.2.0.0/24", 9000)));
+        assert_eq!(node.ask(probe).outcome, Outcome::Probed);
+    };
+    probe(&mut node);
+    node.now.wall.0 += 300_000;
+    for _ in 0..3 {
+        node.sleep_ms(20_000);
+        probe(&mut node);
+    }
+    assert_eq!(node.states(), [""; 0], "its grant ended long ago");
+}
+
+/// Goal: nothing is kept for who has no rights any more. Method: a restart by a policy that does not trust the issuer, when no proof
+/// holds whose end would be waited for.
+#[test]
+fn strangers_without_rights_are_forgotten_after_a_restart() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored = node.jobs.iter().rev().find_map(put).unwrap();
+    let mut policy = policy();
+    policy.container_prefixes = vec!["192.0.2.0/24".parse().unwrap()];
+    let mut again = Node::with(policy);
+    again.controller.restore(node.now, vec![stored]);
+    assert_eq!(again.states(), [""; 0]);
+    again.sleep_ms(60_000);
+    again.commands();
+    assert!(!again.controller.cx.address_plan().users.contains_key(&user_of(&public("eve"))));
+}
+
+/// Goal: strangers, of whom an issuer may make as many as it likes, do not keep users of the configuration out. Method: as many as the
+/// node works on requests, with one each that waits for its package, and then a user.
+#[test]
+fn strangers_give_way_to_users_of_the_configuration() {
+    let mut node = Node::with(open_policy());
+    for number in 0..REQUESTS_PENDING_MAX {
+        let mut seed = [9; 32];
+        seed[..8].copy_from_slice(&u64::try_from(number).unwrap().to_be_bytes());
+        let own = SigningKey::from_bytes(&seed);
+        let sub = PublicKey(own.verifying_key().to_bytes());
+        let now = START.wall.0 / 1000;
+        let (prefixes, ports) = (vec!["10.2.0.0/24".parse().unwrap()], Vec::new());
+        let iss = public("house");
+        let grant = Grant { iss, sub, nbf: now, exp: now + 9000, prefixes, ports, modules_max: None, delegations: 0 };
+        let grants = vec![grant.sign(&key("house"))];
+        let asks = node.request("eve", Body::from(setup("m@1.0.0")));
+        let asks = sign(Request { user: Some(user_of(&sub)), grants, ..asks }, &own);
+        node.send(asks);
+    }
+    node.commands();
+    assert!(node.reports.is_empty());
+    let id = node.setup(setup("m@1.0.0"));
+    node.commands();
+    assert_eq!(node.reports.len(), 1, "one gives way");
+    assert!(!node.reports.contains_key(&id));
+}
+
+/// Goal: a clock that is set back takes nothing away, whatever is done meanwhile. Method: it shows a time before the grant begins while the
+/// policy is put in force again and while a worker dies, and when the node starts.
+#[test]
+fn a_clock_that_is_set_back_ends_nothing() {
+    let mut node = Node::with(open_policy());
+    set_up(&mut node, "eve", &long("m@1.0.0"), Some(grant("eve", "10.2.0.0/24", 2000)));
+    let put = |job: &Job| if let Job::Store(StoreJob::Put(record)) = job { Some((**record).clone()) } else { None };
+    let stored = node.jobs.iter().rev().find_map(put).unwrap();
+    node.now.wall.0 -= 5000;
+    node.policy.maintenance = true;
+    node.apply_policy();
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    let worker = WorkerId::new(user_of(&public("eve")), Flavour::Wasm);
+    let refusal = Refusal::new(RefusalKind::Trapped, "it trapped");
+    node.news(&worker, WorkerNews::Died { refusal, culprit: None });
+    node.sleep_ms(100);
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    let container = node.policy.classes["guest"].rights.container;
+    let start = |job: &Job| if let Job::Workers(WorkerJob::Start { limits, .. }) = job { Some(*limits) } else { None };
+    let starts = node.jobs.iter().filter_map(start);
+    assert_eq!(starts.collect::<Vec<_>>(), [container; 2], "it gets no more than its class gives");
+    let mut again = Node::with(open_policy());
+    again.controller.restore(node.now, vec![stored]);
+    assert_eq!(again.states().len(), 1);
 }

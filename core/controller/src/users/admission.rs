@@ -147,6 +147,7 @@ impl Users {
             return Err(Denied::ForOthers(user.clone(), outcome));
         }
         if proof.brings_evidence() {
+            cx.authority.check(&proof, cx.now.wall, |user| tenants.get(user).is_some())?;
             self.make_room(cx, nonces, user)?;
         }
         self.note(cx, nonces, user, request, time)?;
@@ -156,12 +157,16 @@ impl Users {
 
     /// Makes room for what is to be remembered of the requests of a stranger.
     fn make_room(&mut self, cx: &Cx, nonces: &mut Nonces, user: &UserId) -> Result<(), Refusal> {
+        let known = |user: &UserId| cx.may(user).is_some();
+        if !self.newest.has_room_for(user) || !self.seen.has_room_for(user) {
+            self.retain(cx.now.wall, known);
+            self.newest.make_room(user, known);
+            self.seen.make_room(user, known);
+        }
         if nonces.users() < REMEMBERED_USERS_MAX || nonces.knows(user) {
             return Ok(());
         }
-        let known = |user: &UserId| cx.may(user).is_some();
         nonces.retain(cx.now.wall, known);
-        self.retain(cx.now.wall, known);
         if nonces.users() < REMEMBERED_USERS_MAX {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::limits::NONCES_PER_USER_MAX;
 use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId};
 
-use crate::limits::{QUARANTINED_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
+use crate::limits::{QUARANTINED_MAX, REMEMBERED_USERS_MAX, SESSIONS_REMEMBERED_PER_USER_MAX};
 
 /// The nonces of each user, as long as the request that carried them could be taken once more.
 #[derive(Debug, Default)]
@@ -111,6 +111,8 @@ impl Nonces {
 #[derive(Debug, Default)]
 pub(crate) struct Newest {
     users: BTreeMap<UserId, UserNewest>,
+    /// Of those of users who are forgotten, none was newer.
+    floor: UnixTime,
 }
 
 #[derive(Debug, Default)]
@@ -145,7 +147,9 @@ impl Newest {
         created: UnixTime,
         again: bool,
     ) -> Result<(), Refusal> {
-        let Some(newest) = self.users.get(user) else { return Ok(()) };
+        let Some(newest) = self.users.get(user) else {
+            return if again && created <= self.floor { Err(too_old(created, self.floor)) } else { Ok(()) };
+        };
         let of = |session: Option<SessionId>| newest.by_session.get(&subject(module, session)).copied();
         let last = match (session.and_then(|session| of(Some(session))), of(None)) {
             (Some(own), Some(all)) => Some(Last { removed: own.removed.max(all.removed), ..own }),
@@ -161,10 +165,7 @@ impl Newest {
             (None, true) => (newest.floor, created > newest.floor),
             (None, false) => return Ok(()),
         };
-        if is_new {
-            return Ok(());
-        }
-        Err(Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {last}")))
+        if is_new { Ok(()) } else { Err(too_old(created, last)) }
     }
 
     /// Checks that a message for a module is not older than a REMOVE that was taken before.
@@ -223,10 +224,36 @@ impl Newest {
         }
     }
 
+    /// Returns whether a user's requests can be noted without others being forgotten.
+    pub(crate) fn has_room_for(&self, user: &UserId) -> bool {
+        self.users.len() < REMEMBERED_USERS_MAX || self.users.contains_key(user)
+    }
+
+    /// Forgets the user whose newest request is the oldest, of those who are not known, if a further one is to be noted.
+    pub(crate) fn make_room(&mut self, user: &UserId, known: impl Fn(&UserId) -> bool) {
+        let newest = |newest: &UserNewest| {
+            let times = newest.by_session.values().map(|last| last.created.max(last.removed).max(last.any_removed));
+            times.max().unwrap_or_default().max(newest.floor)
+        };
+        if self.has_room_for(user) {
+            return;
+        }
+        let others = self.users.iter().filter(|(user, _)| !known(user));
+        let first = others.map(|(user, of_it)| (newest(of_it), user)).min();
+        if let Some((time, user)) = first.map(|(time, user)| (time, user.clone())) {
+            self.users.remove(&user);
+            self.floor = self.floor.max(time);
+        }
+    }
+
     /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
     pub(crate) fn retain(&mut self, wall: UnixTime, known: impl Fn(&UserId) -> bool) {
         self.users.retain(|user, newest| known(user) || newest.by_session.values().any(|last| last.until >= wall));
     }
+}
+
+fn too_old(created: UnixTime, newest: UnixTime) -> Refusal {
+    Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {newest}"))
 }
 
 /// Names what a request is about: a module of a family of sessions, or of all sessions.

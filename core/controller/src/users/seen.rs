@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId, UnixTime, UserId};
 
-use crate::limits::SETUPS_REMEMBERED_PER_USER_MAX;
+use crate::limits::{REMEMBERED_USERS_MAX, SETUPS_REMEMBERED_PER_USER_MAX};
 
 /// The SETUPs of each user, for as long as they could be taken.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     users: BTreeMap<UserId, SeenOfUser>,
+    /// Of those of users who are forgotten, none was made later.
+    floor: UnixTime,
 }
 
 #[derive(Debug, Default)]
@@ -43,9 +45,15 @@ impl Seen {
     /// # Errors
     /// It may have, and is forgotten.
     pub(crate) fn check_late(&self, user: &UserId, nonce: Nonce, created: UnixTime) -> Result<(), Refusal> {
-        let forgets = |seen: &&SeenOfUser| !seen.by_nonce.contains_key(&nonce) && created <= seen.floor;
-        let Some(seen) = self.users.get(user).filter(forgets) else { return Ok(()) };
-        let detail = format!("made at {created}, requests up to {} are forgotten", seen.floor);
+        let floor = match self.users.get(user) {
+            Some(seen) if seen.by_nonce.contains_key(&nonce) => return Ok(()),
+            Some(seen) => seen.floor,
+            None => self.floor,
+        };
+        if created > floor || floor == UnixTime::default() {
+            return Ok(());
+        }
+        let detail = format!("made at {created}, requests up to {floor} are forgotten");
         Err(Refusal::new(RefusalKind::Replayed, detail))
     }
 
@@ -68,6 +76,32 @@ impl Seen {
             seen.by_nonce.remove(&nonce);
             seen.floor = seen.floor.max(created);
         }
+    }
+
+    /// Returns whether a user's SETUPs can be noted without others being forgotten.
+    pub(crate) fn has_room_for(&self, user: &UserId) -> bool {
+        self.users.len() < REMEMBERED_USERS_MAX || self.users.contains_key(user)
+    }
+
+    /// Forgets the user whose newest SETUP is the oldest, of those who are not known, if a further one is to be noted.
+    pub(crate) fn make_room(&mut self, user: &UserId, known: impl Fn(&UserId) -> bool) {
+        let newest = |seen: &SeenOfUser| {
+            seen.by_nonce.values().map(|first| first.created).max().unwrap_or_default().max(seen.floor)
+        };
+        if self.has_room_for(user) {
+            return;
+        }
+        let others = self.users.iter().filter(|(user, _)| !known(user));
+        let first = others.map(|(user, seen)| (newest(seen), user)).min();
+        if let Some((time, user)) = first.map(|(time, user)| (time, user.clone())) {
+            self.users.remove(&user);
+            self.floor = self.floor.max(time);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn users(&self) -> usize {
+        self.users.len()
     }
 
     /// Forgets users that are no longer known, once nothing of theirs could be taken if they came back.
