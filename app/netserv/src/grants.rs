@@ -17,11 +17,15 @@ use crate::exit::{Failure, OrFail};
 pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
     let shown = path.display();
     let fix = "name a file that `netserv grant` made, or that you were given";
-    let most = u64::try_from(2 * EVIDENCE_BYTES_MAX).unwrap_or(u64::MAX);
+    let most = 2 * EVIDENCE_BYTES_MAX;
     let mut text = String::new();
-    let opened = std::fs::File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
+    let opened = std::fs::File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_string(&mut text));
     opened.or_fail(format!("cannot read the grants in {shown}"), fix)?;
-    let grants: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if text.len() > most {
+        return Err(Failure::new(format!("{shown} is longer than {most} bytes, so it is no chain of grants"), fix));
+    }
+    let is_grant = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let grants: Vec<String> = text.lines().map(str::trim).filter(is_grant).map(str::to_owned).collect();
     match grants.is_empty() || grants.iter().any(|grant| grant.contains(char::is_whitespace)) {
         true => Err(Failure::new(format!("{shown} has no grants, one a line"), fix)),
         false => Ok(grants),

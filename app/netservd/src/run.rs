@@ -220,7 +220,7 @@ async fn run_node(
         None => (None, None),
     };
     let packages = modules.as_ref().map(|modules: &ModuleOwners| modules.packages.clone());
-    let (store, writes) = store::start(records, repository, &installed)?;
+    let (store, writes) = store::start(records, repository, &installed, config.state_dir.join(STORAGE))?;
     let owners = Owners { filters: filters::start(filters, packets.sender())?, store, routes, modules };
     let (effects, answers) = Effects::new(owners);
     let mut policy = config.policy(&|interface| networks_of(signal.addresses(), interface))?;
@@ -316,7 +316,7 @@ fn start_modules(
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
     let proofs = Arc::new(Asker::new(is_own.clone()));
     let repository = Arc::new(open_repository(config, is_own)?);
-    let disk = disk(config);
+    let disk = disk(config, installed);
     let stored = Some(disk.directory.clone());
     let Dataplane { real_time, cores, .. } = &config.dataplane;
     let real_time = RealTime::on(if *real_time { cores.clone() } else { Vec::new() });
@@ -371,10 +371,15 @@ fn wishes(networks: std::sync::mpsc::Sender<NetworkJob>, events: mpsc::Sender<Wo
     }
 }
 
+/// The folder of what modules keep, below the state directory.
+const STORAGE: &str = "store";
+
 /// Says what workers may keep on disk; what is there of users that are not known any more is removed.
-fn disk(config: &Config) -> Disk {
-    let directory = config.state_dir.join("store");
-    let users = config.users.iter().map(|user| user.name.clone()).collect();
+fn disk(config: &Config, installed: &[InstalledRecord]) -> Disk {
+    let directory = config.state_dir.join(STORAGE);
+    // Strangers are known by what they have installed.
+    let named = config.users.iter().map(|user| &user.name);
+    let users = named.chain(installed.iter().map(|record| &record.user)).cloned().collect();
     match netserv_container::retain_storage(&directory, &users) {
         Ok(0) => {}
         Ok(files) => tracing::info!(files, "removed what modules of users kept who are gone"),

@@ -140,7 +140,8 @@ impl Authority {
         Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
-    /// Puts into force what a request proved. `has_modules` says whether something of a user's depends on its rights.
+    /// Puts into force what a request proved; returns who is forgotten for that. `has_modules` says whether something of a user's depends
+    /// on its rights.
     ///
     /// # Errors
     /// The grant takes away what another one gives that is in force and that modules depend on, or there are too many users
@@ -150,15 +151,15 @@ impl Authority {
         proof: Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
-    ) -> Result<(), Refusal> {
-        let Some(give_way) = self.change_by(&proof, now, has_modules)? else { return Ok(()) };
-        for user in give_way {
-            self.granted.remove(&user);
+    ) -> Result<Vec<UserId>, Refusal> {
+        let Some(give_way) = self.change_by(&proof, now, has_modules)? else { return Ok(Vec::new()) };
+        for user in &give_way {
+            self.granted.remove(user);
         }
         if let Proof { user, granted: Some(granted) } = proof {
             self.granted.insert(user.clone(), granted);
         }
-        Ok(())
+        Ok(give_way)
     }
 
     /// Checks that what a request proved may be put into force, so that nothing is noted of one that is refused.
@@ -226,10 +227,11 @@ impl Authority {
         self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.evidence));
     }
 
-    /// Forgets users whose proofs have ended and who have nothing on the node.
-    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) {
+    /// Forgets users whose proofs have ended and who have nothing on the node; returns them.
+    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<UserId> {
         let holds = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.until > now);
-        self.granted.retain(|user, granted| holds(granted) || has_modules(user));
+        let gone = self.granted.extract_if(.., |user, granted| !holds(granted) && !has_modules(user));
+        gone.map(|(user, _)| user).collect()
     }
 
     /// Returns what a user may do now.

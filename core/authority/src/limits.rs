@@ -11,8 +11,8 @@ pub const EVIDENCE_BYTES_MAX: usize = 4 * 1024;
 pub const GRANT_PREFIXES_MAX: usize = 16;
 /// Ranges of ports in one grant.
 pub const GRANT_PORTS_MAX: usize = 16;
-/// Users with rights by grants, at one time.
-pub const GRANTED_USERS_MAX: usize = 1024;
+/// Users with rights by proofs, at one time: half of the containers that a node may have.
+pub const GRANTED_USERS_MAX: usize = 512;
 /// How long an address vouches for a user after it was asked, unless the class has a longest lease.
 pub const ADDRESS_TIME: Duration = Duration::from_secs(3600);
 /// After this time, a SETUP has the address asked again: what it vouches for is prolonged by that.

@@ -422,7 +422,7 @@ fn the_number_of_strangers_is_bounded_and_idle_ones_give_way() {
     let last: Vec<UserId> = (0..=most).map(|number| restored(&mut full, number)).collect();
     assert!(full.rights(&policy, &last[0], NOW).is_ok());
     assert!(full.rights(&policy, &last[GRANTED_USERS_MAX], NOW).is_err());
-    assert_refused(ask(&mut full, &policy, 2, &[grant(2).sign(&key(1))]), RefusalKind::QuotaExceeded, "1024 users");
+    assert_refused(ask(&mut full, &policy, 2, &[grant(2).sign(&key(1))]), RefusalKind::QuotaExceeded, "512 users");
 }
 
 fn address_policy() -> NodePolicy {

@@ -379,6 +379,11 @@ pub enum StoreJob {
         /// The message.
         message: ControlMessage,
     },
+    /// Forget a user who has nothing on the node, with what its modules kept.
+    ForgetUser {
+        /// The user.
+        user: UserId,
+    },
     /// Forget an installed module, and the messages to it.
     Forget {
         /// The module's owner.

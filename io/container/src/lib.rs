@@ -28,8 +28,8 @@ pub use error::{ContainerError, ControlError};
 pub use host::{
     Class, Container, ControlChannel, DetachedContainer, DetachedJob, DetachedWorker, Exit, ExitCause, HostRing,
     JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, Progress,
-    ScheduledThread, Storage, WorkerClock, WorkerThread, cleanup_leftovers, media_outcome, retain_storage,
-    stored_bytes,
+    ScheduledThread, Storage, WorkerClock, WorkerThread, cleanup_leftovers, media_outcome, remove_storage,
+    retain_storage, stored_bytes,
 };
 pub use launcher::run_if_launcher;
 pub use limits::{BuildLimits, MediaLimits};

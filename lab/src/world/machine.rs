@@ -374,6 +374,7 @@ impl Machine {
                 self.unwritten.remove(&(user.clone(), module.clone()));
                 self.store.remove(&(user, module));
             }
+            StoreJob::ForgetUser { .. } => {}
             StoreJob::PutUsage(_) if refuses => return false,
             StoreJob::PutUsage(change) => {
                 self.usage.retain(|key, _| !change.forget.contains(key));

@@ -160,6 +160,9 @@ impl What {
         texts.push(claims.sign(&key));
         let fix = "give narrower prefixes and ports, fewer modules, or the key that the grant is for";
         let chain = Chain::verify(&texts).or_fail("cannot make this grant", fix)?;
+        if now() >= chain.time().1 {
+            return Err(Failure::new("the grant would have ended", "give a longer --for, and a grant that holds"));
+        }
         match &self.out {
             Some(file) => {
                 grants::write_new(file, &texts, 0o644)?;

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         for (issuer, class, error) in [
-            ("", "users-max = 0", "users-max of class guest is 0, but must be from 1 to 1024"),
+            ("", "users-max = 0", "users-max of class guest is 0, but must be from 1 to 512"),
             ("", "prefixes-max = 17", "prefixes-max of class guest is 17"),
             ("", "ports = ['x']", "class guest: "),
             ("", "listen = ['tcp port 80']", "class guest has `listen`, but containers no addresses"),

@@ -219,7 +219,7 @@ impl Effects {
             let note = match &job {
                 StoreJob::Put(record) => Some(NetworkJob::Installed(record.user.clone(), record.module.name.clone())),
                 StoreJob::Forget { user, module } => Some(NetworkJob::Gone(user.clone(), module.clone())),
-                StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => None,
+                StoreJob::ForgetUser { .. } | StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => None,
             };
             note.into_iter().for_each(|note| drop(modules.networks.send(note)));
         }

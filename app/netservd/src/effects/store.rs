@@ -7,7 +7,7 @@ use std::fs::{File, Permissions};
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -36,10 +36,11 @@ pub fn start(
     store: Store,
     packages: Option<Arc<Repository>>,
     installed: &[InstalledRecord],
+    files: PathBuf,
 ) -> Result<(Jobs, JoinHandle<()>)> {
     // Each user has one job under way, and one for each of its requests that tell a module something.
     let (jobs, inbox) = channel();
-    let mut keeper = PackageKeeper { packages, kept: BTreeMap::new() };
+    let mut keeper = PackageKeeper { packages, kept: BTreeMap::new(), files };
     installed.iter().for_each(|record| keeper.keep(record));
     let thread = std::thread::Builder::new().name("store".to_owned());
     let writes = thread.spawn(move || run(&store, &mut keeper, &inbox)).context("thread for the store")?;
@@ -59,6 +60,7 @@ fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ti
             match &job {
                 StoreJob::Put(record) => keeper.keep(record),
                 StoreJob::Forget { user, module } => keeper.let_go(user, module),
+                StoreJob::ForgetUser { user } => keeper.forget(user),
                 StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => {}
             }
             ticket.end(written.clone());
@@ -71,6 +73,8 @@ struct PackageKeeper {
     /// Nothing on a host, which runs no modules.
     packages: Option<Arc<Repository>>,
     kept: BTreeMap<(UserId, ModuleName), Digest>,
+    /// Where the files of users' modules are.
+    files: PathBuf,
 }
 
 impl PackageKeeper {
@@ -79,6 +83,12 @@ impl PackageKeeper {
         packages.pin(&record.user, record.digest);
         if let Some(before) = self.kept.insert((record.user.clone(), record.module.name.clone()), record.digest) {
             packages.unpin(&record.user, before);
+        }
+    }
+
+    fn forget(&self, user: &UserId) {
+        if let Err(error) = netserv_container::remove_storage(&self.files, user) {
+            tracing::warn!(%error, %user, "what modules of a user kept who is gone stays");
         }
     }
 
@@ -129,6 +139,8 @@ impl Store {
                 StoreJob::Forget { user, module } => self.forget(user, module)?,
                 StoreJob::PutMessage { user, module, message } => self.put_message(user, module, message)?,
                 StoreJob::PutUsage(change) => self.put_usage(change)?,
+                // Its modules are forgotten.
+                StoreJob::ForgetUser { .. } => {}
             }
         }
         Ok(transaction.commit()?)

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use netserv_authority::{Authority, Proof};
 use netserv_model::control::ModuleMessage;
-use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, RequestId};
+use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, RequestId, StoreJob};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{NodeReport, Outcome};
@@ -220,10 +220,18 @@ impl Cx {
             return Ok(());
         }
         let before = self.address_plan();
-        self.authority.accept(proof, self.now.wall, has_modules)?;
+        let gone = self.authority.accept(proof, self.now.wall, has_modules)?;
+        self.forget_users(gone);
         self.plan_addresses(&before);
         self.watch_proofs();
         Ok(())
+    }
+
+    /// Has users forgotten who have nothing on the node, with what their modules kept.
+    pub(crate) fn forget_users(&mut self, users: Vec<UserId>) {
+        for user in users {
+            self.start_node_effect(Job::Store(StoreJob::ForgetUser { user }), Purpose::Nothing);
+        }
     }
 
     /// Has containers' addresses be by another plan, if it is another one.

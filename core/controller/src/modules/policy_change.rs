@@ -54,7 +54,8 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
     }
     let before = cx.address_plan();
     let tenants = &modules.tenants;
-    cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    let gone = cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    cx.forget_users(gone);
     cx.plan_addresses(&before);
     cx.watch_proofs();
 }

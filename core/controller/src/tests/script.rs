@@ -495,6 +495,7 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Store(StoreJob::PutMessage { user, module, message }) => {
             format!("keep {user} {} {} {}", short(module), message.topic, message.seq)
         }
+        Job::Store(StoreJob::ForgetUser { user }) => format!("forget-user {user}"),
         Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),

@@ -28,4 +28,4 @@ pub use media::{MediaEnds, MediaJob, media_outcome};
 pub use process::{Exit, ExitCause, Process};
 pub use ring::{DetachedWorker, HostRing};
 pub use scheduling::{Class, ScheduledThread};
-pub use storage::{Storage, retain_storage, stored_bytes};
+pub use storage::{Storage, remove_storage, retain_storage, stored_bytes};

@@ -44,6 +44,24 @@ pub fn retain_storage(directory: &Path, users: &BTreeSet<UserId>) -> io::Result<
     Ok(removed)
 }
 
+/// Removes the files of one user.
+///
+/// # Errors
+/// The directory cannot be read, or a file not be removed.
+pub fn remove_storage(directory: &Path, user: &UserId) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().and_then(owner_of).is_some_and(|owner| owner == *user) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns how many bytes of the disk the files of each user take.
 ///
 /// # Errors
@@ -103,6 +121,12 @@ mod tests {
         let users = BTreeSet::from([wasm.clone()]);
         assert_eq!(retain_storage(directory.path(), &users).unwrap(), 4);
         assert_eq!(retain_storage(directory.path(), &users).unwrap(), 0);
+        for user in &users {
+            let before = fs::read_dir(directory.path()).unwrap().count();
+            remove_storage(directory.path(), user).unwrap();
+            assert!(fs::read_dir(directory.path()).unwrap().count() < before, "{user}");
+        }
+        remove_storage(&directory.path().join("none"), users.first().unwrap()).unwrap();
         assert!(directory.path().join("jane.wasm.wasm.kv").exists());
         assert!(directory.path().join("john.wasm.other").exists());
         assert_eq!(retain_storage(&directory.path().join("none"), &users).unwrap(), 0);

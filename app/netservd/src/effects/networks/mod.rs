@@ -405,7 +405,9 @@ impl Networks {
     fn choose(&mut self, user: &UserId) -> Result<Vec<IpAddr>, Refusal> {
         if self.addresses.of(user).is_empty() {
             let floating = self.floating.values().flatten().copied();
-            let taken = node_addresses()?.into_iter().chain(floating).collect();
+            // Also of users who are not known any more and whose networks are still there.
+            let made = self.made.values().flat_map(|made| made.network.addresses().to_vec());
+            let taken = node_addresses()?.into_iter().chain(floating).chain(made).collect();
             let addresses = self.addresses.choose(user, &taken)?;
             if let Err(error) = self.store.put_addresses(user, &addresses) {
                 tracing::error!(%error, %user, "a container may have other addresses after a restart");
