@@ -203,9 +203,10 @@ impl Controller {
             self.cx.counters.stray_events += 1;
             return;
         };
-        match purpose {
-            Purpose::Prove => self.address_asked(id, outcome),
-            purpose => self.go_on(id, purpose, outcome),
+        if matches!(purpose, Purpose::Prove) {
+            self.address_asked(id, outcome);
+        } else {
+            self.go_on(id, purpose, outcome);
         }
         self.cx.answer_waiting(id);
     }
@@ -343,13 +344,11 @@ impl Controller {
     /// An address has said whom it vouches for, or nothing.
     fn address_asked(&mut self, id: EffectId, outcome: EffectOutcome) {
         let Some((ticket, request)) = self.proving.take(&mut self.cx, id) else { return };
-        match outcome {
-            EffectOutcome::Vouched(said) => self.take_request(ticket, request, Some(said)),
-            outcome => {
-                let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
-                self.cx.refuse(ticket, failure(outcome).unwrap_or_else(strange));
-            }
+        if let EffectOutcome::Vouched(said) = outcome {
+            return self.take_request(ticket, request, Some(said));
         }
+        let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
+        self.cx.refuse(ticket, failure(outcome).unwrap_or_else(strange));
     }
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {

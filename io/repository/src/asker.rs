@@ -37,9 +37,14 @@ impl Asker {
         let mut answer = Vec::new();
         let fetched = self.fetcher.get(url, Instant::now() + self.time, &limits, &mut answer);
         let failed = |detail: String| Refusal::new(RefusalKind::FetchFailed, format!("{url}: {detail}"));
-        fetched.map_err(|refusal| match refusal.kind {
-            RefusalKind::PackageTooLarge => failed(format!("more than {ADDRESS_ANSWER_BYTES_MAX} bytes")),
-            _ => Refusal { detail: format!("{url}: {}", refusal.detail), ..refusal },
+        fetched.map_err(|refusal| {
+            let is_long = refusal.kind == RefusalKind::PackageTooLarge;
+            let detail = format!("{url}: {}", refusal.detail);
+            if is_long {
+                failed(format!("more than {ADDRESS_ANSWER_BYTES_MAX} bytes"))
+            } else {
+                Refusal { detail, ..refusal }
+            }
         })?;
         let text = String::from_utf8_lossy(&answer);
         text.trim().parse().map_err(|_| failed("it is no digest such as sha256:<64 hex digits>".to_owned()))
