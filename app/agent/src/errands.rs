@@ -97,7 +97,9 @@ pub async fn tell(
 /// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.
 fn may_have_it(outcome: &Outcome) -> bool {
     let Outcome::Refused(refusal) = outcome else { return true };
-    !matches!(refusal.kind, RefusalKind::NotInstalled | RefusalKind::NotANode | RefusalKind::UnknownUser)
+    let nothing =
+        [RefusalKind::NotInstalled, RefusalKind::NotANode, RefusalKind::UnknownUser, RefusalKind::BadProof];
+    !nothing.contains(&refusal.kind)
 }
 
 /// Asks what a module on the way to a client counts on each node that has it; nothing if the question fails.

@@ -64,7 +64,7 @@ impl Authority {
     /// Returns the user who has proven to ask, and what by. Nothing is changed by it.
     ///
     /// # Errors
-    /// The request names no user (`unsigned`), one whom neither the policy nor a good grant knows (`unknown-user`), or is not signed
+    /// The request names no user (`unsigned`), one whom the policy does not know (`unknown-user`) nor a good proof (`bad-proof`), or is not signed
     /// by the user (`unsigned`, `bad-signature`). Or an address has to be asked first.
     pub fn prove<'a>(&self, policy: &NodePolicy, request: &'a Request, now: UnixTime) -> Result<Proof<'a>, Unproven> {
         let Some(user) = &request.user else {
@@ -103,8 +103,8 @@ impl Authority {
         now: UnixTime,
     ) -> Result<Proof<'a>, Unproven> {
         check_own(&key, user)?;
-        check_address(policy, address, key, now)?;
         check_signature(&[key], false, request)?;
+        check_address(policy, address, key, now)?;
         let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
         let is_known = known.is_some_and(|granted| match &granted.evidence {
             Evidence::Address(proven) => {
@@ -132,7 +132,7 @@ impl Authority {
         };
         if said != digest_of(&proof) {
             let detail = format!("what lies at {} is not for this key and random number", proof.address);
-            return Err(Refusal::new(RefusalKind::UnknownUser, detail));
+            return Err(Refusal::new(RefusalKind::BadProof, detail));
         }
         let AddressProof { address, key, .. } = proof;
         let evidence = Evidence::Address(ProvenAddress { address, key, asked: now });
@@ -237,7 +237,7 @@ impl Authority {
     /// Returns what a user may do now.
     ///
     /// # Errors
-    /// The node does not know the user, or its proof does not hold now (`unknown-user`).
+    /// The node does not know the user, or its proof does not hold now (`unknown-user`, `bad-proof`).
     pub fn rights<'a>(
         &'a self,
         policy: &'a NodePolicy,
@@ -345,7 +345,7 @@ fn check_own(key: &PublicKey, user: &UserId) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = format!("the proof is for user `{own}`, the request names `{user}`");
-    Err(Refusal::new(RefusalKind::UnknownUser, detail))
+    Err(Refusal::new(RefusalKind::BadProof, detail))
 }
 
 fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {

@@ -298,7 +298,8 @@ fn who_has_no_good_grant_is_unknown() {
     let policy = policy();
     let mut authority = Authority::default();
     let unknown = |grants: &[String], by: u8, detail: &str| {
-        assert_refused(ask(&mut Authority::default(), &policy, by, grants), RefusalKind::UnknownUser, detail);
+        let kind = if grants.is_empty() { RefusalKind::UnknownUser } else { RefusalKind::BadProof };
+        assert_refused(ask(&mut Authority::default(), &policy, by, grants), kind, detail);
     };
     unknown(&[], 2, "no user `k-");
     unknown(&[grant(2).sign(&key(7))], 2, "takes no grants of");
@@ -345,8 +346,8 @@ fn an_issuer_gives_no_more_than_the_operator_lets_it() {
     assert_refused(ask(&limited, ports("5061-5062")), RefusalKind::PortNotAllowed, "beyond the ports");
     assert_eq!(ask(&policy(), Grant { modules_max: Some(9), ..grant(2) }).unwrap().modules_max, 2);
     let nothing = NodePolicy { classes: Default::default(), ..policy() };
-    assert_refused(ask(&nothing, grant(2)), RefusalKind::UnknownUser, "class `guest`");
-    assert_refused(ask(&NodePolicy::new("n".parse().unwrap()), grant(2)), RefusalKind::UnknownUser, "takes no grants");
+    assert_refused(ask(&nothing, grant(2)), RefusalKind::BadProof, "class `guest`");
+    assert_refused(ask(&NodePolicy::new("n".parse().unwrap()), grant(2)), RefusalKind::BadProof, "takes no grants");
 }
 
 #[test]
@@ -357,7 +358,7 @@ fn rights_end_with_their_proof_and_with_the_operators_trust() {
     ask(&mut authority, &policy, 2, &of(60)).unwrap();
     let end = NOW + Duration::from_secs(60);
     assert!(authority.rights(&policy, &user, UnixTime(end.0 - 1)).is_ok());
-    assert_refused(authority.rights(&policy, &user, end).cloned(), RefusalKind::UnknownUser, "it ended at");
+    assert_refused(authority.rights(&policy, &user, end).cloned(), RefusalKind::BadProof, "it ended at");
     assert_eq!(authority.next_end(end), None);
     // It asks with a longer one, and then with a shorter one again.
     ask_at(&mut authority, &policy, 2, &of(120), end, |_| true).unwrap();
@@ -365,7 +366,7 @@ fn rights_end_with_their_proof_and_with_the_operators_trust() {
     assert_eq!(authority.end_of(&user), Some(NOW + Duration::from_secs(120)));
     let trusted = std::mem::take(&mut policy.issuers);
     authority.set_policy(&policy);
-    assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::UnknownUser, "takes no grants of");
+    assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "takes no grants of");
     policy.issuers = trusted;
     authority.set_policy(&policy);
     assert!(authority.rights(&policy, &user, NOW).is_ok(), "the operator trusts it again");
@@ -463,13 +464,13 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     assert_eq!(authority.prove(&policy, &asked, NOW).map(drop), Err(Unproven::Ask(address)));
     let said = digest_of(&asked.address_proof.unwrap());
     let wrong = authority.vouched_for(&policy, &asked, Digest([1; 32]), NOW).map(drop);
-    assert_refused(wrong, RefusalKind::UnknownUser, "not for this key and random number");
+    assert_refused(wrong, RefusalKind::BadProof, "not for this key and random number");
     let proof = authority.vouched_for(&policy, &asked, said, NOW).unwrap();
     authority.accept(proof, NOW, |_| true).unwrap();
     let may = authority.rights(&policy, &user, NOW).unwrap();
     assert_eq!(may.prefixes, ["203.0.113.9/32".parse::<IpNet>().unwrap()]);
     assert!(authority.rights(&policy, &user, UnixTime((NOW + ADDRESS_TIME).0 - 1)).is_ok());
-    assert_refused(authority.rights(&policy, &user, NOW + ADDRESS_TIME).cloned(), RefusalKind::UnknownUser, "it ended");
+    assert_refused(authority.rights(&policy, &user, NOW + ADDRESS_TIME).cloned(), RefusalKind::BadProof, "it ended");
     // It is asked again for a SETUP after a while, and for nothing else.
     let setup = as_setup(asked.clone());
     assert!(authority.prove(&policy, &setup, NOW + ADDRESS_ASKED_AFTER).is_ok());
@@ -489,7 +490,7 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     assert!(restarted.rights(&policy, &user, late).is_ok());
     let closed = NodePolicy { address_class: None, ..policy.clone() };
     authority.set_policy(&closed);
-    assert_refused(authority.rights(&closed, &user, late).cloned(), RefusalKind::UnknownUser, "no address vouch");
+    assert_refused(authority.rights(&closed, &user, late).cloned(), RefusalKind::BadProof, "no address vouch");
 }
 
 /// Goal: nobody has a node ask an address without a signed request of a key that the user's name is, and none that vouches for nobody.
@@ -500,12 +501,12 @@ fn no_address_is_asked_for_nothing() {
         assert_refused(refused(authority.prove(policy, request, NOW)).map(drop), kind, detail);
     };
     let (_, good) = by_address(2, "203.0.113.9");
-    check(&good, &self::policy(), RefusalKind::UnknownUser, "no address vouch");
+    check(&good, &self::policy(), RefusalKind::BadProof, "no address vouch");
     check(&Request { signature: None, ..good.clone() }, &policy, RefusalKind::Unsigned, "");
     let forged = Request { signed_bytes: b"another".to_vec(), ..good.clone() };
     check(&forged, &policy, RefusalKind::BadSignature, "");
     let other = Request { user: Some(user_of(&public(3))), ..good.clone() };
-    check(&other, &policy, RefusalKind::UnknownUser, "the request names");
+    check(&other, &policy, RefusalKind::BadProof, "the request names");
     let mut served = policy.clone();
     served.container_prefixes = vec!["203.0.113.0/24".parse().unwrap()];
     check(&good, &served, RefusalKind::PrefixNotAllowed, "that of a container");
@@ -531,7 +532,7 @@ fn who_does_not_hold_the_last_key_is_nobody() {
     for (policy, seen) in [(policy(), wide), (policy(), Grant { prefixes: many, ..grant(2) }), (limited, ports)] {
         let grants = [seen.sign(&key(1))];
         for (by, name, kind) in
-            [(3, &user, RefusalKind::BadSignature), (3, &user_of(&public(3)), RefusalKind::UnknownUser)]
+            [(3, &user, RefusalKind::BadSignature), (3, &user_of(&public(3)), RefusalKind::BadProof)]
         {
             let result = refused(Authority::default().prove(&policy, &request(by, name, &grants), NOW)).map(drop);
             assert_refused(result, kind, "");

@@ -53,17 +53,17 @@ impl Vouched {
         texts: &[String],
         is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
     ) -> Result<Vouched, Refusal> {
-        let first = texts.first().ok_or_else(|| unknown("the request brings no grant"))?;
-        let root = Grant::parse(first).map_err(|error| unknown(error.to_string()))?;
+        let first = texts.first().ok_or_else(|| bad_proof("the request brings no grant"))?;
+        let root = Grant::parse(first).map_err(|error| bad_proof(error.to_string()))?;
         let trusts = |issuer: &&Issuer| issuer.keys.contains(&root.iss);
         let Some(issuer) = policy.issuers.iter().find(trusts) else {
-            return Err(unknown(format!("the node takes no grants of {}", root.iss)));
+            return Err(bad_proof(format!("the node takes no grants of {}", root.iss)));
         };
-        let chain = Chain::parse(texts).map_err(|error| unknown(error.to_string()))?;
+        let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
         is_asker(&chain)?;
         // The last one is the first that somebody else cannot have signed for a key of his own.
         for text in texts.iter().rev() {
-            Grant::verify(text).map_err(|error| unknown(error.to_string()))?;
+            Grant::verify(text).map_err(|error| bad_proof(error.to_string()))?;
         }
         Vouched::of_chain(policy, issuer, &chain)
     }
@@ -94,7 +94,7 @@ impl Vouched {
     fn by_address(policy: &NodePolicy, proven: ProvenAddress) -> Result<Vouched, Refusal> {
         let ProvenAddress { address, key, asked } = proven;
         let Some(class) = &policy.address_class else {
-            return Err(unknown("the node lets no address vouch for users"));
+            return Err(bad_proof("the node lets no address vouch for users"));
         };
         let class = class_of(policy, class)?;
         let net = IpNet::from(address);
@@ -126,7 +126,7 @@ impl Vouched {
     }
 
     fn refuse(&self, why: &str) -> Result<(), Refusal> {
-        Err(unknown(match &self.voucher {
+        Err(bad_proof(match &self.voucher {
             Voucher::Issuer(name) => format!("grant of `{name}`: {why}"),
             Voucher::Address => format!("proof by the address: {why}"),
         }))
@@ -163,10 +163,10 @@ pub(crate) fn check_address(
 }
 
 fn class_of<'a>(policy: &'a NodePolicy, class: &str) -> Result<&'a Class, Refusal> {
-    let missing = || unknown(format!("the operator gives class `{class}` no rights"));
+    let missing = || bad_proof(format!("the operator gives class `{class}` no rights"));
     policy.classes.get(class).ok_or_else(missing)
 }
 
-fn unknown(detail: impl Into<String>) -> Refusal {
-    Refusal::new(RefusalKind::UnknownUser, detail.into())
+fn bad_proof(detail: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::BadProof, detail.into())
 }

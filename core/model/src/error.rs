@@ -18,6 +18,9 @@ words! {
         /// The node knows no such user.
         UnknownUser = "unknown-user" =>
             "name yourself as the operator does (`--user`), or ask the operator to add you and your public key",
+        /// What should prove the user's rights does not, or does not any more.
+        BadProof = "bad-proof" =>
+            "bring grants that hold (`netserv grant verify`), or have the address confirm the proof (`netserv prove`)",
         /// The signature does not fit the message and any of the user's keys.
         BadSignature = "bad-signature" => "sign with the key whose public half the operator has (`netserv key show`)",
         /// `created` is too far from the node's clock.

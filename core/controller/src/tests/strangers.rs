@@ -246,7 +246,7 @@ fn a_request_waits_until_its_address_has_vouched_for_it() {
     node.commands();
     node.package(2, EffectOutcome::Vouched(said));
     node.commands();
-    assert_refused(&node.reports[&id], RefusalKind::UnknownUser, "not for this key");
+    assert_refused(&node.reports[&id], RefusalKind::BadProof, "not for this key");
     let (late, said) = by_address(&node, "mallory", "203.0.113.9");
     let id = node.send(late);
     node.sleep_ms(8000);

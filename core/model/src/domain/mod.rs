@@ -331,6 +331,7 @@ fn proves(is_signed: bool, own: &Outcome) -> bool {
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
+        RefusalKind::BadProof,
         RefusalKind::BadSignature,
         RefusalKind::StaleRequest,
         RefusalKind::Replayed,

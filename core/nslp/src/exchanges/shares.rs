@@ -44,8 +44,13 @@ fn proven_user(exchange: &Exchange) -> Option<&UserId> {
     let is_proven = match &exchange.own {
         Own::Pending => true,
         Own::Reported(report) => {
-            let unproven =
-                [RefusalKind::Unsigned, RefusalKind::UnknownUser, RefusalKind::BadSignature, RefusalKind::NotANode];
+            let unproven = [
+                RefusalKind::Unsigned,
+                RefusalKind::UnknownUser,
+                RefusalKind::BadProof,
+                RefusalKind::BadSignature,
+                RefusalKind::NotANode,
+            ];
             !unproven.into_iter().any(|kind| report.outcome.is_refused_for(kind))
         }
         Own::Unasked | Own::LeftOut => false,

@@ -121,14 +121,21 @@ mod tests {
         let users = BTreeSet::from([wasm.clone()]);
         assert_eq!(retain_storage(directory.path(), &users).unwrap(), 4);
         assert_eq!(retain_storage(directory.path(), &users).unwrap(), 0);
-        for user in &users {
-            let before = fs::read_dir(directory.path()).unwrap().count();
-            remove_storage(directory.path(), user).unwrap();
-            assert!(fs::read_dir(directory.path()).unwrap().count() < before, "{user}");
-        }
-        remove_storage(&directory.path().join("none"), users.first().unwrap()).unwrap();
         assert!(directory.path().join("jane.wasm.wasm.kv").exists());
         assert!(directory.path().join("john.wasm.other").exists());
         assert_eq!(retain_storage(&directory.path().join("none"), &users).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_files_of_one_user_go_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let [jane, wasm]: [UserId; 2] = ["jane", "jane.wasm"].map(|name| name.parse().unwrap());
+        let path = |user: &UserId, flavour| directory.path().join(file_name(user, flavour, KV));
+        for user in [&jane, &wasm] {
+            Flavour::ALL.into_iter().for_each(|flavour| fs::write(path(user, flavour), "").unwrap());
+        }
+        remove_storage(directory.path(), &jane).unwrap();
+        assert!(Flavour::ALL.into_iter().all(|flavour| !path(&jane, flavour).exists() && path(&wasm, flavour).exists()));
+        remove_storage(&directory.path().join("none"), &jane).unwrap();
     }
 }

@@ -98,8 +98,8 @@ fn grants_let_strangers_in_and_out() {
     assert_refused(&app.set_up(&net, &own_four, &part).1, RefusalKind::PrefixNotAllowed);
     assert_refused(&app.set_up(&net, &own_six.replace("5060", "5061"), &part).1, RefusalKind::PortNotAllowed);
     // Somebody else's grant, one of nobody's whom the operators know, and none.
-    assert_refused(&other.set_up(&net, &own_four, &whole).1, RefusalKind::UnknownUser);
-    assert_refused(&other.set_up(&net, &own_four, &made_up).1, RefusalKind::UnknownUser);
+    assert_refused(&other.set_up(&net, &own_four, &whole).1, RefusalKind::BadProof);
+    assert_refused(&other.set_up(&net, &own_four, &made_up).1, RefusalKind::BadProof);
     let nobody = LabUser { name: other.user.to_string(), ..other.key.clone() };
     let removed = ["remove", "example.org/keep-alive", "--to", &net.lab.v4("receiver").to_string()].map(str::to_owned);
     let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
@@ -121,7 +121,7 @@ fn grants_let_strangers_in_and_out() {
     assert_nodes(&other.set_up(&net, &own_four, &short).1, is_installed);
     eventually("what a grant gave goes with it", || ["n1", "n2"].iter().all(|node| !other.is_on(&net, node)));
     assert!(asked.elapsed() > Duration::from_secs(5), "{:?}", asked.elapsed());
-    assert_refused(&other.set_up(&net, &own_four, &short).1, RefusalKind::UnknownUser);
+    assert_refused(&other.set_up(&net, &own_four, &short).1, RefusalKind::BadProof);
 
     let config = net.lab.dir().join("n1.toml");
     let text = std::fs::read_to_string(&config).unwrap();
@@ -177,7 +177,7 @@ fn an_address_lets_its_owner_in() {
         assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &proof), RefusalKind::PrefixNotAllowed);
         // What lies there is for another random number.
         let another = prove(&owner, other, false);
-        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::UnknownUser);
+        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::BadProof);
         assert!(owner.is_on(&net, "n1") && owner.is_on(&net, "n2"));
     }
     // Nobody listens at the receiver, and a node does not ask itself.
