@@ -379,7 +379,8 @@ fn disk(config: &Config, installed: &[InstalledRecord]) -> Disk {
     let directory = config.state_dir.join(STORAGE);
     // Strangers are known by what they have installed.
     let named = config.users.iter().map(|user| &user.name);
-    let users = named.chain(installed.iter().map(|record| &record.user)).cloned().collect();
+    let strangers = installed.iter().filter(|record| record.evidence.is_some()).map(|record| &record.user);
+    let users = named.chain(strangers).cloned().collect();
     match netserv_container::retain_storage(&directory, &users) {
         Ok(0) => {}
         Ok(files) => tracing::info!(files, "removed what modules of users kept who are gone"),
