@@ -97,8 +97,7 @@ pub async fn tell(
 /// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.
 fn may_have_it(outcome: &Outcome) -> bool {
     let Outcome::Refused(refusal) = outcome else { return true };
-    let nothing =
-        [RefusalKind::NotInstalled, RefusalKind::NotANode, RefusalKind::UnknownUser, RefusalKind::BadProof];
+    let nothing = [RefusalKind::NotInstalled, RefusalKind::NotANode, RefusalKind::UnknownUser, RefusalKind::BadProof];
     !nothing.contains(&refusal.kind)
 }
 

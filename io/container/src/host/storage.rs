@@ -135,7 +135,9 @@ mod tests {
             Flavour::ALL.into_iter().for_each(|flavour| fs::write(path(user, flavour), "").unwrap());
         }
         remove_storage(directory.path(), &jane).unwrap();
-        assert!(Flavour::ALL.into_iter().all(|flavour| !path(&jane, flavour).exists() && path(&wasm, flavour).exists()));
+        assert!(
+            Flavour::ALL.into_iter().all(|flavour| !path(&jane, flavour).exists() && path(&wasm, flavour).exists())
+        );
         remove_storage(&directory.path().join("none"), &jane).unwrap();
     }
 }
