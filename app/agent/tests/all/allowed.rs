@@ -27,6 +27,8 @@ fn observations_from_whoever_is_not_allowed_are_refused() {
     let config = config.replace("name = \"access\"\n", &format!("name = \"access\"\ngroup = \"{GROUP}\"\n"));
     std::fs::write(agent.path("agent.toml"), config).unwrap();
     agent.run();
+    // It answers before it has begun to listen for logs.
+    assert!(wait_until(|| agent.path("access.sock").exists()));
     std::fs::set_permissions(agent.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
 
     let line = "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'nginx: 192.0.2.1 - -', sys.argv[1])";
