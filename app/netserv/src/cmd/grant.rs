@@ -158,9 +158,9 @@ impl What {
             delegations: self.delegations,
         };
         texts.push(claims.sign(&key));
-        let fix = "give narrower prefixes and ports, fewer modules, or the key that the grant is for";
+        let fix = "keep within the grant before (`netserv grant show`), and sign with the key that it is for";
         let chain = Chain::verify(&texts).or_fail("cannot make this grant", fix)?;
-        if now() >= chain.time().1 {
+        if self.time < Duration::from_secs(1) || now() >= chain.time().1 {
             return Err(Failure::new("the grant would have ended", "give a longer --for, and a grant that holds"));
         }
         match &self.out {
@@ -207,7 +207,8 @@ fn show(chain: &Chain, output: &mut Output) -> Result<Exit, Failure> {
         output.line(format!("  ports    {}", list(ports.iter().map(ToString::to_string).collect(), "all")));
         output.line(format!("  time     {} to {}", UnixTime::from_secs(*nbf), UnixTime::from_secs(*exp)));
         let modules = modules_max.map_or("as many as the node lets".to_owned(), |most| most.to_string());
-        output.line(format!("  modules  {modules}; passed on {delegations} times more at most"));
+        output.line(format!("  modules  {modules}"));
+        output.line(format!("  delegations left: {delegations}"));
     }
     Ok(Exit::Done)
 }
