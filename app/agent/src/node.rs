@@ -14,6 +14,7 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::evidence::grants_in;
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRngCore as _;
@@ -101,5 +102,5 @@ fn lines(path: Option<&Path>) -> Result<Vec<String>> {
     let mut text = String::new();
     let file = File::open(path).and_then(|file| file.take(GRANT_FILE_BYTES_MAX).read_to_string(&mut text));
     file.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    Ok(grants_in(&text))
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use netserv_authority::limits::EVIDENCE_BYTES_MAX;
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, grants_in};
 
 use crate::exit::{Failure, OrFail};
 
@@ -24,8 +24,7 @@ pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
     if text.len() > most {
         return Err(Failure::new(format!("{shown} is longer than {most} bytes, so it is no chain of grants"), fix));
     }
-    let is_grant = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    let grants: Vec<String> = text.lines().map(str::trim).filter(is_grant).map(str::to_owned).collect();
+    let grants = grants_in(&text);
     match grants.is_empty() || grants.iter().any(|grant| grant.contains(char::is_whitespace)) {
         true => Err(Failure::new(format!("{shown} has no grants, one a line"), fix)),
         false => Ok(grants),

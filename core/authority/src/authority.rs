@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ed25519_dalek::VerifyingKey;
 use netserv_model::evidence::{AddressProof, Evidence, ProvenAddress};
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{Body, Request};
@@ -13,7 +12,7 @@ use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::user_of;
+use crate::grant::{is_signed_by, user_of};
 use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
 use crate::vouched::{Vouched, Voucher, check_address};
 
@@ -353,11 +352,7 @@ fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request)
         let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
         return if accept_unsigned { Ok(()) } else { Err(refusal) };
     };
-    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-    let signed_by = |key: &PublicKey| {
-        let key = VerifyingKey::from_bytes(&key.0);
-        key.is_ok_and(|key| key.verify_strict(&request.signed_bytes, &signature).is_ok())
-    };
+    let signed_by = |key: &PublicKey| is_signed_by(key, &request.signed_bytes, &signature);
     let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
     if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
 }

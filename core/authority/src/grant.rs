@@ -9,9 +9,9 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use ipnet::IpNet;
-use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
+use netserv_model::{PortRange, PublicKey, Signature, UnixTime, UserId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -102,12 +102,16 @@ impl Grant {
     /// It is no grant, or nobody's.
     pub fn verify(text: &str) -> Result<Grant, GrantError> {
         let grant = Grant::parse(text)?;
+        grant.check_signature(text)?;
+        Ok(grant)
+    }
+
+    /// Checks that the issuer signed the text of which this was understood.
+    pub(crate) fn check_signature(&self, text: &str) -> Result<(), GrantError> {
         let (signed, signature) = parts(text)?;
         let signature: [u8; 64] = decode(signature)?.try_into().map_err(|_| GrantError::NotCompact)?;
-        let key = VerifyingKey::from_bytes(&grant.iss.0).map_err(|_| GrantError::Signature(grant.iss))?;
-        let signature = Signature::from_bytes(&signature);
-        let verified = key.verify_strict(signed.as_bytes(), &signature);
-        verified.map(|()| grant.clone()).map_err(|_| GrantError::Signature(grant.iss))
+        let is_signed = is_signed_by(&self.iss, signed.as_bytes(), &Signature(signature));
+        if is_signed { Ok(()) } else { Err(GrantError::Signature(self.iss)) }
     }
 
     /// Returns from when on and until when it holds.
@@ -138,6 +142,12 @@ impl fmt::Display for Grant {
         let prefixes: Vec<String> = self.prefixes.iter().map(ToString::to_string).collect();
         write!(f, "{} for {} until {}", self.sub, prefixes.join(", "), self.time().1)
     }
+}
+
+/// Returns whether a key signed these bytes.
+pub(crate) fn is_signed_by(key: &PublicKey, bytes: &[u8], signature: &Signature) -> bool {
+    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
+    VerifyingKey::from_bytes(&key.0).is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
 }
 
 /// Returns the name of a user whom no operator named: its key's thumbprint (of 130 bits), `k-` and 26 characters of base32.

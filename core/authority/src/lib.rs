@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may do what on a node, until when, and by which proof.
 //!
-//! [`Authority::prove`] looks at who asks and by what evidence: the operator's configuration, or grants whose issuer the operator
-//! trusts. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
+//! [`Authority::prove`] looks at who asks and by what evidence: the operator's configuration, grants whose issuer the operator
+//! trusts, or an address that vouches for itself, which [`Unproven::Ask`] has asked first. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
 //! proof: [`Authority::rights`] gives none after it, and [`Authority::next_end`] says when to look again. Whether something lies
 //! within a user's prefixes and ports is decided in [`scope`] alone, and whether a grant is narrower than another in [`chain`].
 #![forbid(unsafe_code)]

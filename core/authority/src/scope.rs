@@ -134,9 +134,6 @@ fn list(ports: &[PortRange]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::manifest::ModuleLimits;
-    use netserv_model::policy::ContainerLimits;
-
     use super::*;
 
     #[test]
@@ -218,17 +215,9 @@ mod tests {
 
     fn verdict(ports: &[&str], filters: &[&str]) -> Option<RefusalKind> {
         let user = UserPolicy {
-            keys: Vec::new(),
             prefixes: vec!["10.2.0.0/16".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
             ports: ports.iter().map(|range| range.parse().unwrap()).collect(),
-            modules_max: 1,
-            module_limits: ModuleLimits::default(),
-            container: ContainerLimits::default(),
-            listen: Vec::new(),
-            connect: Vec::new(),
-            network: Default::default(),
-            addresses: Vec::new(),
-            price_per_hour: None,
+            ..UserPolicy::default()
         };
         let filters: Vec<WantedFilter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
         check(&NodePolicy::new("n".parse().unwrap()), &user, &filters).err().map(|refusal| refusal.kind)

@@ -8,8 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ed25519_dalek::{Signer as _, SigningKey};
 use ipnet::IpNet;
 use netserv_model::evidence::{AddressProof, Evidence};
-use netserv_model::manifest::ModuleLimits;
-use netserv_model::policy::{Class, ContainerLimits, Issuer, NetworkRate, NodePolicy, UserPolicy};
+use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Probe, Request};
 use netserv_model::{
     Digest, Nonce, PortRange, PublicKey, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId,
@@ -55,19 +54,7 @@ fn texts(length: u8, narrow: impl Fn(u8, Grant) -> Grant) -> Vec<String> {
 
 fn policy() -> NodePolicy {
     let mut policy = NodePolicy::new("n".parse().unwrap());
-    let rights = UserPolicy {
-        keys: Vec::new(),
-        prefixes: Vec::new(),
-        ports: Vec::new(),
-        modules_max: 2,
-        module_limits: ModuleLimits::default(),
-        container: ContainerLimits::default(),
-        listen: Vec::new(),
-        connect: Vec::new(),
-        network: NetworkRate::default(),
-        addresses: Vec::new(),
-        price_per_hour: None,
-    };
+    let rights = UserPolicy { modules_max: 2, ..UserPolicy::default() };
     let named = UserPolicy { keys: vec![public(99)], prefixes: vec!["10.9.0.0/16".parse().unwrap()], ..rights.clone() };
     policy.users.insert("jane".parse().unwrap(), named);
     policy.classes.insert("guest".to_owned(), Class { users_max: 3, prefixes_max: 2, lease_max: None, rights });

@@ -62,8 +62,9 @@ impl Vouched {
         let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
         is_asker(&chain)?;
         // The last one is the first that somebody else cannot have signed for a key of his own.
-        for text in texts.iter().rev() {
-            Grant::verify(text).map_err(|error| bad_proof(error.to_string()))?;
+        let grants: Vec<&Grant> = chain.grants().collect();
+        for (grant, text) in grants.iter().zip(texts).rev() {
+            grant.check_signature(text).map_err(|error| bad_proof(error.to_string()))?;
         }
         Vouched::of_chain(policy, issuer, &chain)
     }

@@ -43,7 +43,7 @@ use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
     Command, EffectId, EffectOutcome, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, Wish, WorkerNews,
 };
-use netserv_model::policy::{AddressPlan, NodePolicy};
+use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
 use netserv_model::{Digest, Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
@@ -114,7 +114,7 @@ impl Controller {
                 .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence, now.wall));
         }
         self.cx.watch_proofs();
-        self.cx.plan_addresses(&AddressPlan::default());
+        self.cx.plan_addresses();
         restoring::restore_records(
             &mut self.cx,
             &mut self.modules.tenants,

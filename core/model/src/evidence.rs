@@ -66,6 +66,12 @@ pub enum Evidence {
     Address(ProvenAddress),
 }
 
+/// Returns the grants in a file's text: one a line, the issuer's first. Empty lines and those that begin with `#` are none.
+pub fn grants_in(text: &str) -> Vec<String> {
+    let is_grant = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    text.lines().map(str::trim).filter(is_grant).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,12 +9,12 @@ use ipnet::IpNet;
 use netserv_authority::limits::{GRANT_PREFIXES_MAX, GRANTED_USERS_MAX};
 use netserv_container::network::limits::PERMITS_MAX;
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy};
+use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy, UserPolicy};
 use netserv_model::{Filter, PublicKey, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::users::User;
+use super::users::ports_of;
 
 /// One who may vouch for users by grants, as a clearinghouse or a customer that is a provider itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,21 +77,16 @@ impl Default for Class {
 
 impl Class {
     fn policy(&self, name: &str) -> Result<policy::Class> {
-        let user = User {
-            name: "class".parse().expect("it is a name"),
-            keys: Vec::new(),
-            prefixes: Vec::new(),
-            ports: self.ports.clone(),
+        let rights = UserPolicy {
+            ports: ports_of(&self.ports).map_err(|error| anyhow!("class {name}: {error}"))?,
             modules_max: self.modules_max,
             module_limits: self.module_limits,
             container: self.container,
             listen: self.listen.clone(),
             connect: self.connect.clone(),
             network: self.network,
-            addresses: Vec::new(),
-            price_per_hour: None,
+            ..UserPolicy::default()
         };
-        let rights = user.policy().map_err(|error| anyhow!("class {name}: {:#}", error.root_cause()))?;
         let lease_max = (self.lease_max_s > 0).then(|| Duration::from_secs(self.lease_max_s));
         Ok(policy::Class { users_max: self.users_max, prefixes_max: self.prefixes_max, lease_max, rights })
     }

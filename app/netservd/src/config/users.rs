@@ -60,11 +60,10 @@ impl User {
     /// # Errors
     /// Ports that are none.
     pub fn policy(&self) -> Result<UserPolicy> {
-        let ports = self.ports.iter().map(|text| Ok(text.parse::<PortRange>()?)).collect::<Result<Vec<_>>>();
         Ok(UserPolicy {
             keys: self.keys.clone(),
             prefixes: self.prefixes.clone(),
-            ports: ports.with_context(|| format!("ports of user {}", self.name))?,
+            ports: ports_of(&self.ports).with_context(|| format!("ports of user {}", self.name))?,
             modules_max: self.modules_max,
             module_limits: self.module_limits,
             container: self.container,
@@ -82,6 +81,11 @@ impl User {
         let services = u32::try_from(SERVICES_MAX).expect("there are few services");
         UserPolicy { keys, prefixes: everywhere.to_vec(), modules_max: services, ..UserPolicy::default() }
     }
+}
+
+/// Reads ports as configurations write them.
+pub(super) fn ports_of(texts: &[String]) -> Result<Vec<PortRange>> {
+    texts.iter().map(|text| Ok(text.parse()?)).collect()
 }
 
 fn modules_max() -> u32 {

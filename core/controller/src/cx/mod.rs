@@ -219,10 +219,13 @@ impl Cx {
         if !proof.brings_evidence() {
             return Ok(());
         }
-        let before = self.address_plan();
+        let is_new = self.authority.evidence(proof.user).is_none();
         let gone = self.authority.accept(proof, self.now.wall, has_modules)?;
+        let changes = is_new || !gone.is_empty();
         self.forget_users(gone);
-        self.plan_addresses(&before);
+        if changes {
+            self.plan_addresses();
+        }
         self.watch_proofs();
         Ok(())
     }
@@ -234,10 +237,10 @@ impl Cx {
         }
     }
 
-    /// Has containers' addresses be by another plan, if it is another one.
-    pub(crate) fn plan_addresses(&mut self, before: &AddressPlan) {
-        let plan = self.address_plan();
-        if plan != *before {
+    /// Has containers' addresses be by the plan as it is now, if they have a network.
+    pub(crate) fn plan_addresses(&mut self) {
+        if self.policy.has_network() {
+            let plan = self.address_plan();
             self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
         }
     }

@@ -52,11 +52,13 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
     if modules.tenants.iter().any(|(user, _)| ended(user)) {
         apply_policy(cx, modules, users);
     }
-    let before = cx.address_plan();
     let tenants = &modules.tenants;
     let gone = cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    let changes = !gone.is_empty();
     cx.forget_users(gone);
-    cx.plan_addresses(&before);
+    if changes {
+        cx.plan_addresses();
+    }
     cx.watch_proofs();
 }
 

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use netserv_model::effect::{EffectId, Job};
 use netserv_model::request::Request;
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Refusal, RefusalKind, share};
 
 use crate::cx::Cx;
 use crate::cx::effects::Purpose;
@@ -25,14 +24,14 @@ pub(crate) struct Proving {
 struct Waiting {
     ticket: PendingAnswer,
     request: Request,
-    site: Option<IpNet>,
+    site: IpAddr,
 }
 
 impl Proving {
     /// Has an address asked; until it answers, the request waits.
     pub(crate) fn ask(&mut self, cx: &mut Cx, ticket: PendingAnswer, request: Request, address: IpAddr) {
         let Some(user) = request.user.clone() else { return };
-        let site = site_of(address);
+        let site = share::network(address, 24, 48);
         let of_site = self.waiting.values().filter(|waiting| waiting.site == site).count();
         if self.waiting.len() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
             let detail = format!(
@@ -59,9 +58,4 @@ impl Proving {
             cx.refuse(ticket, Refusal::new(RefusalKind::FetchFailed, detail));
         }
     }
-}
-
-/// Returns the network that shares what may be asked: 24 bits of IPv4, 48 of IPv6.
-fn site_of(address: IpAddr) -> Option<IpNet> {
-    IpNet::new(address, if address.is_ipv4() { 24 } else { 48 }).ok().map(|net| net.trunc())
 }
