@@ -9,6 +9,7 @@
 //! - the worker's tests, built for tests as CI does anyway, since Wasmtime takes minutes to build for release;
 //! - the packet loop's tests.
 
+mod arena;
 mod callgrind;
 mod cases;
 mod programs;

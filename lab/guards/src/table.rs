@@ -40,7 +40,7 @@ const SLACK: u64 = 8;
 const HEAD: &str = "\
 # Instructions of one operation, as `./dev guards` counts them; `./dev guards --accept` writes them anew.
 # Counted on x86_64 with the toolchain of rust-toolchain.toml and the valgrind of Debian 12.
-# core is counted in an optimised program; the worker and the packet loop are in programs of tests, which are not optimised.
+# core is counted in an optimised program with an allocator of its own; the worker and the packet loop are in programs of tests, which are not optimised.
 
 ";
 
