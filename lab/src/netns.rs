@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::patience::{grown, wait_for};
+use crate::patience::{grown, pause_after, wait_for};
 use crate::topology::{Impairment, Interface, Kind, Topology};
 
 /// How long a program may take until it is ready, on a machine that is not busy.
@@ -551,7 +551,11 @@ pub fn program(name: &str) -> Result<PathBuf> {
 pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     let mut bound = grown(timeout);
-    while !condition() {
+    loop {
+        let looked = Instant::now();
+        if condition() {
+            return true;
+        }
         if begun.elapsed() >= bound {
             // What came meanwhile counts, too.
             bound = grown(timeout).max(bound);
@@ -559,9 +563,8 @@ pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> boo
                 return false;
             }
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(pause_after(looked.elapsed()));
     }
-    true
 }
 
 /// Returns an address and a port as they stand in a URL.

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 const GROWTH_MAX: f64 = 10.0;
 /// How long a wait says nothing.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A pause lasts as long as the look before it, so that looking takes half of a core at most; it lasts so long at least and at most.
+/// A pause lasts twice as long as the look before it, so that looking takes a third of a core at most; it lasts so long at least and
+/// at most.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -37,8 +38,13 @@ pub fn wait_for(what: &str, base: Duration, mut condition: impl FnMut() -> bool)
             }
             Next::GiveUp => return Err(GaveUp { what: what.to_owned(), waited, load: wait.load, seen: None }),
         }
-        std::thread::sleep(looked.elapsed().clamp(PAUSE_MIN, PAUSE_MAX));
+        std::thread::sleep(pause_after(looked.elapsed()));
     }
+}
+
+/// Returns how long a wait pauses after a look that took so long.
+pub(crate) fn pause_after(look: Duration) -> Duration {
+    (2 * look).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 /// Returns a time for another program's wait: multiplied by the load that the machine has at the moment, as [`Load::grown`] has it.

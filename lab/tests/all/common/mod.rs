@@ -33,10 +33,10 @@ pub struct Net {
     pub others: Vec<LabUser>,
 }
 
-/// Returns of how many worlds a test is: a fifth in CI, and all where the environment has `NETSERV_FULL`, as `./dev truth` and
+/// Returns of how many worlds a test is: a tenth in CI, and all where the environment has `NETSERV_FULL`, as `./dev truth` and
 /// `./dev ci --all` have it.
 pub fn shortened(full: u64) -> u64 {
-    if std::env::var_os("NETSERV_FULL").is_some() { full } else { full / 5 }
+    if std::env::var_os("NETSERV_FULL").is_some() { full } else { full / 10 }
 }
 
 /// A driver by which a node takes its packets.
