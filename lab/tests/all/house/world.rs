@@ -91,7 +91,7 @@ fn loss_and_reordering_shorten_stacks_only_with_a_word_about_it() {
     let seed = seed_from_env(3);
     for (settings, at_least) in [(Settings::default(), 0), (patient(), 4)] {
         let (mut whole, mut cut, mut resent) = (0, 0, 0);
-        for run in 0..shortened(40) {
+        for run in 0..shortened(80) {
             let mut rng = StdRng::seed_from_u64(seed + run);
             let topology = Topology::random_tree(&mut rng, 20, 12, LOSSY, run % 2 == 0);
             let mut world = World::new(topology, seed + run, settings);
@@ -120,7 +120,7 @@ fn cuts_and_restarts_shorten_stacks_only_with_a_word_about_it() {
     let seed = seed_from_env(4);
     let (mut whole, mut cut) = (0, 0);
     let (mut resent, mut duplicate) = (0, 0);
-    for run in 0..shortened(40) {
+    for run in 0..shortened(80) {
         let mut rng = StdRng::seed_from_u64(seed + run);
         let topology = Topology::random_tree(&mut rng, 20, 12, if run % 4 == 0 { LOSSY } else { CLEAN }, false);
         let mut world = World::new(topology, seed + run, patient());

@@ -24,14 +24,17 @@ fn a_304_changes_nothing_of_the_body() {
         "HTTP/1.1 304 Not Modified\r\netag: W/\"foo\"\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\nx-new: yes\r\n\r\n",
     );
     let edge = Edge::start(origin.port);
-    for round in 0..3 {
+    let mut validated = 0;
+    // An answer is stored a moment after its last byte has left; until then the origin is asked again.
+    while validated < 2 {
         let answer = edge.ask("/a", "accept-encoding: gzip\r\n");
+        validated += usize::from(header(&answer, "x-new").is_some());
+        assert!(origin.count() < 100, "{answer}");
         assert_eq!(
             (status(&answer), body(&answer).as_str(), header(&answer, "content-length")),
             (200, "page", Some("4"))
         );
         assert!(header(&answer, "content-encoding").is_none(), "{answer}");
-        assert_eq!(header(&answer, "x-new").is_some(), round > 0, "{answer}");
     }
 }
 
