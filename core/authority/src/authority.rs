@@ -362,6 +362,24 @@ impl Authority {
         self.granted.get(user).map(|granted| &granted.evidence)
     }
 
+    /// Returns the users whom the policy does not name, with their keys and who vouches for them, in words, by what.
+    pub fn strangers(&self) -> impl Iterator<Item = (&UserId, Option<PublicKey>, String)> {
+        self.granted.iter().map(|(user, granted)| {
+            let key = match &granted.evidence {
+                Evidence::Address(proven) => Some(proven.key),
+                Evidence::Grants(grants) => last_key(grants),
+                Evidence::Checklist(checked) => last_key(&checked.grants),
+            };
+            let words = match (&granted.vouched, &granted.evidence) {
+                (_, Evidence::Address(proven)) => format!("proof by the address {}", proven.address),
+                (Ok(vouched), Evidence::Grants(_) | Evidence::Checklist(_)) => vouched.voucher.to_string(),
+                (Err(_), Evidence::Grants(_)) => "grant of an issuer".to_owned(),
+                (Err(_), Evidence::Checklist(_)) => Voucher::Checklist.to_string(),
+            };
+            (user, key, words)
+        })
+    }
+
     /// Returns whether nobody is known whom the policy does not name.
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
@@ -433,6 +451,10 @@ pub fn digest_of(proof: &AddressProof) -> Digest {
     let AddressProof { address: _, key, random } = proof;
     let text = [&b"netserv-address-proof/1\n"[..], &key.0, &random.0].concat();
     Digest(Sha256::digest(text).into())
+}
+
+fn last_key(grants: &[String]) -> Option<PublicKey> {
+    Chain::parse(grants).ok().map(|chain| chain.last().sub)
 }
 
 /// Returns what a checklist has to name of a grant: SHA-256 over its text.

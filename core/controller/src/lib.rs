@@ -288,6 +288,12 @@ impl Controller {
         self.modules.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
+    /// Returns who may do what.
+    pub fn users(&self, now: Now) -> Vec<UserInfo> {
+        let cx = &self.cx;
+        report::users(cx, &self.modules.tenants, now.instant)
+    }
+
     /// Returns the modules of users that are left on the node.
     pub fn user_modules(&self, now: Now) -> Vec<ModuleStatus> {
         let users = self.modules.tenants.iter().filter(|(user, _)| !self.cx.is_operator(user));
