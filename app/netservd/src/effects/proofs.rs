@@ -4,15 +4,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use netserv_model::effect::EffectOutcome;
 use netserv_model::evidence::Checklist;
-use netserv_model::{Digest, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{Digest, Refusal, RefusalKind, UserId};
 use netserv_repository::Asker;
 use netserv_rpki::{Cache, Invalid};
 
 use super::ticket::Ticket;
+use crate::logs::wall;
 
 /// Asks an address what it says of a user.
 pub fn ask(asker: &Arc<Asker>, address: IpAddr, user: UserId, ticket: Ticket) {
@@ -26,7 +26,7 @@ pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Dige
         return ticket.refuse(Refusal::new(RefusalKind::BadProof, "the node has no cache of the RPKI"));
     };
     answer_apart(ticket, move || {
-        let now = UnixTime::from(SystemTime::now());
+        let now = wall();
         let found = cache.check(checklist.der(), &grant, now);
         let refusal = |invalid: Invalid| Refusal::new(RefusalKind::BadProof, format!("checklist: {invalid}"));
         found.map(EffectOutcome::Held).map_err(refusal)
