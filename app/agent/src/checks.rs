@@ -35,6 +35,7 @@ pub async fn findings(config: &Config, status: &AgentStatus) -> Vec<AgentFinding
     ];
     all.extend(config.grant.iter().map(|grant| finding("grant", grant.display(), reads(grant))));
     all.extend(config.proof.iter().map(|proof| finding("proof", proof.display(), reads(proof))));
+    all.extend(config.checklist.iter().map(|list| finding("checklist", list.display(), reads(list))));
     for log in &config.logs {
         let (at, came) = (log.at(), status.logs.iter().find(|came| came.name == log.name));
         all.push(finding(&format!("log {}", log.name), at, of_log(log, came)));

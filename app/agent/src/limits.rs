@@ -41,7 +41,7 @@ pub const FLOW_COUNTS_AGAIN: Duration = Duration::from_secs(60);
 pub const FLOW_SEEN_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of a key file.
 pub const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
-/// Bytes of a file with grants, or with a proof.
+/// Bytes of a file with grants, a proof or a checklist.
 pub const GRANT_FILE_BYTES_MAX: u64 = 16 * 1024;
 /// Metrics.
 pub const METRICS_MAX: usize = 64;

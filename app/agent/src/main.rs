@@ -51,7 +51,7 @@ use crate::api::Api;
 use crate::config::Config;
 use crate::event::{Event, Observations};
 use crate::limits::{BATCHES_MAX, CALLS_MAX};
-use crate::node::NodeClient;
+use crate::node::{Evidence, NodeClient};
 use crate::sensors::Sensors;
 use crate::table::Table;
 
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     let config = Config::read(&arguments.config)?;
     let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
-        .with_evidence(config.grant.as_deref(), config.proof.as_deref());
+        .with_evidence(Evidence::of(&config));
     if arguments.check {
         return Ok(());
     }

@@ -14,12 +14,13 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
-use netserv_model::evidence::grants_in;
+use netserv_model::evidence::{Checklist, grants_in};
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRngCore as _;
 use tokio::net::UnixStream;
 
+use crate::config::Config;
 use crate::http::exchange;
 use crate::limits::{ANSWER_BYTES_MAX, GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
 use crate::reach::{Fault, Want, Who, fault};
@@ -29,8 +30,36 @@ pub struct NodeClient {
     socket: PathBuf,
     user: UserId,
     key: SigningKey,
+    evidence: Evidence,
+}
+
+/// Files with what proves the user's rights to nodes that do not know it.
+#[derive(Default)]
+pub struct Evidence {
     grant: Option<PathBuf>,
     proof: Option<PathBuf>,
+    checklist: Option<PathBuf>,
+}
+
+impl Evidence {
+    /// Returns the files that a configuration names.
+    pub fn of(config: &Config) -> Evidence {
+        let Config { grant, proof, checklist, .. } = config;
+        Evidence { grant: grant.clone(), proof: proof.clone(), checklist: checklist.clone() }
+    }
+
+    /// Adds what is in the files to a request.
+    fn add_to(&self, request: RequestBuilder) -> Result<RequestBuilder> {
+        let request = request.grants(&lines(self.grant.as_deref())?);
+        let proof = lines(self.proof.as_deref())?.first().map(|proof| proof.parse()).transpose();
+        let request = request.address_proof(proof.context("the proof is none that `netserv prove address` made")?);
+        let Some(path) = &self.checklist else { return Ok(request) };
+        let mut der = Vec::new();
+        let file = File::open(path).and_then(|file| file.take(GRANT_FILE_BYTES_MAX).read_to_end(&mut der));
+        file.with_context(|| format!("cannot read {}", path.display()))?;
+        let checklist = Checklist::new(der).with_context(|| format!("{} holds no checklist", path.display()))?;
+        Ok(request.checklist(Some(&checklist)))
+    }
 }
 
 impl NodeClient {
@@ -47,13 +76,13 @@ impl NodeClient {
         })?;
         let key = SigningKey::from_pkcs8_pem(&pem)
             .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
-        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, grant: None, proof: None })
+        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, evidence: Evidence::default() })
     }
 
-    /// Has requests bring the grants, and the proof, in these files.
+    /// Has requests bring the evidence in these files.
     #[must_use]
-    pub fn with_evidence(self, grant: Option<&Path>, proof: Option<&Path>) -> NodeClient {
-        NodeClient { grant: grant.map(Path::to_owned), proof: proof.map(Path::to_owned), ..self }
+    pub fn with_evidence(self, evidence: Evidence) -> NodeClient {
+        NodeClient { evidence, ..self }
     }
 
     /// Signs a request and sends it toward a client. It ends after [`REQUEST_TIME_MAX`] at the latest.
@@ -74,9 +103,7 @@ impl NodeClient {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let created = UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
         let refused = |refusal: netserv_model::Refusal| anyhow!("the request cannot be made: {refusal}");
-        let request = request.user(&self.user).grants(&lines(self.grant.as_deref())?);
-        let proof = lines(self.proof.as_deref())?.first().map(|proof| proof.parse()).transpose();
-        let request = request.address_proof(proof.context("the proof is none that `netserv prove address` made")?);
+        let request = self.evidence.add_to(request.user(&self.user))?;
         let unsigned = request.build(created, Nonce(nonce)).map_err(refused)?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         Ok(unsigned.with_signature(signature).map_err(refused)?.as_str().to_owned())

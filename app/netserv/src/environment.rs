@@ -9,6 +9,7 @@ Environment:
   NETSERV_KEY                the default of --key
   NETSERV_GRANT              the default of --grant
   NETSERV_PROOF              the default of --proof
+  NETSERV_CHECKLIST          the default of --checklist
   NETSERV_WORKER             the program netserv-worker, if it is not beside netserv
   NETSERV_JVM                the program netserv-jvm, if it is not beside netserv
   NETSERV_JAVA               the folder netserv-java, if it is not beside netserv

@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use netserv_authority::limits::EVIDENCE_BYTES_MAX;
-use netserv_model::evidence::{AddressProof, grants_in};
+use netserv_model::evidence::{AddressProof, Checklist, grants_in};
+use netserv_model::limits::CHECKLIST_BYTES_MAX;
 
 use crate::exit::{Failure, OrFail};
 
@@ -42,6 +43,20 @@ pub fn read_proof(path: &Path) -> Result<AddressProof, Failure> {
     let opened = std::fs::File::open(path).and_then(|file| file.take(1024).read_to_string(&mut text));
     opened.or_fail(format!("cannot read the proof in {shown}"), fix)?;
     text.trim().parse().or_fail(format!("{shown} holds no proof"), fix)
+}
+
+/// Reads a checklist in DER, without understanding it.
+///
+/// # Errors
+/// The file cannot be read, or is longer than a checklist may be.
+pub fn read_checklist(path: &Path) -> Result<Checklist, Failure> {
+    let shown = path.display();
+    let mut der = Vec::new();
+    let opened = std::fs::File::open(path)
+        .and_then(|file| file.take(CHECKLIST_BYTES_MAX as u64 + 1).read_to_end(&mut der));
+    let fix = "name the signed object, in DER, that the holder of the prefixes made";
+    opened.or_fail(format!("cannot read the checklist in {shown}"), fix)?;
+    Checklist::new(der).or_fail(format!("{shown} holds no checklist"), fix)
 }
 
 /// Writes lines into a new file: a chain, or a proof.

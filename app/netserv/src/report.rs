@@ -435,7 +435,8 @@ fn state_cell(state: ModuleState) -> (Style, String) {
     (style, word.to_owned())
 }
 
-fn policy(policy: &PolicyReport) -> Vec<String> {
+/// Returns what a user may do, a line each.
+pub fn policy(policy: &PolicyReport) -> Vec<String> {
     let price = policy.price_per_hour.map(|price| format!("price: {price} for each hour of a module"));
     let ceilings: Vec<String> = policy.ceilings.iter().map(|(resource, most)| format!("{resource} {most}")).collect();
     let list = |items: &[String], empty: &str| if items.is_empty() { empty.to_owned() } else { items.join(", ") };

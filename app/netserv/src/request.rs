@@ -9,7 +9,7 @@ use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_authority::grant::user_of;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::ReturnStack;
 use netserv_model::target::{Condition, Scope, Target};
@@ -101,6 +101,9 @@ pub struct Identity {
     /// A file that `netserv prove address` made, for nodes that do not know the user [default of --user then: likewise]
     #[arg(long, value_name = "FILE", env = "NETSERV_PROOF", hide_env_values = true, conflicts_with = "grant")]
     pub proof: Option<PathBuf>,
+    /// An RPKI Signed Checklist (RFC 9323) over the first of the grants, by the holder of its prefixes
+    #[arg(long, value_name = "FILE", env = "NETSERV_CHECKLIST", hide_env_values = true, requires = "grant")]
+    pub checklist: Option<PathBuf>,
 }
 
 /// Where a signed request about a module goes, and who signs.
@@ -142,6 +145,7 @@ pub struct Account {
     key: SigningKey,
     grants: Vec<String>,
     proof: Option<AddressProof>,
+    checklist: Option<Checklist>,
 }
 
 impl Route {
@@ -229,12 +233,13 @@ impl Identity {
         let key = keys::read(&self.key_file()?)?;
         let grants = self.grant.as_deref().map(grants::read).transpose()?.unwrap_or_default();
         let proof = self.proof.as_deref().map(grants::read_proof).transpose()?;
+        let checklist = self.checklist.as_deref().map(grants::read_checklist).transpose()?;
         let is_stranger = !grants.is_empty() || proof.is_some();
         let user = match &self.user {
             None if is_stranger => user_of(&keys::public(&key)),
             Some(_) | None => self.user()?,
         };
-        Ok(Account { user, key, grants, proof })
+        Ok(Account { user, key, grants, proof, checklist })
     }
 
     /// Returns the user with the key, or nothing if none was named and there is no key in the usual place.
@@ -264,7 +269,8 @@ impl Account {
     /// # Errors
     /// The request is longer than a message may be, or is none.
     pub fn sign(&self, builder: RequestBuilder) -> Result<String, Failure> {
-        let unsigned = build(builder.user(&self.user).grants(&self.grants).address_proof(self.proof))?;
+        let builder = builder.user(&self.user).grants(&self.grants).address_proof(self.proof);
+        let unsigned = build(builder.checklist(self.checklist.as_ref()))?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         let message = unsigned.with_signature(signature).or_fail("cannot build the request", BAD_REQUEST_FIX)?;
         Ok(message.as_str().to_owned())
@@ -309,6 +315,7 @@ mod tests {
             key: key.clone(),
             grants: vec!["a.b.c".to_owned()],
             proof: None,
+            checklist: None,
         };
         let text = account.sign(RequestBuilder::probe(&[Ask::Policy])).unwrap();
         let message = Message::parse(text.as_bytes()).unwrap();

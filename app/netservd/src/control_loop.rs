@@ -332,6 +332,10 @@ impl ControlLoop {
             }
             Call::Node(reply) => self.ask(Pending::Node(reply), What::Counters),
             Call::Modules(reply) => self.ask(Pending::Modules(reply), What::Counters),
+            Call::Users(reply) => {
+                let users = self.parts.node.view().controller.users(self.parts.clock.now());
+                let _ = reply.send(UserList { users });
+            }
             Call::Usage(reply) => self.ask(Pending::Usage(reply), What::Usage),
             Call::Metrics(reply) => self.ask(Pending::Metrics(reply), What::Counters),
             Call::Trace(request, reply) => self.trace(request, reply),

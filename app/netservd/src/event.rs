@@ -192,6 +192,8 @@ pub enum Call {
     Node(oneshot::Sender<NodeInfo>),
     /// `GET /v1/modules`.
     Modules(oneshot::Sender<ModuleList>),
+    /// `GET /v1/users`.
+    Users(oneshot::Sender<UserList>),
     /// `GET /v1/usage`.
     Usage(oneshot::Sender<UsageReport>),
     /// `GET /metrics`.

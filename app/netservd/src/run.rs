@@ -315,6 +315,7 @@ fn start_modules(
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
     let proofs = Arc::new(Asker::new(is_own.clone()));
+    let holders = config.rpki.open()?.map(Arc::new);
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config, installed);
     let stored = Some(disk.directory.clone());
@@ -350,7 +351,7 @@ fn start_modules(
     let node = config.about.info(&config.node);
     let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored, node };
     workers::start(parts, &config.blocks, jobs, inbox)?;
-    Ok((ModuleOwners { packages, networks, workers, proofs }, repository))
+    Ok((ModuleOwners { packages, networks, workers, proofs, holders }, repository))
 }
 
 /// Returns what hands workers' wishes to the thread for networks.

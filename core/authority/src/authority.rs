@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::evidence::{AddressProof, Evidence, ProvenAddress};
+use netserv_model::evidence::{AddressProof, CheckedGrants, Checklist, Evidence, Holder, ProvenAddress};
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{Body, Request};
 use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
@@ -27,8 +27,31 @@ pub struct Authority {
 pub enum Unproven {
     /// It is refused.
     Refused(Refusal),
-    /// An address has to be asked; what it says is for [`Authority::vouched_for`].
-    Ask(IpAddr),
+    /// Somebody has to be asked; what they say is for [`Authority::vouched_for`].
+    Ask(Question),
+}
+
+/// What has to be known of a request before it is known who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// What an address says of the user.
+    Address(IpAddr),
+    /// Who is behind a checklist that names a grant.
+    Holder {
+        /// The checklist.
+        checklist: Checklist,
+        /// The grant's digest.
+        grant: Digest,
+    },
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// What lies at the address.
+    Address(Digest),
+    /// Who is behind the checklist.
+    Holder(Holder),
 }
 
 impl From<Refusal> for Unproven {
@@ -64,7 +87,7 @@ impl Authority {
     ///
     /// # Errors
     /// The request names no user (`unsigned`), one whom the policy does not know (`unknown-user`) nor a good proof (`bad-proof`), or is not signed
-    /// by the user (`unsigned`, `bad-signature`). Or an address has to be asked first.
+    /// by the user (`unsigned`, `bad-signature`). Or somebody has to be asked first.
     pub fn prove<'a>(&self, policy: &NodePolicy, request: &'a Request, now: UnixTime) -> Result<Proof<'a>, Unproven> {
         let Some(user) = &request.user else {
             return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
@@ -86,6 +109,9 @@ impl Authority {
             check_own(&chain.last().sub, user)?;
             check_signature(&[chain.last().sub], false, request)
         };
+        if let Some(checklist) = &request.checklist {
+            return self.prove_by_checklist(policy, user, &request.grants, checklist, now, is_asker);
+        }
         let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
         let evidence = Evidence::Grants(request.grants.clone());
@@ -110,33 +136,104 @@ impl Authority {
                 let is_fresh = proven.asked.distance(now) <= ADDRESS_ASKED_AFTER;
                 proven.address == address && (is_fresh || !matches!(request.body, Body::Setup(_)))
             }
-            Evidence::Grants(_) => false,
+            Evidence::Grants(_) | Evidence::Checklist(_) => false,
         });
-        if is_known { Ok(Proof { user, granted: None }) } else { Err(Unproven::Ask(address)) }
+        if is_known { Ok(Proof { user, granted: None }) } else { Err(Unproven::Ask(Question::Address(address))) }
     }
 
-    /// Returns the user who has proven to ask by what the address says of it.
+    /// Everything about grants of a holder of prefixes that can be known before it is known who is behind the checklist.
+    fn prove_by_checklist<'a>(
+        &self,
+        policy: &NodePolicy,
+        user: &'a UserId,
+        grants: &[String],
+        checklist: &Checklist,
+        now: UnixTime,
+        is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
+    ) -> Result<Proof<'a>, Unproven> {
+        Vouched::asked_by_checklist(policy, grants, is_asker)?.check_time(now)?;
+        let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
+        let is_known = known.is_some_and(|granted| match &granted.evidence {
+            Evidence::Checklist(checked) => checked.grants == grants && checked.checklist == *checklist,
+            Evidence::Grants(_) | Evidence::Address(_) => false,
+        });
+        if is_known {
+            return Ok(Proof { user, granted: None });
+        }
+        let (checklist, grant) = (checklist.clone(), digest_of_grant(&grants[0]));
+        Err(Unproven::Ask(Question::Holder { checklist, grant }))
+    }
+
+    /// Returns the user who has proven to ask by the answer to a question.
     ///
     /// # Errors
-    /// The address says something else, or vouches for nobody.
+    /// The answer is not for this user, or gives nothing.
     pub fn vouched_for<'a>(
         &self,
         policy: &NodePolicy,
         request: &'a Request,
-        said: Digest,
+        said: Said,
         now: UnixTime,
     ) -> Result<Proof<'a>, Refusal> {
-        let (Some(user), Some(proof)) = (&request.user, request.address_proof) else {
-            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+        let nothing_asked = || Refusal::new(RefusalKind::Unsigned, "the request names no user, or no evidence");
+        let user = request.user.as_ref().ok_or_else(nothing_asked)?;
+        let evidence = match said {
+            Said::Address(said) => {
+                let proof = request.address_proof.ok_or_else(nothing_asked)?;
+                if said != digest_of(&proof) {
+                    let detail = format!("what lies at {} is not for this key and random number", proof.address);
+                    return Err(Refusal::new(RefusalKind::BadProof, detail));
+                }
+                let AddressProof { address, key, .. } = proof;
+                Evidence::Address(ProvenAddress { address, key, asked: now })
+            }
+            Said::Holder(holder) => {
+                let (grants, checklist) = (request.grants.clone(), request.checklist.clone());
+                let checklist = checklist.ok_or_else(nothing_asked)?;
+                Evidence::Checklist(Box::new(CheckedGrants { grants, checklist, holder }))
+            }
         };
-        if said != digest_of(&proof) {
-            let detail = format!("what lies at {} is not for this key and random number", proof.address);
-            return Err(Refusal::new(RefusalKind::BadProof, detail));
-        }
-        let AddressProof { address, key, .. } = proof;
-        let evidence = Evidence::Address(ProvenAddress { address, key, asked: now });
         let vouched = Vouched::by(policy, &evidence)?;
+        vouched.check_time(now)?;
         Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+    }
+
+    /// Returns the next user after one, or the first, whose rights depend on a checklist, with what to ask of it.
+    pub fn next_checklist(&self, after: Option<&UserId>) -> Option<(&UserId, Question)> {
+        let later = |user: &UserId| after.is_none_or(|after| user > after);
+        self.granted.iter().filter(|(user, _)| later(user)).find_map(|(user, granted)| match &granted.evidence {
+            Evidence::Checklist(checked) => {
+                let (checklist, grant) = (checked.checklist.clone(), digest_of_grant(checked.grants.first()?));
+                Some((user, Question::Holder { checklist, grant }))
+            }
+            Evidence::Grants(_) | Evidence::Address(_) => None,
+        })
+    }
+
+    /// Takes over who is behind a user's checklist now, or why nobody is; returns whether the user has lost something by that.
+    pub fn checked_again(
+        &mut self,
+        policy: &NodePolicy,
+        user: &UserId,
+        asked: &Checklist,
+        said: Result<Holder, Refusal>,
+    ) -> bool {
+        let Some(granted) = self.granted.get_mut(user) else { return false };
+        // It may have another one by now.
+        let Evidence::Checklist(checked) = &mut granted.evidence else { return false };
+        if checked.checklist != *asked {
+            return false;
+        }
+        let vouched = said.and_then(|holder| {
+            checked.holder = holder;
+            Vouched::by(policy, &granted.evidence)
+        });
+        let before = std::mem::replace(&mut granted.vouched, vouched);
+        match (before, &granted.vouched) {
+            (Ok(before), Ok(now)) => !now.has_all_of(&before) || now.until < before.until,
+            (Ok(_), Err(_)) => true,
+            (Err(_), Ok(_) | Err(_)) => false,
+        }
     }
 
     /// Puts into force what a request proved; returns who is forgotten for that. `has_modules` says whether something of a user's depends
@@ -265,6 +362,24 @@ impl Authority {
         self.granted.get(user).map(|granted| &granted.evidence)
     }
 
+    /// Returns the users whom the policy does not name, with their keys and who vouches for them, in words, by what.
+    pub fn strangers(&self) -> impl Iterator<Item = (&UserId, Option<PublicKey>, String)> {
+        self.granted.iter().map(|(user, granted)| {
+            let key = match &granted.evidence {
+                Evidence::Address(proven) => Some(proven.key),
+                Evidence::Grants(grants) => last_key(grants),
+                Evidence::Checklist(checked) => last_key(&checked.grants),
+            };
+            let words = match (&granted.vouched, &granted.evidence) {
+                (_, Evidence::Address(proven)) => format!("proof by the address {}", proven.address),
+                (Ok(vouched), Evidence::Grants(_) | Evidence::Checklist(_)) => vouched.voucher.to_string(),
+                (Err(_), Evidence::Grants(_)) => "grant of an issuer".to_owned(),
+                (Err(_), Evidence::Checklist(_)) => Voucher::Checklist.to_string(),
+            };
+            (user, key, words)
+        })
+    }
+
     /// Returns whether nobody is known whom the policy does not name.
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
@@ -321,6 +436,7 @@ impl Authority {
             let by = match voucher {
                 Voucher::Issuer(name) => format!("grants of `{name}`"),
                 Voucher::Address => "proofs of addresses".to_owned(),
+                Voucher::Checklist => "checklists".to_owned(),
             };
             let detail = format!("the node has {most} users with modules by {by}");
             return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
@@ -335,6 +451,15 @@ pub fn digest_of(proof: &AddressProof) -> Digest {
     let AddressProof { address: _, key, random } = proof;
     let text = [&b"netserv-address-proof/1\n"[..], &key.0, &random.0].concat();
     Digest(Sha256::digest(text).into())
+}
+
+fn last_key(grants: &[String]) -> Option<PublicKey> {
+    Chain::parse(grants).ok().map(|chain| chain.last().sub)
+}
+
+/// Returns what a checklist has to name of a grant: SHA-256 over its text.
+pub fn digest_of_grant(grant: &str) -> Digest {
+    Digest(Sha256::digest(grant).into())
 }
 
 /// Checks that a user is named by its key.

@@ -2,7 +2,7 @@
 //! Who may do what on a node, until when, and by which proof.
 //!
 //! [`Authority::prove`] looks at who asks and by what evidence: the operator's configuration, grants whose issuer the operator
-//! trusts, or an address that vouches for itself, which [`Unproven::Ask`] has asked first. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
+//! trusts, or somebody who has to be asked first ([`Unproven::Ask`]): an address that vouches for itself, the RPKI for the holder of prefixes. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
 //! proof: [`Authority::rights`] gives none after it, and [`Authority::next_end`] says when to look again. Whether something lies
 //! within a user's prefixes and ports is decided in [`scope`] alone, and whether a grant is narrower than another in [`chain`].
 #![forbid(unsafe_code)]
@@ -16,4 +16,4 @@ pub mod scope;
 mod tests;
 mod vouched;
 
-pub use authority::{Authority, Proof, Unproven, digest_of};
+pub use authority::{Authority, Proof, Question, Said, Unproven, digest_of, digest_of_grant};

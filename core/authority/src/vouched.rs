@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What evidence lets a key do, as the operator's policy weighs it.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) enum Voucher {
     Issuer(String),
     /// The address itself.
     Address,
+    /// The holder of the prefixes, by a checklist.
+    Checklist,
 }
 
 impl Vouched {
@@ -42,7 +45,28 @@ impl Vouched {
         match evidence {
             Evidence::Grants(texts) => Vouched::asked(policy, texts, |_| Ok(())),
             Evidence::Address(proven) => Vouched::by_address(policy, *proven),
+            Evidence::Checklist(checked) => {
+                let chain = Chain::verify(&checked.grants).map_err(|error| bad_proof(error.to_string()))?;
+                let prefixes = &checked.holder.prefixes;
+                let vouched = Vouched::of_chain(policy, &Root::holder(policy, prefixes)?, &chain)?;
+                Ok(Vouched { until: vouched.until.min(checked.holder.until), ..vouched })
+            }
         }
+    }
+
+    /// Returns what grants would give whose first one a checklist names, if it is found that who is behind that may give them. As with an
+    /// issuer's, it comes first who asks.
+    pub(crate) fn asked_by_checklist(
+        policy: &NodePolicy,
+        texts: &[String],
+        is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
+    ) -> Result<Vouched, Refusal> {
+        let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
+        let wanted = chain.root().prefixes.clone();
+        let root = Root::holder(policy, &wanted)?;
+        is_asker(&chain)?;
+        check_signatures(&chain, texts)?;
+        Vouched::of_chain(policy, &root, &chain)
     }
 
     /// Returns what grants give, if `is_asker` finds that the last one is for who asks. That comes first, as a chain may have been seen
@@ -61,17 +85,13 @@ impl Vouched {
         };
         let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
         is_asker(&chain)?;
-        // The last one is the first that somebody else cannot have signed for a key of his own.
-        let grants: Vec<&Grant> = chain.grants().collect();
-        for (grant, text) in grants.iter().zip(texts).rev() {
-            grant.check_signature(text).map_err(|error| bad_proof(error.to_string()))?;
-        }
-        Vouched::of_chain(policy, issuer, &chain)
+        check_signatures(&chain, texts)?;
+        Vouched::of_chain(policy, &Root::issuer(issuer), &chain)
     }
 
-    fn of_chain(policy: &NodePolicy, issuer: &Issuer, chain: &Chain) -> Result<Vouched, Refusal> {
-        let Issuer { name, prefixes, class, .. } = issuer;
-        let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("grant of `{name}`: {detail}")));
+    fn of_chain(policy: &NodePolicy, of: &Root<'_>, chain: &Chain) -> Result<Vouched, Refusal> {
+        let Root { voucher, prefixes, class } = of;
+        let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("{voucher}: {detail}")));
         let class = class_of(policy, class)?;
         let (root, last) = (chain.root(), chain.last());
         if let Some(wide) = root.prefixes.iter().find(|wide| !prefixes.iter().any(|outer| outer.contains(*wide))) {
@@ -88,7 +108,7 @@ impl Vouched {
         let modules_max = chain.modules_max().unwrap_or(u32::MAX).min(class.rights.modules_max);
         let rights = class.rights.clone();
         let may = UserPolicy { keys: vec![last.sub], prefixes: last.prefixes.clone(), ports, modules_max, ..rights };
-        let ((from, until), voucher) = (chain.time(), Voucher::Issuer(name.clone()));
+        let ((from, until), voucher) = (chain.time(), voucher.clone());
         Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max: class.users_max })
     }
 
@@ -127,10 +147,7 @@ impl Vouched {
     }
 
     fn refuse(&self, why: &str) -> Result<(), Refusal> {
-        Err(bad_proof(match &self.voucher {
-            Voucher::Issuer(name) => format!("grant of `{name}`: {why}"),
-            Voucher::Address => format!("proof by the address: {why}"),
-        }))
+        Err(bad_proof(format!("{}: {why}", self.voucher)))
     }
 
     /// Returns whether its user may do at least what another lets the same user do, for however long. Of two classes that give
@@ -148,6 +165,43 @@ impl Vouched {
         let (keys, prefixes, ports) = (Vec::new(), Vec::new(), Vec::new());
         (UserPolicy { keys, prefixes, ports, modules_max: 0, ..self.may.clone() }, self.lease_max)
     }
+}
+
+impl fmt::Display for Voucher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Voucher::Issuer(name) => write!(f, "grant of `{name}`"),
+            Voucher::Address => f.write_str("proof by the address"),
+            Voucher::Checklist => f.write_str("grant of the holder by a checklist"),
+        }
+    }
+}
+
+/// Who gives the first grant of a chain, and what.
+struct Root<'a> {
+    voucher: Voucher,
+    prefixes: &'a [IpNet],
+    class: &'a str,
+}
+
+impl<'a> Root<'a> {
+    fn issuer(Issuer { name, prefixes, class, .. }: &'a Issuer) -> Root<'a> {
+        Root { voucher: Voucher::Issuer(name.clone()), prefixes, class }
+    }
+
+    /// The holder of prefixes; none, unless the operator has a class for such.
+    fn holder(policy: &'a NodePolicy, prefixes: &'a [IpNet]) -> Result<Root<'a>, Refusal> {
+        let none = || bad_proof("the node takes no checklists: its operator names no `rpki-class`");
+        let class = policy.rpki_class.as_deref().ok_or_else(none)?;
+        Ok(Root { voucher: Voucher::Checklist, prefixes, class })
+    }
+}
+
+/// Checks who signed the grants of a chain. The last one is the first that somebody else cannot have signed for a key of his own.
+fn check_signatures(chain: &Chain, texts: &[String]) -> Result<(), Refusal> {
+    let grants: Vec<&Grant> = chain.grants().collect();
+    let mut last_first = grants.iter().zip(texts).rev();
+    last_first.try_for_each(|(grant, text)| grant.check_signature(text).map_err(|error| bad_proof(error.to_string())))
 }
 
 /// Returns whether an address may be asked what it says of users.

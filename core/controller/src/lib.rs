@@ -62,7 +62,7 @@ use tenants::later::Next;
 use tenants::wishes;
 use usage::metering::Metering;
 use users::admission::{Denied, Users};
-use users::proving::Proving;
+use users::proving::{self, Proving};
 use workers::changes::{Changes, Held};
 use workers::{draining, release};
 
@@ -114,6 +114,7 @@ impl Controller {
                 .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence, now.wall));
         }
         self.cx.watch_proofs();
+        proving::check_again(&mut self.cx, None);
         self.cx.plan_addresses();
         restoring::restore_records(
             &mut self.cx,
@@ -133,8 +134,8 @@ impl Controller {
         self.take_request(ticket, request, None);
     }
 
-    /// Takes a request; `said` is what an address says of its user, if it was asked.
-    fn take_request(&mut self, ticket: PendingAnswer, request: Request, said: Option<Digest>) {
+    /// Takes a request; `said` answers the question that had to be asked first, if there was one.
+    fn take_request(&mut self, ticket: PendingAnswer, request: Request, said: Option<Said>) {
         let Controller { cx, modules, users, proving, exports, tells, metering, load, .. } = self;
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
@@ -142,7 +143,7 @@ impl Controller {
         let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request, said) {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
-            Err(Denied::NotYet(address)) => return proving.ask(cx, ticket, request, address),
+            Err(Denied::NotYet(question)) => return proving.ask(cx, ticket, request, question),
             Err(Denied::ForOthers(user, outcome)) => {
                 let outcome = passing::pass_by(cx, modules, &user, &request, outcome);
                 return cx.answer(ticket, outcome);
@@ -204,7 +205,7 @@ impl Controller {
             return;
         };
         if matches!(purpose, Purpose::Prove) {
-            self.address_asked(id, outcome);
+            self.question_asked(id, outcome);
         } else {
             self.go_on(id, purpose, outcome);
         }
@@ -287,6 +288,12 @@ impl Controller {
         self.modules.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
+    /// Returns who may do what.
+    pub fn users(&self, now: Now) -> Vec<UserInfo> {
+        let cx = &self.cx;
+        report::users(cx, &self.modules.tenants, now.instant)
+    }
+
     /// Returns the modules of users that are left on the node.
     pub fn user_modules(&self, now: Now) -> Vec<ModuleStatus> {
         let users = self.modules.tenants.iter().filter(|(user, _)| !self.cx.is_operator(user));
@@ -341,18 +348,19 @@ impl Controller {
         &self.cx.counters
     }
 
-    /// An address has said whom it vouches for, or nothing.
-    fn address_asked(&mut self, id: EffectId, outcome: EffectOutcome) {
+    /// A question that a request waits for was answered, or not.
+    fn question_asked(&mut self, id: EffectId, outcome: EffectOutcome) {
         let Some((ticket, request)) = self.proving.take(&mut self.cx, id) else { return };
-        if let EffectOutcome::Vouched(said) = outcome {
-            return self.take_request(ticket, request, Some(said));
-        }
-        let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
-        self.cx.refuse(ticket, failure(outcome).unwrap_or_else(strange));
+        let outcome = match outcome {
+            EffectOutcome::Vouched(said) => return self.take_request(ticket, request, Some(Said::Address(said))),
+            EffectOutcome::Held(holder) => return self.take_request(ticket, request, Some(Said::Holder(holder))),
+            other => other,
+        };
+        self.cx.refuse(ticket, failure(outcome).unwrap_or_else(answered_itself));
     }
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
-        let Controller { cx, modules, exports, tells, changes, metering, .. } = self;
+        let Controller { cx, modules, users, exports, tells, changes, metering, .. } = self;
         match (purpose, outcome) {
             (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
                 fetching::package_fetched(cx, modules, &key, id, *manifest, flavour);
@@ -394,6 +402,13 @@ impl Controller {
             (Purpose::Meters, _) => metering.take(cx, None),
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
+            (Purpose::CheckAgain(user, checklist), outcome) => {
+                let said = match outcome {
+                    EffectOutcome::Held(holder) => Ok(holder),
+                    other => Err(failure(other).unwrap_or_else(answered_itself)),
+                };
+                policy_change::checked_again(cx, modules, users, &user, &checklist, said);
+            }
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
             | (Purpose::Nothing | Purpose::Prove, _) => {}
             // No effect of the controller's has such an outcome; those who wait for news of it have timers.
@@ -420,7 +435,12 @@ impl Controller {
             Timer::Buffered(key) => modules.buffers.end(cx, &key),
             Timer::Prove(id) => proving.overdue(cx, id),
             Timer::Proofs => policy_change::end_proofs(cx, modules, users),
+            Timer::Checklists => proving::check_again(cx, None),
             Timer::ReadMeters => metering.read_due(cx),
         }
     }
+}
+
+fn answered_itself() -> Refusal {
+    Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked")
 }

@@ -84,11 +84,13 @@ pub const METER_SOON: Duration = Duration::from_secs(1);
 pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);
 /// How long at most until proofs of users' rights are looked at again: the wall clock may be set meanwhile.
 pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
+/// How long at most until it is looked at again who is behind a checklist: a certificate may be revoked meanwhile.
+pub(crate) const CHECKLISTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 /// Users of whose requests something is remembered, above which strangers who are new are refused.
 pub const REMEMBERED_USERS_MAX: usize = 4096;
-/// Addresses that are asked at one time whom they vouch for.
+/// Addresses that are asked at one time whom they vouch for, and checklists of which it is found out who is behind them.
 pub const PROOFS_MAX: usize = 64;
-/// Of one site: 24 bits of IPv4, 48 of IPv6.
+/// Addresses of one site: 24 bits of IPv4, 48 of IPv6.
 pub const PROOFS_OF_SITE_MAX: usize = 4;
 /// How long one may take to answer.
 pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);

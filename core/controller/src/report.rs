@@ -76,6 +76,28 @@ fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
     })
 }
 
+/// Returns who may do what: the users whom the configuration names, and those who have proven their rights.
+pub(crate) fn users(cx: &Cx, tenants: &Tenants, now: Instant) -> Vec<UserInfo> {
+    let configured = cx.policy.users.iter().map(|(user, may)| (user, may.keys.clone(), "configuration".to_owned()));
+    let strangers = cx.authority.strangers().map(|(user, key, proof)| (user, key.into_iter().collect(), proof));
+    let mut users: Vec<UserInfo> = configured
+        .chain(strangers)
+        .map(|(user, keys, proof)| UserInfo {
+            user: user.clone(),
+            keys,
+            proof,
+            until: cx.authority.end_of(user),
+            may: policy_of(cx, user),
+            refused: cx.rights(user).err().map(|refusal| refusal.to_string()),
+            modules: tenants.get(user).map_or_else(Vec::new, |tenant| {
+                modules_of(user, tenant, now).into_iter().map(|status| status.module).collect()
+            }),
+        })
+        .collect();
+    users.sort_by(|one, other| one.user.cmp(&other.user));
+    users
+}
+
 /// Returns the load with the controller's own counts filled in.
 pub(crate) fn counted_load(cx: &Cx, tenants: &Tenants, load: &NodeLoad) -> NodeLoad {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -185,6 +185,35 @@ pub struct ModuleList {
     pub modules: Vec<ModuleStatus>,
 }
 
+/// `GET /v1/users`: who may do what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserList {
+    /// The users whom the configuration names and those who have proven their rights, by name.
+    pub users: Vec<UserInfo>,
+}
+
+/// What one user may do on the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserInfo {
+    /// The user.
+    pub user: UserId,
+    /// Keys that it signs with.
+    pub keys: Vec<PublicKey>,
+    /// Who vouches for it, as `configuration` or "grant of `house`".
+    pub proof: String,
+    /// When that ends; nothing if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixTime>,
+    /// What it may do; nothing if its proof does not hold now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may: Option<PolicyReport>,
+    /// Why it may do nothing now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Its modules, also those that are being installed.
+    pub modules: Vec<ModuleRef>,
+}
+
 /// `POST /v1/drain`: whether the node is to take nothing new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

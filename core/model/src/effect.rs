@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlMessage, ModuleMessage};
-use crate::evidence::Evidence;
+use crate::evidence::{Checklist, Evidence, Holder};
 use crate::floating::GivenUp;
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
@@ -150,6 +150,13 @@ pub enum Job {
         /// The user.
         user: UserId,
     },
+    /// Find out who is behind a checklist, by the RPKI as it is now; done by [`EffectOutcome::Held`].
+    FindHolder {
+        /// The checklist.
+        checklist: Checklist,
+        /// The digest of the grant that it has to name.
+        grant: Digest,
+    },
 }
 
 impl Job {
@@ -161,7 +168,8 @@ impl Job {
             | Job::Measure
             | Job::ReadMeters
             | Job::Route(_)
-            | Job::AskAddress { .. } => false,
+            | Job::AskAddress { .. }
+            | Job::FindHolder { .. } => false,
             // The module that it is for runs, so what came before is done as far as it matters.
             Job::Workers(WorkerJob::Tell { .. } | WorkerJob::Export(_)) | Job::Store(StoreJob::PutMessage { .. }) => {
                 false
@@ -645,6 +653,8 @@ pub enum EffectOutcome {
     Routed(Option<IpAddr>),
     /// What an address says of a user.
     Vouched(Digest),
+    /// Who is behind a checklist.
+    Held(Holder),
     /// It was not done, and nothing of it is left.
     Refused(Refusal),
 }

@@ -5,9 +5,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use ipnet::IpNet;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::ids::ParseIdError;
+use crate::limits::CHECKLIST_BYTES_MAX;
 use crate::{Nonce, PublicKey, UnixTime};
 
 /// What a request says by which an address vouches for a key: a digest of the key and a random number lies at the address.
@@ -56,6 +60,84 @@ pub struct ProvenAddress {
     pub asked: UnixTime,
 }
 
+/// An RPKI Signed Checklist (RFC 9323) in DER: the holder of prefixes says that it is its own what has one of these digests. It has
+/// 1 to [`CHECKLIST_BYTES_MAX`] bytes, which may be anything.
+///
+/// Written as base64url without padding (RFC 4648 §5).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Checklist(Vec<u8>);
+
+impl Checklist {
+    /// Takes bytes as a checklist.
+    ///
+    /// # Errors
+    /// There are none, or too many.
+    pub fn new(der: Vec<u8>) -> Result<Checklist, ParseIdError> {
+        let fits = (1..=CHECKLIST_BYTES_MAX).contains(&der.len());
+        let bad = || ParseIdError::new(&format!("{} bytes", der.len()), "a checklist of 1 to 6000 bytes");
+        if fits { Ok(Checklist(der)) } else { Err(bad()) }
+    }
+
+    /// Returns the bytes.
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl FromStr for Checklist {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Checklist, ParseIdError> {
+        let shown: String = text.chars().take(16).collect();
+        let bad = |_| ParseIdError::new(&shown, "a checklist in base64url");
+        Checklist::new(BASE64.decode(text).map_err(bad)?)
+    }
+}
+
+impl fmt::Display for Checklist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&BASE64.encode(&self.0))
+    }
+}
+
+impl fmt::Debug for Checklist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checklist({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for Checklist {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Checklist {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Checklist, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// What the holder of a checklist speaks for, as the RPKI has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its prefixes.
+    pub prefixes: Vec<IpNet>,
+    /// When the first of the certificates ends that say so.
+    pub until: UnixTime,
+}
+
+/// Grants whose first one a checklist names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedGrants {
+    /// The grants, that of the holder of the prefixes first.
+    pub grants: Vec<String>,
+    /// The checklist.
+    pub checklist: Checklist,
+    /// Who is behind it, as it was last found.
+    pub holder: Holder,
+}
+
 /// What the rights of a user come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -64,6 +146,8 @@ pub enum Evidence {
     Grants(Vec<String>),
     /// An address that vouches for itself.
     Address(ProvenAddress),
+    /// A chain of grants, the first one of the holder of its prefixes.
+    Checklist(Box<CheckedGrants>),
 }
 
 /// Returns the grants in a file's text: one a line, the issuer's first. Empty lines and those that begin with `#` are none.
@@ -75,6 +159,19 @@ pub fn grants_in(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checklists_are_read_as_they_are_written() {
+        let checklist = Checklist::new((0..=255).collect()).unwrap();
+        assert_eq!(checklist.to_string().parse::<Checklist>().unwrap(), checklist);
+        let json = serde_json::to_string(&checklist).unwrap();
+        assert_eq!(serde_json::from_str::<Checklist>(&json).unwrap(), checklist);
+        for text in ["", "AA=", "A A", "ä"] {
+            assert!(text.parse::<Checklist>().is_err(), "{text}");
+        }
+        assert!(Checklist::new(vec![0; CHECKLIST_BYTES_MAX]).is_ok());
+        assert!(Checklist::new(vec![0; CHECKLIST_BYTES_MAX + 1]).is_err());
+    }
 
     #[test]
     fn proofs_are_read_as_they_are_written() {

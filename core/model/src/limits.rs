@@ -25,6 +25,8 @@ pub const CONTEXT_BYTES_MAX: usize = 1024;
 pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a whole signaling message (design §6).
 pub const MESSAGE_BYTES_MAX: usize = 60 * 1024;
+/// Bytes of a checklist in DER: in base64, a line has room for it.
+pub const CHECKLIST_BYTES_MAX: usize = 6 * 1000;
 /// Headers in one signaling message.
 pub const HEADERS_MAX: usize = 256;
 /// Entries of a response stack; a longer path loses the entries furthest from the requester.

@@ -61,6 +61,9 @@ pub struct NodePolicy {
     /// Addresses that vouch for nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub address_excluded: Vec<IpNet>,
+    /// What users get for whom the holder of prefixes vouches by a checklist, a name of `classes`; without it, none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpki_class: Option<String>,
 }
 
 /// One who may vouch for users by grants.
@@ -119,6 +122,7 @@ impl NodePolicy {
             classes: BTreeMap::new(),
             address_class: None,
             address_excluded: Vec::new(),
+            rpki_class: None,
         }
     }
 

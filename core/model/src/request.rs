@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::control::ControlMessage;
 pub use crate::dependency::Dependency;
-use crate::evidence::AddressProof;
+use crate::evidence::{AddressProof, Checklist};
 use crate::floating::GivenUp;
 use crate::target::Condition;
 use crate::text::one_line;
@@ -40,6 +40,8 @@ pub struct Request {
     pub grants: Vec<String>,
     /// What makes an address vouch for the user, if one does.
     pub address_proof: Option<AddressProof>,
+    /// What says that the holder of the first grant's prefixes made it.
+    pub checklist: Option<Checklist>,
     /// Only say what would happen.
     pub dry_run: bool,
     /// Which nodes it is for by name; empty means every name.

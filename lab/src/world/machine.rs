@@ -274,7 +274,7 @@ impl Machine {
             Job::Measure => return (EffectOutcome::Measured(Box::new(self.measure())), then),
             Job::ReadMeters if refuses => false,
             Job::ReadMeters => return (EffectOutcome::Metered(Box::new(self.metered.read())), then),
-            Job::AskAddress { .. } => false,
+            Job::AskAddress { .. } | Job::FindHolder { .. } => false,
             Job::Route(_) => unreachable!("the world answers that"),
         };
         (if done { EffectOutcome::Done } else { refused(RefusalKind::NodeFailed) }, then)

@@ -12,7 +12,7 @@ use super::{Agent, numbered};
 use crate::config::Config;
 use crate::feedback::Feedbacks;
 use crate::gates::Gates;
-use crate::node::NodeClient;
+use crate::node::{Evidence, NodeClient};
 
 impl Agent {
     /// Reads the configuration again. Returns what became of the rules.
@@ -23,7 +23,7 @@ impl Agent {
         let mut config = Config::read(&self.path)?;
         config.follow(&self.config)?;
         let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
-            .with_evidence(config.grant.as_deref(), config.proof.as_deref());
+            .with_evidence(Evidence::of(&config));
         let mut gates = Gates::new(&config, &self.table.off()?);
         self.sensors.follow(&config)?;
         // From here on nothing fails.

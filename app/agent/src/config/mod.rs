@@ -45,6 +45,9 @@ pub struct Config {
     /// A file that `netserv prove address` made, in place of grants; likewise.
     #[serde(default)]
     pub proof: Option<PathBuf>,
+    /// An RPKI Signed Checklist (RFC 9323), in DER, over the first of the grants, by the holder of its prefixes; likewise.
+    #[serde(default)]
+    pub checklist: Option<PathBuf>,
     /// Where it is kept what is deployed.
     #[serde(default = "state_dir")]
     pub state_dir: PathBuf,

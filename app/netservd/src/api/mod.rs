@@ -65,6 +65,7 @@ fn router(api: Api) -> Router {
         .route("/v1/requests", post(post_request))
         .route("/v1/node", get(node))
         .route("/v1/modules", get(modules))
+        .route("/v1/users", get(users))
         .route("/v1/usage", get(usage))
         .route("/v1/logs", get(logs))
         .route("/v1/events", get(events))
@@ -106,6 +107,11 @@ async fn node(State(api): State<Api>) -> Response {
 async fn modules(State(api): State<Api>) -> Response {
     let (reply, answer) = oneshot::channel();
     ask(&api, Call::Modules(reply), answer).await.map_or_else(stopping, |list| Json(list).into_response())
+}
+
+async fn users(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    ask(&api, Call::Users(reply), answer).await.map_or_else(stopping, |list| Json(list).into_response())
 }
 
 async fn usage(State(api): State<Api>) -> Response {

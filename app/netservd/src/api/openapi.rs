@@ -21,6 +21,7 @@ pub fn document() -> Value {
     let result = shape(&|g| subschema::<RequestResult>(g));
     let node = shape(&|g| subschema::<NodeInfo>(g));
     let modules = shape(&|g| subschema::<ModuleList>(g));
+    let users = shape(&|g| subschema::<UserList>(g));
     let usage = shape(&|g| subschema::<UsageReport>(g));
     let reloaded = shape(&|g| subschema::<Reloaded>(g));
     let drain_request = shape(&|g| subschema::<DrainRequest>(g));
@@ -71,6 +72,7 @@ pub fn document() -> Value {
                     "default": failure } } },
             "/v1/node": get("What the node is", "application/json", node),
             "/v1/modules": get("What is installed", "application/json", modules),
+            "/v1/users": get("Who may do what, and by which proof", "application/json", users),
             "/v1/usage": get("What users and their modules used, over restarts", "application/json", usage),
             "/v1/logs": logs,
             "/v1/events": events,

@@ -36,7 +36,7 @@ use about::About;
 use blocks::Blocks;
 use issuers::{Class, Issuer};
 pub use role::Role;
-pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
+pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Rpki, Signaling, XdpForwardChoice};
 use services::Service;
 pub use users::User;
 
@@ -123,6 +123,8 @@ pub struct Config {
     pub osgi: Osgi,
     /// What is asked of requests.
     pub admission: Admission,
+    /// By what checklists are checked.
+    pub rpki: Rpki,
     /// Where packages may come from.
     pub fetch: Fetch,
     /// Containers' own networks.
@@ -228,12 +230,19 @@ impl Config {
             ensure!(known.is_none(), "user {} is there twice", user.name);
         }
         issuers::add_to(&mut policy, &self.issuers, &self.classes)?;
-        let Admission { address_class, address_excluded, .. } = &self.admission;
+        let Admission { address_class, address_excluded, rpki_class, .. } = &self.admission;
         if !address_class.is_empty() {
             let is_there = policy.classes.contains_key(address_class);
             ensure!(is_there, "admission.address-class is `{address_class}`, and there is no [class.{address_class}]");
             policy.address_class = Some(address_class.clone());
             policy.address_excluded.clone_from(address_excluded);
+        }
+        if !rpki_class.is_empty() {
+            let is_there = policy.classes.contains_key(rpki_class);
+            ensure!(is_there, "admission.rpki-class is `{rpki_class}`, and there is no [class.{rpki_class}]");
+            let has_cache = !self.rpki.cache.as_os_str().is_empty() && !self.rpki.tals.is_empty();
+            ensure!(has_cache, "admission.rpki-class is set, and no rpki.cache or rpki.tals");
+            policy.rpki_class = Some(rpki_class.clone());
         }
         Ok(policy)
     }

@@ -275,6 +275,8 @@ pub struct Admission {
     /// Addresses that vouch for nobody, such as those of proxies that answer for others.
     #[schemars(with = "Vec<String>")]
     pub address_excluded: Vec<IpNet>,
+    /// What users get for whom the holder of their prefixes vouches by the RPKI: the name of a `[class.NAME]`. Empty means that none does.
+    pub rpki_class: String,
 }
 
 impl Default for Admission {
@@ -285,7 +287,40 @@ impl Default for Admission {
             ttl_max_s: limits::TTL_MAX.as_secs(),
             address_class: String::new(),
             address_excluded: Vec::new(),
+            rpki_class: String::new(),
         }
+    }
+}
+
+/// The validated cache of the operator's relying party, by which checklists are checked (RFC 9323). Read once, when netservd starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Rpki {
+    /// The folder of the cache, such as `/var/cache/rpki-client`. Empty means that there is none.
+    pub cache: PathBuf,
+    /// Files with the trust anchors' locators (RFC 8630).
+    pub tals: Vec<PathBuf>,
+    /// How old the cache may be, in seconds; no checklist holds by an older one.
+    pub age_max_s: u64,
+}
+
+impl Default for Rpki {
+    fn default() -> Rpki {
+        Rpki { cache: PathBuf::new(), tals: Vec::new(), age_max_s: 24 * 3600 }
+    }
+}
+
+impl Rpki {
+    /// Opens the cache, if there is one.
+    ///
+    /// # Errors
+    /// A trust anchor's locator cannot be read.
+    pub fn open(&self) -> Result<Option<Cache>> {
+        if self.cache.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let cache = Cache::open(self.cache.clone(), &self.tals, Duration::from_secs(self.age_max_s));
+        cache.map(Some).context("[rpki]")
     }
 }
 

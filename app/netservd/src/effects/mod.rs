@@ -24,6 +24,7 @@ use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_repository::{Asker, Downloaded};
+use netserv_rpki::Cache;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -61,6 +62,8 @@ pub struct ModuleOwners {
     pub workers: UnboundedSender<WorkersJob>,
     /// What addresses say of users.
     pub proofs: Arc<Asker>,
+    /// By what it is found out who is behind checklists, if the operator has that.
+    pub holders: Option<Arc<Cache>>,
 }
 
 /// Gives effects to their owners, and keeps what later effects need of earlier ones.
@@ -116,6 +119,10 @@ impl Effects {
             },
             Job::AskAddress { address, user } => match &self.owners.modules {
                 Some(modules) => proofs::ask(&modules.proofs, address, user, ticket),
+                None => ticket.refuse(not_a_node()),
+            },
+            Job::FindHolder { checklist, grant } => match &self.owners.modules {
+                Some(modules) => proofs::find_holder(modules.holders.as_ref(), checklist, grant, ticket),
                 None => ticket.refuse(not_a_node()),
             },
             Job::ReadMeters => self.read_meters(ticket),

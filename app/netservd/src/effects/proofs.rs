@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What addresses say of users: each is asked on a thread of its own. The controller bounds how many are asked at one time.
+//! What addresses say of users, and who is behind checklists: each question is answered on a thread of its own. The controller bounds
+//! how many there are at one time.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use netserv_model::UserId;
 use netserv_model::effect::EffectOutcome;
+use netserv_model::evidence::Checklist;
+use netserv_model::{Digest, Refusal, RefusalKind, UserId};
 use netserv_repository::Asker;
+use netserv_rpki::{Cache, Invalid};
 
 use super::ticket::Ticket;
+use crate::logs::wall;
 
 /// Asks an address what it says of a user.
 pub fn ask(asker: &Arc<Asker>, address: IpAddr, user: UserId, ticket: Ticket) {
     let asker = Arc::clone(asker);
+    answer_apart(ticket, move || asker.ask(address, &user).map(EffectOutcome::Vouched));
+}
+
+/// Finds out who is behind a checklist that has to name a grant.
+pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Digest, ticket: Ticket) {
+    let Some(cache) = cache.map(Arc::clone) else {
+        return ticket.refuse(Refusal::new(RefusalKind::BadProof, "the node has no cache of the RPKI"));
+    };
+    answer_apart(ticket, move || {
+        let now = wall();
+        let found = cache.check(checklist.der(), &grant, now);
+        let refusal = |invalid: Invalid| Refusal::new(RefusalKind::BadProof, format!("checklist: {invalid}"));
+        found.map(EffectOutcome::Held).map_err(refusal)
+    });
+}
+
+fn answer_apart(ticket: Ticket, find: impl FnOnce() -> Result<EffectOutcome, Refusal> + Send + 'static) {
     let thread = std::thread::Builder::new().name("proof".to_owned());
-    let asked = thread.spawn(move || match asker.ask(address, &user) {
-        Ok(said) => ticket.answer(EffectOutcome::Vouched(said), None),
+    let asked = thread.spawn(move || match find() {
+        Ok(outcome) => ticket.answer(outcome, None),
         Err(refusal) => ticket.refuse(refusal),
     });
     if let Err(error) = asked {
         // The ticket is dropped with what the thread would have done, and refuses.
-        tracing::error!(%error, "no thread to ask an address");
+        tracing::error!(%error, "no thread to find out who vouches for a user");
     }
 }

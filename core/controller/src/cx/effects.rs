@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use netserv_model::evidence::Checklist;
 use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, UserId, WorkerId};
@@ -31,8 +32,10 @@ pub(crate) enum Purpose {
     Tell,
     /// The state of a module is put somewhere.
     Export,
-    /// An address is asked what it says of a user.
+    /// A question is asked that a request waits for.
     Prove,
+    /// It is found out again who is behind a user's checklist.
+    CheckAgain(UserId, Checklist),
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -122,6 +125,7 @@ pub(crate) fn failure(outcome: EffectOutcome) -> Option<Refusal> {
         | EffectOutcome::Measured(_)
         | EffectOutcome::Metered(_)
         | EffectOutcome::Routed(_)
-        | EffectOutcome::Vouched(_) => None,
+        | EffectOutcome::Vouched(_)
+        | EffectOutcome::Held(_) => None,
     }
 }

@@ -22,6 +22,7 @@ use crate::cx::effects::{Effects, Purpose};
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
 use crate::limits::PROOFS_LOOKED_AT_AFTER;
+use crate::users::proving::watch_checklists;
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
@@ -227,6 +228,7 @@ impl Cx {
             self.plan_addresses();
         }
         self.watch_proofs();
+        watch_checklists(self);
         Ok(())
     }
 

@@ -13,6 +13,8 @@ use crate::cx::request::Key;
 pub(crate) enum Timer {
     /// Proofs of users' rights may have ended: before leases that end with them, so that requesters are told why.
     Proofs,
+    /// Who is behind checklists may be another, likewise.
+    Checklists,
     /// A lease ends.
     Lease(Key),
     /// A module is to be started again, or leaves quarantine.
@@ -48,6 +50,7 @@ pub(crate) enum Timer {
 impl Timer {
     fn reason(&self) -> &'static str {
         match self {
+            Timer::Checklists => "checklists",
             Timer::Lease(_) => "lease",
             Timer::Restart(_) => "module restart",
             Timer::RestartWorker(_) => "worker restart",

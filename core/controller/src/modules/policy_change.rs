@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use netserv_authority::scope;
 use netserv_model::effect::{Command, Notice};
+use netserv_model::evidence::{Checklist, Holder};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::UserPolicy;
@@ -22,6 +23,7 @@ use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
 use crate::tenants::tenant::Leave;
 use crate::users::admission::Users;
+use crate::users::proving::check_again;
 use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
@@ -60,6 +62,21 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
         cx.plan_addresses();
     }
     cx.watch_proofs();
+}
+
+/// Takes over who is behind a user's checklist now, takes away what the user has lost by that, and has the next one looked at.
+pub(crate) fn checked_again(
+    cx: &mut Cx,
+    modules: &mut Modules,
+    users: &mut Users,
+    user: &UserId,
+    checklist: &Checklist,
+    said: Result<Holder, Refusal>,
+) {
+    if cx.authority.checked_again(&cx.policy, user, checklist, said) {
+        apply_policy(cx, modules, users);
+    }
+    check_again(cx, Some(user));
 }
 
 /// Forgets what is remembered of users' requests, of users without rights.

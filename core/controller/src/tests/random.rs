@@ -321,6 +321,7 @@ impl World {
             | Job::ReadMeters
             | Job::Route(_)
             | Job::AskAddress { .. }
+            | Job::FindHolder { .. }
             | Job::Store(StoreJob::ForgetUser { .. })
             | Job::Store(StoreJob::PutUsage(_) | StoreJob::PutMessage { .. }) => {
                 unreachable!("they are in no lane")

@@ -111,6 +111,7 @@ impl Node {
             signature: None,
             grants: Vec::new(),
             address_proof: None,
+            checklist: None,
             dry_run: false,
             nodes: Vec::new(),
             require: Vec::new(),
@@ -338,7 +339,8 @@ impl Node {
             | Job::Measure
             | Job::ReadMeters
             | Job::Route(_)
-            | Job::AskAddress { .. } => false,
+            | Job::AskAddress { .. }
+            | Job::FindHolder { .. } => false,
         };
         match installs {
             true => {
@@ -392,7 +394,8 @@ impl Node {
                 | Job::Measure
                 | Job::ReadMeters
                 | Job::Route(_)
-                | Job::AskAddress { .. } => {}
+                | Job::AskAddress { .. }
+            | Job::FindHolder { .. } => {}
             }
             self.pull();
         }
@@ -500,6 +503,7 @@ fn lines(job: &Job) -> Vec<String> {
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
         Job::AskAddress { address, user } => format!("ask # {address} {user}"),
+        Job::FindHolder { grant, .. } => format!("find-holder # {grant}"),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]

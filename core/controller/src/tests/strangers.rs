@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
-use netserv_authority::digest_of;
+use netserv_authority::{digest_of, digest_of_grant};
 use netserv_authority::grant::{Grant, user_of};
 use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob, WorkerJob, WorkerNews};
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, Checklist, Holder};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::policy::{Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
@@ -256,6 +256,38 @@ fn a_request_waits_until_its_address_has_vouched_for_it() {
     assert_eq!(node.states(), ["m@1.0.0 Running"], "it came too late");
     node.sleep_ms(300_000);
     node.commands();
+    assert_eq!(node.states(), [""; 0]);
+}
+
+/// Goal: who has a checklist of the holder of its prefixes runs its modules as long as somebody is behind that; it is looked at again each
+/// 30 s, and what depends on it goes with it.
+#[test]
+fn a_holder_lets_a_stranger_in_and_out() {
+    let mut node = Node::with(NodePolicy { rpki_class: Some("guest".to_owned()), ..open_policy() });
+    let grant = grant("eve", "10.2.3.0/24", 3600);
+    let named = digest_of_grant(&grant);
+    let checklist = Some(Checklist::new(vec![7; 9]).unwrap());
+    let asked = request(&node, "eve", Body::from(long("m@1.0.0")), Some(grant));
+    let id = node.send(sign(Request { checklist, ..asked }, &key("eve")));
+    commands!(node, format!("find-holder 0 {named}"));
+    let holder = || Holder { prefixes: vec!["10.2.0.0/15".parse().unwrap()], until: START.wall + Duration::from_secs(3600) };
+    node.package(0, EffectOutcome::Held(holder()));
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.reports[&id].outcome, Outcome::Installed { lease_s: 300 });
+    for _ in 0..2 {
+        node.sleep_ms(30_000);
+        let again = node.commands().into_iter().find_map(|line| line.strip_prefix("find-holder ").map(str::to_owned));
+        let effect = again.expect("it is looked at again").split(' ').next().unwrap().parse().unwrap();
+        node.package(effect, EffectOutcome::Held(holder()));
+        assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    }
+    node.sleep_ms(30_000);
+    let again = node.commands().into_iter().find_map(|line| line.strip_prefix("find-holder ").map(str::to_owned));
+    let effect = again.expect("and again").split(' ').next().unwrap().parse().unwrap();
+    let revoked = Refusal::new(RefusalKind::BadProof, "checklist: its certificate is revoked");
+    node.package(effect, EffectOutcome::Refused(revoked));
+    let told = node.commands();
+    assert!(told.iter().any(|line| line.contains("is revoked")), "{told:?}");
     assert_eq!(node.states(), [""; 0]);
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may ask for what.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_authority::{Proof, Unproven};
+use netserv_authority::{Proof, Question, Said, Unproven};
 use netserv_model::limits::TTL_MIN;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Request};
 use netserv_model::target::Condition;
-use netserv_model::{Digest, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId};
 
 use crate::cx::Cx;
 use crate::limits::{CLOCK_SLEW_MAX, REMEMBERED_USERS_MAX};
@@ -46,8 +45,8 @@ pub(crate) enum Denied {
     Answer(Outcome),
     /// Its user is proven, it is for other nodes, and is answered so.
     ForOthers(UserId, Outcome),
-    /// It is not known before this address was asked whom it vouches for.
-    NotYet(IpAddr),
+    /// It is not known before this is answered.
+    NotYet(Question),
 }
 
 impl From<Outcome> for Denied {
@@ -100,7 +99,7 @@ impl Users {
     }
 
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
-    /// needs one, or else why it is not taken. `said` is what an address says of the user, if it was asked.
+    /// needs one, or else why it is not taken. `said` answers the question that had to be asked first, if there was one.
     pub(crate) fn admit(
         &mut self,
         cx: &mut Cx,
@@ -108,7 +107,7 @@ impl Users {
         nonces: &mut Nonces,
         load: &NodeLoad,
         request: &Request,
-        said: Option<Digest>,
+        said: Option<Said>,
     ) -> Result<(Option<UserId>, Freshness), Denied> {
         if cx.policy.host_only {
             return match &request.body {
@@ -127,10 +126,10 @@ impl Users {
             None => match cx.authority.prove(&cx.policy, request, cx.now.wall) {
                 Ok(proof) => proof,
                 Err(Unproven::Refused(refusal)) => return Err(refusal.into()),
-                Err(Unproven::Ask(address)) => {
+                Err(Unproven::Ask(question)) => {
                     // Nobody is asked for a request that came from elsewhere long ago.
                     self.check_fresh(cx, request)?;
-                    return Err(Denied::NotYet(address));
+                    return Err(Denied::NotYet(question));
                 }
             },
         };

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests whose users are not proven before an address has said what it knows of them.
+//! Requests whose users are not proven before somebody was asked: an address what it says of them, the RPKI who is behind a
+//! checklist. The latter is asked again and again, as the answer may change.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use netserv_authority::Question;
 use netserv_model::effect::{EffectId, Job};
 use netserv_model::request::Request;
-use netserv_model::{Refusal, RefusalKind, share};
+use netserv_model::{Refusal, RefusalKind, UserId, share};
 
 use crate::cx::Cx;
 use crate::cx::effects::Purpose;
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
-use crate::limits::{PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
+use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
 
 /// The requests that wait for that.
 #[derive(Debug, Default)]
@@ -24,22 +26,26 @@ pub(crate) struct Proving {
 struct Waiting {
     ticket: PendingAnswer,
     request: Request,
-    site: IpAddr,
+    /// The site of the address that is asked.
+    site: Option<IpAddr>,
 }
 
 impl Proving {
-    /// Has an address asked; until it answers, the request waits.
-    pub(crate) fn ask(&mut self, cx: &mut Cx, ticket: PendingAnswer, request: Request, address: IpAddr) {
+    /// Has a question asked; until it is answered, the request waits.
+    pub(crate) fn ask(&mut self, cx: &mut Cx, ticket: PendingAnswer, request: Request, question: Question) {
         let Some(user) = request.user.clone() else { return };
-        let site = share::network(address, 24, 48);
-        let of_site = self.waiting.values().filter(|waiting| waiting.site == site).count();
+        let site = match &question {
+            Question::Address(address) => Some(share::network(*address, 24, 48)),
+            Question::Holder { .. } => None,
+        };
+        let of_site = self.waiting.values().filter(|waiting| site.is_some() && waiting.site == site).count();
         if self.waiting.len() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
             let detail = format!(
-                "the node asks {PROOFS_MAX} addresses at a time whom they vouch for, {PROOFS_OF_SITE_MAX} of one site"
+                "the node asks {PROOFS_MAX} questions at a time who vouches for users, {PROOFS_OF_SITE_MAX} of one site"
             );
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        let id = cx.start_effect(&user.clone(), Job::AskAddress { address, user }, Purpose::Prove);
+        let id = cx.start_effect(&user, job_of(question, &user), Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
         self.waiting.insert(id, Waiting { ticket, request, site });
     }
@@ -50,12 +56,42 @@ impl Proving {
         self.waiting.remove(&id).map(|waiting| (waiting.ticket, waiting.request))
     }
 
-    /// An address did not answer in time.
+    /// A question was not answered in time.
     pub(crate) fn overdue(&mut self, cx: &mut Cx, id: EffectId) {
-        if let Some((ticket, _)) = self.take(cx, id) {
-            let detail =
-                format!("the address did not say within {} s whom it vouches for", PROOF_ANSWER_TIME_MAX.as_secs());
+        if let Some((ticket, request)) = self.take(cx, id) {
+            let seconds = PROOF_ANSWER_TIME_MAX.as_secs();
+            let detail = match request.checklist {
+                Some(_) => format!("the node did not find out within {seconds} s who is behind the checklist"),
+                None => format!("the address did not say within {seconds} s whom it vouches for"),
+            };
             cx.refuse(ticket, Refusal::new(RefusalKind::FetchFailed, detail));
         }
+    }
+}
+
+/// Has the checklists looked at again, one after the other: that of the next user after one, or the first.
+pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
+    let next = cx.authority.next_checklist(after).map(|(user, question)| (user.clone(), question));
+    match next {
+        Some((user, question)) => {
+            let Question::Holder { checklist, .. } = &question else { return };
+            let purpose = Purpose::CheckAgain(user.clone(), checklist.clone());
+            cx.start_effect(&user, job_of(question, &user), purpose);
+        }
+        None => watch_checklists(cx),
+    }
+}
+
+/// Has checklists looked at again in a while, if there are some.
+pub(crate) fn watch_checklists(cx: &mut Cx) {
+    if cx.authority.next_checklist(None).is_some() {
+        cx.timers.set_not_after(Timer::Checklists, cx.now.instant + CHECKLISTS_LOOKED_AT_AFTER);
+    }
+}
+
+fn job_of(question: Question, user: &UserId) -> Job {
+    match question {
+        Question::Address(address) => Job::AskAddress { address, user: user.clone() },
+        Question::Holder { checklist, grant } => Job::FindHolder { checklist, grant },
     }
 }

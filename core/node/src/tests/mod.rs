@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, News, PackageJob, WorkerJob, WorkerNews};
+use netserv_model::evidence::Holder;
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{
@@ -160,6 +161,7 @@ fn outcome(job: &Job) -> EffectOutcome {
         Job::Measure => EffectOutcome::Measured(Box::default()),
         Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::AskAddress { .. } => EffectOutcome::Vouched(Digest([7; 32])),
+        Job::FindHolder { .. } => EffectOutcome::Held(Holder { prefixes: Vec::new(), until: UnixTime(0) }),
         Job::Route(_) => EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

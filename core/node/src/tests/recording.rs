@@ -5,11 +5,12 @@ use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpK
 use netserv_model::application::ApplicationCall;
 use netserv_model::control::{ControlMessage, ModuleMessage};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage, Wish};
+use netserv_model::evidence::Holder;
 use netserv_model::floating::GivenUp;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::route::RouteChange;
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
-use netserv_model::{SessionId, UserId};
+use netserv_model::{SessionId, UnixTime, UserId};
 
 use super::*;
 use crate::recording::{Header, Line, OutputDigest, Replay, ReplayError, VERSION};
@@ -137,7 +138,8 @@ fn recording() -> Vec<String> {
                 | Job::Measure
                 | Job::ReadMeters
                 | Job::Route(_)
-                | Job::AskAddress { .. } => {}
+                | Job::AskAddress { .. }
+            | Job::FindHolder { .. } => {}
             }
         }
         lines.push(Line { now, input, outputs: digest.to_hex() }.to_line());
@@ -306,6 +308,7 @@ fn outcomes() -> Vec<EffectOutcome> {
         EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         EffectOutcome::Routed(None),
         EffectOutcome::Vouched(Digest([3; 32])),
+        EffectOutcome::Held(Holder { prefixes: vec!["10.0.0.0/8".parse().unwrap()], until: UnixTime(9) }),
         EffectOutcome::Exported { digest: Digest([7; 32]), bytes: u64::MAX },
         EffectOutcome::Metered(Box::new(meters())),
         EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),

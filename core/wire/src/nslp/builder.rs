@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::control::{ControlMessage, encode_body};
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency, StateSource, Verb};
@@ -95,6 +95,12 @@ impl RequestBuilder {
     #[must_use]
     pub fn address_proof(self, proof: Option<AddressProof>) -> RequestBuilder {
         proof.iter().fold(self, |builder, proof| builder.header("address-proof", &proof.to_string()))
+    }
+
+    /// Adds what says that the holder of the first grant's prefixes made it.
+    #[must_use]
+    pub fn checklist(self, checklist: Option<&Checklist>) -> RequestBuilder {
+        checklist.iter().fold(self, |builder, checklist| builder.header("checklist", &checklist.to_string()))
     }
 
     /// Adds a filter.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage, decode_body};
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::floating::is_container_address;
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX, FREEZE_TIME_MAX};
@@ -31,6 +31,7 @@ pub struct Message {
     signature: Option<Signature>,
     grants: Vec<String>,
     address_proof: Option<AddressProof>,
+    checklist: Option<Checklist>,
     dry_run: bool,
     target: Target,
     trigger: Trigger,
@@ -63,6 +64,7 @@ impl Message {
             signature: fields.single("signature")?,
             grants: fields.list("grant", |grant| Ok(grant.to_owned()))?,
             address_proof: fields.single("address-proof")?,
+            checklist: fields.single("checklist")?,
             dry_run: fields.flag("dry-run")?,
             target: fields.target()?,
             off_path: fields.off_path()?,
@@ -164,6 +166,7 @@ impl Message {
             signature: self.signature,
             grants: self.grants.clone(),
             address_proof: self.address_proof,
+            checklist: self.checklist.clone(),
             dry_run: self.dry_run,
             nodes: self.target.nodes.clone(),
             require: self.target.require.clone(),

@@ -4,6 +4,7 @@
 mod doctor;
 mod drain;
 mod usage;
+mod user;
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +32,9 @@ pub enum Node {
     Status,
     /// Show the modules installed on this node
     List,
+    /// Show who may do what on this node, and by which proof
+    #[command(subcommand)]
+    User(user::User),
     /// Show what users and their modules used, summed up over restarts
     Usage {
         /// This user's only
@@ -64,6 +68,7 @@ impl Node {
         match self {
             Node::Status => status(client, output).await,
             Node::List => list(client, output).await,
+            Node::User(user) => user.run(client, output).await,
             Node::Usage { user } => usage::run(client, user.as_ref(), output).await,
             Node::Logs { follow, since } => logs(client, follow, since, output).await,
             Node::Config => config(client, output).await,

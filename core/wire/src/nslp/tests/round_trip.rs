@@ -2,7 +2,7 @@
 //! Properties that hold for any input.
 
 use netserv_model::PublicKey;
-use netserv_model::evidence::AddressProof;
+use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::floating::GivenUp;
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::off_path::{Beside, Off};
@@ -83,7 +83,8 @@ proptest! {
         let address_proof = (epoch % 3 == 0).then(|| AddressProof {
             address: "2001:db8::7".parse().unwrap(), key: PublicKey([3; 32]), random: Nonce([2; 16]),
         });
-        let builder = builder.target(&target).grants(&grants).address_proof(address_proof);
+        let checklist = (epoch % 5 == 0).then(|| Checklist::new(vec![7; 1 + usize::try_from(epoch % 4000).unwrap()]).unwrap());
+        let builder = builder.target(&target).grants(&grants).address_proof(address_proof).checklist(checklist.as_ref());
         let created = UnixTime::from_secs(created);
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
@@ -96,7 +97,7 @@ proptest! {
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
         let (nodes, require) = (target.nodes.clone(), target.require.clone());
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, dry_run, nodes, require, passed_by: None };
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, checklist, dry_run, nodes, require, passed_by: None };
         prop_assert_eq!(message.request(session), request);
         prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));

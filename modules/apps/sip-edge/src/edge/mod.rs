@@ -271,6 +271,10 @@ impl Edge {
             return;
         }
         let is_register = head.only(CSEQ).and_then(message::cseq).is_some_and(|(_, method)| method == b"REGISTER");
+        // An edge nearer to the server may not have heard yet that the server has lost what it confirmed.
+        if is_register && head.only(TO).and_then(tag).is_some_and(|tag| tag.starts_with(EDGE_TAG.as_bytes())) {
+            return;
+        }
         let status = head.status().unwrap_or_default();
         if is_register {
             let _ = self.bindings.answered(&head, to, now_ms);
@@ -378,7 +382,7 @@ impl Edge {
             mac.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             mac.update(part);
         }
-        proof::of(mac)
+        format!("{EDGE_TAG}{}", proof::of(mac))
     }
 
     /// Returns whether an ACK is to an answer of ours.
@@ -438,6 +442,9 @@ impl Answers {
         self.counts[place]
     }
 }
+
+/// What the tags of all edges' answers begin with, so that they know each other's.
+const EDGE_TAG: &str = "edge.";
 
 /// By these the server says of who is called that nobody is registered (404, 410, 480, 604: RFC 3261 §21).
 const NOBODY_THERE: [u16; 4] = [404, 410, 480, 604];

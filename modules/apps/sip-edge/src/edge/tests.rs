@@ -183,6 +183,35 @@ fn what_the_server_is_to_hear_goes_on_however_much_it_has_to_do() {
     );
 }
 
+/// Goal: of two edges in a row, the one at the phones takes only the server's word for a registration, not that of the other one, which may
+/// hear later that the server has lost it.
+#[test]
+fn what_another_edge_confirms_is_not_the_servers_word() {
+    let (mut near, mut far) = (edge(), edge());
+    let register = |cseq| {
+        request("REGISTER", "sip:example.com", cseq, "Expires: 60\r\nUser-Agent: phone 1.0\r\n")
+            .replace("sip:bob", "sip:alice")
+    };
+    let confirm = |near: &mut Edge, far: &mut Edge, cseq| {
+        for edge in [near, far] {
+            assert_eq!(decided(edge, &register(cseq), 0).0, Decision::Pass);
+            let ok = register(cseq).replace("REGISTER sip:example.com SIP/2.0", SERVER_ANSWERS);
+            edge.response(ok.as_bytes(), phone(), 0);
+        }
+    };
+    confirm(&mut near, &mut far, 1);
+    assert!(near.told(SERVER, b"restarted", 1000));
+    for cseq in 2..4 {
+        assert_eq!(decided(&mut near, &register(cseq), 1000).0, Decision::Pass);
+        let (decision, answer) = decided(&mut far, &register(cseq), 1000);
+        assert_eq!(decision, Decision::Answer(Kind::Register, 40000));
+        near.response(answer.as_bytes(), phone(), 1000);
+    }
+    assert!(far.told(SERVER, b"restarted", 2000));
+    confirm(&mut near, &mut far, 4);
+    assert_eq!(decided(&mut near, &register(5), 3000).0, Decision::Answer(Kind::Register, 40000));
+}
+
 #[test]
 fn a_registration_that_goes_on_is_confirmed_here() {
     let mut edge = edge();

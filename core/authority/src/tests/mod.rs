@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod checklists;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use crate::grant::{Grant, GrantError, user_of};
 use crate::limits::{
     ADDRESS_ASKED_AFTER, ADDRESS_TIME, CHAIN_GRANTS_MAX, EVIDENCE_BYTES_MAX, GRANT_PREFIXES_MAX, GRANTED_USERS_MAX,
 };
-use crate::{Authority, Unproven, digest_of, scope};
+use crate::{Authority, Question, Said, Unproven, digest_of, scope};
 
 const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
 const HOUR: u64 = 3600;
@@ -80,6 +82,7 @@ fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         signed_bytes,
         grants: grants.to_vec(),
         address_proof: None,
+        checklist: None,
         dry_run: false,
         nodes: Vec::new(),
         require: Vec::new(),
@@ -110,7 +113,7 @@ fn ask_at(
 fn refused<T>(result: Result<T, Unproven>) -> Result<T, Refusal> {
     result.map_err(|unproven| match unproven {
         Unproven::Refused(refusal) => refusal,
-        Unproven::Ask(address) => panic!("{address} is to be asked"),
+        Unproven::Ask(question) => panic!("{question:?} is to be asked"),
     })
 }
 
@@ -448,11 +451,11 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     let (mut authority, policy) = (Authority::default(), address_policy());
     let (user, asked) = by_address(2, "203.0.113.9");
     let address = "203.0.113.9".parse().unwrap();
-    assert_eq!(authority.prove(&policy, &asked, NOW).map(drop), Err(Unproven::Ask(address)));
-    let said = digest_of(&asked.address_proof.unwrap());
-    let wrong = authority.vouched_for(&policy, &asked, Digest([1; 32]), NOW).map(drop);
+    assert_eq!(authority.prove(&policy, &asked, NOW).map(drop), Err(Unproven::Ask(Question::Address(address))));
+    let said = || Said::Address(digest_of(&asked.address_proof.unwrap()));
+    let wrong = authority.vouched_for(&policy, &asked, Said::Address(Digest([1; 32])), NOW).map(drop);
     assert_refused(wrong, RefusalKind::BadProof, "not for this key and random number");
-    let proof = authority.vouched_for(&policy, &asked, said, NOW).unwrap();
+    let proof = authority.vouched_for(&policy, &asked, said(), NOW).unwrap();
     authority.accept(proof, NOW, |_| true).unwrap();
     let may = authority.rights(&policy, &user, NOW).unwrap();
     assert_eq!(may.prefixes, ["203.0.113.9/32".parse::<IpNet>().unwrap()]);
@@ -462,14 +465,14 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     let setup = as_setup(asked.clone());
     assert!(authority.prove(&policy, &setup, NOW + ADDRESS_ASKED_AFTER).is_ok());
     let late = NOW + ADDRESS_ASKED_AFTER + Duration::from_secs(1);
-    assert_eq!(authority.prove(&policy, &setup, late).map(drop), Err(Unproven::Ask(address)));
+    assert_eq!(authority.prove(&policy, &setup, late).map(drop), Err(Unproven::Ask(Question::Address(address))));
     assert!(authority.prove(&policy, &asked, late).is_ok());
-    let proof = authority.vouched_for(&policy, &setup, said, late).unwrap();
+    let proof = authority.vouched_for(&policy, &setup, said(), late).unwrap();
     authority.accept(proof, late, |_| true).unwrap();
     assert!(authority.rights(&policy, &user, NOW + ADDRESS_TIME).is_ok(), "that prolongs it");
     // Another address of the same key takes nothing away while modules depend on the first.
     let (_, other) = by_address(2, "203.0.113.10");
-    let proof = authority.vouched_for(&policy, &other, said, late).unwrap();
+    let proof = authority.vouched_for(&policy, &other, said(), late).unwrap();
     assert_refused(authority.accept(proof, late, |_| true), RefusalKind::QuotaExceeded, "modules depend on that");
     let kept = authority.evidence(&user).unwrap().clone();
     let mut restarted = Authority::default();

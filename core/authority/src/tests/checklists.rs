@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Grants whose first one a checklist names.
+
+use netserv_model::evidence::{Checklist, Holder};
+
+use super::*;
+use crate::digest_of_grant;
+
+fn rpki_policy() -> NodePolicy {
+    NodePolicy { rpki_class: Some("guest".to_owned()), ..policy() }
+}
+
+fn holder(prefix: &str, hours: u64) -> Holder {
+    Holder { prefixes: vec![prefix.parse().unwrap()], until: NOW + Duration::from_secs(hours * HOUR) }
+}
+
+fn checklist(byte: u8) -> Checklist {
+    Checklist::new(vec![byte; 100]).unwrap()
+}
+
+/// A request of key 3, by two grants from key 7 on, whom no operator knows.
+fn by_checklist(byte: u8) -> (UserId, Request) {
+    let user = user_of(&public(3));
+    let first = Grant { delegations: 1, ..grant(2) }.sign(&key(7));
+    let second = Grant { delegations: 0, ..grant(3) }.sign(&key(2));
+    (user.clone(), Request { checklist: Some(checklist(byte)), ..request(3, &user, &[first, second]) })
+}
+
+#[test]
+fn the_holder_of_prefixes_vouches_by_a_checklist() {
+    let (mut authority, policy) = (Authority::default(), rpki_policy());
+    let (user, asked) = by_checklist(1);
+    let question = Question::Holder { checklist: checklist(1), grant: digest_of_grant(&asked.grants[0]) };
+    assert_eq!(authority.prove(&policy, &asked, NOW).map(drop), Err(Unproven::Ask(question.clone())));
+    let found = |said| authority.vouched_for(&policy, &asked, said, NOW);
+    let others = Said::Holder(holder("10.3.0.0/16", 5));
+    assert_refused(found(others).map(drop), RefusalKind::PrefixNotAllowed, "it may not give 10.2.0.0/16");
+    assert_refused(found(Said::Holder(holder("10.2.0.0/16", 0))).map(drop), RefusalKind::BadProof, "it ended");
+    assert_refused(found(Said::Address(Digest([1; 32]))).map(drop), RefusalKind::Unsigned, "no evidence");
+    let proof = found(Said::Holder(holder("10.0.0.0/8", 5))).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    let may = authority.rights(&policy, &user, NOW).unwrap();
+    assert_eq!((may.prefixes.clone(), may.modules_max), (vec!["10.2.0.0/16".parse::<IpNet>().unwrap()], 2));
+    assert_eq!(authority.end_of(&user), Some(NOW + Duration::from_secs(HOUR)), "the grants end first");
+    assert!(authority.prove(&policy, &asked, NOW).is_ok(), "it is not asked again for that");
+    let (_, other) = by_checklist(2);
+    assert!(matches!(authority.prove(&policy, &other, NOW), Err(Unproven::Ask(_))));
+    let kept = authority.evidence(&user).unwrap().clone();
+    let mut restarted = Authority::default();
+    restarted.restore(&policy, &user, &kept, NOW);
+    assert!(restarted.rights(&policy, &user, NOW).is_ok());
+    let closed = self::policy();
+    authority.set_policy(&closed);
+    assert_refused(authority.rights(&closed, &user, NOW).cloned(), RefusalKind::BadProof, "takes no checklists");
+}
+
+/// Goal: rights by a checklist are those of its holder as it is now, and end when nobody is behind it any more.
+#[test]
+fn who_is_behind_a_checklist_is_found_out_again() {
+    let (mut authority, policy) = (Authority::default(), rpki_policy());
+    let (user, asked) = by_checklist(1);
+    assert_eq!(authority.next_checklist(None), None);
+    let proof = authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    let (first, question) = authority.next_checklist(None).unwrap();
+    assert!(*first == user && matches!(question, Question::Holder { .. }));
+    assert_eq!(authority.next_checklist(Some(&user)), None);
+
+    let mut again = |of: Checklist, said| authority.checked_again(&policy, &user, &of, said);
+    assert!(!again(checklist(1), Ok(holder("10.2.0.0/15", 5))), "it has all that is needed");
+    assert!(!again(checklist(9), Err(Refusal::new(RefusalKind::BadProof, "of another"))));
+    assert!(again(checklist(1), Ok(Holder { until: NOW + Duration::from_secs(9), ..holder("10.2.0.0/15", 0) })));
+    assert!(again(checklist(1), Ok(holder("10.3.0.0/16", 5))), "the prefixes are another's now");
+    assert!(!again(checklist(1), Err(Refusal::new(RefusalKind::BadProof, "revoked"))), "there was nothing to lose");
+    assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
+    // The cache may be there again later.
+    assert!(!authority.checked_again(&policy, &user, &checklist(1), Ok(holder("10.2.0.0/16", 5))));
+    assert!(authority.rights(&policy, &user, NOW).is_ok());
+}
+
+/// Goal: nobody has a node look at a checklist without a signed request of the last key of good grants.
+#[test]
+fn no_checklist_is_looked_at_for_nothing() {
+    let (authority, policy) = (Authority::default(), rpki_policy());
+    let check = |request: &Request, policy: &NodePolicy, kind: RefusalKind, detail: &str| {
+        assert_refused(refused(authority.prove(policy, request, NOW)).map(drop), kind, detail);
+    };
+    let (_, good) = by_checklist(1);
+    check(&good, &self::policy(), RefusalKind::BadProof, "takes no checklists");
+    check(&Request { signature: None, ..good.clone() }, &policy, RefusalKind::Unsigned, "");
+    check(&Request { signed_bytes: b"another".to_vec(), ..good.clone() }, &policy, RefusalKind::BadSignature, "");
+    let other = Request { user: Some(user_of(&public(2))), ..good.clone() };
+    check(&other, &policy, RefusalKind::BadProof, "the request names");
+    // The first grant by a key that is not the one it names: its signature is nobody's.
+    let signed = Grant { delegations: 1, ..grant(2) }.sign(&key(7));
+    let (text, _) = signed.rsplit_once('.').unwrap();
+    let signature = BASE64.encode(key(8).sign(text.as_bytes()).to_bytes());
+    let forged = Request { grants: vec![format!("{text}.{signature}"), good.grants[1].clone()], ..good.clone() };
+    check(&forged, &policy, RefusalKind::BadProof, "did not sign");
+    let without = Request { checklist: None, ..good };
+    check(&without, &policy, RefusalKind::BadProof, "takes no grants of");
+}
