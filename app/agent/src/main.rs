@@ -83,8 +83,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let config = Config::read(&arguments.config)?;
-    let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
-        .with_evidence(Evidence::of(&config));
+    let node = NodeClient::new(&config.netservd, &config.user, &config.key)?.with_evidence(Evidence::of(&config));
     if arguments.check {
         return Ok(());
     }

@@ -52,8 +52,8 @@ pub fn read_proof(path: &Path) -> Result<AddressProof, Failure> {
 pub fn read_checklist(path: &Path) -> Result<Checklist, Failure> {
     let shown = path.display();
     let mut der = Vec::new();
-    let opened = std::fs::File::open(path)
-        .and_then(|file| file.take(CHECKLIST_BYTES_MAX as u64 + 1).read_to_end(&mut der));
+    let opened =
+        std::fs::File::open(path).and_then(|file| file.take(CHECKLIST_BYTES_MAX as u64 + 1).read_to_end(&mut der));
     let fix = "name the signed object, in DER, that the holder of the prefixes made";
     opened.or_fail(format!("cannot read the checklist in {shown}"), fix)?;
     Checklist::new(der).or_fail(format!("{shown} holds no checklist"), fix)

@@ -219,15 +219,14 @@ impl Authority {
         said: Result<Holder, Refusal>,
     ) -> bool {
         let Some(granted) = self.granted.get_mut(user) else { return false };
-        // It may have another one by now.
-        let Evidence::Checklist(checked) = &mut granted.evidence else { return false };
-        if checked.checklist != *asked {
-            return false;
-        }
-        let vouched = said.and_then(|holder| {
-            checked.holder = holder;
-            Vouched::by(policy, &granted.evidence)
-        });
+        let vouched = match (&mut granted.evidence, said) {
+            (Evidence::Checklist(checked), said) if checked.checklist == *asked => said.and_then(|holder| {
+                checked.holder = holder;
+                Vouched::by_checklist(policy, checked)
+            }),
+            // It has other evidence by now.
+            (Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_), _) => return false,
+        };
         let before = std::mem::replace(&mut granted.vouched, vouched);
         match (before, &granted.vouched) {
             (Ok(before), Ok(now)) => !now.has_all_of(&before) || now.until < before.until,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use netserv_model::evidence::{Evidence, ProvenAddress};
+use netserv_model::evidence::{CheckedGrants, Evidence, ProvenAddress};
 use netserv_model::floating::is_container_address;
 use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime};
@@ -45,13 +45,16 @@ impl Vouched {
         match evidence {
             Evidence::Grants(texts) => Vouched::asked(policy, texts, |_| Ok(())),
             Evidence::Address(proven) => Vouched::by_address(policy, *proven),
-            Evidence::Checklist(checked) => {
-                let chain = Chain::verify(&checked.grants).map_err(|error| bad_proof(error.to_string()))?;
-                let prefixes = &checked.holder.prefixes;
-                let vouched = Vouched::of_chain(policy, &Root::holder(policy, prefixes)?, &chain)?;
-                Ok(Vouched { until: vouched.until.min(checked.holder.until), ..vouched })
-            }
+            Evidence::Checklist(checked) => Vouched::by_checklist(policy, checked),
         }
+    }
+
+    /// Returns what grants give whose first one a checklist names.
+    pub(crate) fn by_checklist(policy: &NodePolicy, checked: &CheckedGrants) -> Result<Vouched, Refusal> {
+        let chain = Chain::verify(&checked.grants).map_err(|error| bad_proof(error.to_string()))?;
+        let root = Root::holder(policy, &checked.holder.prefixes)?;
+        let vouched = Vouched::of_chain(policy, &root, &chain)?;
+        Ok(Vouched { until: vouched.until.min(checked.holder.until), ..vouched })
     }
 
     /// Returns what grants would give whose first one a checklist names, if it is found that who is behind that may give them. As with an

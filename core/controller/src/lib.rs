@@ -37,7 +37,8 @@ mod users;
 mod workers;
 
 pub use counters::Counters;
-use netserv_model::api::UsageReport;
+use netserv_authority::Said;
+use netserv_model::api::{UsageReport, UserInfo};
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
@@ -46,7 +47,7 @@ use netserv_model::effect::{
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
-use netserv_model::{Digest, Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserId, WorkerId};
 
 use control::tells::{self, Telling, Tells};
 use cx::Cx;

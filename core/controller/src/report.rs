@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use netserv_model::api::UserInfo;
 use netserv_model::limits::SESSIONS_SHOWN_MAX;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeLoad, Outcome, PacketCounts, PolicyReport, Probe,

@@ -10,9 +10,9 @@ use crate::ModuleRef;
 use crate::application::ApplicationInfo;
 use crate::notify::Notify;
 use crate::off_path::Off;
-use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, ReturnStack, Withheld};
+use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, PolicyReport, ReturnStack, Withheld};
 use crate::usage::{Traffic, Usage};
-use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
+use crate::{ModuleName, NodeId, PublicKey, Refusal, SessionId, UnixTime, UserId};
 
 /// `POST /v1/requests`: a signed request, for this node alone or for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -22,8 +22,7 @@ impl Agent {
     pub(super) fn reload(&mut self) -> Result<AgentReload> {
         let mut config = Config::read(&self.path)?;
         config.follow(&self.config)?;
-        let node = NodeClient::new(&config.netservd, &config.user, &config.key)?
-            .with_evidence(Evidence::of(&config));
+        let node = NodeClient::new(&config.netservd, &config.user, &config.key)?.with_evidence(Evidence::of(&config));
         let mut gates = Gates::new(&config, &self.table.off()?);
         self.sensors.follow(&config)?;
         // From here on nothing fails.

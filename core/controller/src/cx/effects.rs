@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use netserv_model::evidence::Checklist;
 use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
+use netserv_model::evidence::Checklist;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, UserId, WorkerId};
 

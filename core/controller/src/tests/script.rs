@@ -395,7 +395,7 @@ impl Node {
                 | Job::ReadMeters
                 | Job::Route(_)
                 | Job::AskAddress { .. }
-            | Job::FindHolder { .. } => {}
+                | Job::FindHolder { .. } => {}
             }
             self.pull();
         }

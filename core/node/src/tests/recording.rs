@@ -139,7 +139,7 @@ fn recording() -> Vec<String> {
                 | Job::ReadMeters
                 | Job::Route(_)
                 | Job::AskAddress { .. }
-            | Job::FindHolder { .. } => {}
+                | Job::FindHolder { .. } => {}
             }
         }
         lines.push(Line { now, input, outputs: digest.to_hex() }.to_line());
