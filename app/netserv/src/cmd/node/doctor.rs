@@ -140,7 +140,7 @@ fn device_check(device: &DeviceInfo) -> Check {
 }
 
 async fn user_checks(client: &Client, node_answers: bool) -> Vec<Check> {
-    let identity = Identity { user: None, key: None, grant: None, proof: None };
+    let identity = Identity { user: None, key: None, grant: None, proof: None, checklist: None };
     let key = keys::default_path().and_then(|path| keys::read(&path).map(|key| (path, key)));
     let mut checks = Vec::new();
     match key {
