@@ -23,7 +23,7 @@ build_fast_modules() {
 }
 
 # The modules that a demo installs: packet parts, then components.
-declare -rA DEMO_PACKETS=([none]="keep-alive echo guard" [sip]="sip-edge media-relay net-monitor-live" [move]="net-monitor")
+declare -rA DEMO_PACKETS=([none]="keep-alive echo guard" [sip]="sip-edge media-relay net-monitor-live" [move]="net-monitor" [stranger]="keep-alive echo")
 declare -rA DEMO_COMPONENTS=([none]="guard" [sip]="sip-edge media-relay net-monitor-live" [compressor]="http-compressor"
   [cdn]="active-cdn" [radio]="stream-reflector" [video]="video-transcoder")
 

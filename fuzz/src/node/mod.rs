@@ -10,6 +10,7 @@ use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{
     Effect, EffectId, EffectOutcome, Job, ModuleSlot, News, PackageJob, WorkerJob, WorkerNews,
 };
+use netserv_model::evidence::Holder;
 use netserv_model::request::Ask;
 use netserv_model::{Digest, Flavour, Instant, Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime, WorkerId};
 use netserv_node::limits::{FRESH_WAITING_MAX, POSTS_MAX, ROUTE_WAITING_MAX};
@@ -419,6 +420,7 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
         Job::Measure => EffectOutcome::Measured(Box::default()),
         Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::AskAddress { .. } => EffectOutcome::Vouched(Digest([7; 32])),
+        Job::FindHolder { .. } => EffectOutcome::Held(Holder { prefixes: Vec::new(), until: UnixTime(0) }),
         Job::Route(_) => EffectOutcome::Routed(Some(ADDRESSES[at])),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

@@ -7,6 +7,7 @@ mod compressor;
 mod moves;
 mod radio;
 mod sip;
+mod stranger;
 mod telling;
 mod video;
 
@@ -58,6 +59,8 @@ pub enum App {
     Move,
     /// AMnet's video transcoder before an unmodified nginx with a live video.
     Video,
+    /// Users whom no configuration names, let in by proof.
+    Stranger,
 }
 
 /// Shows an application. Where an agent is part of it, nobody types SETUP.
@@ -74,6 +77,7 @@ pub fn run_app(app: App) -> Result<()> {
         App::Radio => radio::run(),
         App::Move => moves::run(),
         App::Video => video::run(),
+        App::Stranger => stranger::run(),
     }
 }
 
