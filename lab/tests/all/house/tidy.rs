@@ -41,7 +41,8 @@ const ENGINES: [&str; 3] = ["netserv-gist", "netserv-nslp", "netserv-controller"
 const IO: [&str; 5] =
     ["netserv-dataplane", "netserv-container", "netserv-worker", "netserv-repository", "netserv-rpki"];
 /// What is around the node may import all of it, but for the worker.
-const LAB: [&str; 5] = ["netserv-lab", "netserv-guards", "netserv-manual", "netserv-skips", "netserv-fuzz"];
+const LAB: [&str; 6] =
+    ["netserv-lab", "netserv-guards", "netserv-manual", "netserv-rpki-tree", "netserv-skips", "netserv-fuzz"];
 /// The rooms of a crate, its folders and the files beside them, from the bottom up, with all that each imports.
 type Rooms = &'static [(&'static str, &'static str)];
 /// The crates whose rooms are known. In netservd only `run` imports the control loop; what sends it events knows `event`. In
