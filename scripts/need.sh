@@ -156,6 +156,7 @@ need_test() {
   need tshark tshark "runs the Wireshark dissector"
   need firewall-cmd firewalld "owns rules beside the node's"
   need openssl openssl "speaks TLS as strangers do"
+  need rpki-client rpki-client "is the relying party whose verdicts are compared with ours"
   need python3 python3 "serves and asks from inside the networks of containers"
   need wrk wrk "asks many times over HTTP"
   need chromium chromium "is the browser"

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::file_imports;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "netserv-model",
     "netserv-authority",
     "netserv-ledger",
@@ -29,6 +29,7 @@ const ORDER: [&str; 19] = [
     "netserv-container",
     "netserv-worker",
     "netserv-repository",
+    "netserv-rpki",
     "netserv-packet-loop",
     "netservd",
     "netserv",
@@ -37,9 +38,11 @@ const ORDER: [&str; 19] = [
 /// The engines that only `netserv-node` puts together.
 const ENGINES: [&str; 3] = ["netserv-gist", "netserv-nslp", "netserv-controller"];
 /// The crates with system calls.
-const IO: [&str; 4] = ["netserv-dataplane", "netserv-container", "netserv-worker", "netserv-repository"];
+const IO: [&str; 5] =
+    ["netserv-dataplane", "netserv-container", "netserv-worker", "netserv-repository", "netserv-rpki"];
 /// What is around the node may import all of it, but for the worker.
-const LAB: [&str; 5] = ["netserv-lab", "netserv-guards", "netserv-manual", "netserv-skips", "netserv-fuzz"];
+const LAB: [&str; 6] =
+    ["netserv-lab", "netserv-guards", "netserv-manual", "netserv-rpki-tree", "netserv-skips", "netserv-fuzz"];
 /// The rooms of a crate, its folders and the files beside them, from the bottom up, with all that each imports.
 type Rooms = &'static [(&'static str, &'static str)];
 /// The crates whose rooms are known. In netservd only `run` imports the control loop; what sends it events knows `event`. In
@@ -193,7 +196,7 @@ const WALLS: [(&str, &[&str]); 6] = [
     ("io/container/src/network", &["io/container/src/host", "io/container/src/launcher", "io/container/src/protocol"]),
 ];
 /// Crates, or folders of them, whose files are in no circle of imports.
-const WITHOUT_CIRCLES: [&str; 25] = [
+const WITHOUT_CIRCLES: [&str; 26] = [
     "core/authority/src",
     "core/controller/src",
     "core/gist/src",
@@ -208,6 +211,7 @@ const WITHOUT_CIRCLES: [&str; 25] = [
     "app/agent/src",
     "io/dataplane/src",
     "io/repository/src",
+    "io/rpki/src",
     "core/placement/src",
     "modules/apps/active-cdn/src",
     "modules/sdk/http-caching/src",

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The relying party's cache, and the check of a checklist against it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use netserv_model::{Digest, UnixTime};
+use rpki::repository::cert::Cert;
+use rpki::uri::Rsync;
+
+use crate::anchor::Anchor;
+use crate::checklist::{CERTIFICATE, Checklist};
+use crate::error::{CacheError, Invalid};
+use crate::files::Files;
+use crate::issued;
+use crate::limits::{DEPTH_MAX, TALS_MAX};
+use crate::publication::Publication;
+use crate::time::Clock;
+
+/// The validated cache of the operator's relying party, and the trust anchors that the operator trusts.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    directory: PathBuf,
+    anchors: Vec<Anchor>,
+    stamp: Option<PathBuf>,
+    age_max: Duration,
+}
+
+/// What the holder of a checklist speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The prefixes, 1 to [`PREFIXES_MAX`](crate::limits::PREFIXES_MAX).
+    pub prefixes: Vec<IpNet>,
+    /// The earliest end of all certificates, manifests and revocation lists that were looked at. A check after this time fails
+    /// unless the relying party has fetched newer ones.
+    pub until: UnixTime,
+}
+
+impl Cache {
+    /// Reads the trust anchor locators. The directory is read by each check, which fails if the relying party last ran longer
+    /// than `age_max` ago. That is when the directory, its folder `.rsync` or a locator's folder `ta/NAME` was last changed:
+    /// each run of rpki-client changes one of the latter two, in whichever way it fetches.
+    ///
+    /// # Errors
+    ///
+    /// There is no locator, or one cannot be read.
+    pub fn open(directory: PathBuf, tals: &[PathBuf], age_max: Duration) -> Result<Cache, CacheError> {
+        match tals.len() {
+            0 => Err(CacheError::NoTal),
+            1..=TALS_MAX => {
+                let anchors = tals.iter().map(|path| Anchor::read(path)).collect::<Result<_, _>>()?;
+                Ok(Cache { directory, anchors, stamp: None, age_max })
+            }
+            _ => Err(CacheError::TooManyTals),
+        }
+    }
+
+    /// Has the last change of a file count as the relying party's last run: one that it writes in each, such as its results.
+    #[must_use]
+    pub fn stamped_by(self, stamp: PathBuf) -> Cache {
+        Cache { stamp: Some(stamp), ..self }
+    }
+
+    /// Returns what the holder of a checklist, which is given in DER, speaks for with a grant whose text has this digest.
+    ///
+    /// # Errors
+    ///
+    /// The checklist says nothing, and the error says why.
+    pub fn check(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Spoken, Invalid> {
+        let checklist = Checklist::parse(checklist)?;
+        checklist.must_list(grant)?;
+        let prefixes = checklist.prefixes()?;
+        let mut clock = Clock::new(now);
+        let mut files = Files::open(&self.directory)?;
+        self.must_be_new(&files, now)?;
+        let (anchor, chain) = self.chain(checklist.certificate(), &mut files)?;
+        let mut issuer = anchor.certificate(&mut files, &mut clock)?;
+        for Link { certificate, uri, bytes } in chain.into_iter().rev() {
+            let publication = Publication::read(&issuer, &mut files, &mut clock)?;
+            publication.must_list(&uri, &bytes)?;
+            publication.must_hold(uri.as_str(), &certificate)?;
+            issuer = issued::authority(uri.as_str(), certificate, &issuer, &mut clock)?;
+        }
+        let publication = Publication::read(&issuer, &mut files, &mut clock)?;
+        publication.must_hold(CERTIFICATE, checklist.certificate())?;
+        checklist.verify(&issuer, &mut clock)?;
+        Ok(Spoken { prefixes, until: clock.until() })
+    }
+
+    fn must_be_new(&self, files: &Files, now: UnixTime) -> Result<(), Invalid> {
+        let last_run = match &self.stamp {
+            Some(stamp) => last_change(stamp)?,
+            None => {
+                let folders = self.anchors.iter().map(Anchor::folder);
+                files.last_change([".", ".rsync"].into_iter().chain(folders)).unwrap_or_default()
+            }
+        };
+        let age = now.distance(last_run);
+        if age > self.age_max { Err(Invalid::OldCache { age, age_max: self.age_max }) } else { Ok(()) }
+    }
+
+    /// Finds the certificates from a checklist's issuer up to a trust anchor. Each is signed by the next, so that who has no
+    /// certificate in the cache has it read one file.
+    fn chain(&self, checklist: &Cert, files: &mut Files) -> Result<(&Anchor, Vec<Link>), Invalid> {
+        let mut chain: Vec<Link> = Vec::new();
+        loop {
+            let (child, of) = match chain.last() {
+                Some(link) => (&link.certificate, link.uri.as_str()),
+                None => (checklist, CERTIFICATE),
+            };
+            let issuer_key = child.authority_key_identifier();
+            if let Some(anchor) = self.anchors.iter().find(|anchor| Some(anchor.key()) == issuer_key) {
+                return Ok((anchor, chain));
+            }
+            let Some(uri) = child.ca_issuer().filter(|_| !child.is_self_signed()) else {
+                return Err(Invalid::UnknownAnchor { of: of.to_owned() });
+            };
+            if chain.len() == DEPTH_MAX {
+                return Err(Invalid::TooDeep);
+            }
+            let bytes = files.read(uri).map_err(|error| no_issuer(error, of))?;
+            let certificate = Cert::decode(bytes.clone()).map_err(|error| issued::malformed(uri.as_str(), &error))?;
+            issued::must_be_signed(of, child, &certificate)?;
+            let uri = uri.clone();
+            chain.push(Link { certificate, uri, bytes });
+        }
+    }
+}
+
+fn last_change(file: &Path) -> Result<UnixTime, Invalid> {
+    let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified());
+    let changed =
+        changed.map_err(|error| Invalid::Unreadable { file: file.display().to_string(), reason: error.to_string() })?;
+    let since = changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(UnixTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// Says whose issuer is missing.
+fn no_issuer(error: Invalid, of: &str) -> Invalid {
+    if let Invalid::Missing { file } = error { Invalid::NoIssuer { of: of.to_owned(), file } } else { error }
+}
+
+/// A certificate between checklist and trust anchor.
+struct Link {
+    certificate: Cert,
+    uri: Rsync,
+    bytes: Bytes,
+}

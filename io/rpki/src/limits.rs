@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bounds of a check.
+
+/// Bytes of a checklist in DER. One of a single prefix and digest has about 2 KiB.
+pub const CHECKLIST_BYTES_MAX: usize = 6 * 1024;
+/// Prefixes that a checklist speaks for; a range of addresses counts as the prefixes that it is made of.
+pub const PREFIXES_MAX: usize = 256;
+/// Certificates from the checklist's issuer up to the trust anchor, without that; as many as rpki-client follows.
+pub const DEPTH_MAX: usize = 12;
+/// Bytes of one file of the cache; as many as rpki-client takes.
+pub const FILE_BYTES_MAX: usize = 4_000_000;
+/// Bytes that one check reads.
+pub const READ_BYTES_MAX: usize = 4 * FILE_BYTES_MAX;
+/// Bytes of a trust anchor locator.
+pub const TAL_BYTES_MAX: usize = 16 * 1024;
+/// Trust anchor locators; the five registries have one each.
+pub const TALS_MAX: usize = 16;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The time of objects, and how long they hold.
+
+use std::time::{Duration, SystemTime};
+
+use netserv_model::UnixTime;
+use rpki::repository::x509::{Time, Validity};
+
+use crate::error::Invalid;
+
+/// The last time that certificates can name: the end of the year 9999.
+const TIME_MAX: UnixTime = UnixTime::from_secs(253_402_300_799);
+
+/// When a check takes place, and until when everything that it looked at holds.
+pub(crate) struct Clock {
+    now: UnixTime,
+    until: UnixTime,
+}
+
+impl Clock {
+    pub(crate) fn new(now: UnixTime) -> Clock {
+        Clock { now: now.min(TIME_MAX), until: TIME_MAX }
+    }
+
+    /// Returns now, as certificates count.
+    pub(crate) fn now(&self) -> Time {
+        (SystemTime::UNIX_EPOCH + Duration::from_millis(self.now.0)).into()
+    }
+
+    /// Returns the earliest end of all that was looked at.
+    pub(crate) fn until(&self) -> UnixTime {
+        self.until
+    }
+
+    /// Checks that a certificate is in time.
+    pub(crate) fn certificate(&mut self, of: &str, validity: Validity) -> Result<(), Invalid> {
+        self.within(of, validity.not_before(), validity.not_after())
+    }
+
+    /// Checks that it is time for an object that holds from then until then, both inclusive.
+    pub(crate) fn within(&mut self, of: &str, from: Time, until: Time) -> Result<(), Invalid> {
+        let (from, until) = (unix_time(from), unix_time(until));
+        if self.now < from {
+            return Err(Invalid::NotYetValid { of: of.to_owned(), from });
+        }
+        if self.now > until {
+            return Err(Invalid::Expired { of: of.to_owned(), until });
+        }
+        self.until = self.until.min(until);
+        Ok(())
+    }
+}
+
+fn unix_time(time: Time) -> UnixTime {
+    UnixTime(u64::try_from(time.timestamp_millis()).unwrap_or(0))
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checklists against trees of the RPKI, beside rpki-client.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bounds;
+mod cases;
+mod relying_party;
+mod scene;
