@@ -2,7 +2,7 @@
 //! The bounds of a check.
 
 /// Bytes of a checklist in DER. One of a single prefix and digest has about 2 KiB.
-pub const CHECKLIST_BYTES_MAX: usize = 6 * 1024;
+pub use netserv_model::limits::CHECKLIST_BYTES_MAX;
 /// Prefixes that a checklist speaks for; a range of addresses counts as the prefixes that it is made of.
 pub const PREFIXES_MAX: usize = 256;
 /// Certificates from the checklist's issuer up to the trust anchor, without that; as many as rpki-client follows.

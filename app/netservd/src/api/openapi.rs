@@ -3,7 +3,7 @@
 
 use netserv_model::api::{
     ApiError, DrainReport, DrainRequest, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded,
-    RequestResult, UsageReport,
+    RequestResult, UsageReport, UserList,
 };
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;

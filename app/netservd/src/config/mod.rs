@@ -160,6 +160,7 @@ impl Default for Config {
             dataplane: Dataplane::default(),
             osgi: Osgi::default(),
             admission: Admission::default(),
+            rpki: Rpki::default(),
             fetch: Fetch::default(),
             network: Network::default(),
             blocks: Blocks::default(),

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 use netserv_model::limits;
 use netserv_node::{gist, nslp};
+use netserv_rpki::Cache;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

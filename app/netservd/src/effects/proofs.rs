@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use netserv_model::effect::EffectOutcome;
-use netserv_model::evidence::Checklist;
+use netserv_model::evidence::{Checklist, Holder};
 use netserv_model::{Digest, Refusal, RefusalKind, UserId};
 use netserv_repository::Asker;
-use netserv_rpki::{Cache, Invalid};
+use netserv_rpki::{Cache, Invalid, Spoken};
 
 use super::ticket::Ticket;
 use crate::logs::wall;
@@ -29,7 +29,7 @@ pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Dige
         let now = wall();
         let found = cache.check(checklist.der(), &grant, now);
         let refusal = |invalid: Invalid| Refusal::new(RefusalKind::BadProof, format!("checklist: {invalid}"));
-        found.map(EffectOutcome::Held).map_err(refusal)
+        found.map(|Spoken { prefixes, until }| EffectOutcome::Held(Holder { prefixes, until })).map_err(refusal)
     });
 }
 
