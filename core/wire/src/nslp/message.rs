@@ -212,13 +212,14 @@ fn headers_of(verb: Verb) -> &'static [&'static str] {
     }
 }
 
-const COMMON_HEADERS: [&str; 12] = [
+const COMMON_HEADERS: [&str; 13] = [
     "user",
     "created",
     "nonce",
     "signature",
     "grant",
     "address-proof",
+    "checklist",
     "dry-run",
     "scope",
     "node-id",
