@@ -5,10 +5,12 @@
 mod anchor;
 mod cache;
 mod checklist;
+mod der;
 mod error;
 mod files;
 mod issued;
 pub mod limits;
+mod manifest;
 mod publication;
 mod time;
 

@@ -4,5 +4,6 @@
 
 mod bounds;
 mod cases;
+mod cost;
 mod relying_party;
 mod scene;
