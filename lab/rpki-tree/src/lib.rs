@@ -58,6 +58,10 @@ pub struct Certificate {
     pub inherits: bool,
     /// Whether it has the policy of RFC 8360.
     pub is_reconsidered: bool,
+    /// Whether that of an authority is one of an end entity.
+    pub is_end_entity: bool,
+    /// The file name of the revocation list that it names, if it is not its issuer's.
+    pub list: Option<String>,
     /// From when it holds.
     pub from: UnixTime,
     /// Until when it holds.
@@ -76,6 +80,8 @@ pub struct Authority {
     pub files: Files,
     /// Names of files that its manifest leaves out.
     pub unlisted: BTreeSet<String>,
+    /// Names of files that its manifest lists and that are missing.
+    pub absent: BTreeSet<String>,
     /// A revocation list to publish instead of its own.
     pub other_list: Option<Vec<u8>>,
     /// Serial numbers of certificates that it took back.
@@ -125,6 +131,8 @@ impl Tree {
             asns: Vec::new(),
             inherits: false,
             is_reconsidered: false,
+            is_end_entity: false,
+            list: None,
             from,
             until,
         }
@@ -214,6 +222,8 @@ impl Tree {
         files.insert(format!("{}.crl", authority.name), list);
         let listed = files.iter().filter(|(name, _)| !authority.unlisted.contains(*name));
         let listed: Vec<_> = listed.map(|(name, bytes)| (name.clone(), digest(bytes))).collect();
+        let absent = authority.absent.iter().map(|name| (name.clone(), digest(b"")));
+        let listed: Vec<_> = listed.into_iter().chain(absent).collect();
         let (from, until) = authority.manifest;
         let content = object::manifest(self.serial + 1, from, until, &listed);
         let (from, until) = authority.manifest_certificate;
@@ -272,14 +282,16 @@ impl Tree {
             serial: 0,
             files: Files::new(),
             unlisted: BTreeSet::new(),
+            absent: BTreeSet::new(),
             other_list: None,
             revoked: Vec::new(),
             manifest: day,
             list: day,
             manifest_certificate: day,
         });
-        let mut to_sign = self.unsigned(certificate, issuer, self.keys.public(key), KeyUsage::Ca);
-        to_sign.set_basic_ca(Some(true));
+        let usage = if certificate.is_end_entity { KeyUsage::Ee } else { KeyUsage::Ca };
+        let mut to_sign = self.unsigned(certificate, issuer, self.keys.public(key), usage);
+        to_sign.set_basic_ca((!certificate.is_end_entity).then_some(true));
         to_sign.set_ca_repository(Some(self.uri(number, "")));
         to_sign.set_rpki_manifest(Some(self.uri(number, &format!("{name}.mft"))));
         let issuer_key = self.authorities[issuer.unwrap_or(number)].key;
@@ -306,7 +318,8 @@ impl Tree {
         to_sign.set_authority_key_identifier(Some(issuer_key.key_identifier()));
         if let Some(number) = issuer {
             let Authority { name, issuer, .. } = &self.authorities[number];
-            to_sign.set_crl_uri(Some(self.uri(number, &format!("{name}.crl"))));
+            let list = certificate.list.clone().unwrap_or_else(|| format!("{name}.crl"));
+            to_sign.set_crl_uri(Some(self.uri(number, &list)));
             let authority = issuer.map_or_else(anchor_uri, |issuer| self.uri(issuer, &format!("{name}.cer")));
             to_sign.set_ca_issuer(Some(authority));
         }

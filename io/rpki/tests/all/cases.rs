@@ -123,6 +123,15 @@ fn checklists() -> Vec<Case> {
             let next = scene.tree.last_serial() + 1;
             scene.tree.at(HOLDER).revoked.push(next);
         }),
+        made("its certificate names another revocation list", "OtherRevocationList", |scene| {
+            // The list is an older one of the holder's: the checklist was not revoked yet.
+            let list = scene.tree.clone().publish()[&repo("holder/holder.crl")].clone();
+            let next = scene.tree.last_serial() + 1;
+            scene.tree.at(HOLDER).files.insert("old.crl".to_owned(), list);
+            scene.tree.at(HOLDER).revoked.push(next);
+            scene.checklist.certificate.list = Some("old.crl".to_owned());
+        })
+        .unlike("RFC 6487 §5 has an authority keep one list; rpki-client 8.2 reads the one that the checklist names"),
         made("its certificate claims more than the holder has", "Overclaims", |scene| {
             scene.checklist.certificate.prefixes = nets(&["10.1.0.0/16", "10.2.0.0/16", "2001:db8:1::/48"]);
         }),
@@ -210,6 +219,12 @@ fn authorities() -> Vec<Case> {
         made("the holder's certificate has the policy of RFC 8360", "Reconsidered", |scene| {
             with_holder(scene, |certificate| certificate.is_reconsidered = true);
         }),
+        made("the holder's certificate is that of an end entity", "Malformed", |scene| {
+            with_holder(scene, |certificate| certificate.is_end_entity = true);
+        }),
+        made("the holder's certificate names another revocation list", "OtherRevocationList", |scene| {
+            with_holder(scene, |certificate| certificate.list = Some("old.crl".to_owned()));
+        }),
         made("the holder has no such addresses", "Overclaims", |scene| {
             with_holder(scene, |certificate| certificate.prefixes = nets(&["10.1.0.0/24", "2001:db8:1::/48"]));
         }),
@@ -278,6 +293,10 @@ fn publications() -> Vec<Case> {
             staged.files.insert(repo("registry/registry.mft"), manifest);
             staged.files.insert(repo("registry/registry.crl"), list);
         }),
+        made("another file that the manifest lists is missing", "Ok", |scene| {
+            scene.tree.at(HOLDER).absent.insert("gone.roa".to_owned());
+        })
+        .unlike("RFC 9286 §6.4 has the relying party fetch all files; what it keeps is what it found whole"),
         changed("the holder's manifest is missing", "Missing", |staged| {
             staged.files.remove(&repo("holder/holder.mft")).unwrap();
         }),
