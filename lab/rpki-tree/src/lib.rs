@@ -182,12 +182,21 @@ impl Tree {
 
     /// Has an authority sign a checklist. Returns it in DER.
     pub fn sign(&mut self, issuer: usize, checklist: &Checklist) -> Vec<u8> {
-        let content = match checklist.content_type {
-            ROUTE_ORIGIN => object::route_origin(64_496, &checklist.prefixes),
-            _ => object::checklist(checklist.version, &checklist.prefixes, &checklist.asns, &checklist.entries),
-        };
+        let content = checklist.content();
         let published = checklist.is_published.then_some("checklist.sig");
         self.signed(issuer, &checklist.content_type, &content, &checklist.certificate, published)
+    }
+
+    /// Has an authority certify another's key, which is given as a SubjectPublicKeyInfo, for one object that is not published.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the key is no RSA key in DER.
+    pub fn certify(&mut self, issuer: usize, certificate: &Certificate, key: &[u8]) -> Vec<u8> {
+        let key = PublicKey::decode(key).expect("the key is in DER");
+        let to_sign = self.unsigned(certificate, Some(issuer), key, KeyUsage::Ee);
+        let signed = to_sign.into_cert(&*self.keys.signer, &self.authorities[issuer].key).expect("the signer signs");
+        signed.to_captured().to_vec()
     }
 
     /// Has an authority publish a ROA for a prefix, with AS 64496.
@@ -333,6 +342,16 @@ impl Tree {
 
     fn day(&self) -> (UnixTime, UnixTime) {
         (UnixTime(self.now.0 - 3_600_000), self.now + Duration::from_secs(86_400))
+    }
+}
+
+impl Checklist {
+    /// Returns what is signed, in DER.
+    pub fn content(&self) -> Vec<u8> {
+        match self.content_type {
+            ROUTE_ORIGIN => object::route_origin(64_496, &self.prefixes),
+            _ => object::checklist(self.version, &self.prefixes, &self.asns, &self.entries),
+        }
     }
 }
 

@@ -37,6 +37,8 @@ fn a_checklist_speaks_for_its_prefixes_until_the_first_thing_ends() {
     assert!(matches!(over, Err(Invalid::Expired { .. })), "{over:?}");
 }
 
+/// Goal: a cache is refused by name if its relying party last ran three days ago and one day is allowed. Method: the times of what
+/// rpki-client changes are set.
 #[test]
 fn a_cache_of_three_days_ago_is_refused() {
     let staged = Staged::good();
@@ -79,7 +81,7 @@ fn a_cache_of_three_days_ago_is_refused() {
     assert!(matches!(written.check(&staged.checklist), Err(Invalid::NoCache { .. })));
 }
 
-/// Flips each bit of a checklist: none of the results is accepted.
+/// Goal: no checklist with one flipped bit vouches. Method: each bit is flipped.
 #[test]
 fn no_flipped_bit_is_accepted() {
     let staged = Staged::good();

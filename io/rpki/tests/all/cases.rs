@@ -47,8 +47,10 @@ impl Case {
     }
 }
 
+/// Goal: each of 80 objects is judged as expected, and each reason is a sentence. Method: a table; the reasons' names are compared.
 #[test]
 fn each_object_is_judged_as_expected() {
+    assert!(cases().len() >= 80, "{}", cases().len());
     let mut differ = Vec::new();
     for case in cases() {
         let staged = case.stage();
@@ -64,6 +66,8 @@ fn each_object_is_judged_as_expected() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
+/// Goal: the relying party rpki-client judges each of 80 objects as the node does, or the table says why not. Method: its file mode is asked about
+/// the checklist, and its results about what the holder publishes.
 #[test]
 fn rpki_client_agrees() {
     if !relying_party::is_installed("rpki_client_agrees") {

@@ -7,10 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::scene::{HOLDER, Scene, grant, now};
 
-/// Goal: one check takes at most 5 ms of processor time with a cache of 20,000 objects.
-///
-/// Method: the holder publishes 20,000 objects, all of which are in the one manifest that the check has to read. The median of 21
-/// checks counts. Without optimisation the bound is eight times as much.
+/// Goal: a check takes at most 5 ms of processor time with a cache of 20,000 objects. Method: the holder publishes 20,000 objects, so
+/// that all are in a manifest that the check reads. The median of 21 checks counts. Without optimisation, 25 ms are allowed.
 #[test]
 fn a_check_with_20000_objects_takes_five_milliseconds() {
     let mut scene = Scene::new();
@@ -29,7 +27,7 @@ fn a_check_with_20000_objects_takes_five_milliseconds() {
         .collect();
     costs.sort();
     let cost = costs[costs.len() / 2];
-    let bound = Duration::from_millis(if cfg!(debug_assertions) { 40 } else { 5 });
+    let bound = Duration::from_millis(if cfg!(debug_assertions) { 25 } else { 5 });
     println!("a check with 20,000 objects: {cost:?}, least {:?}, most {:?}", costs[0], costs[costs.len() - 1]);
     assert!(cost <= bound, "{cost:?}");
 }

@@ -5,5 +5,6 @@
 mod bounds;
 mod cases;
 mod cost;
+mod openssl;
 mod relying_party;
 mod scene;
