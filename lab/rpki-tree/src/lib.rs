@@ -2,7 +2,7 @@
 //! A tree of the RPKI for tests: a trust anchor, authorities below it, what they publish, and signed checklists.
 //!
 //! [`Tree::publish`] returns the files of a relying party's cache, in which tests then break what they like.
-//! [`write`] writes them as rpki-client keeps them.
+//! [`write()`] writes them as rpki-client keeps them.
 
 mod der;
 mod keys;

@@ -37,6 +37,29 @@ fn a_checklist_speaks_for_its_prefixes_until_the_first_thing_ends() {
     assert!(matches!(over, Err(Invalid::Expired { .. })), "{over:?}");
 }
 
+/// Goal: a checklist vouches for nothing once the cache has the revocation of a certificate above it. Method: the holder is revoked
+/// and the cache written again, the manifest first.
+#[test]
+fn a_checklist_ends_with_the_certificate_above_it() {
+    let mut scene = Scene::new();
+    let checklist = scene.tree.sign(HOLDER, &scene.checklist);
+    let staged = Staged { files: scene.tree.publish(), ..Staged::good() };
+    let written = staged.write();
+    let cache = written.open();
+    let check = || cache.check(&checklist, &grant(), now());
+    assert!(check().is_ok());
+    scene.tree.revoke(HOLDER);
+    let files = scene.tree.publish();
+    let (manifest, rest) = files.into_iter().partition(|(path, _)| path.ends_with("registry.mft"));
+    netserv_rpki_tree::write(&manifest, &written.cache).unwrap();
+    let between = check().unwrap_err();
+    assert!(matches!(between, Invalid::OtherHash { .. }) && between.may_pass(), "{between:?}");
+    netserv_rpki_tree::write(&rest, &written.cache).unwrap();
+    let revoked = check().unwrap_err();
+    assert!(matches!(revoked, Invalid::Revoked { .. }) && !revoked.may_pass(), "{revoked:?}");
+    assert!(revoked.fix().is_some());
+}
+
 /// Goal: a cache is refused by name if its relying party last ran three days ago and one day is allowed. Method: the times of what
 /// rpki-client changes are set.
 #[test]
