@@ -35,7 +35,7 @@ impl Checklist {
         let bytes = Bytes::copy_from_slice(bytes);
         let signed = SignedObject::decode(bytes.clone(), true).map_err(|error| issued::malformed(CHECKLIST, &error))?;
         if signed.content_type().as_ref() != CONTENT_TYPE {
-            return Err(Invalid::NotChecklist { content_type: signed.content_type().to_string() });
+            return Err(Invalid::NotChecklist { content_type: issued::short(signed.content_type()) });
         }
         if !is_whole(&bytes) {
             return Err(issued::malformed(CHECKLIST, &"something follows it"));

@@ -108,7 +108,7 @@ pub struct Checklist {
     /// The version, if it is named; RFC 9323 has 0 by default.
     pub version: Option<u64>,
     /// The content of the OID that says what it is.
-    pub content_type: [u8; 11],
+    pub content_type: Vec<u8>,
     /// Whether its certificate has a Subject Information Access extension.
     pub is_published: bool,
 }
@@ -146,7 +146,7 @@ impl Tree {
             asns: Vec::new(),
             entries: vec![(Some("grant".to_owned()), digest)],
             version: None,
-            content_type: CHECKLIST,
+            content_type: CHECKLIST.to_vec(),
             is_published: false,
         }
     }
@@ -348,8 +348,8 @@ impl Tree {
 impl Checklist {
     /// Returns what is signed, in DER.
     pub fn content(&self) -> Vec<u8> {
-        match self.content_type {
-            ROUTE_ORIGIN => object::route_origin(64_496, &self.prefixes),
+        match self.content_type.as_slice() {
+            content_type if content_type == ROUTE_ORIGIN => object::route_origin(64_496, &self.prefixes),
             _ => object::checklist(self.version, &self.prefixes, &self.asns, &self.entries),
         }
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use netserv_model::UnixTime;
-use netserv_rpki::limits::{CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, TAL_BYTES_MAX, TALS_MAX};
+use netserv_rpki::limits::{
+    CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, REASON_CHARS_MAX, TAL_BYTES_MAX, TALS_MAX,
+};
 use netserv_rpki::{Cache, CacheError, Invalid, Spoken};
 use proptest::prelude::*;
 
@@ -172,6 +174,17 @@ fn a_checklist_has_so_many_prefixes_at_most() {
         let said = staged.write().check(&staged.checklist);
         assert_eq!(said.is_ok(), is_taken, "{count}: {said:?}");
         assert!(is_taken || said == Err(Invalid::TooManyPrefixes), "{said:?}");
+    }
+}
+
+#[test]
+fn a_checklist_adds_so_many_characters_to_a_reason() {
+    let mut scene = Scene::new();
+    scene.checklist.content_type = vec![1; 1000];
+    let staged = scene.stage();
+    match staged.write().check(&staged.checklist) {
+        Err(Invalid::NotChecklist { content_type }) => assert_eq!(content_type.chars().count(), REASON_CHARS_MAX),
+        said => panic!("{said:?}"),
     }
 }
 

@@ -157,12 +157,15 @@ fn checklists() -> Vec<Case> {
         })
         .unlike("it is valid, but speaks for no addresses"),
         made("its type ends in .58", "NotChecklist", |scene| scene.checklist.content_type[10] = 58),
+        made("its type has one large number", "NotChecklist", |scene| {
+            scene.checklist.content_type = [vec![0xFF; 10], vec![0x7F]].concat();
+        }),
         made("it is a ROA", "NotChecklist", |scene| {
-            scene.checklist.content_type = ROUTE_ORIGIN;
+            scene.checklist.content_type = ROUTE_ORIGIN.to_vec();
             scene.checklist.is_published = true;
         }),
         made("it is a ROA with the type of a checklist in nothing but its name", "NotChecklist", |scene| {
-            scene.checklist.content_type = ROUTE_ORIGIN;
+            scene.checklist.content_type = ROUTE_ORIGIN.to_vec();
         }),
         made("its certificate says where it is published", "Published", |scene| scene.checklist.is_published = true),
         made("its certificate inherits", "Inherits", |scene| scene.checklist.certificate.inherits = true),
