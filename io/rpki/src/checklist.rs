@@ -8,6 +8,7 @@ use rpki::repository::cert::{Cert, ResourceCert};
 use rpki::repository::rsc::{ResourceSignedChecklist, Rsc};
 use rpki::repository::sigobj::SignedObject;
 
+use crate::der::{CONTEXT_0, SEQUENCE, Values};
 use crate::error::Invalid;
 use crate::issued::{self, STRICT_NAMES};
 use crate::limits::{CHECKLIST_BYTES_MAX, PREFIXES_MAX};
@@ -34,7 +35,7 @@ impl Checklist {
         let bytes = Bytes::copy_from_slice(bytes);
         let signed = SignedObject::decode(bytes.clone(), true).map_err(|error| issued::malformed(CHECKLIST, &error))?;
         if signed.content_type().as_ref() != CONTENT_TYPE {
-            return Err(Invalid::NotChecklist { content_type: signed.content_type().to_string() });
+            return Err(Invalid::NotChecklist { content_type: issued::short(signed.content_type()) });
         }
         if !is_whole(&bytes) {
             return Err(issued::malformed(CHECKLIST, &"something follows it"));
@@ -117,21 +118,11 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 /// Returns whether a SEQUENCE takes all the bytes, which the crate does not look at.
 fn is_whole(bytes: &[u8]) -> bool {
-    content(bytes).is_some_and(|(content, after)| !content.is_empty() && after.is_empty())
+    let mut values = Values(bytes);
+    values.take(SEQUENCE).and_then(|_| values.end(())).is_some()
 }
 
-/// Returns whether a checklist's content begins with a version, `[0]`. DER leaves out what is the default (X.690 §11.5).
-fn names_version(bytes: &[u8]) -> bool {
-    content(bytes).is_some_and(|(content, _)| content.first() == Some(&0xA0))
-}
-
-/// Returns the content of a SEQUENCE of less than 64 KiB, and what comes after it.
-fn content(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = match bytes {
-        [0x30, 0x82, high, low, rest @ ..] => (usize::from(u16::from_be_bytes([*high, *low])), rest),
-        [0x30, 0x81, length, rest @ ..] => (usize::from(*length), rest),
-        [0x30, length @ ..=0x7F, rest @ ..] => (usize::from(*length), rest),
-        _ => return None,
-    };
-    rest.split_at_checked(length)
+/// Returns whether a checklist's content begins with a version. DER leaves out what is the default (X.690 §11.5).
+fn names_version(content: &[u8]) -> bool {
+    Values(content).take(SEQUENCE).and_then(|content| Values(content).take(CONTEXT_0)).is_some()
 }

@@ -76,3 +76,37 @@ impl Files {
 fn path(uri: &Rsync) -> &str {
     uri.as_str().get("rsync://".len()..).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_check_reads_so_many_bytes_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let make =
+            |name: &str, bytes: usize| File::create(folder.path().join(name)).unwrap().set_len(bytes as u64).unwrap();
+        make("large", FILE_BYTES_MAX);
+        make("small", 1);
+        let mut files = Files::open(folder.path()).unwrap();
+        for _ in 0..READ_BYTES_MAX / FILE_BYTES_MAX {
+            assert_eq!(files.read_path("large").unwrap().len(), FILE_BYTES_MAX);
+        }
+        assert_eq!(files.read_path("small"), Err(Invalid::TooMuch { file: "small".to_owned() }));
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(folder.path().join("outside"), "").unwrap();
+        let absolute = folder.path().join("outside");
+        let mut files = Files::open(&inside).unwrap();
+        for path in ["../outside", "a/../../outside", absolute.to_str().unwrap(), "/proc/self/root/etc/passwd"] {
+            let said = files.read_path(path);
+            let is_refused = matches!(said, Err(Invalid::Outside { .. } | Invalid::Missing { .. }));
+            assert!(is_refused, "{path}: {said:?}");
+        }
+    }
+}

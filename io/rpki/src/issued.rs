@@ -6,6 +6,7 @@ use std::fmt::Display;
 use rpki::repository::cert::{Cert, Overclaim, ResourceCert};
 
 use crate::error::Invalid;
+use crate::limits::REASON_CHARS_MAX;
 use crate::time::Clock;
 
 /// Whether the names in certificates must be as RFC 6487 §4.4 says. Nothing rests on names, and registries had others.
@@ -56,9 +57,14 @@ pub(crate) fn must_not_overclaim(of: &str, certificate: &Cert) -> Result<(), Inv
 }
 
 pub(crate) fn malformed(of: &str, reason: &dyn Display) -> Invalid {
-    Invalid::Malformed { of: of.to_owned(), reason: reason.to_string() }
+    Invalid::Malformed { of: of.to_owned(), reason: short(reason) }
 }
 
 pub(crate) fn bad_signature(of: &str, reason: &dyn Display) -> Invalid {
-    Invalid::BadSignature { of: of.to_owned(), reason: reason.to_string() }
+    Invalid::BadSignature { of: of.to_owned(), reason: short(reason) }
+}
+
+/// Returns a text of the checklist's for a reason, cut to what a reader needs.
+pub(crate) fn short(text: &dyn Display) -> String {
+    text.to_string().chars().take(REASON_CHARS_MAX).collect()
 }

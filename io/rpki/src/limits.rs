@@ -15,3 +15,5 @@ pub const READ_BYTES_MAX: usize = 4 * FILE_BYTES_MAX;
 pub const TAL_BYTES_MAX: usize = 16 * 1024;
 /// Trust anchor locators; the five registries have one each.
 pub const TALS_MAX: usize = 16;
+/// Characters of what a checklist itself adds to a reason, such as a long object identifier.
+pub const REASON_CHARS_MAX: usize = 100;

@@ -34,12 +34,11 @@ impl Clock {
 
     /// Checks that a certificate is in time.
     pub(crate) fn certificate(&mut self, of: &str, validity: Validity) -> Result<(), Invalid> {
-        self.within(of, validity.not_before(), validity.not_after())
+        self.within(of, unix_time(validity.not_before()), unix_time(validity.not_after()))
     }
 
     /// Checks that it is time for an object that holds from then until then, both inclusive.
-    pub(crate) fn within(&mut self, of: &str, from: Time, until: Time) -> Result<(), Invalid> {
-        let (from, until) = (unix_time(from), unix_time(until));
+    pub(crate) fn within(&mut self, of: &str, from: UnixTime, until: UnixTime) -> Result<(), Invalid> {
         if self.now < from {
             return Err(Invalid::NotYetValid { of: of.to_owned(), from });
         }
@@ -51,6 +50,7 @@ impl Clock {
     }
 }
 
-fn unix_time(time: Time) -> UnixTime {
+/// Returns a time of a certificate or revocation list; one before 1970 is 0.
+pub(crate) fn unix_time(time: Time) -> UnixTime {
     UnixTime(u64::try_from(time.timestamp_millis()).unwrap_or(0))
 }

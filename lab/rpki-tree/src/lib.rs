@@ -2,7 +2,7 @@
 //! A tree of the RPKI for tests: a trust anchor, authorities below it, what they publish, and signed checklists.
 //!
 //! [`Tree::publish`] returns the files of a relying party's cache, in which tests then break what they like.
-//! [`write`] writes them as rpki-client keeps them.
+//! [`write()`] writes them as rpki-client keeps them.
 
 mod der;
 mod keys;
@@ -58,6 +58,10 @@ pub struct Certificate {
     pub inherits: bool,
     /// Whether it has the policy of RFC 8360.
     pub is_reconsidered: bool,
+    /// Whether that of an authority is one of an end entity.
+    pub is_end_entity: bool,
+    /// The file name of the revocation list that it names, if it is not its issuer's.
+    pub list: Option<String>,
     /// From when it holds.
     pub from: UnixTime,
     /// Until when it holds.
@@ -76,6 +80,8 @@ pub struct Authority {
     pub files: Files,
     /// Names of files that its manifest leaves out.
     pub unlisted: BTreeSet<String>,
+    /// Names of files that its manifest lists and that are missing.
+    pub absent: BTreeSet<String>,
     /// A revocation list to publish instead of its own.
     pub other_list: Option<Vec<u8>>,
     /// Serial numbers of certificates that it took back.
@@ -102,7 +108,7 @@ pub struct Checklist {
     /// The version, if it is named; RFC 9323 has 0 by default.
     pub version: Option<u64>,
     /// The content of the OID that says what it is.
-    pub content_type: [u8; 11],
+    pub content_type: Vec<u8>,
     /// Whether its certificate has a Subject Information Access extension.
     pub is_published: bool,
 }
@@ -125,6 +131,8 @@ impl Tree {
             asns: Vec::new(),
             inherits: false,
             is_reconsidered: false,
+            is_end_entity: false,
+            list: None,
             from,
             until,
         }
@@ -138,7 +146,7 @@ impl Tree {
             asns: Vec::new(),
             entries: vec![(Some("grant".to_owned()), digest)],
             version: None,
-            content_type: CHECKLIST,
+            content_type: CHECKLIST.to_vec(),
             is_published: false,
         }
     }
@@ -174,12 +182,21 @@ impl Tree {
 
     /// Has an authority sign a checklist. Returns it in DER.
     pub fn sign(&mut self, issuer: usize, checklist: &Checklist) -> Vec<u8> {
-        let content = match checklist.content_type {
-            ROUTE_ORIGIN => object::route_origin(64_496, &checklist.prefixes),
-            _ => object::checklist(checklist.version, &checklist.prefixes, &checklist.asns, &checklist.entries),
-        };
+        let content = checklist.content();
         let published = checklist.is_published.then_some("checklist.sig");
         self.signed(issuer, &checklist.content_type, &content, &checklist.certificate, published)
+    }
+
+    /// Has an authority certify another's key, which is given as a SubjectPublicKeyInfo, for one object that is not published.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the key is no RSA key in DER.
+    pub fn certify(&mut self, issuer: usize, certificate: &Certificate, key: &[u8]) -> Vec<u8> {
+        let key = PublicKey::decode(key).expect("the key is in DER");
+        let to_sign = self.unsigned(certificate, Some(issuer), key, KeyUsage::Ee);
+        let signed = to_sign.into_cert(&*self.keys.signer, &self.authorities[issuer].key).expect("the signer signs");
+        signed.to_captured().to_vec()
     }
 
     /// Has an authority publish a ROA for a prefix, with AS 64496.
@@ -214,6 +231,8 @@ impl Tree {
         files.insert(format!("{}.crl", authority.name), list);
         let listed = files.iter().filter(|(name, _)| !authority.unlisted.contains(*name));
         let listed: Vec<_> = listed.map(|(name, bytes)| (name.clone(), digest(bytes))).collect();
+        let absent = authority.absent.iter().map(|name| (name.clone(), digest(b"")));
+        let listed: Vec<_> = listed.into_iter().chain(absent).collect();
         let (from, until) = authority.manifest;
         let content = object::manifest(self.serial + 1, from, until, &listed);
         let (from, until) = authority.manifest_certificate;
@@ -272,14 +291,16 @@ impl Tree {
             serial: 0,
             files: Files::new(),
             unlisted: BTreeSet::new(),
+            absent: BTreeSet::new(),
             other_list: None,
             revoked: Vec::new(),
             manifest: day,
             list: day,
             manifest_certificate: day,
         });
-        let mut to_sign = self.unsigned(certificate, issuer, self.keys.public(key), KeyUsage::Ca);
-        to_sign.set_basic_ca(Some(true));
+        let usage = if certificate.is_end_entity { KeyUsage::Ee } else { KeyUsage::Ca };
+        let mut to_sign = self.unsigned(certificate, issuer, self.keys.public(key), usage);
+        to_sign.set_basic_ca((!certificate.is_end_entity).then_some(true));
         to_sign.set_ca_repository(Some(self.uri(number, "")));
         to_sign.set_rpki_manifest(Some(self.uri(number, &format!("{name}.mft"))));
         let issuer_key = self.authorities[issuer.unwrap_or(number)].key;
@@ -306,7 +327,8 @@ impl Tree {
         to_sign.set_authority_key_identifier(Some(issuer_key.key_identifier()));
         if let Some(number) = issuer {
             let Authority { name, issuer, .. } = &self.authorities[number];
-            to_sign.set_crl_uri(Some(self.uri(number, &format!("{name}.crl"))));
+            let list = certificate.list.clone().unwrap_or_else(|| format!("{name}.crl"));
+            to_sign.set_crl_uri(Some(self.uri(number, &list)));
             let authority = issuer.map_or_else(anchor_uri, |issuer| self.uri(issuer, &format!("{name}.cer")));
             to_sign.set_ca_issuer(Some(authority));
         }
@@ -320,6 +342,16 @@ impl Tree {
 
     fn day(&self) -> (UnixTime, UnixTime) {
         (UnixTime(self.now.0 - 3_600_000), self.now + Duration::from_secs(86_400))
+    }
+}
+
+impl Checklist {
+    /// Returns what is signed, in DER.
+    pub fn content(&self) -> Vec<u8> {
+        match self.content_type.as_slice() {
+            content_type if content_type == ROUTE_ORIGIN => object::route_origin(64_496, &self.prefixes),
+            _ => object::checklist(self.version, &self.prefixes, &self.asns, &self.entries),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use netserv_model::UnixTime;
-use netserv_rpki::limits::{CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, TAL_BYTES_MAX, TALS_MAX};
+use netserv_rpki::limits::{
+    CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, REASON_CHARS_MAX, TAL_BYTES_MAX, TALS_MAX,
+};
 use netserv_rpki::{Cache, CacheError, Invalid, Spoken};
 use proptest::prelude::*;
 
@@ -37,6 +39,31 @@ fn a_checklist_speaks_for_its_prefixes_until_the_first_thing_ends() {
     assert!(matches!(over, Err(Invalid::Expired { .. })), "{over:?}");
 }
 
+/// Goal: a checklist vouches for nothing once the cache has the revocation of a certificate above it. Method: the holder is revoked
+/// and the cache written again, the manifest first.
+#[test]
+fn a_checklist_ends_with_the_certificate_above_it() {
+    let mut scene = Scene::new();
+    let checklist = scene.tree.sign(HOLDER, &scene.checklist);
+    let staged = Staged { files: scene.tree.publish(), ..Staged::good() };
+    let written = staged.write();
+    let cache = written.open();
+    let check = || cache.check(&checklist, &grant(), now());
+    assert!(check().is_ok());
+    scene.tree.revoke(HOLDER);
+    let files = scene.tree.publish();
+    let (manifest, rest) = files.into_iter().partition(|(path, _)| path.ends_with("registry.mft"));
+    netserv_rpki_tree::write(&manifest, &written.cache).unwrap();
+    let between = check().unwrap_err();
+    assert!(matches!(between, Invalid::OtherHash { .. }) && between.may_pass(), "{between:?}");
+    netserv_rpki_tree::write(&rest, &written.cache).unwrap();
+    let revoked = check().unwrap_err();
+    assert!(matches!(revoked, Invalid::Revoked { .. }) && !revoked.may_pass(), "{revoked:?}");
+    assert!(revoked.fix().is_some());
+}
+
+/// Goal: a cache is refused by name if its relying party last ran three days ago and one day is allowed. Method: the times of what
+/// rpki-client changes are set.
 #[test]
 fn a_cache_of_three_days_ago_is_refused() {
     let staged = Staged::good();
@@ -79,7 +106,7 @@ fn a_cache_of_three_days_ago_is_refused() {
     assert!(matches!(written.check(&staged.checklist), Err(Invalid::NoCache { .. })));
 }
 
-/// Flips each bit of a checklist: none of the results is accepted.
+/// Goal: no checklist with one flipped bit vouches. Method: each bit is flipped.
 #[test]
 fn no_flipped_bit_is_accepted() {
     let staged = Staged::good();
@@ -147,6 +174,17 @@ fn a_checklist_has_so_many_prefixes_at_most() {
         let said = staged.write().check(&staged.checklist);
         assert_eq!(said.is_ok(), is_taken, "{count}: {said:?}");
         assert!(is_taken || said == Err(Invalid::TooManyPrefixes), "{said:?}");
+    }
+}
+
+#[test]
+fn a_checklist_adds_so_many_characters_to_a_reason() {
+    let mut scene = Scene::new();
+    scene.checklist.content_type = vec![1; 1000];
+    let staged = scene.stage();
+    match staged.write().check(&staged.checklist) {
+        Err(Invalid::NotChecklist { content_type }) => assert_eq!(content_type.chars().count(), REASON_CHARS_MAX),
+        said => panic!("{said:?}"),
     }
 }
 

@@ -4,5 +4,7 @@
 
 mod bounds;
 mod cases;
+mod cost;
+mod openssl;
 mod relying_party;
 mod scene;

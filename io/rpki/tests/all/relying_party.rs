@@ -22,11 +22,18 @@ pub(crate) struct Verdict {
 
 /// Returns whether rpki-client is installed.
 pub(crate) fn is_installed(test: &str) -> bool {
-    let is_installed = Command::new("rpki-client").arg("-V").output().is_ok();
+    let is_installed = program().is_some();
     if !is_installed {
         skipped(test, "rpki-client is not installed");
     }
     is_installed
+}
+
+/// Debian has it where only root looks.
+fn program() -> Option<&'static str> {
+    ["rpki-client", "/usr/sbin/rpki-client"]
+        .into_iter()
+        .find(|program| Command::new(program).arg("-V").output().is_ok())
 }
 
 /// Asks about the checklist, and about the ROA that the holder publishes: the first question does not look at manifests.
@@ -39,7 +46,7 @@ pub(crate) fn ask(staged: &Staged, written: &Written) -> Verdict {
     std::fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
     std::fs::set_permissions(&out, Permissions::from_mode(0o777)).unwrap();
     let run = |arguments: &[&std::ffi::OsStr]| -> Output {
-        let mut command = Command::new("rpki-client");
+        let mut command = Command::new(program().unwrap());
         command.args(["-n", "-j", "-d"]).arg(&written.cache).arg("-t").arg(&written.tal).args(arguments);
         command.output().unwrap()
     };
