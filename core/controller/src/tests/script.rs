@@ -115,6 +115,7 @@ impl Node {
             nodes: Vec::new(),
             require: Vec::new(),
             passed_by: None,
+            from: None,
         };
         sign(request, &key(user))
     }
