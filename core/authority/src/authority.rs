@@ -42,6 +42,8 @@ impl From<Refusal> for Unproven {
 pub struct Proof<'a> {
     /// The user who signed the request.
     pub user: &'a UserId,
+    /// By which key; nothing if the operator takes unsigned requests.
+    pub key: Option<PublicKey>,
     granted: Option<Granted>,
 }
 
@@ -57,6 +59,21 @@ struct Granted {
     evidence: Evidence,
     /// What it gives by the policy in force, or why nothing.
     vouched: Result<Vouched, Refusal>,
+}
+
+impl Granted {
+    fn basis(&self) -> String {
+        match (&self.evidence, &self.vouched) {
+            (Evidence::Grants(texts), vouched) => {
+                let digest = Digest(Sha256::digest(texts.last().map_or("", String::as_str)).into());
+                match vouched {
+                    Ok(Vouched { voucher: Voucher::Issuer(name), .. }) => format!("grant of {name} {digest}"),
+                    Ok(_) | Err(_) => format!("grant {digest}"),
+                }
+            }
+            (Evidence::Address(proven), _) => format!("address {}", proven.address),
+        }
+    }
 }
 
 impl Authority {
@@ -76,20 +93,20 @@ impl Authority {
         if is_named || request.grants.is_empty() {
             let may = self.rights(policy, user, now)?;
             // Who signs the operator's packages does not sign its requests.
-            match policy.operator.as_ref().filter(|operator| operator.user == *user) {
+            let key = match policy.operator.as_ref().filter(|operator| operator.user == *user) {
                 Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
                 None => check_signature(&may.keys, policy.accept_unsigned && is_named, request)?,
-            }
-            return Ok(Proof { user, granted: None });
+            };
+            return Ok(Proof { user, key, granted: None });
         }
         let is_asker = |chain: &Chain| {
             check_own(&chain.last().sub, user)?;
-            check_signature(&[chain.last().sub], false, request)
+            check_signature(&[chain.last().sub], false, request).map(|_| ())
         };
         let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
-        let evidence = Evidence::Grants(request.grants.clone());
-        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        let (evidence, key) = (Evidence::Grants(request.grants.clone()), vouched.may.keys.first().copied());
+        Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
     /// Everything about a proof by an address that can be known before the address is asked.
@@ -112,7 +129,7 @@ impl Authority {
             }
             Evidence::Grants(_) => false,
         });
-        if is_known { Ok(Proof { user, granted: None }) } else { Err(Unproven::Ask(address)) }
+        if is_known { Ok(Proof { user, key: Some(key), granted: None }) } else { Err(Unproven::Ask(address)) }
     }
 
     /// Returns the user who has proven to ask by what the address says of it.
@@ -136,7 +153,7 @@ impl Authority {
         let AddressProof { address, key, .. } = proof;
         let evidence = Evidence::Address(ProvenAddress { address, key, asked: now });
         let vouched = Vouched::by(policy, &evidence)?;
-        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        Ok(Proof { user, key: Some(key), granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
     /// Puts into force what a request proved; returns who is forgotten for that. `has_modules` says whether something of a user's depends
@@ -155,7 +172,7 @@ impl Authority {
         for user in &give_way {
             self.granted.remove(user);
         }
-        if let Proof { user, granted: Some(granted) } = proof {
+        if let Proof { user, granted: Some(granted), .. } = proof {
             self.granted.insert(user.clone(), granted);
         }
         Ok(give_way)
@@ -177,7 +194,7 @@ impl Authority {
     /// Returns who gives way to what a request proved; nothing if that changes nothing.
     fn change_by(
         &self,
-        Proof { user, granted }: &Proof<'_>,
+        Proof { user, granted, .. }: &Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<Option<Vec<UserId>>, Refusal> {
@@ -265,6 +282,19 @@ impl Authority {
         self.granted.get(user).map(|granted| &granted.evidence)
     }
 
+    /// Says what a user's rights come from, also if they have ended; nothing of users who never had any.
+    pub fn basis(&self, policy: &NodePolicy, user: &UserId) -> Option<String> {
+        match policy.users.contains_key(user) {
+            true => Some("configured".to_owned()),
+            false => self.granted.get(user).map(Granted::basis),
+        }
+    }
+
+    /// Says by what a request is proven to be of its user.
+    pub fn basis_of(&self, policy: &NodePolicy, proof: &Proof<'_>) -> Option<String> {
+        proof.granted.as_ref().map(Granted::basis).or_else(|| self.basis(policy, proof.user))
+    }
+
     /// Returns whether nobody is known whom the policy does not name.
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
@@ -347,12 +377,13 @@ fn check_own(key: &PublicKey, user: &UserId) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalKind::BadProof, detail))
 }
 
-fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {
+/// Returns the key that signed a request; nothing if it need not be signed.
+fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<Option<PublicKey>, Refusal> {
     let Some(signature) = request.signature else {
         let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
-        return if accept_unsigned { Ok(()) } else { Err(refusal) };
+        return if accept_unsigned { Ok(None) } else { Err(refusal) };
     };
     let signed_by = |key: &PublicKey| is_signed_by(key, &request.signed_bytes, &signature);
     let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
-    if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
+    keys.iter().copied().find(signed_by).map(Some).ok_or_else(refusal)
 }
