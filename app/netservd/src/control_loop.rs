@@ -27,6 +27,7 @@ use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketThread;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::config::domain::networks_of;
 use crate::config::reload::put_off;
@@ -124,6 +125,8 @@ pub struct Parts {
     pub config: watch::Sender<Arc<Config>>,
     /// News for requesters, for the API.
     pub news: NewsFeed,
+    /// What was decided.
+    pub audit: AuditLog,
     /// The way for events that the loop's own tasks make.
     pub events: mpsc::Sender<Event>,
 }
@@ -170,7 +173,8 @@ impl ControlLoop {
         }
         // Programs are told by that.
         drop(self.applications);
-        let Parts { mut packets, mut signal, effects, recording, .. } = self.parts;
+        let Parts { mut packets, mut signal, effects, recording, audit, .. } = self.parts;
+        drop(audit);
         // The rules go with the driver, before what they lead to.
         packets.stop();
         effects.stop().await;
@@ -319,10 +323,16 @@ impl ControlLoop {
         }
     }
 
-    fn tell(&self, notice: Notice) {
+    fn tell(&mut self, notice: Notice) {
         log(&notice);
-        if let Notice::Notified(notify) = notice {
-            self.parts.news.push(*notify);
+        match notice {
+            Notice::Notified(notify) => self.parts.news.push(*notify),
+            notice @ (Notice::Requested { .. }
+            | Notice::Answered { .. }
+            | Notice::Dissolved { .. }
+            | Notice::Revoked { .. }
+            | Notice::GaveUp { .. }
+            | Notice::NotStored { .. }) => self.parts.audit.take(self.parts.clock.now(), notice),
         }
     }
 
@@ -455,6 +465,7 @@ impl ControlLoop {
                 turns: &self.turns,
                 waits: &self.waits,
                 lateness: &self.lateness,
+                audit: self.parts.audit.counts(),
             },
         );
         out
@@ -516,11 +527,14 @@ impl ControlLoop {
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(error, "the configuration stays as it was");
+                self.parts.audit.take_operation(self.parts.clock.now(), "RELOAD", Err(&error));
                 // Whoever asked may have gone.
                 return drop(reply.map(|reply| reply.send(Err(error))));
             }
         };
         self.parts.config.send_replace(Arc::new(reload.in_force));
+        let keys: Vec<&str> = reload.changes.iter().map(|change| change.key.as_str()).collect();
+        self.parts.audit.take_operation(self.parts.clock.now(), "RELOAD", Ok(&keys.join(", ")));
         let call = self.pending(Pending::Reload(reload.changes, reply));
         self.input(Input::Policy(call, Box::new(policy)));
     }
@@ -557,6 +571,8 @@ impl ControlLoop {
         match policy {
             Ok(policy) => {
                 tracing::info!(maintenance = policy.maintenance, "the node is drained, or takes modules again");
+                let verb = if policy.maintenance { "DRAIN" } else { "UNDRAIN" };
+                self.parts.audit.take_operation(self.parts.clock.now(), verb, Ok(""));
                 let call = self.pending(Pending::Drain(reply));
                 self.input(Input::Policy(call, Box::new(policy)));
             }
@@ -599,7 +615,7 @@ fn log(notice: &Notice) {
             let user = user.as_ref().map(ToString::to_string);
             tracing::info!(request = request.0, method, user, %session, "request");
         }
-        Notice::Answered { request, outcome, took_us } => {
+        Notice::Answered { request, outcome, took_us, .. } => {
             tracing::info!(request = request.0, %outcome, took_us, "answer");
         }
         Notice::Notified(notify) => {
@@ -611,7 +627,7 @@ fn log(notice: &Notice) {
         Notice::Dissolved { user, module, refusal } => {
             tracing::warn!(%user, %module, %refusal, "a service is removed");
         }
-        Notice::Revoked { user, module, refusal } => {
+        Notice::Revoked { user, module, refusal, evidence: _ } => {
             tracing::warn!(%user, %module, %refusal, "a module is removed, since the configuration no longer allows it");
         }
         Notice::GaveUp { user, module, addresses, epoch } => {

@@ -176,3 +176,27 @@ pub const PACKAGE_LOOK: Duration = Duration::from_secs(600);
 pub const SERVICE_RETRY_FIRST: Duration = Duration::from_secs(1);
 /// The longest such wait.
 pub const SERVICE_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Entries that wait for the thread that writes the audit log; further ones are lost and counted.
+pub const AUDIT_WAITING_MAX: usize = 4096;
+/// Entries that are written before they are made sure on the disk.
+pub const AUDIT_BATCH: usize = 256;
+/// How long the thread waits before it tries again to write what could not be written, and how often it looks what was left out.
+pub const AUDIT_LOOK: Duration = Duration::from_secs(1);
+/// Bytes of one file of the audit log, unless the operator says otherwise.
+pub const AUDIT_FILE_BYTES: u64 = 8 * 1024 * 1024;
+/// The least that the operator may say.
+pub const AUDIT_FILE_BYTES_MIN: u64 = 64 * 1024;
+/// The most.
+pub const AUDIT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Files of the audit log, unless the operator says otherwise; the oldest is deleted for a new one.
+pub const AUDIT_FILES: usize = 8;
+/// The least that the operator may say.
+pub const AUDIT_FILES_MIN: usize = 2;
+/// The most.
+pub const AUDIT_FILES_MAX: usize = 256;
+/// Sessions of which the audit log knows by what evidence they last asked; over it, all are forgotten, and each has one line more.
+pub const AUDIT_SESSIONS_MAX: usize = 4096;
+/// Clients that read the audit log at a time; further ones are refused.
+pub const AUDIT_READERS_MAX: usize = 8;
+/// Bytes of the audit log that are read at a time for a client.
+pub const AUDIT_READ_BYTES: usize = 256 * 1024;

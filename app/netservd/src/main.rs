@@ -4,6 +4,7 @@
 mod api;
 mod applications;
 mod arguments;
+mod audit;
 mod clock;
 mod conditions;
 mod config;

@@ -27,8 +27,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::api;
+use crate::api::{self, Api, AuditFiles};
 use crate::applications;
+use crate::audit;
+use crate::audit::folder::Folder;
 use crate::clock::Clock;
 use crate::conditions;
 use crate::config::domain::networks_of;
@@ -238,6 +240,9 @@ async fn run_node(
     let application_counts = Arc::new(ApplicationCounts::default());
     let started = wall();
     let news = NewsFeed::new(started);
+    let (audit, audits) = audit::start(&config.state_dir, &config.node, config.audit, clock)?;
+    let audit_files =
+        AuditFiles::new(Folder::of(&config.state_dir, config.audit.file_bytes_max, config.audit.files_max));
     let control = ControlLoop::new(Parts {
         clock,
         node: header.node(),
@@ -253,9 +258,11 @@ async fn run_node(
         config_path: files.config,
         config: in_force,
         news: news.clone(),
+        audit,
         events: events.clone(),
     });
-    tokio::spawn(api::serve(listener, events.clone(), logs, news, seen));
+    let api = Api { control: events.clone(), logs, news, config: seen, audit: audit_files };
+    tokio::spawn(api::serve(listener, api));
     if let Some(listener) = application_listener {
         tokio::spawn(applications::serve(listener, events.clone(), application_counts));
     }
@@ -266,6 +273,9 @@ async fn run_node(
     // What was to be stored is, and SQLite's log is in the database.
     if writes.join().is_err() {
         tracing::error!("the thread for the store ended by a fault");
+    }
+    if audits.is_some_and(|audits| audits.join().is_err()) {
+        tracing::error!("the thread for the audit log ended by a fault");
     }
     // They are ours; if somebody removed them, that is as good.
     let _ = std::fs::remove_file(&config.socket);

@@ -65,6 +65,8 @@ impl From<Refusal> for Unproven {
 pub struct Proof<'a> {
     /// The user who signed the request.
     pub user: &'a UserId,
+    /// By which key; nothing if the operator takes unsigned requests.
+    pub key: Option<PublicKey>,
     granted: Option<Granted>,
 }
 
@@ -80,6 +82,33 @@ struct Granted {
     evidence: Evidence,
     /// What it gives by the policy in force, or why nothing.
     vouched: Result<Vouched, Refusal>,
+}
+
+impl Granted {
+    fn basis(&self) -> String {
+        match (&self.evidence, &self.vouched) {
+            (Evidence::Grants(texts), vouched) => {
+                let digest = Digest(Sha256::digest(texts.last().map_or("", String::as_str)).into());
+                match vouched {
+                    Ok(Vouched { voucher: Voucher::Issuer(name), .. }) => format!("grant of {name} {digest}"),
+                    Ok(_) | Err(_) => format!("grant {digest}"),
+                }
+            }
+            (Evidence::Address(proven), _) => format!("address {}", proven.address),
+            (Evidence::Checklist(checked), _) => {
+                format!("checklist {}", Digest(Sha256::digest(checked.checklist.der()).into()))
+            }
+        }
+    }
+
+    /// Returns the key that signs the user's requests.
+    fn key(&self) -> Option<PublicKey> {
+        match &self.evidence {
+            Evidence::Address(proven) => Some(proven.key),
+            Evidence::Grants(grants) => last_key(grants),
+            Evidence::Checklist(checked) => last_key(&checked.grants),
+        }
+    }
 }
 
 impl Authority {
@@ -99,23 +128,23 @@ impl Authority {
         if is_named || request.grants.is_empty() {
             let may = self.rights(policy, user, now)?;
             // Who signs the operator's packages does not sign its requests.
-            match policy.operator.as_ref().filter(|operator| operator.user == *user) {
+            let key = match policy.operator.as_ref().filter(|operator| operator.user == *user) {
                 Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
                 None => check_signature(&may.keys, policy.accept_unsigned && is_named, request)?,
-            }
-            return Ok(Proof { user, granted: None });
+            };
+            return Ok(Proof { user, key, granted: None });
         }
         let is_asker = |chain: &Chain| {
             check_own(&chain.last().sub, user)?;
-            check_signature(&[chain.last().sub], false, request)
+            check_signature(&[chain.last().sub], false, request).map(|_| ())
         };
         if let Some(checklist) = &request.checklist {
             return self.prove_by_checklist(policy, user, &request.grants, checklist, now, is_asker);
         }
         let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
-        let evidence = Evidence::Grants(request.grants.clone());
-        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        let (evidence, key) = (Evidence::Grants(request.grants.clone()), vouched.may.keys.first().copied());
+        Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
     /// Everything about a proof by an address that can be known before the address is asked.
@@ -138,7 +167,11 @@ impl Authority {
             }
             Evidence::Grants(_) | Evidence::Checklist(_) => false,
         });
-        if is_known { Ok(Proof { user, granted: None }) } else { Err(Unproven::Ask(Question::Address(address))) }
+        if is_known {
+            Ok(Proof { user, key: Some(key), granted: None })
+        } else {
+            Err(Unproven::Ask(Question::Address(address)))
+        }
     }
 
     /// Everything about grants of a holder of prefixes that can be known before it is known who is behind the checklist.
@@ -151,14 +184,15 @@ impl Authority {
         now: UnixTime,
         is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
     ) -> Result<Proof<'a>, Unproven> {
-        Vouched::asked_by_checklist(policy, grants, is_asker)?.check_time(now)?;
+        let vouched = Vouched::asked_by_checklist(policy, grants, is_asker)?;
+        vouched.check_time(now)?;
         let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
         let is_known = known.is_some_and(|granted| match &granted.evidence {
             Evidence::Checklist(checked) => checked.grants == grants && checked.checklist == *checklist,
             Evidence::Grants(_) | Evidence::Address(_) => false,
         });
         if is_known {
-            return Ok(Proof { user, granted: None });
+            return Ok(Proof { user, key: vouched.may.keys.first().copied(), granted: None });
         }
         let (checklist, grant) = (checklist.clone(), digest_of_grant(&grants[0]));
         Err(Unproven::Ask(Question::Holder { checklist, grant }))
@@ -195,7 +229,8 @@ impl Authority {
         };
         let vouched = Vouched::by(policy, &evidence)?;
         vouched.check_time(now)?;
-        Ok(Proof { user, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        let key = vouched.may.keys.first().copied();
+        Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
 
     /// Returns the next user after one, or the first, whose rights depend on a checklist, with what to ask of it.
@@ -251,7 +286,7 @@ impl Authority {
         for user in &give_way {
             self.granted.remove(user);
         }
-        if let Proof { user, granted: Some(granted) } = proof {
+        if let Proof { user, granted: Some(granted), .. } = proof {
             self.granted.insert(user.clone(), granted);
         }
         Ok(give_way)
@@ -273,7 +308,7 @@ impl Authority {
     /// Returns who gives way to what a request proved; nothing if that changes nothing.
     fn change_by(
         &self,
-        Proof { user, granted }: &Proof<'_>,
+        Proof { user, granted, .. }: &Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<Option<Vec<UserId>>, Refusal> {
@@ -361,22 +396,22 @@ impl Authority {
         self.granted.get(user).map(|granted| &granted.evidence)
     }
 
-    /// Returns the users whom the policy does not name, with their keys and who vouches for them, in words, by what.
+    /// Returns the users whom the policy does not name, with their keys and what their rights come from.
     pub fn strangers(&self) -> impl Iterator<Item = (&UserId, Option<PublicKey>, String)> {
-        self.granted.iter().map(|(user, granted)| {
-            let key = match &granted.evidence {
-                Evidence::Address(proven) => Some(proven.key),
-                Evidence::Grants(grants) => last_key(grants),
-                Evidence::Checklist(checked) => last_key(&checked.grants),
-            };
-            let words = match (&granted.vouched, &granted.evidence) {
-                (_, Evidence::Address(proven)) => format!("proof by the address {}", proven.address),
-                (Ok(vouched), Evidence::Grants(_) | Evidence::Checklist(_)) => vouched.voucher.to_string(),
-                (Err(_), Evidence::Grants(_)) => "grant of an issuer".to_owned(),
-                (Err(_), Evidence::Checklist(_)) => Voucher::Checklist.to_string(),
-            };
-            (user, key, words)
-        })
+        self.granted.iter().map(|(user, granted)| (user, granted.key(), granted.basis()))
+    }
+
+    /// Says what a user's rights come from, also if they have ended; nothing of users who never had any.
+    pub fn basis(&self, policy: &NodePolicy, user: &UserId) -> Option<String> {
+        match policy.users.contains_key(user) {
+            true => Some("configured".to_owned()),
+            false => self.granted.get(user).map(Granted::basis),
+        }
+    }
+
+    /// Says by what a request is proven to be of its user.
+    pub fn basis_of(&self, policy: &NodePolicy, proof: &Proof<'_>) -> Option<String> {
+        proof.granted.as_ref().map(Granted::basis).or_else(|| self.basis(policy, proof.user))
     }
 
     /// Returns whether nobody is known whom the policy does not name.
@@ -471,12 +506,13 @@ fn check_own(key: &PublicKey, user: &UserId) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalKind::BadProof, detail))
 }
 
-fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {
+/// Returns the key that signed a request; nothing if it need not be signed.
+fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<Option<PublicKey>, Refusal> {
     let Some(signature) = request.signature else {
         let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
-        return if accept_unsigned { Ok(()) } else { Err(refusal) };
+        return if accept_unsigned { Ok(None) } else { Err(refusal) };
     };
     let signed_by = |key: &PublicKey| is_signed_by(key, &request.signed_bytes, &signature);
     let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
-    if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
+    keys.iter().copied().find(signed_by).map(Some).ok_or_else(refusal)
 }

@@ -62,7 +62,7 @@ use moves::freezing;
 use tenants::later::Next;
 use tenants::wishes;
 use usage::metering::Metering;
-use users::admission::{Denied, Users};
+use users::admission::{Claim, Denied, Users};
 use users::proving::{self, Proving};
 use workers::changes::{Changes, Held};
 use workers::{draining, release};
@@ -136,12 +136,13 @@ impl Controller {
     }
 
     /// Takes a request; `said` answers the question that had to be asked first, if there was one.
-    fn take_request(&mut self, ticket: PendingAnswer, request: Request, said: Option<Said>) {
+    fn take_request(&mut self, mut ticket: PendingAnswer, request: Request, said: Option<Said>) {
         let Controller { cx, modules, users, proving, exports, tells, metering, load, .. } = self;
         if metering.is_stopping() {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, &request, said) {
+        let claim = Claim { request: &request, said, proven: &mut ticket.proven };
+        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, claim) {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
             Err(Denied::NotYet(question)) => return proving.ask(cx, ticket, request, question),

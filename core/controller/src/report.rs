@@ -79,7 +79,7 @@ fn policy_of(cx: &Cx, user: &UserId) -> Option<PolicyReport> {
 
 /// Returns who may do what: the users whom the configuration names, and those who have proven their rights.
 pub(crate) fn users(cx: &Cx, tenants: &Tenants, now: Instant) -> Vec<UserInfo> {
-    let configured = cx.policy.users.iter().map(|(user, may)| (user, may.keys.clone(), "configuration".to_owned()));
+    let configured = cx.policy.users.iter().map(|(user, may)| (user, may.keys.clone(), "configured".to_owned()));
     let strangers = cx.authority.strangers().map(|(user, key, proof)| (user, key.into_iter().collect(), proof));
     let mut users: Vec<UserInfo> = configured
         .chain(strangers)

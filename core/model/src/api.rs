@@ -199,7 +199,7 @@ pub struct UserInfo {
     pub user: UserId,
     /// Keys that it signs with.
     pub keys: Vec<PublicKey>,
-    /// Who vouches for it, as `configuration` or "grant of `house`".
+    /// What its rights come from, as `configured` or `grant of house sha256:…`.
     pub proof: String,
     /// When that ends; nothing if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::{Asked, Proven};
 use crate::control::{ControlMessage, ModuleMessage};
 use crate::evidence::{Checklist, Evidence, Holder};
 use crate::floating::GivenUp;
@@ -49,6 +50,8 @@ pub enum Command {
         request: RequestId,
         /// The node's entry for the response stack, with `address` still to be filled in by the signaling.
         report: Box<NodeReport>,
+        /// By what it is proven to be of the user whom it names; nothing if it is not.
+        proven: Option<Proven>,
     },
     /// Tell people.
     Notify(Notice),
@@ -425,6 +428,10 @@ pub enum Notice {
         outcome: request::Outcome,
         /// How long that took on this node, in microseconds.
         took_us: u64,
+        /// What was asked.
+        asked: Box<Asked>,
+        /// By what it is proven to be of the user whom it names; nothing if it is not.
+        proven: Option<Proven>,
     },
     /// Something happened to what a client of this node installed along a path.
     Notified(Box<Notify>),
@@ -445,6 +452,8 @@ pub enum Notice {
         module: ModuleRef,
         /// Why.
         refusal: Refusal,
+        /// What the owner's rights came from, in words, unless the policy does not name it any more.
+        evidence: Option<String>,
     },
     /// A module no longer has floating addresses, since another one has them in a later epoch.
     GaveUp {

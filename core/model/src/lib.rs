@@ -11,6 +11,7 @@ mod words;
 
 pub mod api;
 pub mod application;
+pub mod audit;
 pub mod container_link;
 pub mod control;
 pub mod dependency;

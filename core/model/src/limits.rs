@@ -96,6 +96,9 @@ pub const CACHE_BYTES_PER_MEMORY_BYTE_MAX: u64 = 128;
 /// How long a download may take in all.
 pub const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// Bytes of what a line of the audit log says of causes and of evidence, each.
+pub const AUDIT_DETAIL_BYTES_MAX: usize = 512;
+
 /// How far a request's `created` may lie from the node's clock.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 /// The shortest lease.

@@ -50,6 +50,8 @@ pub struct Request {
     pub require: Vec<Condition>,
     /// Why the request is not for this node, if its place or name is known not to be meant: it only says who asks.
     pub passed_by: Option<String>,
+    /// The peer that it came from; nothing if a client of this node sent it.
+    pub from: Option<IpAddr>,
 }
 
 words! {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netserv_gist::{ApiCall, Event};
+use netserv_model::audit::{Asked, Proven};
 use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, RequestId};
 use netserv_model::request::{Ask, Body, NodeReport, Request};
 use netserv_nslp::Withdrawal;
@@ -147,7 +148,7 @@ impl Node {
     fn take_request(&mut self, id: RequestId, request: Request) {
         let (method, user, session) = (request.body.verb().as_str(), request.user.clone(), request.session);
         self.outputs.push_back(Output::Notice(Notice::Requested { request: id, method, user, session }));
-        self.arrived.insert(id, self.now.instant);
+        self.arrived.insert(id, (self.now.instant, Box::new(Asked::of(&request))));
         if !wants_counters(&request.body) {
             return self.controller.handle_request(self.now, id, request);
         }
@@ -166,7 +167,7 @@ impl Node {
                 }
             }
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
-            Command::Answer { request, report } => self.take_report(request, *report),
+            Command::Answer { request, report, proven } => self.take_report(request, *report, proven),
             Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
             Command::TellRequesters(news) => self.nslp.handle_module_news(self.now, *news),
             Command::Settled => self.stop.settled = true,
@@ -175,14 +176,14 @@ impl Node {
     }
 
     /// Completes the controller's report with what only the node knows, and gives it to the NSLP.
-    fn take_report(&mut self, request: RequestId, mut report: NodeReport) {
-        if let Some(arrived) = self.arrived.remove(&request) {
+    fn take_report(&mut self, request: RequestId, mut report: NodeReport, proven: Option<Proven>) {
+        self.fill_in(&mut report.modules);
+        if let Some((arrived, asked)) = self.arrived.remove(&request) {
             let took = self.now.instant.since(arrived);
             report.took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            let (outcome, took_us) = (report.outcome.clone(), report.took_us);
+            self.outputs.push_back(Output::Notice(Notice::Answered { request, outcome, took_us, asked, proven }));
         }
-        self.fill_in(&mut report.modules);
-        let (outcome, took_us) = (report.outcome.clone(), report.took_us);
-        self.outputs.push_back(Output::Notice(Notice::Answered { request, outcome, took_us }));
         self.nslp.handle_report(self.now, request, report);
     }
 }

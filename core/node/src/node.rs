@@ -7,6 +7,7 @@ use netserv_controller::Controller;
 use netserv_gist::{Disposition, Engine, QueryId};
 use netserv_model::api::PostRequest;
 use netserv_model::application::ApplicationInfo;
+use netserv_model::audit::Asked;
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{ModuleState, ModuleStatus};
@@ -41,8 +42,8 @@ pub struct Node {
     pub(crate) usage_calls: Calls,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) measured: Measured,
-    /// When each request arrived that is not answered; the controller bounds them.
-    pub(crate) arrived: BTreeMap<RequestId, Instant>,
+    /// When each request arrived that is not answered, and what it asks; the controller bounds them.
+    pub(crate) arrived: BTreeMap<RequestId, (Instant, Box<Asked>)>,
     pub(crate) posted: BTreeMap<LocalId, CallId>,
     pub(crate) name: NodeId,
     pub(crate) application_config: ApplicationConfig,

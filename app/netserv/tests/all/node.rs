@@ -14,6 +14,7 @@ use netserv_model::api::{
     PacketSums, PlaneInfo, UsageReport, UserUsage,
 };
 use netserv_model::application::ApplicationInfo;
+use netserv_model::audit::{AuditEntry, AuditFault, AuditReport};
 use netserv_model::request::NodeLoad;
 use netserv_model::usage::{Traffic, Usage};
 
@@ -321,4 +322,95 @@ fn the_doctor_says_which_driver_the_node_took_and_how_it_serves_devices() {
     ];
     assert!(stdout.contains(&(lines.join("\n") + "\n")), "{stdout}");
     assert!(!stdout.contains("afxdp cannot"), "{stdout}");
+}
+
+/// Writes a log of three lines; returns its folder.
+fn audit_log(home: &Home) -> std::path::PathBuf {
+    let folder = home.path().join("audit");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join(netserv_audit::name_of_file(1)), audit_lines()).unwrap();
+    folder
+}
+
+fn audit_lines() -> String {
+    let entry = |verb: &str, outcome: &str, detail: &str| {
+        AuditEntry::new(UnixTime::from_secs(1_795_226_400), "r1".parse().unwrap(), verb, outcome, detail)
+    };
+    let from = Some("192.0.2.1".to_owned());
+    let installed = AuditEntry {
+        user: Some("janedoe".parse().unwrap()),
+        evidence: Some("configured".into()),
+        module: Some("example.org/a@1.0.0".into()),
+        from: from.clone(),
+        ..entry("SETUP", "installed", "")
+    };
+    let refused = AuditEntry { from, ..entry("SETUP", "refused", "bad-proof: no \u{1b} grant") };
+    let mut chain = netserv_audit::Chain::default();
+    [entry("START", "done", ""), installed, refused].map(|entry| chain.add(entry)).concat()
+}
+
+const AUDIT_TABLE: &str = "\
+LINE  TIME                  VERB   USER     MODULE               FROM       OUTCOME    EVIDENCE
+1     2026-11-21T02:00:00Z  START  -        -                    -          done       -
+2     2026-11-21T02:00:00Z  SETUP  janedoe  example.org/a@1.0.0  192.0.2.1  installed  configured
+3     2026-11-21T02:00:00Z  SETUP  -        -                    192.0.2.1  refused    -
+      bad-proof: no \\u{1b} grant
+";
+
+#[test]
+fn the_audit_log_is_shown_by_the_node_or_from_its_files() {
+    let home = Home::empty();
+    let folder = audit_log(&home).to_string_lossy().into_owned();
+    let node = FakeNode::answering(200, audit_lines());
+    check(&home.ask(&node, &["node", "audit"]), 0, AUDIT_TABLE, "");
+    check(&home.netserv(&["node", "audit", "--folder", &folder]), 0, AUDIT_TABLE, "");
+    check(&home.ask(&node, &["node", "audit", "-j"]), 0, &audit_lines(), "");
+    let second = audit_lines().lines().nth(1).unwrap().to_owned() + "\n";
+    check(&home.netserv(&["node", "audit", "-j", "--folder", &folder, "--user", "janedoe"]), 0, &second, "");
+    let none = "nothing was decided here, or it is not kept any more\n";
+    check(&home.netserv(&["node", "audit", "--folder", &folder, "--since", "2026-11-21T02:00:01Z"]), 0, "", none);
+    home.ask(&node, &["node", "audit", "--user", "janedoe", "--since", "2026-11-21T02:00:01Z"]);
+    assert_eq!(node.seen()[2].0, "/v1/audit?since=1795226401000&user=janedoe");
+    let output = home.netserv(&["node", "audit", "--folder", "/nowhere"]);
+    check(
+        &output,
+        1,
+        "",
+        "error: /nowhere: No such file or directory (os error 2)\n\
+         fix: name the folder `audit` in the node's state directory, as root\n",
+    );
+}
+
+/// Goal: a log that was changed has an exit code and the number of the line; one that is whole has its newest digest to be noted.
+#[test]
+fn the_audit_log_is_checked_by_the_node_or_from_its_files() {
+    let home = Home::empty();
+    let folder = audit_log(&home);
+    let arguments = ["node", "audit", "--verify", "--folder", &folder.to_string_lossy()].map(str::to_owned);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = home.netserv(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let stdout = text(&output.stdout);
+    assert!(stdout.starts_with("lines    3, from 1 to 3\nnewest   sha256:"), "{stdout}");
+    std::fs::write(folder.join(netserv_audit::name_of_file(1)), audit_lines().replace("janedoe", "johndoe")).unwrap();
+    let output = home.netserv(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("broken at line 3: line 2 is not the one before it, or was changed"), "{said}");
+    let report = AuditReport {
+        lines: 2,
+        first: Some(5),
+        last: Some(6),
+        newest: Some(netserv_model::Digest([1; 32])),
+        lost: 4,
+        broken: Some(AuditFault { line: 7, why: "evil \u{1b}".into() }),
+        ..AuditReport::default()
+    };
+    let node = FakeNode::answering(200, json(&report));
+    let digest = "01".repeat(32);
+    let stderr = "older lines are not kept any more\nthe log itself tells of 4 lost lines\nerror: the chain is broken at line 7: evil \\u{1b}\n\
+                  fix: compare the files with a copy; only the lines before are what the node wrote\n";
+    let stdout = format!("lines    2, from 5 to 6\nnewest   sha256:{digest}\n");
+    check(&home.ask(&node, &["node", "audit", "--verify"]), 1, &stdout, stderr);
+    assert_eq!(node.seen()[0].0, "/v1/audit/verify");
 }

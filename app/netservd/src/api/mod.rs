@@ -2,6 +2,7 @@
 //! The HTTP API on the Unix socket. It only translates: every answer comes from the control loop.
 
 mod answer;
+mod audit;
 mod events;
 mod listen;
 mod openapi;
@@ -23,6 +24,8 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use answer::{error, json_lines, stopping};
+pub use audit::AuditFiles;
+use audit::AuditQuery;
 use events::EventQuery;
 use listen::Bounded;
 
@@ -37,23 +40,24 @@ const BODY_BYTES_MAX: usize = 6 * limits::MESSAGE_BYTES_MAX + 4096;
 /// able to take the descriptors that signaling and containers need.
 const CLIENTS_MAX: usize = 128;
 
+/// Where answers come from.
 #[derive(Clone)]
-struct Api {
-    control: mpsc::Sender<Event>,
-    logs: Logs,
-    news: NewsFeed,
-    config: watch::Receiver<Arc<Config>>,
+pub struct Api {
+    /// The control loop.
+    pub control: mpsc::Sender<Event>,
+    /// The log.
+    pub logs: Logs,
+    /// News for requesters.
+    pub news: NewsFeed,
+    /// The configuration in force.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// The audit log.
+    pub audit: AuditFiles,
 }
 
 /// Serves the API until the runtime ends.
-pub async fn serve(
-    listener: UnixListener,
-    control: mpsc::Sender<Event>,
-    logs: Logs,
-    news: NewsFeed,
-    config: watch::Receiver<Arc<Config>>,
-) {
-    let app = router(Api { control, logs, news, config });
+pub async fn serve(listener: UnixListener, api: Api) {
+    let app = router(api);
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     if let Err(error) = axum::serve(Bounded { listener, places }, app).await {
         tracing::error!(%error, "the HTTP API ended");
@@ -69,6 +73,8 @@ fn router(api: Api) -> Router {
         .route("/v1/usage", get(usage))
         .route("/v1/logs", get(logs))
         .route("/v1/events", get(events))
+        .route("/v1/audit", get(audit))
+        .route("/v1/audit/verify", get(verify_audit))
         .route("/v1/config", get(config))
         .route("/v1/reload", post(reload))
         .route("/v1/drain", get(drain_report).post(drain))
@@ -199,6 +205,14 @@ async fn events(State(api): State<Api>, query: Result<Query<EventQuery>, QueryRe
     events::get(api.news, query)
 }
 
+async fn audit(State(api): State<Api>, query: Result<Query<AuditQuery>, QueryRejection>) -> Response {
+    api.audit.get(query).await
+}
+
+async fn verify_audit(State(api): State<Api>) -> Response {
+    api.audit.verify().await
+}
+
 async fn trace(State(api): State<Api>, body: Bytes) -> Response {
     trace::post(api.control, body).await
 }
@@ -219,6 +233,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::audit::folder::Folder;
     use crate::unix_socket::{OWNER_AND_GROUP, bind};
 
     /// Clients that stay hold up other clients, and nothing else; one that leaves makes room.
@@ -229,7 +244,8 @@ mod tests {
         let (control, _inbox) = mpsc::channel(1);
         let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
         let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
-        let served = serve(listener, control, Logs::default(), news, config);
+        let audit = AuditFiles::new(Folder::of(dir.path(), 1, 1));
+        let served = serve(listener, Api { control, logs: Logs::default(), news, config, audit });
         tokio::spawn(served);
         let mut staying = Vec::new();
         for _ in 0..CLIENTS_MAX {

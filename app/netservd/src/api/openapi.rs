@@ -5,6 +5,7 @@ use netserv_model::api::{
     ApiError, DrainReport, DrainRequest, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded,
     RequestResult, UsageReport, UserList,
 };
+use netserv_model::audit::{AuditLine, AuditReport};
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -30,6 +31,8 @@ pub fn document() -> Value {
     let event_line = shape(&|g| subschema::<EventLine>(g));
     let trace_request = shape(&|g| subschema::<TraceRequest>(g));
     let trace_line = shape(&|g| subschema::<TraceLine>(g));
+    let audit_line = shape(&|g| subschema::<AuditLine>(g));
+    let audit_report = shape(&|g| subschema::<AuditReport>(g));
     let api_error = shape(&|g| subschema::<ApiError>(g));
     let failure = json!({ "description": "What is wrong and what to do",
         "content": { "application/json": { "schema": api_error } } });
@@ -46,6 +49,13 @@ pub fn document() -> Value {
     ]);
     let mut events = get("News of what was installed along paths, as JSON lines", "application/x-ndjson", event_line);
     let text = json!({ "type": "string" });
+    let mut audit =
+        get("The audit log: decisions as JSON lines, as they are in its files", "application/x-ndjson", audit_line);
+    audit["get"]["parameters"] = json!([
+        { "name": "since", "in": "query", "schema": { "type": "integer", "minimum": 0 },
+          "description": "Since this time, in milliseconds since 1970" },
+        { "name": "user", "in": "query", "schema": text, "description": "Of this user only" },
+    ]);
     events["get"]["parameters"] = json!([
         { "name": "follow", "in": "query", "schema": { "type": "boolean", "default": false },
           "description": "Go on with new ones" },
@@ -76,6 +86,8 @@ pub fn document() -> Value {
             "/v1/usage": get("What users and their modules used, over restarts", "application/json", usage),
             "/v1/logs": logs,
             "/v1/events": events,
+            "/v1/audit": audit,
+            "/v1/audit/verify": get("Whether the audit log is whole", "application/json", audit_report),
             "/v1/trace": { "post": {
                 "summary": "Follow single packets through the node",
                 "description": "Lines of JSON come until as many packets were told of as were wanted, the time is up, or \

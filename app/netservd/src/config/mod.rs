@@ -3,6 +3,7 @@
 
 pub mod about;
 mod applications;
+mod audit;
 pub mod blocks;
 pub mod domain;
 pub mod engines;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{COMPILE_CPU_S_MAX, NEIGHBOURS_MAX};
 use about::About;
+pub use audit::Audit;
 use blocks::Blocks;
 use issuers::{Class, Issuer};
 pub use role::Role;
@@ -125,6 +127,8 @@ pub struct Config {
     pub admission: Admission,
     /// By what checklists are checked.
     pub rpki: Rpki,
+    /// What is kept of who asked what, and who decided.
+    pub audit: Audit,
     /// Where packages may come from.
     pub fetch: Fetch,
     /// Containers' own networks.
@@ -161,6 +165,7 @@ impl Default for Config {
             osgi: Osgi::default(),
             admission: Admission::default(),
             rpki: Rpki::default(),
+            audit: Audit::default(),
             fetch: Fetch::default(),
             network: Network::default(),
             blocks: Blocks::default(),
@@ -313,6 +318,7 @@ impl Config {
         services::check(&self.services, &self.users, self.role == Role::Node)?;
         self.about.info(&self.node).check().map_err(|error| anyhow!("about: {error}"))?;
         self.blocks.check()?;
+        self.audit.check()?;
         self.policy(&|_| Vec::new())?;
         let signaling = &self.signaling;
         ensure!(

@@ -22,6 +22,7 @@ use netserv_wire::container::frames::StorageFailures;
 
 use gauges::{ApplicationCounts, Histogram, MediaCounts, WorkerGauges};
 
+use crate::audit::AuditCounts;
 use crate::tls::HandshakeEnd;
 
 /// Everything that is counted.
@@ -64,6 +65,8 @@ pub struct Sources<'a> {
     pub waits: &'a Histogram,
     /// How late the control loop came to what was due.
     pub lateness: &'a Histogram,
+    /// What became of lines of the audit log.
+    pub audit: &'a AuditCounts,
 }
 
 /// Writes every family but [`container_drops`].
@@ -81,6 +84,14 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     media(out, &from.workers.media);
     storage_failures(out, &from.workers.storage_failures);
     control_loop(out, from);
+    audit(out, from.audit);
+}
+
+fn audit(out: &mut Exposition, counts: &AuditCounts) {
+    let mut family = out.family("audit_lines_total", Kind::Counter, "Lines of the audit log, by what became of them");
+    for (fate, count) in [("written", &counts.written), ("lost", &counts.lost), ("left-out", &counts.left_out)] {
+        family.sample(&[("fate", fate)], count.load(Ordering::Relaxed));
+    }
 }
 
 fn control_loop(out: &mut Exposition, from: &Sources<'_>) {

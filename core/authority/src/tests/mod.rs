@@ -87,6 +87,7 @@ fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         nodes: Vec::new(),
         require: Vec::new(),
         passed_by: None,
+        from: None,
     }
 }
 

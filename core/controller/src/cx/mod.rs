@@ -11,11 +11,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use netserv_authority::{Authority, Proof};
 use netserv_model::control::ModuleMessage;
-use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, RequestId, StoreJob};
+use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, Notice, RequestId, StoreJob};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{NodeReport, Outcome};
-use netserv_model::{Now, Refusal, UserId};
+use netserv_model::{ModuleRef, Now, Refusal, UserId};
 
 use crate::counters::Counters;
 use crate::cx::effects::{Effects, Purpose};
@@ -81,7 +81,7 @@ impl Cx {
     /// Takes note of a request, which is to be answered.
     pub(crate) fn open_request(&mut self, request: RequestId, method: &'static str) -> PendingAnswer {
         self.in_flight += 1;
-        PendingAnswer { request, method, received: self.now.instant }
+        PendingAnswer { request, method, received: self.now.instant, proven: None }
     }
 
     /// Returns how many requests are not answered.
@@ -166,17 +166,23 @@ impl Cx {
     }
 
     /// Answers a request with a report.
-    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up by its answer")]
     pub(crate) fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
-        let PendingAnswer { request, method, received: _ } = ticket;
+        let PendingAnswer { request, method, received: _, proven } = ticket;
         self.in_flight -= 1;
         self.counters.answered(method, &report.outcome);
-        self.answers.push_back(Command::Answer { request, report: Box::new(report) });
+        self.answers.push_back(Command::Answer { request, report: Box::new(report), proven });
     }
 
     /// Says something that is no answer.
     pub(crate) fn say(&mut self, command: Command) {
         self.commands.push_back(command);
+    }
+
+    /// Says that a module is removed since its user's rights ended, or the policy does not allow it.
+    pub(crate) fn say_revoked(&mut self, user: &UserId, module: ModuleRef, refusal: Refusal) {
+        self.counters.revoked += 1;
+        let evidence = self.authority.basis(&self.policy, user);
+        self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence }));
     }
 
     /// Has the requester of one SETUP told what happened to a module, or what the module itself says.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of modules, and requests that are to be answered.
 
+use netserv_model::audit::Proven;
 use netserv_model::effect::{RequestId, Wish};
 use netserv_model::{Instant, ModuleName, Nonce, Refusal, RefusalKind, SessionId, UserId};
 
@@ -13,6 +14,8 @@ pub(crate) struct PendingAnswer {
     pub(crate) request: RequestId,
     pub(crate) method: &'static str,
     pub(crate) received: Instant,
+    /// By what it is proven to be of the user whom it names, once it is.
+    pub(crate) proven: Option<Proven>,
 }
 
 /// Where a request is from.

@@ -167,8 +167,9 @@ fn change_flavour(cx: &mut Cx, tenants: &mut Tenants, key: &Key, flavour: Flavou
 }
 
 fn give_up(cx: &mut Cx, modules: &mut Modules, key: &Key, refusal: &Refusal) {
-    cx.counters.revoked += 1;
+    let module = modules.tenants.active(key).map(|active| active.record.module.clone());
     tell_requesters(cx, &modules.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
+    module.into_iter().for_each(|module| cx.say_revoked(&key.0, module, refusal.clone()));
     uninstall(cx, modules, key, Leave::AtOnce);
     advance(cx, modules, key);
 }

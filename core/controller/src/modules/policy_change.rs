@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 
 use netserv_authority::scope;
-use netserv_model::effect::{Command, Notice};
 use netserv_model::evidence::{Checklist, Holder};
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
@@ -104,9 +103,7 @@ fn apply_policy_to(cx: &mut Cx, modules: &mut Modules, key: &Key) {
         let module = modules.tenants.active_mut(key).map(|active| active.record.module.clone());
         tell_requesters(cx, &modules.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
         if uninstall(cx, modules, key, Leave::AtOnce) {
-            cx.counters.revoked += 1;
-            let (user, module) = (key.0.clone(), module.expect("it was there"));
-            cx.say(Command::Notify(Notice::Revoked { user, module, refusal }));
+            cx.say_revoked(&key.0, module.expect("it was there"), refusal);
         }
         advance(cx, modules, key);
     }

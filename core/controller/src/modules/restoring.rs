@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use netserv_authority::scope;
-use netserv_model::Topic;
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{InstalledRecord, StoredMessage};
+use netserv_model::{Refusal, RefusalKind, Topic};
 
 use crate::cx::Cx;
 use crate::cx::jobs::{fetch, forget_record};
@@ -48,12 +48,13 @@ pub(crate) fn restore_records(
             forget_record(cx, &key);
             continue;
         }
+        let why = why_gone(cx, &key, &record);
         let sessions = allowed_sessions(cx, &key, &mut record);
         if may_stay(cx, tenants, &key, &record) && !sessions.is_empty() {
             let control = Control::with(kept.remove(&key).unwrap_or_default());
             restore_record(cx, tenants, buffers, &key, record, sessions, control);
         } else {
-            cx.counters.revoked += 1;
+            cx.say_revoked(&key.0, record.module, why);
             forget_record(cx, &key);
         }
     }
@@ -99,6 +100,16 @@ fn restore_record(
     arm_lease(cx, tenants, key);
     take_floating(cx, tenants, buffers, key, &floating, epoch);
     cx.counters.restored += 1;
+}
+
+/// Returns why a module does not stay, if it does not.
+fn why_gone(cx: &Cx, key: &Key, record: &InstalledRecord) -> Refusal {
+    let check = |user| {
+        scope::check_of_sessions(&cx.policy, user, &record.filters)?;
+        scope::check_floating(&cx.policy, user, &record.floating)
+    };
+    let other = || Refusal::new(RefusalKind::NotPermitted, "the node does not take it over from its earlier run");
+    cx.rights(&key.0).and_then(check).err().unwrap_or_else(other)
 }
 
 fn may_stay(cx: &Cx, tenants: &Tenants, key: &Key, record: &InstalledRecord) -> bool {

@@ -56,11 +56,11 @@ fn packages_that_are_no_good_any_more_are_forgotten() {
     node.controller.restore(node.now, vec![record("a@1.0.0", 10, 0), record("b@1.0.0", 10, 1)]);
     commands!(node, "fetch 0 100", "fetch 1 100");
     node.fetch_failed(0, RefusalKind::ModuleUnsigned);
-    commands!(node, "forget jane a");
+    commands!(node, "revoked jane a@1.0.0 module-unsigned", "forget jane a");
     let mut manifest = manifest(&setup("b@1.0.0"));
     packet(&mut manifest).abi = 9;
     node.fetched(1, manifest);
-    commands!(node, "forget jane b");
+    commands!(node, "revoked jane b@1.0.0 abi-mismatch", "forget jane b");
     assert_eq!(node.controller.counters().revoked, 2);
     let told: Vec<&str> = node.told.iter().map(|told| &told[..18]).collect();
     assert_eq!(told, ["jane a lease-ended", "jane b lease-ended"], "{:?}", node.told);
@@ -75,7 +75,14 @@ fn records_that_the_policy_does_not_allow_are_forgotten() {
     let mut stranger = record("m@1.0.0", 10, 1);
     stranger.user = user("stranger");
     node.controller.restore(node.now, vec![foreign, stranger, record("m@1.0.0", 10, 2), record("m@1.0.1", 10, 3)]);
-    commands!(node, "forget jane foreign", "forget stranger m", "fetch 0 100");
+    commands!(
+        node,
+        "revoked jane foreign@1.0.0 prefix-not-allowed",
+        "forget jane foreign",
+        "revoked stranger m@1.0.0 unknown-user",
+        "forget stranger m",
+        "fetch 0 100"
+    );
     let mut node = Node::new();
     let many: Vec<_> = (0..=MODULES_PER_USER_MAX).map(|n| record(&format!("m{n}@1.0.0"), 10, n as u64)).collect();
     node.controller.restore(node.now, many);

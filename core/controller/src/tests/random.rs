@@ -531,7 +531,7 @@ impl World {
                 assert!(self.fetching.remove(&id).is_some(), "abandoned, but not under way");
                 self.abandoned.insert(id);
             }
-            Command::Answer { request, report } => self.take_answer(request.0, &report),
+            Command::Answer { request, report, proven: _ } => self.take_answer(request.0, &report),
             Command::Notify(_) | Command::TellRequesters(_) => {}
             Command::Settled => self.settled = true,
             Command::InForce(_, late) => {

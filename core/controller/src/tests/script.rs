@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_model::audit::Proven;
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{
     Buffering, Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleExport,
@@ -40,6 +41,10 @@ pub(crate) struct Node {
     pub(crate) policy: NodePolicy,
     /// The report of each answer.
     pub(crate) reports: BTreeMap<u64, NodeReport>,
+    /// By what each answered request is proven to be its user's.
+    pub(crate) proven: BTreeMap<u64, Option<Proven>>,
+    /// Of whom modules were removed as rights ended, and what these came from.
+    pub(crate) ended: Vec<(UserId, Option<String>)>,
     /// Every job that was seen, in order.
     pub(crate) jobs: Vec<Job>,
     pub(crate) requests: u64,
@@ -71,6 +76,8 @@ impl Node {
             now: START,
             policy,
             reports: BTreeMap::new(),
+            proven: BTreeMap::new(),
+            ended: Vec::new(),
             jobs: Vec::new(),
             requests: 0,
             changes: (0, 0),
@@ -116,6 +123,7 @@ impl Node {
             nodes: Vec::new(),
             require: Vec::new(),
             passed_by: None,
+            from: None,
         };
         sign(request, &key(user))
     }
@@ -297,12 +305,18 @@ impl Node {
                     let outcome = EffectOutcome::Refused(refusal(RefusalKind::Timeout));
                     self.controller.handle_outcome(self.now, id, outcome);
                 }
-                Command::Answer { request, report } => {
+                Command::Answer { request, report, proven } => {
                     self.lines.push_back(format!("answer {} {}", request.0, outcome(&report.outcome)));
                     let before = self.reports.insert(request.0, *report);
                     assert!(before.is_none(), "request {} is answered twice", request.0);
+                    self.proven.insert(request.0, proven);
                 }
-                Command::Notify(notice) => self.lines.push_back(said(&notice)),
+                Command::Notify(notice) => {
+                    self.lines.push_back(said(&notice));
+                    if let Notice::Revoked { user, evidence, .. } = notice {
+                        self.ended.push((user, evidence));
+                    }
+                }
                 Command::TellRequesters(news) => {
                     let ModuleNews { user, module, is_for_one, event, detail, .. } = &*news;
                     let ended_for_one = *is_for_one && *event == NotifyEvent::LeaseEnded;
@@ -512,7 +526,9 @@ fn lines(job: &Job) -> Vec<String> {
 fn said(notice: &Notice) -> String {
     match notice {
         Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
-        Notice::Revoked { user, module, refusal } => format!("revoked {user} {} {}", short(module), refusal.kind),
+        Notice::Revoked { user, module, refusal, evidence: _ } => {
+            format!("revoked {user} {} {}", short(module), refusal.kind)
+        }
         Notice::GaveUp { user, module, addresses, epoch } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             format!("gave-up {user} {} {} {epoch}", short(module), addresses.join(" "))

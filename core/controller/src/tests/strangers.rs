@@ -7,12 +7,14 @@ use std::time::Duration;
 use ed25519_dalek::SigningKey;
 use netserv_authority::grant::{Grant, user_of};
 use netserv_authority::{digest_of, digest_of_grant};
+use netserv_model::audit::Proven;
 use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob, WorkerJob, WorkerNews};
 use netserv_model::evidence::{AddressProof, Checklist, Holder};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::policy::{Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::{Digest, Filter, Flavour, Nonce, PublicKey, Refusal, RefusalKind, SessionId, WorkerId};
+use sha2::{Digest as _, Sha256};
 
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
@@ -337,6 +339,40 @@ fn what_is_remembered_of_late_strangers_is_bounded() {
     assert_eq!(node.states().len(), 1, "it makes room");
     assert_eq!(node.controller.users.seen_mut().users(), REMEMBERED_USERS_MAX);
     assert_refused(&node.ask(old), RefusalKind::Replayed, "are forgotten");
+}
+
+/// Goal: an answer names what proved the request, and an end of rights what these came from. Method: a user of the configuration, a stranger
+/// with a grant, and requests that nobody has proven to have made.
+#[test]
+fn answers_name_what_decided_them() {
+    let mut node = Node::with(open_policy());
+    let asked = request(&node, "eve", Body::from(long("m@1.0.0")), Some(grant("eve", "10.2.0.0/24", 200)));
+    let text = asked.grants[0].clone();
+    let id = node.send(asked.clone());
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    let digest = Digest(Sha256::digest(text).into());
+    let by_grant = Proven { key: Some(public("eve")), evidence: format!("grant of house {digest}") };
+    assert_eq!(node.proven[&id], Some(by_grant.clone()));
+    let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
+    let refused = request(&node, "eve", Body::from(wide.clone()), Some(grant("eve", "10.2.0.0/24", 200)));
+    let id = node.send(refused);
+    node.carry_out(&manifest(&wide));
+    assert!(node.proven[&id].is_some(), "it is refused, and by whom it is is known");
+    let proven_by = |node: &mut Node, request: Request| {
+        node.ask(request);
+        node.proven.values().next_back().cloned().flatten()
+    };
+    let stranger = request(&node, "mallory", Body::from(setup("m@1.0.0")), None);
+    assert_eq!(proven_by(&mut node, stranger.clone()), None);
+    let forged = Request { user: asked.user.clone(), ..stranger };
+    assert_eq!(proven_by(&mut node, forged), None, "another key signed it");
+    let own = node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] }));
+    let configured = Proven { key: Some(public("jane")), evidence: "configured".to_owned() };
+    assert_eq!(proven_by(&mut node, own), Some(configured));
+    node.sleep_ms(200_000);
+    let commands = node.commands();
+    let ended = node.ended.iter().map(|(user, evidence)| (user.clone(), evidence.clone())).collect::<Vec<_>>();
+    assert_eq!(ended, [(asked.user.unwrap(), Some(by_grant.evidence))], "{commands:?}");
 }
 
 /// Goal: who is refused leaves nothing. Method: a stranger of an issuer whose users all have modules.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use netserv_authority::{Proof, Question, Said, Unproven};
+use netserv_model::audit::Proven;
 use netserv_model::limits::TTL_MIN;
 use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Request};
 use netserv_model::target::Condition;
@@ -37,6 +38,15 @@ pub(crate) struct Users {
     started: Option<Now>,
     newest: Newest,
     seen: Seen,
+}
+
+/// What is said of who asks.
+pub(crate) struct Claim<'a> {
+    pub(crate) request: &'a Request,
+    /// The answer to the question that had to be asked first, if there was one.
+    pub(crate) said: Option<Said>,
+    /// Set as soon as the request is proven to be the user's, whether or not it is taken.
+    pub(crate) proven: &'a mut Option<Proven>,
 }
 
 /// Why a request is not taken.
@@ -99,15 +109,14 @@ impl Users {
     }
 
     /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
-    /// needs one, or else why it is not taken. `said` answers the question that had to be asked first, if there was one.
+    /// needs one, or else why it is not taken.
     pub(crate) fn admit(
         &mut self,
         cx: &mut Cx,
         tenants: &Tenants,
         nonces: &mut Nonces,
         load: &NodeLoad,
-        request: &Request,
-        said: Option<Said>,
+        Claim { request, said, proven }: Claim<'_>,
     ) -> Result<(Option<UserId>, Freshness), Denied> {
         if cx.policy.host_only {
             return match &request.body {
@@ -134,6 +143,8 @@ impl Users {
             },
         };
         let user = proof.user;
+        let evidence = cx.authority.basis_of(&cx.policy, &proof);
+        *proven = evidence.map(|evidence| Proven { key: proof.key, evidence });
         let module = module_of(&request.body);
         if self.is_repeated(tenants, nonces, user, request)? {
             check_target(cx, load, request, true)?;

@@ -2,12 +2,14 @@
 //! All requests on this node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use netserv_model::effect::RequestId;
 use netserv_model::{Instant, Nonce, SessionId};
 use netserv_wire::nslp::Response;
 
+use super::arrival::Requester;
 use super::exchange::Exchange;
 use super::paths::Paths;
 use super::retransmissions::Retransmissions;
@@ -80,6 +82,23 @@ impl Exchanges {
     /// Returns how many sessions have an exchange.
     pub(crate) fn sessions(&self) -> usize {
         self.by_key.keys().map(|(session, _)| *session).collect::<BTreeSet<SessionId>>().len()
+    }
+
+    /// Returns the peer that a request came from last; nothing if it is this node's own.
+    pub(crate) fn peer_of(&self, exchange: &Exchange) -> Option<IpAddr> {
+        match &exchange.requester {
+            Requester::Upstream(askers) => askers.last().map(|asker| asker.address),
+            // It came by the path, of which this node is the last.
+            Requester::Return(forth) => {
+                let forth = self.get(*forth).map(|exchange| &exchange.requester);
+                if let Some(Requester::Upstream(askers)) = forth {
+                    askers.last().map(|asker| asker.address)
+                } else {
+                    None
+                }
+            }
+            Requester::Nobody | Requester::Local(_) => None,
+        }
     }
 
     /// Takes that the controller is asked about an exchange.

@@ -28,7 +28,8 @@ pub(super) fn ask(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey) {
     if let Some(said) = said {
         return says(requests, key, said);
     }
-    let request = Request { passed_by: passed_by.clone(), ..exchange.message.request(key.0) };
+    let from = requests.exchanges.peer_of(exchange);
+    let request = Request { passed_by: passed_by.clone(), from, ..exchange.message.request(key.0) };
     let id = exchange.request;
     if let Some(exchange) = requests.exchanges.get_mut(key) {
         (exchange.own, exchange.passed_by) = (Own::Pending, passed_by);

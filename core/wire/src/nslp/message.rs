@@ -171,6 +171,7 @@ impl Message {
             nodes: self.target.nodes.clone(),
             require: self.target.require.clone(),
             passed_by: None,
+            from: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One node and its containers.
 
+mod audit;
 mod bad_input;
 mod cleanup;
 mod compilations;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv node`.
 
+mod audit;
 mod doctor;
 mod drain;
 mod usage;
@@ -50,6 +51,7 @@ pub enum Node {
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         since: u64,
     },
+    Audit(audit::Audit),
     /// Show the configuration that the node runs with
     Config,
     /// Have the node read its configuration file again, and show what changed and from when it holds
@@ -71,6 +73,7 @@ impl Node {
             Node::User(user) => user.run(client, output).await,
             Node::Usage { user } => usage::run(client, user.as_ref(), output).await,
             Node::Logs { follow, since } => logs(client, follow, since, output).await,
+            Node::Audit(audit) => audit.run(client, output).await,
             Node::Config => config(client, output).await,
             Node::Reload => reload(client, output).await,
             Node::Drain(drain) => drain.run(client, output).await,

@@ -97,7 +97,7 @@ proptest! {
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
         let (nodes, require) = (target.nodes.clone(), target.require.clone());
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, checklist, dry_run, nodes, require, passed_by: None };
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, checklist, dry_run, nodes, require, passed_by: None, from: None };
         prop_assert_eq!(message.request(session), request);
         prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));
