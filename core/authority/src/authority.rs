@@ -12,7 +12,8 @@ use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::{is_signed_by, user_of};
+use crate::grant::user_of;
+use crate::jws::is_signed_by;
 use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
 use crate::vouched::{Vouched, Voucher, check_address};
 

@@ -10,6 +10,7 @@
 mod authority;
 pub mod chain;
 pub mod grant;
+mod jws;
 pub mod limits;
 pub mod scope;
 #[cfg(test)]
