@@ -3,7 +3,8 @@
 //!
 //! [`Authority::prove`] looks at who asks and by what evidence: the operator's configuration, grants whose issuer the operator
 //! trusts, or an address that vouches for itself, which [`Unproven::Ask`] has asked first. [`Authority::accept`] puts into force what was proven, once the request is found to be in time. Rights end with their
-//! proof: [`Authority::rights`] gives none after it, and [`Authority::next_end`] says when to look again. Whether something lies
+//! proof: [`Authority::rights`] gives none after it, and [`Authority::next_end`] says when to look again. Or its issuer takes a grant back
+//! before, by a list for [`Authority::set_list`]. Whether something lies
 //! within a user's prefixes and ports is decided in [`scope`] alone, and whether a grant is narrower than another in [`chain`].
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod chain;
 pub mod grant;
 mod jws;
 pub mod limits;
+pub mod revocations;
 pub mod scope;
 #[cfg(test)]
 mod tests;

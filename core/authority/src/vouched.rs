@@ -13,6 +13,7 @@ use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime};
 use crate::chain::{Chain, has_ports};
 use crate::grant::Grant;
 use crate::limits::ADDRESS_TIME;
+use crate::revocations::Revocable;
 
 /// The rights of a user for whom somebody vouches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(crate) struct Vouched {
     /// The longest lease.
     pub(crate) lease_max: Option<Duration>,
     pub(crate) voucher: Voucher,
+    /// What of it the voucher can take back, if the operator wants lists of that.
+    pub(crate) revocable: Option<Revocable>,
     /// Users of the voucher at one time.
     pub(crate) users_max: usize,
 }
@@ -66,10 +69,10 @@ impl Vouched {
         for (grant, text) in grants.iter().zip(texts).rev() {
             grant.check_signature(text).map_err(|error| bad_proof(error.to_string()))?;
         }
-        Vouched::of_chain(policy, issuer, &chain)
+        Vouched::of_chain(policy, issuer, &chain, texts)
     }
 
-    fn of_chain(policy: &NodePolicy, issuer: &Issuer, chain: &Chain) -> Result<Vouched, Refusal> {
+    fn of_chain(policy: &NodePolicy, issuer: &Issuer, chain: &Chain, texts: &[String]) -> Result<Vouched, Refusal> {
         let Issuer { name, prefixes, class, .. } = issuer;
         let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("grant of `{name}`: {detail}")));
         let class = class_of(policy, class)?;
@@ -89,7 +92,9 @@ impl Vouched {
         let rights = class.rights.clone();
         let may = UserPolicy { keys: vec![last.sub], prefixes: last.prefixes.clone(), ports, modules_max, ..rights };
         let ((from, until), voucher) = (chain.time(), Voucher::Issuer(name.clone()));
-        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max: class.users_max })
+        let (lease_max, users_max) = (class.lease_max, class.users_max);
+        let revocable = Revocable::of(issuer, chain, texts);
+        Ok(Vouched { may, from, until, lease_max, voucher, revocable, users_max })
     }
 
     fn by_address(policy: &NodePolicy, proven: ProvenAddress) -> Result<Vouched, Refusal> {
@@ -110,7 +115,7 @@ impl Vouched {
         let may = UserPolicy { keys: vec![key], prefixes: vec![net], ..class.rights.clone() };
         let (from, until) = (UnixTime(0), asked + class.lease_max.unwrap_or(ADDRESS_TIME));
         let (voucher, users_max) = (Voucher::Address, class.users_max);
-        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max })
+        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, revocable: None, users_max })
     }
 
     /// Says why it does not hold at a time, if it does not.
@@ -126,7 +131,7 @@ impl Vouched {
         if now >= self.until { self.refuse(&format!("it ended at {}", self.until)) } else { Ok(()) }
     }
 
-    fn refuse(&self, why: &str) -> Result<(), Refusal> {
+    pub(crate) fn refuse(&self, why: &str) -> Result<(), Refusal> {
         Err(bad_proof(match &self.voucher {
             Voucher::Issuer(name) => format!("grant of `{name}`: {why}"),
             Voucher::Address => format!("proof by the address: {why}"),

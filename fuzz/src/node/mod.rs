@@ -419,6 +419,7 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
         Job::Measure => EffectOutcome::Measured(Box::default()),
         Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::AskAddress { .. } => EffectOutcome::Vouched(Digest([7; 32])),
+        Job::AskList { .. } => EffectOutcome::Listed(None),
         Job::Route(_) => EffectOutcome::Routed(Some(ADDRESSES[at])),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

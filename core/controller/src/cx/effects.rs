@@ -33,6 +33,10 @@ pub(crate) enum Purpose {
     Export,
     /// An address is asked what it says of a user.
     Prove,
+    /// An issuer's revocation list is asked for.
+    List(String),
+    /// It is written.
+    KeepList(String),
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -122,6 +126,7 @@ pub(crate) fn failure(outcome: EffectOutcome) -> Option<Refusal> {
         | EffectOutcome::Measured(_)
         | EffectOutcome::Metered(_)
         | EffectOutcome::Routed(_)
-        | EffectOutcome::Vouched(_) => None,
+        | EffectOutcome::Vouched(_)
+        | EffectOutcome::Listed(_) => None,
     }
 }

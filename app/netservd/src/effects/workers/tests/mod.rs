@@ -282,7 +282,8 @@ impl Rig {
             | EffectOutcome::Measured(_)
             | EffectOutcome::Metered(_)
             | EffectOutcome::Routed(_)
-            | EffectOutcome::Vouched(_)) => panic!("{other:?}"),
+            | EffectOutcome::Vouched(_)
+            | EffectOutcome::Listed(_)) => panic!("{other:?}"),
         }
     }
 
