@@ -21,6 +21,7 @@ mod queued;
 mod real_time;
 mod refusals;
 mod replay;
+mod revoked;
 mod rules;
 mod server_bundles;
 mod servers;
