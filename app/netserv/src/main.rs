@@ -11,6 +11,7 @@ mod environment;
 mod exit;
 mod grants;
 mod keys;
+mod lists;
 mod output;
 mod properties;
 mod report;

@@ -331,6 +331,8 @@ impl ControlLoop {
             | Notice::Answered { .. }
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
+            | Notice::Listed { .. }
+            | Notice::NotListed { .. }
             | Notice::GaveUp { .. }
             | Notice::NotStored { .. }) => self.parts.audit.take(self.parts.clock.now(), notice),
         }
@@ -417,6 +419,7 @@ impl ControlLoop {
             planes: about.planes.clone(),
             applications: self.parts.node.applications(),
             services: self.parts.operator.services(),
+            revocations: self.parts.node.view().controller.revocations(self.parts.clock.now()),
         };
         let (named, devices) = oneshot::channel();
         self.parts.packets.sender().send(PacketCommand::Devices(named.into()));
@@ -461,6 +464,7 @@ impl ControlLoop {
                 application_counts: &self.parts.application_counts,
                 packets: self.parts.packets.sender().totals(),
                 modules: self.parts.node.modules(now),
+                revocations: view.controller.revocations(now),
                 workers: self.parts.effects.gauges(),
                 turns: &self.turns,
                 waits: &self.waits,
@@ -628,10 +632,16 @@ fn log(notice: &Notice) {
             tracing::warn!(%user, %module, %refusal, "a service is removed");
         }
         Notice::Revoked { user, module, refusal, evidence: _ } => {
-            tracing::warn!(%user, %module, %refusal, "a module is removed, since the configuration no longer allows it");
+            tracing::warn!(%user, %module, %refusal, "a module is removed, since its user may no longer run it");
         }
         Notice::GaveUp { user, module, addresses, epoch } => {
             tracing::info!(%user, %module, ?addresses, epoch, "floating addresses are given up, another owner has them");
+        }
+        Notice::Listed { issuer, number, made } => {
+            tracing::info!(issuer, number, %made, "a revocation list is in force");
+        }
+        Notice::NotListed { issuer, refusal } => {
+            tracing::warn!(issuer, %refusal, "a revocation list cannot be had or kept");
         }
         Notice::NotStored { user, module, refusal } => {
             tracing::error!(%user, %module, %refusal, "after a restart, a module will be as it was before");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Named bounds of the daemon's own; those that others share are in `netserv_model::limits`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use netserv_model::limits::SERVER_STOP_TIME_MAX;
@@ -200,3 +201,9 @@ pub const AUDIT_SESSIONS_MAX: usize = 4096;
 pub const AUDIT_READERS_MAX: usize = 8;
 /// Bytes of the audit log that are read at a time for a client.
 pub const AUDIT_READ_BYTES: usize = 256 * 1024;
+/// Issuers who may vouch for users.
+pub const ISSUERS_MAX: usize = 64;
+/// Seconds after which a revocation list may be asked for again.
+pub const REVOCATIONS_EVERY_S: RangeInclusive<u64> = 1..=300;
+/// Seconds for which one may be good after it was made.
+pub const REVOCATIONS_AGE_MAX_S: RangeInclusive<u64> = 60..=31 * 24 * 3600;

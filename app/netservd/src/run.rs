@@ -17,7 +17,7 @@ use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
 use netserv_repository::limits::CODE_DIR_BYTES_MAX;
-use netserv_repository::{Asker, Compiled, FetchLimits, IsOwn, Repository, Sources, engine_name};
+use netserv_repository::{Asker, Compiled, FetchLimits, IsOwn, ListAsker, Repository, Sources, engine_name};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::net::UnixListener;
@@ -209,6 +209,8 @@ async fn run_node(
     });
     // Billing goes by it: rather no node than one that counts from nothing.
     let messages = records.messages().context("messages to modules cannot be read")?;
+    // An older list might be taken in its place: rather no node.
+    let lists = records.lists().context("revocation lists cannot be read")?;
     let usage = records.usage().context("what was used before cannot be read")?;
     let notices = Notices::default();
     let (modules, repository) = match keeper {
@@ -269,7 +271,7 @@ async fn run_node(
     conditions::start(&operator, &config, counters, events.clone(), packages.as_ref())?;
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
-    control.run(begun, Stored { installed, usage, messages }, inbox, answers).await;
+    control.run(begun, Stored { installed, usage, messages, lists }, inbox, answers).await;
     // What was to be stored is, and SQLite's log is in the database.
     if writes.join().is_err() {
         tracing::error!("the thread for the store ended by a fault");
@@ -326,6 +328,7 @@ fn start_modules(
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
     let proofs = Arc::new(Asker::new(is_own.clone()));
     let holders = config.rpki.open()?.map(Arc::new);
+    let lists = ListAsker::new(is_own.clone());
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config, installed);
     let stored = Some(disk.directory.clone());
@@ -361,7 +364,7 @@ fn start_modules(
     let node = config.about.info(&config.node);
     let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored, node };
     workers::start(parts, &config.blocks, jobs, inbox)?;
-    Ok((ModuleOwners { packages, networks, workers, proofs, holders }, repository))
+    Ok((ModuleOwners { packages, networks, workers, proofs, holders, lists }, repository))
 }
 
 /// Returns what hands workers' wishes to the thread for networks.

@@ -12,14 +12,17 @@ use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::{is_signed_by, user_of};
+use crate::grant::user_of;
+use crate::jws::is_signed_by;
 use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
+use crate::revocations::{Lists, Revocations, RevocationsError};
 use crate::vouched::{Vouched, Voucher, check_address};
 
 /// The users whom the node's policy does not name and who have proven their rights, beside those whom it names.
 #[derive(Debug, Default)]
 pub struct Authority {
     granted: BTreeMap<UserId, Granted>,
+    lists: Lists,
 }
 
 /// Why it is not known yet who asks, or that nobody does who may.
@@ -143,6 +146,7 @@ impl Authority {
         }
         let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
         vouched.check_time(now)?;
+        check_list(&self.lists, &vouched, now, false)?;
         let (evidence, key) = (Evidence::Grants(request.grants.clone()), vouched.may.keys.first().copied());
         Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
     }
@@ -339,7 +343,7 @@ impl Authority {
         }
         let vouched = Vouched::by(policy, evidence);
         let comes_after = |known: &Granted| match (&vouched, &known.vouched) {
-            (Ok(vouched), Ok(known)) if (now < vouched.until) != (now < known.until) => now < vouched.until,
+            (Ok(vouched), Ok(known)) if self.holds(vouched, now) != self.holds(known, now) => self.holds(vouched, now),
             (Ok(vouched), Ok(known)) if vouched.has_all_of(known) != known.has_all_of(vouched) => {
                 vouched.has_all_of(known)
             }
@@ -351,15 +355,38 @@ impl Authority {
         }
     }
 
+    /// Puts a revocation list of an issuer into force; returns whether it is another one than before. Users whose rights it takes have none
+    /// from here on.
+    ///
+    /// # Errors
+    /// It is no list of the issuer's, or an older one.
+    pub fn set_list(&mut self, policy: &NodePolicy, issuer: &str, text: &str) -> Result<bool, RevocationsError> {
+        let issuer = policy.issuers.iter().find(|known| known.name == issuer && known.revocations.is_some());
+        issuer.map_or(Ok(false), |issuer| self.lists.set(issuer, text))
+    }
+
+    /// Says whether the first revocation list of an issuer is on its way: users who have rights keep them for so long.
+    pub fn set_awaited(&mut self, issuer: &str, is_awaited: bool) {
+        self.lists.set_awaited(issuer, is_awaited);
+    }
+
+    /// Returns the newest revocation list of an issuer, whether it is still good or not.
+    pub fn list_of(&self, issuer: &str) -> Option<&Revocations> {
+        self.lists.of(issuer)
+    }
+
     /// Has all evidence looked at again: the policy is another one.
     pub fn set_policy(&mut self, policy: &NodePolicy) {
+        self.lists.set_policy(policy);
         self.granted.retain(|user, _| !policy.users.contains_key(user));
         self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.evidence));
     }
 
-    /// Forgets users whose proofs have ended and who have nothing on the node; returns them.
+    /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them.
     pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<UserId> {
-        let holds = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.until > now);
+        let lists = &self.lists;
+        let holds =
+            |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| in_force(lists, vouched, now).is_ok());
         let gone = self.granted.extract_if(.., |user, granted| !holds(granted) && !has_modules(user));
         gone.map(|(user, _)| user).collect()
     }
@@ -379,7 +406,7 @@ impl Authority {
         }
         let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
         let vouched = self.granted.get(user).ok_or_else(unknown)?.vouched.as_ref().map_err(Refusal::clone)?;
-        vouched.check_end(now)?;
+        in_force(&self.lists, vouched, now)?;
         Ok(&vouched.may)
     }
 
@@ -419,10 +446,12 @@ impl Authority {
         self.granted.is_empty()
     }
 
-    /// Returns when the next proof ends that holds now.
+    /// Returns when the next proof ends that holds now, or a list that one depends on.
     pub fn next_end(&self, now: UnixTime) -> Option<UnixTime> {
-        let ends = self.granted.values().filter_map(|granted| granted.vouched.as_ref().ok());
-        ends.map(|vouched| vouched.until).filter(|until| *until > now).min()
+        let all = self.granted.values().filter_map(|granted| granted.vouched.as_ref().ok());
+        let list = |vouched: &Vouched| vouched.revocable.as_ref().and_then(|of| self.lists.good_until(of));
+        let ends = all.flat_map(|vouched| [Some(vouched.until), list(vouched)]).flatten();
+        ends.filter(|until| *until > now).min()
     }
 
     /// Returns when a user's proof ends, of those whom the policy does not name.
@@ -441,7 +470,12 @@ impl Authority {
 
     fn vouched(&self, user: &UserId, now: UnixTime) -> Option<&Vouched> {
         let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
-        vouched.check_end(now).is_ok().then_some(vouched)
+        self.holds(vouched, now).then_some(vouched)
+    }
+
+    /// Returns whether what was proven before gives rights now.
+    fn holds(&self, vouched: &Vouched, now: UnixTime) -> bool {
+        in_force(&self.lists, vouched, now).is_ok()
     }
 
     /// Returns who gives way to a user, if that is one more, or one more of who vouches: those with nothing on the node whose proofs end first.
@@ -494,6 +528,18 @@ fn last_key(grants: &[String]) -> Option<PublicKey> {
 /// Returns what a checklist has to name of a grant: SHA-256 over its text.
 pub fn digest_of_grant(grant: &str) -> Digest {
     Digest(Sha256::digest(grant).into())
+}
+
+/// Says why what was proven before gives no rights any more, if it does not.
+fn in_force(lists: &Lists, vouched: &Vouched, now: UnixTime) -> Result<(), Refusal> {
+    vouched.check_end(now)?;
+    check_list(lists, vouched, now, true)
+}
+
+/// Says why what is proven does not count, if its issuer took it back or cannot be heard. `is_known` says that it counted before.
+fn check_list(lists: &Lists, vouched: &Vouched, now: UnixTime, is_known: bool) -> Result<(), Refusal> {
+    let Some(revocable) = &vouched.revocable else { return Ok(()) };
+    lists.check(revocable, now, is_known).or_else(|why| vouched.refuse(&why))
 }
 
 /// Checks that a user is named by its key.

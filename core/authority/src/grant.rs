@@ -7,15 +7,13 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::SigningKey;
 use ipnet::IpNet;
-use netserv_model::{PortRange, PublicKey, Signature, UnixTime, UserId};
-use serde::de::DeserializeOwned;
+use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::jws::{self, Malformed, SECONDS_MAX};
 use crate::limits::{EVIDENCE_BYTES_MAX, GRANT_PORTS_MAX, GRANT_PREFIXES_MAX};
 
 /// What one key says that another may do.
@@ -67,11 +65,7 @@ impl Grant {
     /// Returns the grant as text, signed by its issuer, whose public key is `iss` from here on.
     pub fn sign(mut self, issuer: &SigningKey) -> String {
         self.iss = PublicKey(issuer.verifying_key().to_bytes());
-        let claims = serde_json::to_vec(&self).expect("claims are plain data");
-        let header = format!(r#"{{"alg":"{}","typ":"{TYPE}"}}"#, ALGORITHMS[0]);
-        let signed = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
-        let signature = issuer.sign(signed.as_bytes());
-        format!("{signed}.{}", BASE64.encode(signature.to_bytes()))
+        jws::sign(TYPE, &self, issuer)
     }
 
     /// Understands a text that may be anything, without looking at who signed it.
@@ -82,16 +76,7 @@ impl Grant {
         if text.len() > EVIDENCE_BYTES_MAX {
             return Err(GrantError::TooLong(text.len()));
         }
-        let (signed, _) = parts(text)?;
-        let (header, claims) = signed.split_once('.').ok_or(GrantError::NotCompact)?;
-        let header: Header = object(&decode(header)?).map_err(|_| GrantError::Header)?;
-        if !ALGORITHMS.contains(&header.alg.as_str()) || header.typ != TYPE {
-            return Err(GrantError::Header);
-        }
-        let grant: Grant = object(&decode(claims)?).map_err(|error| {
-            let error: String = error.chars().take(120).collect();
-            GrantError::Claims(error)
-        })?;
+        let grant: Grant = jws::parse(TYPE, text)?;
         grant.check()?;
         Ok(grant)
     }
@@ -108,10 +93,7 @@ impl Grant {
 
     /// Checks that the issuer signed the text of which this was understood.
     pub(crate) fn check_signature(&self, text: &str) -> Result<(), GrantError> {
-        let (signed, signature) = parts(text)?;
-        let signature: [u8; 64] = decode(signature)?.try_into().map_err(|_| GrantError::NotCompact)?;
-        let is_signed = is_signed_by(&self.iss, signed.as_bytes(), &Signature(signature));
-        if is_signed { Ok(()) } else { Err(GrantError::Signature(self.iss)) }
+        if jws::is_signed(text, &self.iss)? { Ok(()) } else { Err(GrantError::Signature(self.iss)) }
     }
 
     /// Returns from when on and until when it holds.
@@ -127,7 +109,7 @@ impl Grant {
         if self.ports.len() > GRANT_PORTS_MAX {
             return bad(format!("{} ranges of ports, at most {GRANT_PORTS_MAX} are granted", self.ports.len()));
         }
-        if self.exp > EXP_MAX {
+        if self.exp > SECONDS_MAX {
             return bad("`exp` is after the year 9999; it is in seconds".to_owned());
         }
         if self.nbf >= self.exp {
@@ -144,10 +126,14 @@ impl fmt::Display for Grant {
     }
 }
 
-/// Returns whether a key signed these bytes.
-pub(crate) fn is_signed_by(key: &PublicKey, bytes: &[u8], signature: &Signature) -> bool {
-    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-    VerifyingKey::from_bytes(&key.0).is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
+impl From<Malformed> for GrantError {
+    fn from(malformed: Malformed) -> GrantError {
+        match malformed {
+            Malformed::NotCompact => GrantError::NotCompact,
+            Malformed::Header => GrantError::Header,
+            Malformed::Claims(error) => GrantError::Claims(error),
+        }
+    }
 }
 
 /// Returns the name of a user whom no operator named: its key's thumbprint (of 130 bits), `k-` and 26 characters of base32.
@@ -163,38 +149,6 @@ pub fn user_of(key: &PublicKey) -> UserId {
 }
 
 const TYPE: &str = "netserv-grant+jwt";
-/// The names of Ed25519 in JOSE: that of RFC 8037, and that of RFC 9864.
-const ALGORITHMS: [&str; 2] = ["EdDSA", "Ed25519"];
-
-/// The last second of the year 9999.
-const EXP_MAX: u64 = 253_402_300_799;
-
-/// What the header says; what else it might say could have to be understood (RFC 7515 §4.1.11).
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    alg: String,
-    typ: String,
-    #[serde(default, rename = "kid")]
-    _kid: Option<String>,
-}
-
-/// Returns what is signed, and the signature's text.
-fn parts(text: &str) -> Result<(&str, &str), GrantError> {
-    text.rsplit_once('.').ok_or(GrantError::NotCompact)
-}
-
-fn decode(text: &str) -> Result<Vec<u8>, GrantError> {
-    BASE64.decode(text).map_err(|_| GrantError::NotCompact)
-}
-
-/// Reads an object. As serde has it, an array of the values would do as well.
-fn object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
-    match json.trim_ascii_start().starts_with(b"{") {
-        true => serde_json::from_slice(json).map_err(|error| error.to_string()),
-        false => Err("they are no object".to_owned()),
-    }
-}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_zero(number: &u8) -> bool {

@@ -13,6 +13,10 @@ pub const GRANT_PREFIXES_MAX: usize = 16;
 pub const GRANT_PORTS_MAX: usize = 16;
 /// Users with rights by proofs, at one time: half of the containers that a node may have.
 pub const GRANTED_USERS_MAX: usize = 512;
+/// Bytes of a revocation list.
+pub const REVOCATIONS_BYTES_MAX: usize = 64 * 1024;
+/// Grants and keys in a revocation list, together.
+pub const REVOKED_MAX: usize = 512;
 /// How long an address vouches for a user after it was asked, unless the class has a longest lease.
 pub const ADDRESS_TIME: Duration = Duration::from_secs(3600);
 /// After this time, a SETUP has the address asked again: what it vouches for is prolonged by that.

@@ -14,6 +14,7 @@ use netserv_model::{PublicKey, Refusal, RefusalKind, UnixTime};
 use crate::chain::{Chain, has_ports};
 use crate::grant::Grant;
 use crate::limits::ADDRESS_TIME;
+use crate::revocations::Revocable;
 
 /// The rights of a user for whom somebody vouches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) struct Vouched {
     /// The longest lease.
     pub(crate) lease_max: Option<Duration>,
     pub(crate) voucher: Voucher,
+    /// What of it the voucher can take back, if the operator wants lists of that.
+    pub(crate) revocable: Option<Revocable>,
     /// Users of the voucher at one time.
     pub(crate) users_max: usize,
 }
@@ -53,7 +56,7 @@ impl Vouched {
     pub(crate) fn by_checklist(policy: &NodePolicy, checked: &CheckedGrants) -> Result<Vouched, Refusal> {
         let chain = Chain::verify(&checked.grants).map_err(|error| bad_proof(error.to_string()))?;
         let root = Root::holder(policy, &checked.holder.prefixes)?;
-        let vouched = Vouched::of_chain(policy, &root, &chain)?;
+        let vouched = Vouched::of_chain(policy, &root, &chain, &checked.grants)?;
         Ok(Vouched { until: vouched.until.min(checked.holder.until), ..vouched })
     }
 
@@ -69,7 +72,7 @@ impl Vouched {
         let root = Root::holder(policy, &wanted)?;
         is_asker(&chain)?;
         check_signatures(&chain, texts)?;
-        Vouched::of_chain(policy, &root, &chain)
+        Vouched::of_chain(policy, &root, &chain, texts)
     }
 
     /// Returns what grants give, if `is_asker` finds that the last one is for who asks. That comes first, as a chain may have been seen
@@ -89,11 +92,11 @@ impl Vouched {
         let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
         is_asker(&chain)?;
         check_signatures(&chain, texts)?;
-        Vouched::of_chain(policy, &Root::issuer(issuer), &chain)
+        Vouched::of_chain(policy, &Root::issuer(issuer), &chain, texts)
     }
 
-    fn of_chain(policy: &NodePolicy, of: &Root<'_>, chain: &Chain) -> Result<Vouched, Refusal> {
-        let Root { voucher, prefixes, class } = of;
+    fn of_chain(policy: &NodePolicy, of: &Root<'_>, chain: &Chain, texts: &[String]) -> Result<Vouched, Refusal> {
+        let Root { voucher, prefixes, class, issuer } = of;
         let refusal = |kind, detail: String| Err(Refusal::new(kind, format!("{voucher}: {detail}")));
         let class = class_of(policy, class)?;
         let (root, last) = (chain.root(), chain.last());
@@ -112,7 +115,9 @@ impl Vouched {
         let rights = class.rights.clone();
         let may = UserPolicy { keys: vec![last.sub], prefixes: last.prefixes.clone(), ports, modules_max, ..rights };
         let ((from, until), voucher) = (chain.time(), voucher.clone());
-        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max: class.users_max })
+        let (lease_max, users_max) = (class.lease_max, class.users_max);
+        let revocable = issuer.and_then(|issuer| Revocable::of(issuer, chain, texts));
+        Ok(Vouched { may, from, until, lease_max, voucher, revocable, users_max })
     }
 
     fn by_address(policy: &NodePolicy, proven: ProvenAddress) -> Result<Vouched, Refusal> {
@@ -133,7 +138,7 @@ impl Vouched {
         let may = UserPolicy { keys: vec![key], prefixes: vec![net], ..class.rights.clone() };
         let (from, until) = (UnixTime(0), asked + class.lease_max.unwrap_or(ADDRESS_TIME));
         let (voucher, users_max) = (Voucher::Address, class.users_max);
-        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, users_max })
+        Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, revocable: None, users_max })
     }
 
     /// Says why it does not hold at a time, if it does not.
@@ -149,7 +154,7 @@ impl Vouched {
         if now >= self.until { self.refuse(&format!("it ended at {}", self.until)) } else { Ok(()) }
     }
 
-    fn refuse(&self, why: &str) -> Result<(), Refusal> {
+    pub(crate) fn refuse(&self, why: &str) -> Result<(), Refusal> {
         Err(bad_proof(format!("{}: {why}", self.voucher)))
     }
 
@@ -185,18 +190,21 @@ struct Root<'a> {
     voucher: Voucher,
     prefixes: &'a [IpNet],
     class: &'a str,
+    /// Who takes grants back by lists.
+    issuer: Option<&'a Issuer>,
 }
 
 impl<'a> Root<'a> {
-    fn issuer(Issuer { name, prefixes, class, .. }: &'a Issuer) -> Root<'a> {
-        Root { voucher: Voucher::Issuer(name.clone()), prefixes, class }
+    fn issuer(issuer: &'a Issuer) -> Root<'a> {
+        let Issuer { name, prefixes, class, .. } = issuer;
+        Root { voucher: Voucher::Issuer(name.clone()), prefixes, class, issuer: Some(issuer) }
     }
 
     /// The holder of prefixes; none, unless the operator has a class for such.
     fn holder(policy: &'a NodePolicy, prefixes: &'a [IpNet]) -> Result<Root<'a>, Refusal> {
         let none = || bad_proof("the node takes no checklists: its operator names no `rpki-class`");
         let class = policy.rpki_class.as_deref().ok_or_else(none)?;
-        Ok(Root { voucher: Voucher::Checklist, prefixes, class })
+        Ok(Root { voucher: Voucher::Checklist, prefixes, class, issuer: None })
     }
 }
 

@@ -38,11 +38,12 @@ mod workers;
 
 pub use counters::Counters;
 use netserv_authority::Said;
-use netserv_model::api::{UsageReport, UserInfo};
+use netserv_model::api::{RevocationInfo, UsageReport, UserInfo};
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, Wish, WorkerNews,
+    Command, EffectId, EffectOutcome, ModuleSlot, News, Notice, PolicyChange, RequestId, Stored, StoredList, Wish,
+    WorkerNews,
 };
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
@@ -64,6 +65,7 @@ use tenants::wishes;
 use usage::metering::Metering;
 use users::admission::{Claim, Denied, Users};
 use users::proving::{self, Proving};
+use users::revoking::Revoking;
 use workers::changes::{Changes, Held};
 use workers::{draining, release};
 
@@ -74,6 +76,7 @@ pub struct Controller {
     modules: Modules,
     users: Users,
     proving: Proving,
+    revoking: Revoking,
     exports: Exports,
     tells: Tells,
     /// Changes of the policy that are not in force everywhere.
@@ -85,11 +88,14 @@ pub struct Controller {
 impl Controller {
     /// Returns a controller without modules.
     pub fn new(policy: NodePolicy) -> Controller {
+        let (mut cx, mut revoking) = (Cx::new(policy), Revoking::default());
+        revoking.set_policy(&mut cx);
         Controller {
-            cx: Cx::new(policy),
+            cx,
             modules: Modules::default(),
             users: Users::default(),
             proving: Proving::default(),
+            revoking,
             exports: Exports::default(),
             tells: Tells::default(),
             changes: Changes::default(),
@@ -104,10 +110,14 @@ impl Controller {
     /// forgotten. Requests that were made before this moment, to the second, are refused from here on, as they may have
     /// been carried out before the restart. If the wall clock is set later, the moment moves with it.
     pub fn restore(&mut self, now: Now, stored: impl Into<Stored>) {
-        let Stored { installed, usage, messages } = stored.into();
+        let Stored { installed, usage, messages, lists } = stored.into();
         self.cx.now = now;
         self.metering.restore(&mut self.cx, usage);
         self.users.start(now);
+        for StoredList { issuer, text } in lists {
+            // The operator may trust another key by now. It is asked for at once.
+            let _ = self.cx.authority.set_list(&self.cx.policy, &issuer, &text);
+        }
         for record in &installed {
             record
                 .evidence
@@ -253,6 +263,7 @@ impl Controller {
         self.cx.now = now;
         let held = Held::now(&self.cx, &self.modules.tenants);
         let before = self.cx.set_policy(policy);
+        self.revoking.set_policy(&mut self.cx);
         self.changes.begin(&mut self.cx, &self.modules.tenants, change, &held);
         if self.cx.policy.maintenance && !before.maintenance {
             policy_change::say_maintenance(&mut self.cx, &self.modules.tenants);
@@ -345,6 +356,11 @@ impl Controller {
         self.metering.usage_by_user()
     }
 
+    /// Returns what is known of revocation lists.
+    pub fn revocations(&self, now: Now) -> Vec<RevocationInfo> {
+        self.revoking.report(&self.cx, now.instant)
+    }
+
     /// Returns what was counted.
     pub fn counters(&self) -> &Counters {
         &self.cx.counters
@@ -362,7 +378,7 @@ impl Controller {
     }
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
-        let Controller { cx, modules, users, exports, tells, changes, metering, .. } = self;
+        let Controller { cx, modules, users, revoking, exports, tells, changes, metering, .. } = self;
         match (purpose, outcome) {
             (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
                 fetching::package_fetched(cx, modules, &key, id, *manifest, flavour);
@@ -398,6 +414,14 @@ impl Controller {
                 cx.counters.store_failures += 1;
                 cx.say(Command::Notify(Notice::NotStored { user, module, refusal }));
             }
+            (Purpose::List(issuer), outcome) => {
+                revoking.listed(cx, &issuer, id, outcome);
+                policy_change::end_proofs(cx, modules, users);
+            }
+            (Purpose::KeepList(issuer), EffectOutcome::Refused(refusal)) => {
+                cx.counters.store_failures += 1;
+                cx.say(Command::Notify(Notice::NotListed { issuer, refusal }));
+            }
             (Purpose::Tell, outcome) => tells.told(cx, &mut modules.tenants, id, failure(outcome)),
             (Purpose::Export, outcome) => exports.exported(cx, &mut modules.tenants, &mut modules.buffers, id, outcome),
             (Purpose::Meters, EffectOutcome::Metered(meters)) => metering.take(cx, Some(*meters)),
@@ -411,16 +435,18 @@ impl Controller {
                 };
                 policy_change::checked_again(cx, modules, users, &user, &checklist, said);
             }
-            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
+            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_) | Purpose::KeepList(_), EffectOutcome::Done)
             | (Purpose::Nothing | Purpose::Prove, _) => {}
             // No effect of the controller's has such an outcome; those who wait for news of it have timers.
-            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), _) => cx.counters.stray_events += 1,
+            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_) | Purpose::KeepList(_), _) => {
+                cx.counters.stray_events += 1;
+            }
         }
     }
 
     /// Does what a timer was set for.
     fn fire(&mut self, timer: Timer) {
-        let Controller { cx, modules, users, proving, exports, tells, metering, .. } = self;
+        let Controller { cx, modules, users, proving, revoking, exports, tells, metering, .. } = self;
         match timer {
             Timer::Lease(key) => lifecycle::advance(cx, modules, &key),
             Timer::Restart(key) => fetching::restart_module(cx, modules, &key),
@@ -436,6 +462,10 @@ impl Controller {
             Timer::Thaw(key) => freezing::thaw(cx, &mut modules.tenants, &mut modules.buffers, &key),
             Timer::Buffered(key) => modules.buffers.end(cx, &key),
             Timer::Prove(id) => proving.overdue(cx, id),
+            Timer::List(issuer) => {
+                revoking.ask(cx, &issuer);
+                policy_change::end_proofs(cx, modules, users);
+            }
             Timer::Proofs => policy_change::end_proofs(cx, modules, users),
             Timer::Checklists => proving::check_again(cx, None),
             Timer::ReadMeters => metering.read_due(cx),

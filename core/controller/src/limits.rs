@@ -94,3 +94,7 @@ pub const PROOFS_MAX: usize = 64;
 pub const PROOFS_OF_SITE_MAX: usize = 4;
 /// How long one may take to answer.
 pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
+/// How long a revocation list may be on its way before that counts as a failure.
+pub const LIST_ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+/// Of the time until a revocation list is asked for again, the part by which it is shortened at most.
+pub const LIST_JITTER_PART: u32 = 10;

@@ -103,6 +103,42 @@ pub struct NodeInfo {
     /// The operator's services.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<OperatorServiceInfo>,
+    /// Issuers whose revocation lists the node looks at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revocations: Vec<RevocationInfo>,
+}
+
+/// What a node knows of an issuer's revocation list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevocationInfo {
+    /// What the operator calls the issuer.
+    pub issuer: String,
+    /// The newest list, whether it is still good or not; nothing if there was none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<RevocationListInfo>,
+    /// Seconds since the server last gave a list that was good to take, or said that it has no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_s: Option<u64>,
+    /// How often that failed since the node started.
+    pub failures: u64,
+    /// Why it failed last, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// An issuer's revocation list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevocationListInfo {
+    /// Its number.
+    pub number: u64,
+    /// When it was made.
+    pub made: UnixTime,
+    /// Until when it is good here.
+    pub until: UnixTime,
+    /// Grants that it takes back.
+    pub grants: usize,
+    /// Keys that it takes back.
+    pub keys: usize,
 }
 
 /// A module that the node runs by itself while one of its conditions holds.

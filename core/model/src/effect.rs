@@ -160,6 +160,13 @@ pub enum Job {
         /// The digest of the grant that it has to name.
         grant: Digest,
     },
+    /// Ask for the revocation list at a URL, unless it is still this version; done by [`EffectOutcome::Listed`].
+    AskList {
+        /// The URL.
+        url: String,
+        /// What the server called the version that is here (RFC 9110 §8.8.3).
+        etag: Option<String>,
+    },
 }
 
 impl Job {
@@ -172,7 +179,8 @@ impl Job {
             | Job::ReadMeters
             | Job::Route(_)
             | Job::AskAddress { .. }
-            | Job::FindHolder { .. } => false,
+            | Job::FindHolder { .. }
+            | Job::AskList { .. } => false,
             // The module that it is for runs, so what came before is done as far as it matters.
             Job::Workers(WorkerJob::Tell { .. } | WorkerJob::Export(_)) | Job::Store(StoreJob::PutMessage { .. }) => {
                 false
@@ -402,6 +410,8 @@ pub enum StoreJob {
         /// The module's name.
         module: ModuleName,
     },
+    /// Remember the newest revocation list of an issuer, in place of an earlier one.
+    PutList(Box<StoredList>),
     /// Remember what was used, all of it or nothing.
     PutUsage(Box<UsageChange>),
 }
@@ -454,6 +464,22 @@ pub enum Notice {
         refusal: Refusal,
         /// What the owner's rights came from, in words, unless the policy does not name it any more.
         evidence: Option<String>,
+    },
+    /// Another revocation list of an issuer is in force.
+    Listed {
+        /// The operator's name for the issuer.
+        issuer: String,
+        /// The list's number.
+        number: u64,
+        /// When it was made.
+        made: UnixTime,
+    },
+    /// An issuer's revocation list cannot be had, or not kept.
+    NotListed {
+        /// The operator's name for the issuer.
+        issuer: String,
+        /// Why.
+        refusal: Refusal,
     },
     /// A module no longer has floating addresses, since another one has them in a later epoch.
     GaveUp {
@@ -522,6 +548,18 @@ pub struct Stored {
     /// The last message of each topic to each module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<StoredMessage>,
+    /// The newest revocation list of each issuer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<StoredList>,
+}
+
+/// An issuer's revocation list as it is remembered across restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredList {
+    /// The operator's name for the issuer.
+    pub issuer: String,
+    /// The list.
+    pub text: String,
 }
 
 impl From<Vec<InstalledRecord>> for Stored {
@@ -664,8 +702,19 @@ pub enum EffectOutcome {
     Vouched(Digest),
     /// Who is behind a checklist.
     Held(Holder),
+    /// What lies at a URL; nothing if it is the version that was named.
+    Listed(Option<ListAnswer>),
     /// It was not done, and nothing of it is left.
     Refused(Refusal),
+}
+
+/// What a server gives as an issuer's revocation list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListAnswer {
+    /// The text, which may be anything.
+    pub text: String,
+    /// What the server calls this version, if it does.
+    pub etag: Option<String>,
 }
 
 /// What modules counted, and how busy the machine is.

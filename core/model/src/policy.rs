@@ -77,6 +77,20 @@ pub struct Issuer {
     pub prefixes: Vec<IpNet>,
     /// What its users get, a name of [`NodePolicy::classes`].
     pub class: String,
+    /// Where it says what it takes back; without that, nothing is before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocations: Option<RevocationSource>,
+}
+
+/// Where an issuer's revocation list is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevocationSource {
+    /// The URL.
+    pub url: String,
+    /// How often it is asked for.
+    pub every: Duration,
+    /// For how long after it was made a list is good.
+    pub age_max: Duration,
 }
 
 /// What each user gets at most whose rights come from a proof.

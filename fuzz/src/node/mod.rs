@@ -421,6 +421,7 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
         Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::AskAddress { .. } => EffectOutcome::Vouched(Digest([7; 32])),
         Job::FindHolder { .. } => EffectOutcome::Held(Holder { prefixes: Vec::new(), until: UnixTime(0) }),
+        Job::AskList { .. } => EffectOutcome::Listed(None),
         Job::Route(_) => EffectOutcome::Routed(Some(ADDRESSES[at])),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

@@ -11,6 +11,7 @@ pub mod bundle;
 mod compiled;
 mod fetch;
 pub mod limits;
+mod lists;
 pub mod manifest;
 mod oci;
 pub mod package;
@@ -24,6 +25,7 @@ mod store;
 
 pub use asker::{Asker, WELL_KNOWN, url_of};
 pub use compiled::{Compiled, engine_name};
+pub use lists::{ListAsker, check_list_url};
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
 pub use room::Downloaded;

@@ -37,3 +37,9 @@ pub const STORE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub const ADDRESS_ANSWER_BYTES_MAX: u64 = 256;
 /// How long it may take to answer, with the connection.
 pub const ADDRESS_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a revocation list, with white space around it.
+pub const LIST_BYTES_MAX: u64 = 64 * 1024 + 128;
+/// How long it may take to come, with the connection.
+pub const LIST_TIME_MAX: Duration = Duration::from_secs(10);
+/// Bytes of a server's name for a version of what it gives.
+pub const ETAG_BYTES_MAX: usize = 256;

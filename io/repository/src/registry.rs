@@ -294,7 +294,12 @@ impl<'a> Session<'a> {
         let uri: Uri = url.parse().map_err(|error| Refusal::new(RefusalKind::BadUrl, format!("{error}")))?;
         let limits = FetchLimits { bytes: bytes_max.min(self.left), ..*self.limits };
         let authorization = self.authorization.as_deref();
-        self.fetcher.follow(Ask { uri, accept: Some(accept), authorization }, self.deadline, &limits, out)
+        self.fetcher.follow(
+            Ask { uri, accept: Some(accept), authorization, if_none_match: None },
+            self.deadline,
+            &limits,
+            out,
+        )
     }
 
     /// Gets a token for everybody; the URL that gives it is checked as every URL is.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
+use ureq::http::StatusCode;
 use ureq::http::Uri;
-use ureq::http::header::{ACCEPT, AUTHORIZATION, LOCATION, WWW_AUTHENTICATE};
+use ureq::http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, WWW_AUTHENTICATE};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -104,6 +105,16 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(sources: Sources, is_own: IsOwn) -> Fetcher {
+        let is_own = (!sources.own_addresses || sources.hosts.is_none()).then_some(is_own);
+        Fetcher::with(sources, is_own)
+    }
+
+    /// Returns one that also asks addresses of the node's own and of its link.
+    pub(crate) fn everywhere(sources: Sources) -> Fetcher {
+        Fetcher::with(sources, None)
+    }
+
+    fn with(sources: Sources, is_own: Option<IsOwn>) -> Fetcher {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -111,7 +122,6 @@ impl Fetcher {
             .proxy(None)
             .max_idle_connections(0)
             .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
-        let is_own = (!sources.own_addresses || sources.hosts.is_none()).then_some(is_own);
         let resolver = Elsewhere { is_own, names: DefaultResolver::default() };
         Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
     }
@@ -127,7 +137,7 @@ impl Fetcher {
         if let Some(path) = url.strip_prefix("file://") {
             return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits, out);
         }
-        let ask = Ask { uri: parse(url)?, accept: None, authorization: None };
+        let ask = Ask { uri: parse(url)?, accept: None, authorization: None, if_none_match: None };
         let answered = self.follow(ask, deadline, limits, out)?;
         match answered.status {
             200..=299 => Ok(()),
@@ -199,21 +209,21 @@ impl Fetcher {
             return Err(too_slow(limits));
         }
         let mut request = self.agent.get(ask.uri.clone()).config().timeout_global(Some(left)).build();
-        for (name, value) in [(ACCEPT, ask.accept), (AUTHORIZATION, ask.authorization)] {
+        let headers = [(ACCEPT, ask.accept), (AUTHORIZATION, ask.authorization), (IF_NONE_MATCH, ask.if_none_match)];
+        for (name, value) in headers {
             if let Some(value) = value {
                 request = request.header(name, value);
             }
         }
         let response = request.call().map_err(|error| explain(&error, limits))?;
         let status = response.status();
-        if status.is_redirection() {
-            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            return resolve(&ask.uri, location.ok_or_else(|| failed(format!("{status} without a location")))?)
+        let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+            return resolve(&ask.uri, header(LOCATION).ok_or_else(|| failed(format!("{status} without a location")))?)
                 .map(Hop::Redirect);
         }
-        let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let answered =
-            Answered { status: status.as_u16(), line: status.to_string(), challenge: challenge.map(str::to_owned) };
+        let (challenge, etag) = (header(WWW_AUTHENTICATE).map(str::to_owned), header(ETAG).map(str::to_owned));
+        let answered = Answered { status: status.as_u16(), line: status.to_string(), challenge, etag };
         if !status.is_success() {
             return Ok(Hop::Answer(answered));
         }
@@ -309,6 +319,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) accept: Option<&'a str>,
     /// What proves who asks.
     pub(crate) authorization: Option<&'a str>,
+    /// The version that is not to be sent again.
+    pub(crate) if_none_match: Option<&'a str>,
 }
 
 /// What a server answered.
@@ -319,6 +331,8 @@ pub(crate) struct Answered {
     pub(crate) line: String,
     /// What the server wants to be asked with.
     pub(crate) challenge: Option<String>,
+    /// What it calls this version of what it gives.
+    pub(crate) etag: Option<String>,
 }
 
 enum Hop {

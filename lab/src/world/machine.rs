@@ -145,7 +145,7 @@ impl Machine {
         // What was not stored is lost.
         self.metered.restart(sums(&self.usage));
         let usage = self.usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
-        Stored { installed: self.store.values().cloned().collect(), usage, messages: Vec::new() }
+        Stored { installed: self.store.values().cloned().collect(), usage, ..Stored::default() }
     }
 
     /// Begins an effect; returns when to carry it out.
@@ -274,7 +274,7 @@ impl Machine {
             Job::Measure => return (EffectOutcome::Measured(Box::new(self.measure())), then),
             Job::ReadMeters if refuses => false,
             Job::ReadMeters => return (EffectOutcome::Metered(Box::new(self.metered.read())), then),
-            Job::AskAddress { .. } | Job::FindHolder { .. } => false,
+            Job::AskAddress { .. } | Job::FindHolder { .. } | Job::AskList { .. } => false,
             Job::Route(_) => unreachable!("the world answers that"),
         };
         (if done { EffectOutcome::Done } else { refused(RefusalKind::NodeFailed) }, then)
@@ -374,7 +374,7 @@ impl Machine {
                 self.unwritten.remove(&(user.clone(), module.clone()));
                 self.store.remove(&(user, module));
             }
-            StoreJob::ForgetUser { .. } => {}
+            StoreJob::ForgetUser { .. } | StoreJob::PutList(_) => {}
             StoreJob::PutUsage(_) if refuses => return false,
             StoreJob::PutUsage(change) => {
                 self.usage.retain(|key, _| !change.forget.contains(key));

@@ -97,7 +97,9 @@ impl Station {
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
             | Notice::GaveUp { .. }
-            | Notice::NotStored { .. } => None,
+            | Notice::NotStored { .. }
+            | Notice::Listed { .. }
+            | Notice::NotListed { .. } => None,
         }
     }
 

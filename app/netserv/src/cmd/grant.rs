@@ -11,11 +11,12 @@ use netserv_authority::grant::{Grant as Claims, user_of};
 use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
 use serde::Serialize;
 
+use crate::cmd::revoke;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::request::now;
 use crate::units::parse_duration;
-use crate::{grants, keys};
+use crate::{grants, keys, lists};
 
 /// Let others run modules at nodes whose operators trust you, for some of your addresses
 #[derive(Subcommand)]
@@ -36,13 +37,14 @@ pub enum Grant {
         #[command(flatten)]
         what: What,
     },
-    /// Show what grants say, without checking signatures
+    Revoke(revoke::Revoke),
+    /// Show what grants or a revocation list say, without checking signatures
     Show {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Check signatures, order and time of grants, as nodes do
+    /// Check signatures, order and time of grants or of a revocation list, as nodes do
     Verify {
         /// The file
         #[arg(value_name = "FILE")]
@@ -112,12 +114,20 @@ impl Grant {
                 let chain = Chain::verify(&before).or_fail(format!("grants in {}", file.display()), FIX)?;
                 what.make(before, Some(&chain), chain.time().0, output)
             }
+            Grant::Revoke(revoke) => revoke.run(output),
             Grant::Show { file } => {
+                if let Some(list) = lists::find(&file)? {
+                    return revoke::show(&list, output);
+                }
                 let texts = grants::read(&file)?;
                 let chain = Chain::parse(&texts).or_fail(format!("grants in {}", file.display()), FIX)?;
                 show(&chain, output)
             }
             Grant::Verify { file, issuer } => {
+                if let Some(list) = lists::find(&file)?.map_or(Ok(None), |_| lists::read(&file))? {
+                    revoke::check(&list, issuer)?;
+                    return revoke::show(&list, output);
+                }
                 let texts = grants::read(&file)?;
                 let chain = Chain::verify(&texts).or_fail(format!("grants in {}", file.display()), FIX)?;
                 check(&chain, issuer)?;

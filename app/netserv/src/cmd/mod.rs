@@ -12,6 +12,7 @@ pub mod probe;
 pub mod prove;
 pub mod relocate;
 pub mod remove;
+pub mod revoke;
 pub mod setup;
 pub mod state;
 pub mod tell;

@@ -11,6 +11,7 @@ mod modules;
 mod node;
 mod push;
 mod requests;
+mod revoke;
 mod run;
 mod support;
 mod templates;

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{
     ApiError, ConditionInfo, DeviceInfo, DrainReport, LogLine, ModuleList, ModuleUsage, NodeInfo, OperatorServiceInfo,
-    PacketSums, PlaneInfo, UsageReport, UserUsage,
+    PacketSums, PlaneInfo, RevocationInfo, RevocationListInfo, UsageReport, UserUsage,
 };
 use netserv_model::application::ApplicationInfo;
 use netserv_model::audit::{AuditEntry, AuditFault, AuditReport};
@@ -46,6 +46,19 @@ fn info() -> NodeInfo {
             refused: Some("no \u{1b}".into()),
             conditions: vec![ConditionInfo { when: "syns/s to 192.0.2.7/32 > 1000".into(), per_second: 1001 }],
         }],
+        revocations: vec![RevocationInfo {
+            issuer: "house".into(),
+            list: Some(RevocationListInfo {
+                number: 8,
+                made: UnixTime::from_secs(1_795_226_400),
+                until: UnixTime::from_secs(1_795_312_800),
+                grants: 2,
+                keys: 1,
+            }),
+            asked_s: Some(40),
+            failures: 3,
+            failure: Some("evil \u{1b}".into()),
+        }],
     }
 }
 
@@ -79,6 +92,9 @@ nslp     32710 evil \\u{1b}, Router Alert 65503, 2 messages without a status
 service  flood, example.org/a@1.0.0, is to run
 when     syns/s to 192.0.2.7/32 > 1000: 1001
 refused  no \\u{1b}
+issuer   house, revocation list 8 of 2026-11-21T02:00:00Z, good until 2026-11-22T02:00:00Z, grants 2, keys 1, \
+fetched 40 s ago, 3 failures
+failing  evil \\u{1b}
 missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");

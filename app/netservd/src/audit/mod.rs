@@ -97,6 +97,8 @@ impl AuditLog {
             Notice::Requested { .. }
             | Notice::Notified(_)
             | Notice::Dissolved { .. }
+            | Notice::Listed { .. }
+            | Notice::NotListed { .. }
             | Notice::GaveUp { .. }
             | Notice::NotStored { .. } => {}
         }

@@ -2,6 +2,7 @@
 //! Who may vouch for users that the configuration does not name, and what these get.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
@@ -9,12 +10,14 @@ use ipnet::IpNet;
 use netserv_authority::limits::{GRANT_PREFIXES_MAX, GRANTED_USERS_MAX};
 use netserv_container::network::limits::PERMITS_MAX;
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy, UserPolicy};
+use netserv_model::policy::{self, ContainerLimits, NetworkRate, NodePolicy, RevocationSource, UserPolicy};
 use netserv_model::{Filter, PublicKey, UserId};
+use netserv_repository::check_list_url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::users::ports_of;
+use crate::limits::{ISSUERS_MAX, REVOCATIONS_AGE_MAX_S, REVOCATIONS_EVERY_S};
 
 /// One who may vouch for users by grants, as a clearinghouse or a customer that is a provider itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +32,39 @@ pub struct Issuer {
     pub prefixes: Vec<IpNet>,
     /// What its users get: the name of a `[class.NAME]`.
     pub class: String,
+    /// Where it says what it takes back, as `https://lists.example/house`. If this is there, its grants count only while the list is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocations: Option<String>,
+    /// Seconds after which the list is asked for again.
+    #[serde(default = "revocations_every_s")]
+    pub revocations_every_s: u64,
+    /// Seconds for which a list is good after it was made, unless it ends before.
+    #[serde(default = "revocations_age_max_s")]
+    pub revocations_age_max_s: u64,
+}
+
+const fn revocations_every_s() -> u64 {
+    30
+}
+
+const fn revocations_age_max_s() -> u64 {
+    24 * 3600
+}
+
+impl Issuer {
+    fn revocations(&self) -> Result<Option<RevocationSource>> {
+        let (name, every, age_max) = (&self.name, self.revocations_every_s, self.revocations_age_max_s);
+        let within = |key: &str, value: u64, range: &RangeInclusive<u64>| {
+            let (least, most) = (range.start(), range.end());
+            ensure!(range.contains(&value), "{key} of issuer {name} is {value}, but must be from {least} to {most}");
+            Ok(Duration::from_secs(value))
+        };
+        let every = within("revocations-every-s", every, &REVOCATIONS_EVERY_S)?;
+        let age_max = within("revocations-age-max-s", age_max, &REVOCATIONS_AGE_MAX_S)?;
+        let Some(url) = self.revocations.clone() else { return Ok(None) };
+        check_list_url(&url).map_err(|refusal| anyhow!("revocations of issuer {name}: {}", refusal.detail))?;
+        Ok(Some(RevocationSource { url, every, age_max }))
+    }
 }
 
 /// What each user gets at most whose rights come from a proof.
@@ -117,21 +153,24 @@ pub fn add_to(policy: &mut NodePolicy, issuers: &[Issuer], classes: &BTreeMap<St
         class.check(name, !policy.container_prefixes.is_empty() || policy.host_only)?;
         policy.classes.insert(name.clone(), class.policy(name)?);
     }
-    for Issuer { name, keys, prefixes, class } in issuers {
+    ensure!(issuers.len() <= ISSUERS_MAX, "there are {} issuers, at most {ISSUERS_MAX} are taken", issuers.len());
+    for issuer @ Issuer { name, keys, prefixes, class, .. } in issuers {
         ensure!(classes.contains_key(class), "issuer {name} is of class `{class}`, and there is no [class.{class}]");
         let has = |key: &PublicKey| policy.issuers.iter().any(|known| known.keys.contains(key));
         if let Some(key) = keys.iter().find(|key| has(key)) {
             return Err(anyhow!("issuer {name} has {key}, which another issuer has"));
         }
         ensure!(policy.issuers.iter().all(|known| known.name != name.as_str()), "issuer {name} is there twice");
-        let (name, class) = (name.to_string(), class.clone());
-        policy.issuers.push(policy::Issuer { name, keys: keys.clone(), prefixes: prefixes.clone(), class });
+        let (revocations, name, class) = (issuer.revocations()?, name.to_string(), class.clone());
+        let (keys, prefixes) = (keys.clone(), prefixes.clone());
+        policy.issuers.push(policy::Issuer { name, keys, prefixes, class, revocations });
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::config::Config;
 
     const KEY: &str = "ed25519:0000000000000000000000000000000000000000000000000000000000000000";
@@ -153,6 +192,12 @@ mod tests {
         assert_eq!(class.lease_max.unwrap().as_secs(), 60);
         assert_eq!(class.rights.ports, ["5060".parse().unwrap()]);
         assert!(Config::default().policy(&|_| Vec::new()).unwrap().issuers.is_empty(), "nothing changes by default");
+        assert_eq!(policy.issuers[0].revocations, None);
+        let url = "https://lists.example/house".to_owned();
+        let text = config(&format!("revocations = '{url}'"), "");
+        let policy = Config::parse(&text).unwrap().policy(&|_| Vec::new()).unwrap();
+        let (every, age_max) = (Duration::from_secs(30), Duration::from_secs(86400));
+        assert_eq!(policy.issuers[0].revocations, Some(RevocationSource { url, every, age_max }));
     }
 
     #[test]
@@ -164,6 +209,13 @@ mod tests {
             ("", "listen = ['tcp port 80']", "class guest has `listen`, but containers no addresses"),
             ("", "network = { packets-per-second = 0 }", "network of class guest"),
             ("", "modules = 3", "unknown field `modules`"),
+            (
+                "revocations = 'ftp://lists.example/x'",
+                "",
+                "revocations of issuer house: the node does not fetch `ftp:`",
+            ),
+            ("revocations-every-s = 0", "", "revocations-every-s of issuer house is 0, but must be from 1 to 300"),
+            ("revocations-age-max-s = 59", "", "revocations-age-max-s of issuer house is 59, but must be from 60 to"),
             ("[[issuer]]\nname = 'other'\nkeys = []\nprefixes = []\nclass = 'none'", "", "there is no [class.none]"),
             (
                 "[[issuer]]\nname = 'house'\nkeys = []\nprefixes = []\nclass = 'guest'",
@@ -180,5 +232,10 @@ mod tests {
         let again = format!("[[issuer]]\nname = 'other'\nkeys = ['{KEY}']\nprefixes = []\nclass = 'guest'");
         let found = Config::parse(&config(&again, "")).unwrap_err().to_string();
         assert!(found.contains("which another issuer has"), "{found}");
+        let many = |number| format!("[[issuer]]\nname = 'i{number}'\nkeys = []\nprefixes = []\nclass = 'guest'\n");
+        let all: String = (1..ISSUERS_MAX).map(many).collect();
+        assert!(Config::parse(&config(&all, "")).is_ok());
+        let found = Config::parse(&config(&(all + &many(0)), "")).unwrap_err().to_string();
+        assert!(found.contains("at most 64 are taken"), "{found}");
     }
 }

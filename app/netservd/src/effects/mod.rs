@@ -5,6 +5,7 @@
 //! Owners do not know each other; what one makes for another goes through here.
 
 pub mod filters;
+mod lists;
 pub mod networks;
 pub mod packages;
 mod proofs;
@@ -23,7 +24,7 @@ use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
-use netserv_repository::{Asker, Downloaded};
+use netserv_repository::{Asker, Downloaded, ListAsker};
 use netserv_rpki::Cache;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -64,6 +65,8 @@ pub struct ModuleOwners {
     pub proofs: Arc<Asker>,
     /// By what it is found out who is behind checklists, if the operator has that.
     pub holders: Option<Arc<Cache>>,
+    /// Revocation lists.
+    pub lists: ListAsker,
 }
 
 /// Gives effects to their owners, and keeps what later effects need of earlier ones.
@@ -123,6 +126,10 @@ impl Effects {
             },
             Job::FindHolder { checklist, grant } => match &self.owners.modules {
                 Some(modules) => proofs::find_holder(modules.holders.as_ref(), checklist, grant, ticket),
+                None => ticket.refuse(not_a_node()),
+            },
+            Job::AskList { url, etag } => match &self.owners.modules {
+                Some(modules) => lists::ask(&modules.lists, url, etag, ticket),
                 None => ticket.refuse(not_a_node()),
             },
             Job::ReadMeters => self.read_meters(ticket),
@@ -226,7 +233,10 @@ impl Effects {
             let note = match &job {
                 StoreJob::Put(record) => Some(NetworkJob::Installed(record.user.clone(), record.module.name.clone())),
                 StoreJob::Forget { user, module } => Some(NetworkJob::Gone(user.clone(), module.clone())),
-                StoreJob::ForgetUser { .. } | StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => None,
+                StoreJob::ForgetUser { .. }
+                | StoreJob::PutMessage { .. }
+                | StoreJob::PutList(_)
+                | StoreJob::PutUsage(_) => None,
             };
             note.into_iter().for_each(|note| drop(modules.networks.send(note)));
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_model::control::ControlMessage;
-use netserv_model::effect::{InstalledRecord, StoreJob, StoredMessage};
+use netserv_model::effect::{InstalledRecord, StoreJob, StoredList, StoredMessage};
 use netserv_model::usage::{UsageChange, UsageKey, Used};
 use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
 use netserv_repository::Repository;
@@ -61,7 +61,7 @@ fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ti
                 StoreJob::Put(record) => keeper.keep(record),
                 StoreJob::Forget { user, module } => keeper.let_go(user, module),
                 StoreJob::ForgetUser { user } => keeper.forget(user),
-                StoreJob::PutMessage { .. } | StoreJob::PutUsage(_) => {}
+                StoreJob::PutMessage { .. } | StoreJob::PutList(_) | StoreJob::PutUsage(_) => {}
             }
             ticket.end(written.clone());
         }
@@ -138,6 +138,7 @@ impl Store {
                 StoreJob::Put(record) => self.put(record)?,
                 StoreJob::Forget { user, module } => self.forget(user, module)?,
                 StoreJob::PutMessage { user, module, message } => self.put_message(user, module, message)?,
+                StoreJob::PutList(list) => self.put_list(list)?,
                 StoreJob::PutUsage(change) => self.put_usage(change)?,
                 // Its modules are forgotten.
                 StoreJob::ForgetUser { .. } => {}
@@ -219,6 +220,7 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
              user TEXT NOT NULL, module TEXT NOT NULL, topic TEXT NOT NULL, message TEXT NOT NULL,
              PRIMARY KEY (user, module, topic)
          ) WITHOUT ROWID;
+         CREATE TABLE IF NOT EXISTS revocations (issuer TEXT NOT NULL PRIMARY KEY, list TEXT NOT NULL) WITHOUT ROWID;
          CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
     )?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
@@ -252,6 +254,26 @@ impl Store {
             }
         }
         Ok(messages)
+    }
+}
+
+/// The newest revocation list of each issuer.
+impl Store {
+    /// Remembers a list, in place of an earlier one of the same issuer.
+    fn put_list(&self, StoredList { issuer, text }: &StoredList) -> Result<()> {
+        let put = "INSERT OR REPLACE INTO revocations (issuer, list) VALUES (?1, ?2)";
+        self.connection.execute(put, params![issuer, text])?;
+        Ok(())
+    }
+
+    /// Returns all lists.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn lists(&self) -> Result<Vec<StoredList>> {
+        let mut statement = self.connection.prepare("SELECT issuer, list FROM revocations")?;
+        let rows = statement.query_map([], |row| Ok(StoredList { issuer: row.get(0)?, text: row.get(1)? }))?;
+        Ok(rows.collect::<rusqlite::Result<Vec<StoredList>>>()?)
     }
 }
 
@@ -443,6 +465,20 @@ mod tests {
         assert_eq!(store.messages().unwrap(), all);
         store.forget(&"jane".parse().unwrap(), &"a/m".parse().unwrap()).unwrap();
         assert_eq!(store.messages().unwrap(), all[2..]);
+    }
+
+    #[test]
+    fn revocation_lists_survive_and_are_replaced_by_issuer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let list = |issuer: &str, text: &str| StoredList { issuer: issuer.to_owned(), text: text.to_owned() };
+        let all = [list("house", "b"), list("second", "c")];
+        let store = Store::open(&path).unwrap();
+        let jobs: Vec<StoreJob> =
+            [list("house", "a"), all[0].clone(), all[1].clone()].map(|list| StoreJob::PutList(Box::new(list))).into();
+        store.write(jobs.iter()).unwrap();
+        drop(store);
+        assert_eq!(Store::open(&path).unwrap().lists().unwrap(), all);
     }
 
     /// What a node wrote that did not know of usage.

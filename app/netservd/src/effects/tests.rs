@@ -138,8 +138,15 @@ impl Rig {
         let (to_networks, networks) = channel();
         let (to_workers, workers) = unbounded_channel();
         let proofs = Arc::new(Asker::new(IsOwn::default()));
-        let modules =
-            ModuleOwners { packages: to_packages, networks: to_networks, workers: to_workers, proofs, holders: None };
+        let lists = ListAsker::new(IsOwn::default());
+        let modules = ModuleOwners {
+            packages: to_packages,
+            networks: to_networks,
+            workers: to_workers,
+            proofs,
+            holders: None,
+            lists,
+        };
         let (filters, store, routes) = (channel().0, channel().0, channel().0);
         let (effects, answers) = Effects::new(Owners { filters, store, routes, modules: Some(modules) });
         Rig { effects, answers, packages, networks, workers }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
+use netserv_model::api::RevocationInfo;
 use netserv_model::application::ApplicationInfo;
 use netserv_model::exposition::{Exposition, Kind};
 use netserv_model::request::{ModuleState, ModuleStatus};
@@ -49,6 +50,8 @@ pub struct Sources<'a> {
     pub packets: PacketTotals,
     /// What is installed.
     pub modules: Vec<ModuleStatus>,
+    /// What is known of revocation lists.
+    pub revocations: Vec<RevocationInfo>,
     /// What workers say of themselves.
     pub workers: &'a WorkerGauges,
     /// What the node counted by itself.
@@ -78,6 +81,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     signaling(out, from);
     applications(out, from);
     requests(out, from);
+    revocations(out, &from.revocations);
     packets(out, &from.packets);
     modules(out, &from.modules);
     usage(out, from.controller);
@@ -189,6 +193,21 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
     for (event, value) in counters.all() {
         family.sample(&[("event", event)], value);
     }
+}
+
+fn revocations(out: &mut Exposition, all: &[RevocationInfo]) {
+    let lists = || all.iter().filter_map(|info| Some((info.issuer.as_str(), info.list.as_ref()?)));
+    let mut family = out.family("revocation_list_number", Kind::Gauge, "Number of the issuer's newest revocation list");
+    lists().for_each(|(issuer, list)| family.sample(&[("issuer", issuer)], list.number));
+    let help = "When the issuer's newest revocation list was made";
+    let mut family = out.family("revocation_list_made_seconds", Kind::Gauge, help);
+    lists().for_each(|(issuer, list)| family.sample(&[("issuer", issuer)], list.made.0 / 1000));
+    let help = "Until when the issuer's newest revocation list is good here";
+    let mut family = out.family("revocation_list_until_seconds", Kind::Gauge, help);
+    lists().for_each(|(issuer, list)| family.sample(&[("issuer", issuer)], list.until.0 / 1000));
+    let help = "Times that the issuer's revocation list could not be had, or not be taken";
+    let mut family = out.family("revocation_list_failures_total", Kind::Counter, help);
+    all.iter().for_each(|info| family.sample(&[("issuer", info.issuer.as_str())], info.failures));
 }
 
 fn packets(out: &mut Exposition, totals: &PacketTotals) {

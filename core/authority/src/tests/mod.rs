@@ -24,19 +24,19 @@ use crate::limits::{
 };
 use crate::{Authority, Question, Said, Unproven, digest_of, scope};
 
-const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
-const HOUR: u64 = 3600;
+pub(crate) const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
+pub(crate) const HOUR: u64 = 3600;
 
-fn key(seed: u8) -> SigningKey {
+pub(crate) fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
-fn public(seed: u8) -> PublicKey {
+pub(crate) fn public(seed: u8) -> PublicKey {
     PublicKey(key(seed).verifying_key().to_bytes())
 }
 
 /// A grant for `to` of 10.2.0.0/16 for two hours around now, which may be delegated three times.
-fn grant(to: u8) -> Grant {
+pub(crate) fn grant(to: u8) -> Grant {
     Grant {
         iss: PublicKey([0; 32]),
         sub: public(to),
@@ -54,7 +54,7 @@ fn texts(length: u8, narrow: impl Fn(u8, Grant) -> Grant) -> Vec<String> {
     (1..=length).map(|by| narrow(by, Grant { delegations: 4 - by, ..grant(by + 1) }).sign(&key(by))).collect()
 }
 
-fn policy() -> NodePolicy {
+pub(crate) fn policy() -> NodePolicy {
     let mut policy = NodePolicy::new("n".parse().unwrap());
     let rights = UserPolicy { modules_max: 2, ..UserPolicy::default() };
     let named = UserPolicy { keys: vec![public(99)], prefixes: vec!["10.9.0.0/16".parse().unwrap()], ..rights.clone() };
@@ -66,11 +66,12 @@ fn policy() -> NodePolicy {
         keys: vec![public(1)],
         prefixes,
         class: "guest".to_owned(),
+        revocations: None,
     });
     policy
 }
 
-fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
+pub(crate) fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
     let signed_bytes = b"a request".to_vec();
     Request {
         session: SessionId([1; 16]),
@@ -92,7 +93,12 @@ fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
 }
 
 /// Has a user ask with grants whose last one is for its key; returns what it may do then.
-fn ask(authority: &mut Authority, policy: &NodePolicy, by: u8, grants: &[String]) -> Result<UserPolicy, Refusal> {
+pub(crate) fn ask(
+    authority: &mut Authority,
+    policy: &NodePolicy,
+    by: u8,
+    grants: &[String],
+) -> Result<UserPolicy, Refusal> {
     ask_at(authority, policy, by, grants, NOW, |_| true)
 }
 
@@ -111,7 +117,7 @@ fn ask_at(
     authority.rights(policy, &user, now).cloned()
 }
 
-fn refused<T>(result: Result<T, Unproven>) -> Result<T, Refusal> {
+pub(crate) fn refused<T>(result: Result<T, Unproven>) -> Result<T, Refusal> {
     result.map_err(|unproven| match unproven {
         Unproven::Refused(refusal) => refusal,
         Unproven::Ask(question) => panic!("{question:?} is to be asked"),
@@ -119,7 +125,7 @@ fn refused<T>(result: Result<T, Unproven>) -> Result<T, Refusal> {
 }
 
 #[track_caller]
-fn assert_refused<T: std::fmt::Debug>(result: Result<T, Refusal>, kind: RefusalKind, detail: &str) {
+pub(crate) fn assert_refused<T: std::fmt::Debug>(result: Result<T, Refusal>, kind: RefusalKind, detail: &str) {
     let refusal = result.unwrap_err();
     assert!(refusal.kind == kind && refusal.detail.contains(detail), "{refusal:?}");
 }
@@ -354,7 +360,7 @@ fn rights_end_with_their_proof_and_with_the_operators_trust() {
     // It asks with a longer one, and then with a shorter one again.
     ask_at(&mut authority, &policy, 2, &of(120), end, |_| true).unwrap();
     ask_at(&mut authority, &policy, 2, &of(90), end, |_| true).unwrap();
-    assert_eq!(authority.end_of(&user), Some(NOW + Duration::from_secs(120)));
+    assert_eq!(authority.next_end(end), Some(NOW + Duration::from_secs(120)));
     let trusted = std::mem::take(&mut policy.issuers);
     authority.set_policy(&policy);
     assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "takes no grants of");

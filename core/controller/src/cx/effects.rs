@@ -36,6 +36,10 @@ pub(crate) enum Purpose {
     Prove,
     /// It is found out again who is behind a user's checklist.
     CheckAgain(UserId, Checklist),
+    /// An issuer's revocation list is asked for.
+    List(String),
+    /// It is written.
+    KeepList(String),
     /// What is kept of a module is written.
     Store(Key),
     /// Containers are held to a part of a changed policy.
@@ -126,6 +130,7 @@ pub(crate) fn failure(outcome: EffectOutcome) -> Option<Refusal> {
         | EffectOutcome::Metered(_)
         | EffectOutcome::Routed(_)
         | EffectOutcome::Vouched(_)
-        | EffectOutcome::Held(_) => None,
+        | EffectOutcome::Held(_)
+        | EffectOutcome::Listed(_) => None,
     }
 }

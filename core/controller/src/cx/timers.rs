@@ -37,6 +37,8 @@ pub(crate) enum Timer {
     Tell(EffectId),
     /// An address should have been asked.
     Prove(EffectId),
+    /// An issuer's revocation list is to be asked for.
+    List(String),
     /// The state of a module should have been written.
     Export(EffectId),
     /// A module has been paused for long enough.
@@ -62,6 +64,7 @@ impl Timer {
             Timer::Drain(..) => "connections of a module that is gone",
             Timer::Tell(_) => "tell answer",
             Timer::Prove(_) => "answer of an address",
+            Timer::List(_) => "revocation list",
             Timer::Export(_) => "export answer",
             Timer::Thaw(_) => "module that stands still",
             Timer::Buffered(_) => "packets that wait for a module",

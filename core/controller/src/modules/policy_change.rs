@@ -46,11 +46,10 @@ pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users
     cx.watch_proofs();
 }
 
-/// Takes away what users have whose proofs have ended, and forgets those who have nothing.
+/// Takes away what users have whose proofs have ended or were taken back, and forgets those who have nothing.
 pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
     let now = cx.now.wall;
-    let ended = |user: &UserId| cx.authority.end_of(user).is_some_and(|end| end <= now);
-    if modules.tenants.iter().any(|(user, _)| ended(user)) {
+    if modules.tenants.iter().any(|(user, _)| cx.may(user).is_none()) {
         apply_policy(cx, modules, users);
     }
     let tenants = &modules.tenants;

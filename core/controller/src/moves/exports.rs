@@ -73,7 +73,8 @@ impl Exports {
             | EffectOutcome::Metered(_)
             | EffectOutcome::Routed(_)
             | EffectOutcome::Vouched(_)
-            | EffectOutcome::Held(_) => {
+            | EffectOutcome::Held(_)
+            | EffectOutcome::Listed(_) => {
                 cx.counters.stray_events += 1;
                 let detail = "the node answered itself as if asked for another job";
                 Outcome::Refused(Refusal::new(RefusalKind::NodeFailed, detail))

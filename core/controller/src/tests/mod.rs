@@ -17,6 +17,7 @@ mod operator;
 mod paths;
 mod preparing;
 mod replays;
+mod revoked;
 
 mod promises;
 mod random;

@@ -322,6 +322,8 @@ impl World {
             | Job::Route(_)
             | Job::AskAddress { .. }
             | Job::FindHolder { .. }
+            | Job::AskList { .. }
+            | Job::Store(StoreJob::PutList(_))
             | Job::Store(StoreJob::ForgetUser { .. })
             | Job::Store(StoreJob::PutUsage(_) | StoreJob::PutMessage { .. }) => {
                 unreachable!("they are in no lane")
@@ -478,7 +480,7 @@ impl World {
         self.node.controller = crate::Controller::new(self.node.policy.clone());
         let installed = self.stored.values().cloned().collect();
         let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
-        self.node.controller.restore(self.node.now, Stored { installed, usage, messages: Vec::new() });
+        self.node.controller.restore(self.node.now, Stored { installed, usage, ..Stored::default() });
         // Those of this very second may be new, for all that the node knows.
         let fresh_from = self.node.controller.users.fresh_from(self.node.now);
         self.setups.retain(|request| request.created < fresh_from);

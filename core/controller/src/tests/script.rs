@@ -52,6 +52,8 @@ pub(crate) struct Node {
     pub(crate) changes: (u64, u64),
     /// The effects about packages, which scripts number from 0.
     packages: Vec<EffectId>,
+    /// The revocation lists that are asked for, by their URLs.
+    asked: Vec<(String, EffectId)>,
     /// What readings of meters find, until what ended was read.
     pub(crate) meters: Meters,
     /// The rule whose installation is refused.
@@ -82,6 +84,7 @@ impl Node {
             requests: 0,
             changes: (0, 0),
             packages: Vec::new(),
+            asked: Vec::new(),
             meters: Meters::default(),
             refused: None,
             floating_refused: false,
@@ -195,6 +198,20 @@ impl Node {
         self.controller.handle_outcome(self.now, id.unwrap_or(EffectId(u64::MAX)), outcome);
     }
 
+    /// Returns how often the revocation list at a URL is asked for, without an answer.
+    pub(crate) fn asks(&mut self, url: &str) -> usize {
+        self.pull();
+        self.asked.iter().filter(|(asked, _)| asked == url).count()
+    }
+
+    /// Gives what came of asking for the revocation list at a URL.
+    pub(crate) fn listed(&mut self, url: &str, outcome: EffectOutcome) {
+        self.pull();
+        let at = self.asked.iter().position(|(asked, _)| asked == url).expect("it is asked for");
+        let (_, id) = self.asked.remove(at);
+        self.controller.handle_outcome(self.now, id, outcome);
+    }
+
     pub(crate) fn fetched(&mut self, job: u64, manifest: Manifest) {
         self.fetched_as(Flavour::Wasm, job, manifest);
     }
@@ -288,7 +305,10 @@ impl Node {
         while let Some(command) = self.controller.poll_command() {
             match command {
                 Command::Do(effect) => {
-                    if effect.job.is_ordered() || effect.user.is_none() || matches!(effect.job, Job::Store(_)) {
+                    if let Job::AskList { url, .. } = &effect.job {
+                        self.lines.extend(lines(&effect.job));
+                        self.asked.push((url.clone(), effect.id));
+                    } else if effect.job.is_ordered() || effect.user.is_none() || matches!(effect.job, Job::Store(_)) {
                         self.lines.extend(lines(&effect.job));
                         let outcome = self.outcome_of(&effect.job);
                         self.controller.handle_outcome(self.now, effect.id, outcome);
@@ -344,6 +364,7 @@ impl Node {
             Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
             Job::Limit(limits) => limits.memory_bytes == 0,
             Job::Floating(_) => std::mem::take(&mut self.floating_refused),
+            Job::Store(StoreJob::PutList(list)) => list.issuer == "full-disk",
             Job::Packages(_)
             | Job::Workers(_)
             | Job::Intercepts(_)
@@ -354,7 +375,8 @@ impl Node {
             | Job::ReadMeters
             | Job::Route(_)
             | Job::AskAddress { .. }
-            | Job::FindHolder { .. } => false,
+            | Job::FindHolder { .. }
+            | Job::AskList { .. } => false,
         };
         match installs {
             true => {
@@ -409,7 +431,8 @@ impl Node {
                 | Job::ReadMeters
                 | Job::Route(_)
                 | Job::AskAddress { .. }
-                | Job::FindHolder { .. } => {}
+                | Job::FindHolder { .. }
+                | Job::AskList { .. } => {}
             }
             self.pull();
         }
@@ -518,6 +541,8 @@ fn lines(job: &Job) -> Vec<String> {
         Job::ReadMeters => return Vec::new(),
         Job::AskAddress { address, user } => format!("ask # {address} {user}"),
         Job::FindHolder { grant, .. } => format!("find-holder # {grant}"),
+        Job::AskList { url, etag } => format!("ask {url} {}", etag.as_deref().unwrap_or("-")),
+        Job::Store(StoreJob::PutList(list)) => format!("keep-list {}", list.issuer),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]
@@ -534,6 +559,8 @@ fn said(notice: &Notice) -> String {
             format!("gave-up {user} {} {} {epoch}", short(module), addresses.join(" "))
         }
         Notice::NotStored { user, module, refusal } => format!("not-stored {user} {} {}", short(module), refusal.kind),
+        Notice::Listed { issuer, number, .. } => format!("listed {issuer} {number}"),
+        Notice::NotListed { issuer, refusal } => format!("not-listed {issuer} {}", refusal.kind),
         Notice::Requested { .. } | Notice::Answered { .. } | Notice::Notified(_) => {
             unreachable!("the controller does not say that")
         }

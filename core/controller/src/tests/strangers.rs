@@ -22,7 +22,7 @@ use super::script::{
 use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
-fn open_policy() -> NodePolicy {
+pub(super) fn open_policy() -> NodePolicy {
     let mut policy = policy();
     let rights = UserPolicy { keys: Vec::new(), prefixes: Vec::new(), modules_max: 2, ..user_policy("x", "::/0") };
     let container = ContainerLimits { cpu_permille: 200, ..rights.container };
@@ -30,12 +30,13 @@ fn open_policy() -> NodePolicy {
     let class = Class { users_max: 10_000, prefixes_max: 2, lease_max: Some(Duration::from_secs(300)), rights };
     policy.classes.insert("guest".to_owned(), class);
     let prefixes = vec!["10.2.0.0/15".parse().unwrap()];
-    let house = Issuer { name: "house".to_owned(), keys: vec![public("house")], prefixes, class: "guest".to_owned() };
+    let keys = vec![public("house")];
+    let house = Issuer { name: "house".to_owned(), keys, prefixes, class: "guest".to_owned(), revocations: None };
     policy.issuers.push(house);
     policy
 }
 
-fn grant(to: &str, prefix: &str, seconds: u64) -> String {
+pub(super) fn grant(to: &str, prefix: &str, seconds: u64) -> String {
     let now = START.wall.0 / 1000;
     let grant = Grant {
         iss: public("house"),
@@ -51,20 +52,20 @@ fn grant(to: &str, prefix: &str, seconds: u64) -> String {
 }
 
 /// Returns a request of a stranger's with a grant, or without any.
-fn request(node: &Node, who: &str, body: Body, grant: Option<String>) -> Request {
+pub(super) fn request(node: &Node, who: &str, body: Body, grant: Option<String>) -> Request {
     let request = node.request(who, body);
     let user = user_of(&public(who));
     sign(Request { user: Some(user), grants: grant.into_iter().collect(), ..request }, &key(who))
 }
 
-fn set_up(node: &mut Node, who: &str, asked: &Setup, grant: Option<String>) -> Outcome {
+pub(super) fn set_up(node: &mut Node, who: &str, asked: &Setup, grant: Option<String>) -> Outcome {
     let request = request(node, who, Body::from(asked.clone()), grant);
     let id = node.send(request);
     node.carry_out(&manifest(asked));
     node.reports[&id].outcome.clone()
 }
 
-fn long(module: &str) -> Setup {
+pub(super) fn long(module: &str) -> Setup {
     Setup { ttl: Duration::from_secs(3600), ..setup(module) }
 }
 

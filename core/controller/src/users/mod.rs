@@ -4,4 +4,5 @@
 pub(crate) mod admission;
 pub(crate) mod proving;
 pub(crate) mod quota;
+pub(crate) mod revoking;
 pub(crate) mod seen;

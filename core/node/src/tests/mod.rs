@@ -162,6 +162,7 @@ fn outcome(job: &Job) -> EffectOutcome {
         Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::AskAddress { .. } => EffectOutcome::Vouched(Digest([7; 32])),
         Job::FindHolder { .. } => EffectOutcome::Held(Holder { prefixes: Vec::new(), until: UnixTime(0) }),
+        Job::AskList { .. } => EffectOutcome::Listed(None),
         Job::Route(_) => EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

@@ -4,7 +4,9 @@
 use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpKind, InterfaceId, Prefix};
 use netserv_model::application::ApplicationCall;
 use netserv_model::control::{ControlMessage, ModuleMessage};
-use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored, StoredMessage, Wish};
+use netserv_model::effect::{
+    InstalledRecord, ListAnswer, Measured, ModuleCounts, ModuleSlot, Stored, StoredList, StoredMessage, Wish,
+};
 use netserv_model::evidence::Holder;
 use netserv_model::floating::GivenUp;
 use netserv_model::request::{PacketCounts, ServerCounts};
@@ -139,7 +141,8 @@ fn recording() -> Vec<String> {
                 | Job::ReadMeters
                 | Job::Route(_)
                 | Job::AskAddress { .. }
-                | Job::FindHolder { .. } => {}
+                | Job::FindHolder { .. }
+                | Job::AskList { .. } => {}
             }
         }
         lines.push(Line { now, input, outputs: digest.to_hex() }.to_line());
@@ -209,6 +212,7 @@ fn inputs() -> Vec<Input> {
             installed: vec![record()],
             usage: usage(),
             messages: vec![stored_message()],
+            lists: vec![StoredList { issuer: "house".to_owned(), text: "a.b.c".to_owned() }],
         })),
         Input::Policy(CallId(5), Box::new(policy(3))),
         Input::Addresses(addresses.clone()),
@@ -309,6 +313,8 @@ fn outcomes() -> Vec<EffectOutcome> {
         EffectOutcome::Routed(None),
         EffectOutcome::Vouched(Digest([3; 32])),
         EffectOutcome::Held(Holder { prefixes: vec!["10.0.0.0/8".parse().unwrap()], until: UnixTime(9) }),
+        EffectOutcome::Listed(None),
+        EffectOutcome::Listed(Some(ListAnswer { text: "a.b.c".to_owned(), etag: Some("\"1\"".to_owned()) })),
         EffectOutcome::Exported { digest: Digest([7; 32]), bytes: u64::MAX },
         EffectOutcome::Metered(Box::new(meters())),
         EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),

@@ -22,6 +22,7 @@ mod queued;
 mod real_time;
 mod refusals;
 mod replay;
+mod revoked;
 mod rules;
 mod server_bundles;
 mod servers;

@@ -11,7 +11,7 @@ use netserv_model::request::{ModuleState, Outcome};
 use netserv_model::{RefusalKind, UserId};
 
 /// The operators' words for what strangers get.
-fn trust(issuer: &LabUser, prefixes: &str) -> String {
+pub(super) fn trust(issuer: &LabUser, prefixes: &str) -> String {
     format!(
         "{FILES_ALLOWED}\n[class.guest]\nmodules-max = 1\nports = [\"5060\"]\n[[issuer]]\nname = \"house\"\n\
          keys = [\"{}\"]\nprefixes = [{prefixes}]\nclass = \"guest\"\n",
@@ -19,20 +19,20 @@ fn trust(issuer: &LabUser, prefixes: &str) -> String {
     )
 }
 
-struct Stranger {
-    key: LabUser,
+pub(super) struct Stranger {
+    pub(super) key: LabUser,
     user: UserId,
 }
 
 impl Stranger {
-    fn new(net: &Net, name: &str) -> Stranger {
+    pub(super) fn new(net: &Net, name: &str) -> Stranger {
         let key = net.lab.user(name, &[]).unwrap();
         let user = netserv_authority::grant::user_of(&key.public.parse().unwrap());
         Stranger { key, user }
     }
 
     /// Signs and publishes keep-alive, and asks for it with a grant.
-    fn set_up(&self, net: &Net, filter: &str, grant: &Path) -> (LabPackage, RequestResult) {
+    pub(super) fn set_up(&self, net: &Net, filter: &str, grant: &Path) -> (LabPackage, RequestResult) {
         let package = net.lab.package("keep-alive", &self.key).unwrap();
         let url = net.lab.publish("sender", &package).unwrap();
         let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
@@ -49,13 +49,19 @@ impl Stranger {
         net.lab.request("sender", &[args, &["--key", &key, option, &file]].concat()).unwrap()
     }
 
-    fn is_on(&self, net: &Net, node: &str) -> bool {
+    pub(super) fn is_on(&self, net: &Net, node: &str) -> bool {
         net.lab.modules(node).unwrap().modules.iter().any(|status| status.user == self.user)
     }
 }
 
 /// Makes a grant in a new file; `from` is nothing but the key for an issuer's own.
-fn grant(net: &Net, by: &LabUser, to: &LabUser, from: Option<&Path>, args: &[&str]) -> anyhow::Result<PathBuf> {
+pub(super) fn grant(
+    net: &Net,
+    by: &LabUser,
+    to: &LabUser,
+    from: Option<&Path>,
+    args: &[&str],
+) -> anyhow::Result<PathBuf> {
     let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
     let out = net.lab.dir().join(format!("{}-{count}.grant", to.name));
     let text = |path: &Path| path.to_string_lossy().into_owned();

@@ -14,6 +14,7 @@ use clap::Subcommand;
 use netserv_model::UserId;
 use netserv_model::api::{
     ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PacketSums, Reloaded,
+    RevocationInfo, RevocationListInfo,
 };
 use netserv_model::application::ApplicationInfo;
 
@@ -110,6 +111,7 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         ));
     }
     info.services.iter().for_each(|service| write_service(service, output));
+    info.revocations.iter().for_each(|revocations| write_revocations(revocations, output));
     for missing in &info.missing {
         let word = output.paint(Style::Warn, "missing");
         output.line(format!("{word}  {}", one_line(missing)));
@@ -133,6 +135,20 @@ fn write_service(service: &OperatorServiceInfo, output: &mut Output) {
     if let Some(refused) = refused {
         let word = output.paint(Style::Warn, "refused");
         output.line(format!("{word}  {}", one_line(refused)));
+    }
+}
+
+fn write_revocations(revocations: &RevocationInfo, output: &mut Output) {
+    let RevocationInfo { issuer, list, asked_s, failures, failure } = revocations;
+    let list = list.as_ref().map_or("no revocation list".to_owned(), |list| {
+        let RevocationListInfo { number, made, until, grants, keys } = list;
+        format!("revocation list {number} of {made}, good until {until}, grants {grants}, keys {keys}")
+    });
+    let asked = asked_s.map_or("never fetched".to_owned(), |ago| format!("fetched {ago} s ago"));
+    output.line(format!("issuer   {}, {list}, {asked}, {failures} failures", one_line(issuer)));
+    if let Some(failure) = failure {
+        let word = output.paint(Style::Warn, "failing");
+        output.line(format!("{word}  {}", one_line(failure)));
     }
 }
 

@@ -283,7 +283,8 @@ impl Rig {
             | EffectOutcome::Metered(_)
             | EffectOutcome::Routed(_)
             | EffectOutcome::Vouched(_)
-            | EffectOutcome::Held(_)) => panic!("{other:?}"),
+            | EffectOutcome::Held(_)
+            | EffectOutcome::Listed(_)) => panic!("{other:?}"),
         }
     }
 
