@@ -82,6 +82,7 @@ fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         address_proof: None,
         dry_run: false,
         nodes: Vec::new(),
+        is_bound: false,
         require: Vec::new(),
         passed_by: None,
     }

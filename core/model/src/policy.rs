@@ -28,6 +28,9 @@ pub struct NodePolicy {
     pub maintenance: bool,
     /// Whether unsigned requests are taken from known users. Off unless the operator says so.
     pub accept_unsigned: bool,
+    /// Whether requests have to name where they are carried out, so that copies are taken nowhere else.
+    #[serde(default)]
+    pub require_target: bool,
     /// How far `created` may lie from the node's clock.
     pub clock_skew_max: Duration,
     /// The longest lease.
@@ -106,6 +109,7 @@ impl NodePolicy {
             host_only: false,
             maintenance: false,
             accept_unsigned: false,
+            require_target: false,
             clock_skew_max: limits::CLOCK_SKEW_MAX,
             ttl_max: limits::TTL_MAX,
             users: BTreeMap::new(),

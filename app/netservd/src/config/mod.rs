@@ -215,6 +215,7 @@ impl Config {
         let mut policy = NodePolicy::new(self.node.clone());
         policy.host_only = self.role == Role::Host;
         policy.accept_unsigned = self.admission.accept_unsigned;
+        policy.require_target = self.admission.require_target;
         policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
         policy.domain = self.signaling.domain.policy(networks)?;

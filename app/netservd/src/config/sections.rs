@@ -270,6 +270,9 @@ pub struct Admission {
     pub clock_skew_s: u64,
     /// The longest lease, in seconds.
     pub ttl_max_s: u64,
+    /// Whether requests have to name where they are carried out (`--to`, `--for-domain`, `--node`), so that copies are taken nowhere
+    /// else. Older clients do not name it.
+    pub require_target: bool,
     /// What users get for whom an address vouches: the name of a `[class.NAME]`. Empty means that none does.
     pub address_class: String,
     /// Addresses that vouch for nobody, such as those of proxies that answer for others.
@@ -283,6 +286,7 @@ impl Default for Admission {
             accept_unsigned: false,
             clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
             ttl_max_s: limits::TTL_MAX.as_secs(),
+            require_target: false,
             address_class: String::new(),
             address_excluded: Vec::new(),
         }

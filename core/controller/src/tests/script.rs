@@ -113,6 +113,7 @@ impl Node {
             address_proof: None,
             dry_run: false,
             nodes: Vec::new(),
+            is_bound: false,
             require: Vec::new(),
             passed_by: None,
         };
