@@ -314,7 +314,7 @@ fn start_modules(
     }
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
-    let proofs = Arc::new(Asker::new(is_own.clone()));
+    let proofs = Arc::new(Asker::new(&is_own));
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config, installed);
     let stored = Some(disk.directory.clone());

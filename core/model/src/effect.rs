@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::floating::GivenUp;
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
-use crate::policy::{AddressPlan, ContainerLimits, Permits};
+use crate::policy::{AddressPlan, AddressTls, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts, StateSource};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
@@ -149,6 +149,8 @@ pub enum Job {
         address: IpAddr,
         /// The user.
         user: UserId,
+        /// Whether it has to show that it is that address.
+        tls: AddressTls,
     },
 }
 

@@ -61,9 +61,25 @@ pub struct NodePolicy {
     /// What users get for whom an address vouches, a name of `classes`; without it, none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_class: Option<String>,
+    /// How addresses are asked whom they vouch for.
+    #[serde(default)]
+    pub address_tls: AddressTls,
     /// Addresses that vouch for nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub address_excluded: Vec<IpNet>,
+}
+
+words! {
+    serde
+    /// How an address is asked whom it vouches for.
+    #[derive(Default)]
+    pub enum AddressTls {
+        /// By HTTP; by HTTPS, whatever certificate it has, if it refuses that or leads there.
+        #[default]
+        Allow = "allow",
+        /// By HTTPS alone; it has to have a certificate of a public authority for the address.
+        Require = "require",
+    }
 }
 
 /// One who may vouch for users by grants.
@@ -122,6 +138,7 @@ impl NodePolicy {
             issuers: Vec::new(),
             classes: BTreeMap::new(),
             address_class: None,
+            address_tls: AddressTls::default(),
             address_excluded: Vec::new(),
         }
     }

@@ -229,11 +229,12 @@ impl Config {
             ensure!(known.is_none(), "user {} is there twice", user.name);
         }
         issuers::add_to(&mut policy, &self.issuers, &self.classes)?;
-        let Admission { address_class, address_excluded, .. } = &self.admission;
+        let Admission { address_class, address_tls, address_excluded, .. } = &self.admission;
         if !address_class.is_empty() {
             let is_there = policy.classes.contains_key(address_class);
             ensure!(is_there, "admission.address-class is `{address_class}`, and there is no [class.{address_class}]");
             policy.address_class = Some(address_class.clone());
+            policy.address_tls = *address_tls;
             policy.address_excluded.clone_from(address_excluded);
         }
         Ok(policy)

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use netserv_model::limits;
+use netserv_model::policy::AddressTls;
 use netserv_node::{gist, nslp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -275,6 +276,8 @@ pub struct Admission {
     pub require_target: bool,
     /// What users get for whom an address vouches: the name of a `[class.NAME]`. Empty means that none does.
     pub address_class: String,
+    /// How addresses are asked whom they vouch for.
+    pub address_tls: AddressTls,
     /// Addresses that vouch for nobody, such as those of proxies that answer for others.
     #[schemars(with = "Vec<String>")]
     pub address_excluded: Vec<IpNet>,
@@ -288,6 +291,7 @@ impl Default for Admission {
             ttl_max_s: limits::TTL_MAX.as_secs(),
             require_target: false,
             address_class: String::new(),
+            address_tls: AddressTls::default(),
             address_excluded: Vec::new(),
         }
     }

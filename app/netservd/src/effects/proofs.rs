@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use netserv_model::UserId;
 use netserv_model::effect::EffectOutcome;
+use netserv_model::policy::AddressTls;
 use netserv_repository::Asker;
 
 use super::ticket::Ticket;
 
 /// Asks an address what it says of a user.
-pub fn ask(asker: &Arc<Asker>, address: IpAddr, user: UserId, ticket: Ticket) {
+pub fn ask(asker: &Arc<Asker>, (address, user, tls): (IpAddr, UserId, AddressTls), ticket: Ticket) {
     let asker = Arc::clone(asker);
     let thread = std::thread::Builder::new().name("proof".to_owned());
-    let asked = thread.spawn(move || match asker.ask(address, &user) {
+    let asked = thread.spawn(move || match asker.ask(address, &user, tls) {
         Ok(said) => ticket.answer(EffectOutcome::Vouched(said), None),
         Err(refusal) => ticket.refuse(refusal),
     });

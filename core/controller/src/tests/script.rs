@@ -500,7 +500,7 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
-        Job::AskAddress { address, user } => format!("ask # {address} {user}"),
+        Job::AskAddress { address, user, tls } => format!("ask # {address} {user} {tls}"),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]

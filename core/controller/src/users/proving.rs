@@ -39,7 +39,8 @@ impl Proving {
             );
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        let id = cx.start_effect(&user.clone(), Job::AskAddress { address, user }, Purpose::Prove);
+        let job = Job::AskAddress { address, user: user.clone(), tls: cx.policy.address_tls };
+        let id = cx.start_effect(&user, job, Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
         self.waiting.insert(id, Waiting { ticket, request, site });
     }
