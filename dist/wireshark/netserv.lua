@@ -856,14 +856,14 @@ local HEADERS = {
   ["return"] = { "Entry of the way back", "RESPONSE" }, ["return-more"] = { "Entry of the way back, continued", "RESPONSE" },
   returned = { "Way back", "RESPONSE" },
   ["nodes-passed"] = { "Nodes passed", "HOP" }, scope = { "Scope", "*" }, ["node-id"] = { "Node", "*" },
-  require = { "Required of nodes", "*" },
+  require = { "Required of nodes", "*" }, ["for"] = { "For", "*" },
 }
 local REQUESTS = { SETUP = true, REMOVE = true, PROBE = true }
 for name, row in pairs(HEADERS) do netserv_field((name:gsub("-", "_")), "string", row[1]) end
 
 local REPEATABLE = {
   beside = true,
-  ["node-id"] = true, require = true, ["return"] = true, ["return-more"] = true, filter = true, properties = true, dependencies = true, ask = true, entry = true, ["entry-more"] = true,
+  ["node-id"] = true, require = true, ["for"] = true, ["return"] = true, ["return-more"] = true, filter = true, properties = true, dependencies = true, ask = true, entry = true, ["entry-more"] = true,
 }
 local REQUIRED = {
   SETUP = { "user", "url", "digest", "ttl", "created", "nonce" }, REMOVE = { "user", "created", "nonce" },

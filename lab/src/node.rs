@@ -245,6 +245,22 @@ impl Lab {
     /// # Errors
     /// As of [`Lab::serve_http`].
     pub fn serve_http_with_log(&mut self, machine: &str, log: &str) -> Result<()> {
+        self.serve_by_nginx(machine, log, "listen 80; listen [::]:80; dav_methods PUT;")
+    }
+
+    /// Serves the same by HTTPS alone, with a certificate that is for another address.
+    ///
+    /// # Errors
+    /// As of [`Lab::serve_http`].
+    pub fn serve_https(&mut self, machine: &str) -> Result<()> {
+        let log = self.dir().join(format!("{machine}-access.txt")).display().to_string();
+        let file = |end: &str| workspace().join(format!("vectors/certificates/address.{end}")).display().to_string();
+        let listens = "listen 443 ssl; listen [::]:443 ssl;";
+        let server = format!("{listens} ssl_certificate {}; ssl_certificate_key {};", file("pem"), file("key"));
+        self.serve_by_nginx(machine, &log, &server)
+    }
+
+    fn serve_by_nginx(&mut self, machine: &str, log: &str, server: &str) -> Result<()> {
         let root = self.dir().join("www");
         std::fs::create_dir_all(&root)?;
         let dir = self.dir().display().to_string();
@@ -255,7 +271,7 @@ impl Lab {
              proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
              uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
              types {{ text/html html; text/plain txt; image/png png; application/octet-stream bin; }}\n\
-             server {{ listen 80; listen [::]:80; root {dir}/www; dav_methods PUT; }} }}\n"
+             server {{ {server} root {dir}/www; }} }}\n"
         );
         let path = self.dir().join(format!("{machine}-nginx.conf"));
         std::fs::write(&path, config)?;

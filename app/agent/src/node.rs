@@ -15,6 +15,7 @@ use hyper::Request;
 use hyper::body::Bytes;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::evidence::{Checklist, grants_in};
+use netserv_model::target::Destinations;
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRngCore as _;
@@ -90,9 +91,12 @@ impl NodeClient {
     /// # Errors
     /// The node cannot be reached, or refuses the call.
     pub async fn send(&self, request: RequestBuilder, to: IpAddr, session: Option<SessionId>) -> Result<RequestResult> {
+        let destination = to.to_canonical();
+        // What comes back follows a flow to an address of the node's, which it alone knows.
+        let request = if request.comes_back() { request } else { request.along(&Destinations::one(destination)) };
         let message = self.sign(request)?;
         let timeout_ms = u64::try_from(REQUEST_TIME_MAX.as_millis()).unwrap_or(u64::MAX) / 2;
-        let path = Some(PathSpec { destination: to.to_canonical(), source: None });
+        let path = Some(PathSpec { destination, source: None });
         let post = PostRequest { message, path, session, timeout_ms };
         tokio::time::timeout(REQUEST_TIME_MAX, self.post(&post)).await.context("the node does not answer")?
     }

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
+use ipnet::IpNet;
 use netserv_authority::grant::user_of;
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::ReturnStack;
-use netserv_model::target::{Condition, Scope, Target};
-use netserv_model::{NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
+use netserv_model::target::{Bound, Condition, Destinations, Scope, Target};
+use netserv_model::{DomainName, NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
 use crate::client::Client;
@@ -53,6 +54,9 @@ struct Targeting {
     /// Only nodes of these names, with commas between
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',')]
     nodes: Vec<NodeId>,
+    /// Only nodes of these domains, with commas between, as operators name them (`signaling.domain`)
+    #[arg(long, value_name = "DOMAIN", value_delimiter = ',')]
+    for_domain: Vec<DomainName>,
     /// Only nodes that have all of this, with commas between: flavour=wasm, block=kv>=1, memory>=64M, load<0.8
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     require: Vec<Condition>,
@@ -75,6 +79,10 @@ pub struct Travel {
     /// How long to wait for the response stack
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub timeout: Duration,
+    /// Addresses or prefixes, with commas between, that the signed request's path may lead to [default: the one of --to; if the request
+    /// comes back, also --from, and without --from any]
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = parse_destination)]
+    pub for_path: Vec<IpNet>,
     /// The signaling session [default: of SETUP and REMOVE the one of user, module and path, else a new one]
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
@@ -130,12 +138,13 @@ impl SignedRequest {
         builder: RequestBuilder,
         what: &str,
     ) -> Result<RequestResult, Failure> {
-        let builder = self.route.travel.shape(builder.target(&self.route.target()));
+        let path = self.route.path()?;
+        let travel = &self.route.travel;
+        let builder = travel.bind(travel.shape(builder.target(&self.route.target())), path);
         let builder = if self.dry_run { builder.dry_run() } else { builder };
         let message = self.identity.account()?.sign(widen(builder, self.route.off_path))?;
-        let path = self.route.path()?;
         output.note(format!("{what} {}", self.route.shown()));
-        self.route.travel.send(client, output, message, path).await
+        travel.send(client, output, message, path).await
     }
 }
 
@@ -159,8 +168,8 @@ impl Route {
 
     /// Returns the nodes that the request is for.
     pub fn target(&self) -> Target {
-        let Targeting { scope, nodes, require } = &self.targeting;
-        Target { scope: *scope, nodes: nodes.clone(), require: require.clone() }
+        let Targeting { scope, nodes, for_domain, require } = &self.targeting;
+        Target { scope: *scope, nodes: nodes.clone(), domains: for_domain.clone(), require: require.clone() }
     }
 
     /// Returns for people where the request goes.
@@ -214,12 +223,31 @@ impl Travel {
         Ok(result)
     }
 
+    /// Adds to a request that will be signed that it is for this path alone.
+    pub fn bind(&self, builder: RequestBuilder, path: Option<PathSpec>) -> RequestBuilder {
+        builder.along(&self.destinations(path))
+    }
+
     /// Adds to a request how it travels.
     pub fn shape(&self, builder: RequestBuilder) -> RequestBuilder {
         match (self.round_trip, self.return_only) {
             (_, true) => builder.return_only(),
             (true, false) => builder.and_return(),
             (false, false) => builder,
+        }
+    }
+
+    /// Returns where the flows lead that a request may follow.
+    fn destinations(&self, path: Option<PathSpec>) -> Destinations {
+        let comes_back = self.round_trip || self.return_only;
+        match path {
+            Some(_) if !self.for_path.is_empty() => Destinations(self.for_path.clone()),
+            Some(PathSpec { destination, source: Some(source) }) if comes_back => {
+                Destinations([destination, source].map(|end| IpNet::from(end.to_canonical())).to_vec())
+            }
+            // The way back leads to an address that the node alone knows.
+            Some(PathSpec { destination, .. }) if !comes_back => Destinations::one(destination),
+            Some(_) | None => Destinations::default(),
         }
     }
 }
@@ -285,6 +313,14 @@ pub fn anonymous(builder: RequestBuilder) -> Result<String, Failure> {
     Ok(build(builder)?.into_message().as_str().to_owned())
 }
 
+/// Reads where a flow leads: an address or a prefix.
+fn parse_destination(text: &str) -> Result<IpNet, String> {
+    match format!("to={text}").parse() {
+        Ok(Bound::To(prefix)) => Ok(prefix),
+        Ok(Bound::Domain(_)) | Err(_) => Err("neither an address nor a prefix".to_owned()),
+    }
+}
+
 const BAD_REQUEST_FIX: &str = "give fewer or shorter filters and properties, and a URL without spaces";
 
 fn build(builder: RequestBuilder) -> Result<Unsigned, Failure> {
@@ -333,11 +369,42 @@ mod tests {
         assert!(failure.cause.starts_with("cannot build the request"), "{failure:?}");
     }
 
+    /// Goal: what is signed names the path. Method: each way to travel, and the text of its request.
+    #[test]
+    fn a_request_names_its_path() {
+        let path = |source: Option<&str>| {
+            let source = source.map(|text| text.parse().unwrap());
+            Some(PathSpec { destination: "203.0.113.9".parse().unwrap(), source })
+        };
+        let travel = |for_path: &[&str], round_trip, return_only| Travel {
+            from: None,
+            timeout: Duration::ZERO,
+            for_path: for_path.iter().map(|text| parse_destination(text).unwrap()).collect(),
+            session: None,
+            round_trip,
+            return_only,
+        };
+        for (travel, path, named) in [
+            (travel(&[], false, false), path(None), "203.0.113.9"),
+            (travel(&[], false, false), path(Some("192.0.2.1")), "203.0.113.9"),
+            (travel(&[], false, false), None, ""),
+            (travel(&[], true, false), path(None), ""),
+            (travel(&[], true, false), path(Some("192.0.2.1")), "203.0.113.9, 192.0.2.1"),
+            (travel(&[], false, true), path(Some("192.0.2.1")), "203.0.113.9, 192.0.2.1"),
+            (travel(&["203.0.113.0/24", "10.0.0.1"], true, false), path(None), "203.0.113.0/24, 10.0.0.1"),
+        ] {
+            let text = anonymous(travel.bind(RequestBuilder::probe(&[]), path)).unwrap();
+            assert_eq!(Message::parse(text.as_bytes()).unwrap().destinations().to_string(), named, "{text}");
+        }
+        assert!(parse_destination("host.example").is_err());
+    }
+
     #[test]
     fn destinations_are_addresses_or_names() {
         let travel = |from: Option<&str>| Travel {
             from: from.map(|text| text.parse().unwrap()),
             timeout: Duration::ZERO,
+            for_path: Vec::new(),
             session: None,
             round_trip: false,
             return_only: false,

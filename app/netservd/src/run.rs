@@ -326,7 +326,7 @@ fn start_modules(
     }
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
-    let proofs = Arc::new(Asker::new(is_own.clone()));
+    let proofs = Arc::new(Asker::new(&is_own));
     let holders = config.rpki.open()?.map(Arc::new);
     let lists = ListAsker::new(is_own.clone());
     let repository = Arc::new(open_repository(config, is_own)?);

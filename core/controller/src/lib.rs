@@ -269,6 +269,7 @@ impl Controller {
             policy_change::say_maintenance(&mut self.cx, &self.modules.tenants);
         }
         policy_change::apply_policy(&mut self.cx, &mut self.modules, &mut self.users);
+        proving::check_again(&mut self.cx, None);
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.

@@ -12,7 +12,7 @@ use crate::evidence::{Checklist, Evidence, Holder};
 use crate::floating::GivenUp;
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::notify::{Notify, NotifyEvent};
-use crate::policy::{AddressPlan, ContainerLimits, Permits};
+use crate::policy::{AddressPlan, AddressTls, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts, StateSource};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
@@ -152,6 +152,8 @@ pub enum Job {
         address: IpAddr,
         /// The user.
         user: UserId,
+        /// Whether it has to show that it is that address.
+        tls: AddressTls,
     },
     /// Find out who is behind a checklist, by the RPKI as it is now; done by [`EffectOutcome::Held`].
     FindHolder {

@@ -116,6 +116,9 @@ words! {
         NotANode = "not-a-node" => "send the request to a path with a NetServ node on it",
         /// The operator drains the node: what it has goes on until it is moved or its lease ends, and nothing new is taken.
         Maintenance = "maintenance" => "take another node (`netserv candidates`), or wait until the operator is done",
+        /// The request's user named another path than it follows, or did not name what the operator wants named.
+        NotForThisNode = "not-for-this-node" =>
+            "send a new request along the path that it names (`--to`, `--for-path`); a copy of another one is not taken",
         /// The request comes from outside of the node's domain, or would leave it, and the operator does not want that.
         OutsideDomain = "outside-domain" =>
             "send the request from inside of the domain, or ask its operator to let it pass (`signaling.domain`)",

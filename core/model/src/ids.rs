@@ -86,6 +86,11 @@ text_id! {
 }
 
 text_id! {
+    /// An operator's domain, as in the DNS: `isp.example`. At most 128 characters, in lower case.
+    DomainName, "a domain such as isp.example, in lower case", is_domain_name
+}
+
+text_id! {
     /// A module's unique name, a domain and a path: `example.org/net-monitor`. At most 128 characters.
     ModuleName, "a module name such as example.org/net-monitor", is_module_name
 }
@@ -242,6 +247,16 @@ fn is_node_name(text: &str) -> bool {
     (1..=limits::NODE_NAME_CHARS_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
+fn is_domain_name(text: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    text.len() <= limits::DOMAIN_NAME_CHARS_MAX && text.split('.').all(label)
+}
+
 fn is_topic(text: &str) -> bool {
     (1..=limits::TOPIC_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
@@ -292,6 +307,14 @@ mod tests {
         }
         for bad in ["", " ", "a b", "a\n", "ü", "\u{7f}", &"t".repeat(65)] {
             assert!(bad.parse::<Topic>().is_err(), "{bad}");
+        }
+        for good in ["isp.example", "lab", "xn--e1afmkfd.example", &"d".repeat(128)] {
+            assert_eq!(good.parse::<DomainName>().unwrap().as_str(), good);
+        }
+        for bad in
+            ["", "ISP.example", "isp.", ".isp", "isp..example", "-isp", "isp-", "is p", "*.isp", &"d".repeat(129)]
+        {
+            assert!(bad.parse::<DomainName>().is_err(), "{bad}");
         }
         assert!("example.org/net-monitor".parse::<ModuleName>().is_ok());
         for bad in

@@ -45,6 +45,8 @@ pub use error::{Refusal, RefusalKind};
 pub use filter::{Filter, Flow, PortRange, Protocol, WantedFilter};
 pub use filter_index::FilterIndex;
 pub use flavour::{Flavour, WorkerId};
-pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, Topic, UserId};
+pub use ids::{
+    Digest, DomainName, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, Topic, UserId,
+};
 pub use time::{Instant, Now, UnixTime};
 pub use verdict::{DropReason, Verdict};

@@ -9,6 +9,8 @@ pub const BESIDE_MAX: usize = 64;
 pub const USER_NAME_CHARS_MAX: usize = 32;
 /// Characters of a node's name.
 pub const NODE_NAME_CHARS_MAX: usize = 64;
+/// Characters of a domain's name.
+pub const DOMAIN_NAME_CHARS_MAX: usize = 128;
 /// Characters of a module's name.
 pub const MODULE_NAME_CHARS_MAX: usize = 128;
 

@@ -28,6 +28,9 @@ pub struct NodePolicy {
     pub maintenance: bool,
     /// Whether unsigned requests are taken from known users. Off unless the operator says so.
     pub accept_unsigned: bool,
+    /// Whether requests have to name where they are carried out, so that copies are taken nowhere else.
+    #[serde(default)]
+    pub require_target: bool,
     /// How far `created` may lie from the node's clock.
     pub clock_skew_max: Duration,
     /// The longest lease.
@@ -58,12 +61,28 @@ pub struct NodePolicy {
     /// What users get for whom an address vouches, a name of `classes`; without it, none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_class: Option<String>,
+    /// How addresses are asked whom they vouch for.
+    #[serde(default)]
+    pub address_tls: AddressTls,
     /// Addresses that vouch for nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub address_excluded: Vec<IpNet>,
     /// What users get for whom the holder of prefixes vouches by a checklist, a name of `classes`; without it, none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpki_class: Option<String>,
+}
+
+words! {
+    serde
+    /// How an address is asked whom it vouches for.
+    #[derive(Default)]
+    pub enum AddressTls {
+        /// By HTTP; by HTTPS, whatever certificate it has, if it refuses that or leads there.
+        #[default]
+        Allow = "allow",
+        /// By HTTPS alone; it has to have a certificate of a public authority for the address.
+        Require = "require",
+    }
 }
 
 /// One who may vouch for users by grants.
@@ -123,6 +142,7 @@ impl NodePolicy {
             host_only: false,
             maintenance: false,
             accept_unsigned: false,
+            require_target: false,
             clock_skew_max: limits::CLOCK_SKEW_MAX,
             ttl_max: limits::TTL_MAX,
             users: BTreeMap::new(),
@@ -135,6 +155,7 @@ impl NodePolicy {
             issuers: Vec::new(),
             classes: BTreeMap::new(),
             address_class: None,
+            address_tls: AddressTls::default(),
             address_excluded: Vec::new(),
             rpki_class: None,
         }

@@ -46,6 +46,8 @@ pub struct Request {
     pub dry_run: bool,
     /// Which nodes it is for by name; empty means every name.
     pub nodes: Vec<NodeId>,
+    /// It names where it is carried out, or came no further than this node, so that a copy of it is taken nowhere else.
+    pub is_bound: bool,
     /// What this node must have, or it is not for it.
     pub require: Vec<Condition>,
     /// Why the request is not for this node, if its place or name is known not to be meant: it only says who asks.

@@ -2,16 +2,22 @@
 //! Which nodes of a path a request is for.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::dependency::Dependency;
 use crate::ids::ParseIdError;
-use crate::{Flavour, NodeId};
+use crate::{DomainName, Flavour, NodeId};
 
 /// Node names in one request.
 pub const TARGET_NODES_MAX: usize = 32;
+/// Domains in one request.
+pub const TARGET_DOMAINS_MAX: usize = 8;
+/// Prefixes of destinations in one request.
+pub const DESTINATIONS_MAX: usize = 8;
 /// Conditions in one request.
 pub const CONDITIONS_MAX: usize = 16;
 
@@ -22,8 +28,81 @@ pub struct Target {
     pub scope: Scope,
     /// Which names, at most [`TARGET_NODES_MAX`]; empty means every name.
     pub nodes: Vec<NodeId>,
+    /// Of which operators' domains, at most [`TARGET_DOMAINS_MAX`]; empty means every node, also one of no domain.
+    pub domains: Vec<DomainName>,
     /// What the nodes must have, at most [`CONDITIONS_MAX`].
     pub require: Vec<Condition>,
+}
+
+/// Where the flow leads that a request may follow: to an address in one of these, at most [`DESTINATIONS_MAX`]. Empty means anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Destinations(pub Vec<IpNet>);
+
+impl Destinations {
+    /// Returns one address alone.
+    #[must_use]
+    pub fn one(address: IpAddr) -> Destinations {
+        Destinations(vec![IpNet::from(address.to_canonical())])
+    }
+
+    /// Returns whether they are all addresses of an IP version, or more.
+    #[must_use]
+    pub fn are_any(&self) -> bool {
+        self.0.is_empty() || self.0.iter().any(|prefix| prefix.prefix_len() == 0)
+    }
+
+    /// Returns whether all of a flow's destinations are among these; `bits` is the length of their common prefix.
+    #[must_use]
+    pub fn cover(&self, address: IpAddr, bits: u8) -> bool {
+        let flow = IpNet::new(address, bits).ok();
+        self.0.is_empty() || flow.is_some_and(|flow| self.0.iter().any(|prefix| prefix.contains(&flow)))
+    }
+}
+
+impl fmt::Display for Destinations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(|prefix| shortest(*prefix)).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// One thing that the header `for` names, so that a copy of the request is taken nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// A destination of the flow that the request follows: `to=203.0.113.9` or `to=203.0.113.0/24`.
+    To(IpNet),
+    /// An operator's domain: `domain=isp.example`.
+    Domain(DomainName),
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::To(prefix) => write!(f, "to={}", shortest(*prefix)),
+            Bound::Domain(domain) => write!(f, "domain={domain}"),
+        }
+    }
+}
+
+impl FromStr for Bound {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Bound, ParseIdError> {
+        let bad = || ParseIdError::new(text, "to=ADDRESS, to=PREFIX or domain=NAME");
+        if let Some(prefix) = text.strip_prefix("to=") {
+            let address = || prefix.parse().map(|address: IpAddr| IpNet::from(address.to_canonical()));
+            prefix.parse().or_else(|_| address()).map(|prefix: IpNet| Bound::To(prefix.trunc())).map_err(|_| bad())
+        } else if let Some(domain) = text.strip_prefix("domain=") {
+            domain.parse().map(Bound::Domain).map_err(|_| bad())
+        } else {
+            Err(bad())
+        }
+    }
+}
+
+/// Returns a prefix as text; one of all bits as an address.
+fn shortest(prefix: IpNet) -> String {
+    let is_address = prefix.prefix_len() == prefix.max_prefix_len();
+    if is_address { prefix.addr().to_string() } else { prefix.to_string() }
 }
 
 words! {
@@ -193,6 +272,39 @@ mod tests {
             let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains("a condition such as flavour=wasm"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn bounds_are_read_and_written() {
+        for (text, written) in [
+            ("to=203.0.113.9", "to=203.0.113.9"),
+            ("to=203.0.113.9/32", "to=203.0.113.9"),
+            ("to=203.0.113.9/24", "to=203.0.113.0/24"),
+            ("to=::ffff:10.0.0.1", "to=10.0.0.1"),
+            ("to=2001:db8::/32", "to=2001:db8::/32"),
+            ("domain=isp.example", "domain=isp.example"),
+        ] {
+            let bound: Bound = text.parse().unwrap();
+            assert_eq!(bound.to_string(), written);
+            assert_eq!(written.parse(), Ok(bound));
+        }
+        for text in ["", "to", "to=", "to=x", "to=10.0.0.0/33", "to=host.example", "domain=", "domain=ISP", "node=r1"] {
+            let error = text.parse::<Bound>().unwrap_err().to_string();
+            assert!(error.contains("to=ADDRESS, to=PREFIX or domain=NAME"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn destinations_cover_flows_inside_of_one() {
+        let named = Destinations(vec!["10.1.0.0/16".parse().unwrap(), "2001:db8::7/128".parse().unwrap()]);
+        let cover = |address: &str, bits| named.cover(address.parse().unwrap(), bits);
+        assert!(cover("10.1.2.3", 32) && cover("10.1.0.0", 16) && cover("2001:db8::7", 128));
+        assert!(!cover("10.1.0.0", 15) && !cover("10.2.0.1", 32) && !cover("2001:db8::8", 128) && !cover("::", 0));
+        assert!(!cover("10.1.2.3", 255), "no such prefix");
+        assert!(Destinations::default().cover("::".parse().unwrap(), 0));
+        assert!(Destinations::default().are_any() && !named.are_any());
+        assert!(Destinations(vec!["0.0.0.0/0".parse().unwrap()]).are_any());
+        assert_eq!(Destinations::one("::ffff:10.0.0.1".parse().unwrap()).to_string(), "10.0.0.1");
     }
 
     #[test]

@@ -17,6 +17,8 @@ netserv_model::counts! {
         requests_displaced = "requests_displaced",
         /// Requests from outside of the domain that its operator does not take.
         requests_not_taken = "requests_not_taken",
+        /// Requests that follow another path than their users named, as copies do.
+        requests_misdirected = "requests_misdirected",
         /// Requests that were not let out of the domain.
         requests_kept_inside = "requests_kept_inside",
         /// Requests sent again after a connection broke.

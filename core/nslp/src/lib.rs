@@ -182,7 +182,8 @@ impl Nslp {
                 let by_datagram = !attributes.reliable;
                 let asker = Asker { sii, address: peer, association, side, is_first: false, by_datagram };
                 let hop = hop_to(attributes, provenance.rtt, ip_distance, peer_name);
-                let from = Received { session, mri, local, hops, asker, claims, hop };
+                let along_flow = provenance.along_flow;
+                let from = Received { session, mri, local, hops, asker, claims, hop, along_flow };
                 if validated {
                     self.requests.off_path.neighbourhood.note(now, &asker, local);
                     self.handle_data(now, &from, data);

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
-use ureq::http::StatusCode;
-use ureq::http::Uri;
+use ureq::Body;
 use ureq::http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, WWW_AUTHENTICATE};
+use ureq::http::{Response, StatusCode, Uri};
+use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -105,22 +106,28 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(sources: Sources, is_own: IsOwn) -> Fetcher {
-        let is_own = (!sources.own_addresses || sources.hosts.is_none()).then_some(is_own);
-        Fetcher::with(sources, is_own)
+        Fetcher::with_tls(sources, is_own, TlsConfig::default())
     }
 
     /// Returns one that also asks addresses of the node's own and of its link.
     pub(crate) fn everywhere(sources: Sources) -> Fetcher {
-        Fetcher::with(sources, None)
+        Fetcher::with(sources, None, TlsConfig::default())
     }
 
-    fn with(sources: Sources, is_own: Option<IsOwn>) -> Fetcher {
+    /// Returns one that believes servers by other rules.
+    pub(crate) fn with_tls(sources: Sources, is_own: IsOwn, tls: TlsConfig) -> Fetcher {
+        let is_own = (!sources.own_addresses || sources.hosts.is_none()).then_some(is_own);
+        Fetcher::with(sources, is_own, tls)
+    }
+
+    fn with(sources: Sources, is_own: Option<IsOwn>, tls: TlsConfig) -> Fetcher {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
             .max_idle_connections(0)
+            .tls_config(tls)
             .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
         let resolver = Elsewhere { is_own, names: DefaultResolver::default() };
         Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
@@ -204,9 +211,14 @@ impl Fetcher {
     }
 
     fn hop(&self, ask: &Ask<'_>, deadline: Instant, limits: &FetchLimits, out: &mut dyn Write) -> Result<Hop, Refusal> {
+        take(&ask.uri, self.call(ask, deadline).map_err(|error| explain(&error, limits))?, limits, out)
+    }
+
+    /// Asks a server; the body of its answer is still to be read.
+    pub(crate) fn call(&self, ask: &Ask<'_>, deadline: Instant) -> Result<Response<Body>, ureq::Error> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(too_slow(limits));
+            return Err(ureq::Error::Timeout(ureq::Timeout::Global));
         }
         let mut request = self.agent.get(ask.uri.clone()).config().timeout_global(Some(left)).build();
         let headers = [(ACCEPT, ask.accept), (AUTHORIZATION, ask.authorization), (IF_NONE_MATCH, ask.if_none_match)];
@@ -215,26 +227,7 @@ impl Fetcher {
                 request = request.header(name, value);
             }
         }
-        let response = request.call().map_err(|error| explain(&error, limits))?;
-        let status = response.status();
-        let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
-        if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-            return resolve(&ask.uri, header(LOCATION).ok_or_else(|| failed(format!("{status} without a location")))?)
-                .map(Hop::Redirect);
-        }
-        let (challenge, etag) = (header(WWW_AUTHENTICATE).map(str::to_owned), header(ETAG).map(str::to_owned));
-        let answered = Answered { status: status.as_u16(), line: status.to_string(), challenge, etag };
-        if !status.is_success() {
-            return Ok(Hop::Answer(answered));
-        }
-        if response.body().content_length().is_some_and(|bytes| bytes > limits.bytes) {
-            return Err(too_large(limits));
-        }
-        copy(&mut response.into_body().into_reader(), limits, out, |error| match error.downcast::<ureq::Error>() {
-            Ok(error) => explain(&error, limits),
-            Err(error) => failed(format!("the download broke off: {error}")),
-        })?;
-        Ok(Hop::Answer(answered))
+        request.call()
     }
 
     fn read_file(&self, path: &str, limits: &FetchLimits, out: &mut dyn Write) -> Result<(), Refusal> {
@@ -260,6 +253,34 @@ impl Fetcher {
         }
         read_regular(&found, limits, out)
     }
+}
+
+/// Reads what a server at a URL answered. The body of a success is written.
+pub(crate) fn take(
+    uri: &Uri,
+    response: Response<Body>,
+    limits: &FetchLimits,
+    out: &mut dyn Write,
+) -> Result<Hop, Refusal> {
+    let status = response.status();
+    let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        return resolve(uri, header(LOCATION).ok_or_else(|| failed(format!("{status} without a location")))?)
+            .map(Hop::Redirect);
+    }
+    let (challenge, etag) = (header(WWW_AUTHENTICATE).map(str::to_owned), header(ETAG).map(str::to_owned));
+    let answered = Answered { status: status.as_u16(), line: status.to_string(), challenge, etag };
+    if !status.is_success() {
+        return Ok(Hop::Answer(answered));
+    }
+    if response.body().content_length().is_some_and(|bytes| bytes > limits.bytes) {
+        return Err(too_large(limits));
+    }
+    copy(&mut response.into_body().into_reader(), limits, out, |error| match error.downcast::<ureq::Error>() {
+        Ok(error) => explain(&error, limits),
+        Err(error) => failed(format!("the download broke off: {error}")),
+    })?;
+    Ok(Hop::Answer(answered))
 }
 
 /// Looks names up, and leaves out addresses that a stranger's URL must not lead to unless the operator allows it: those of
@@ -335,7 +356,8 @@ pub(crate) struct Answered {
     pub(crate) etag: Option<String>,
 }
 
-enum Hop {
+/// What a server says.
+pub(crate) enum Hop {
     Answer(Answered),
     Redirect(Uri),
 }

@@ -10,7 +10,7 @@ use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{Effect, EffectOutcome, Job};
 use netserv_model::request::{Ask, NodeReport, PathEnd, ReturnStack};
 use netserv_model::route::RouteChange;
-use netserv_model::target::{Scope, Target};
+use netserv_model::target::{Destinations, Scope, Target};
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, SessionId, UnixTime, UserId};
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
@@ -450,6 +450,8 @@ impl World {
         // The way back has a session of its own.
         self.sessions.insert(SessionId(session.0.map(|byte| !byte)), about.clone());
         self.sessions.insert(session, about);
+        // As clients do: what comes back follows a flow to an address that the node alone knows.
+        let builder = if builder.comes_back() { builder } else { builder.along(&Destinations::one(destination)) };
         self.asked.insert(id, Asked { origin, destination, builder, user, module, session });
         self.schedule(after, Happening::Post(id));
         id

@@ -69,8 +69,9 @@ impl Candidates {
         if !self.on_path {
             builder = builder.off_path(self.off_path);
         }
-        let message = self.identity.account()?.sign(self.travel.shape(builder))?;
         let path = self.travel.path_to(&self.to)?;
+        let builder = self.travel.bind(self.travel.shape(builder), Some(path));
+        let message = self.identity.account()?.sign(builder)?;
         let result = self.travel.send(client, output, message, Some(path)).await?;
         let candidates = rank(&needs, &result);
         let incomplete = result.incomplete.as_ref().map(ToString::to_string);

@@ -2,6 +2,7 @@
 //! `netserv probe` and `netserv path`.
 
 use clap::{Args, ValueEnum};
+use netserv_model::api::PathSpec;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::Ask;
 use netserv_model::target::Target;
@@ -86,9 +87,10 @@ impl Probe {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&self.ask, &self.route.target(), &self.route.travel, self.route.off_path, &self.identity)?;
-        let path = self.route.path()?;
-        let result = self.route.travel.send(client, output, message, path).await?;
+        let Probe { route, ask, identity } = &self;
+        let path = route.path()?;
+        let message = build(ask, &route.target(), (&route.travel, path), route.off_path, identity)?;
+        let result = route.travel.send(client, output, message, path).await?;
         report::write(&result, output)
     }
 }
@@ -99,10 +101,11 @@ impl Path {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message =
-            build(&[Question::Nodes, Question::Blocks], &Target::default(), &self.travel, None, &self.identity)?;
-        let path = self.travel.path_to(&self.destination)?;
-        let result = self.travel.send(client, output, message, Some(path)).await?;
+        let Path { destination, travel, identity } = &self;
+        let path = Some(travel.path_to(destination)?);
+        let asked = [Question::Nodes, Question::Blocks];
+        let message = build(&asked, &Target::default(), (travel, path), None, identity)?;
+        let result = travel.send(client, output, message, path).await?;
         report::write_path(&result, &self.destination, output)
     }
 }
@@ -110,7 +113,7 @@ impl Path {
 fn build(
     questions: &[Question],
     target: &Target,
-    travel: &Travel,
+    (travel, path): (&Travel, Option<PathSpec>),
     off_path: Option<OffPath>,
     identity: &Identity,
 ) -> Result<String, Failure> {
@@ -120,7 +123,7 @@ fn build(
     let personal = off_path.is_some() || questions.iter().any(|question| question.is_personal());
     let account = if personal { Some(identity.account()?) } else { identity.account_if_any()? };
     match account {
-        Some(account) => account.sign(builder),
+        Some(account) => account.sign(travel.bind(builder, path)),
         None => anonymous(builder),
     }
 }

@@ -21,7 +21,7 @@ use crate::{grants, keys};
 pub enum Prove {
     /// Make a proof that the web server at an address has to confirm, for nodes with `address-class`
     Address {
-        /// The address, which answers HTTP on port 80
+        /// The address, which answers by HTTP on port 80 or by HTTPS on port 443
         #[arg(value_name = "ADDRESS")]
         address: IpAddr,
         /// The file with your key [default: netserv/key.pem below $XDG_CONFIG_HOME]

@@ -89,8 +89,14 @@ impl Relocate {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let target = self.wanted.target(output)?;
         let account = self.identity.account()?;
-        let travel =
-            Travel { from: self.from, timeout: self.timeout, session: None, round_trip: false, return_only: false };
+        let travel = Travel {
+            from: self.from,
+            timeout: self.timeout,
+            for_path: Vec::new(),
+            session: None,
+            round_trip: false,
+            return_only: false,
+        };
         let path = travel.path_to(&self.to)?;
         let module = target.module.name.clone();
         let mut relocation = Relocation::new(Plan {
@@ -121,7 +127,8 @@ impl Relocate {
                 | Step::Release(_) => {}
             }
             let request = relocation.request(step, || self.wanted.builder(&target).floating(&self.floating));
-            let sent = travel.send(client, output, account.sign(request)?, Some(path)).await;
+            let message = account.sign(travel.bind(request, Some(path)))?;
+            let sent = travel.send(client, output, message, Some(path)).await;
             exit = sent.as_ref().err().map_or(Exit::NodeRefused, |failure| failure.exit);
             relocation.answered(sent.as_ref().map_err(|failure| failure.cause.clone()));
         };

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use netserv_model::api::PathSpec;
 use netserv_model::request::{Dependency, StateSource};
 use netserv_model::{Digest, Filter, ModuleRef, RefusalKind, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
@@ -136,7 +137,7 @@ impl Setup {
         let begun = Instant::now();
         let mut travel = self.route.travel.clone();
         loop {
-            let message = account.sign(widen(self.builder(&target, epoch), self.route.off_path))?;
+            let message = account.sign(widen(self.builder(&target, epoch, path), self.route.off_path))?;
             let result = travel.send(client, output, message, path).await?;
             let slow = result.nodes.iter().find(|report| report.outcome.is_refused_for(RefusalKind::InProgress));
             let Some(slow) = slow.filter(|_| begun.elapsed() < INSTALL_TIME_MAX) else {
@@ -150,7 +151,7 @@ impl Setup {
         }
     }
 
-    fn builder(&self, target: &Target, epoch: Option<u64>) -> RequestBuilder {
+    fn builder(&self, target: &Target, epoch: Option<u64>, path: Option<PathSpec>) -> RequestBuilder {
         let mut builder = self.wanted.builder(target);
         if let Some(epoch) = epoch {
             builder = builder.epoch(epoch);
@@ -159,7 +160,8 @@ impl Setup {
             builder = builder.state(&StateSource { url: url.clone(), digest });
         }
         builder = builder.floating(&self.floating);
-        let builder = self.route.travel.shape(builder.target(&self.route.target()));
+        let travel = &self.route.travel;
+        let builder = travel.bind(travel.shape(builder.target(&self.route.target())), path);
         if self.dry_run { builder.dry_run() } else { builder }
     }
 }

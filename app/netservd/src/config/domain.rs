@@ -4,8 +4,8 @@
 use anyhow::{Result, bail, ensure};
 use ipnet::IpNet;
 use netserv_dataplane::signal::{LocalAddress, LocalAddresses};
-use netserv_model::UserId;
 use netserv_model::domain::{DomainPolicy, Methods, Neighbour, Neighbours, Refused, Show, Side, Strangers, Users};
+use netserv_model::{DomainName, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ use crate::limits::NEIGHBOURS_MAX;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Domain {
+    /// What it is called, as `isp.example`: requests may be for nodes of named domains alone. Nodes take no other for theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<DomainName>,
     /// What becomes of a request from outside that `take` has not: `stop` refuses it, and it goes no further; `pass` refuses
     /// it here, and it goes on.
     pub refused: Refused,
@@ -39,7 +42,7 @@ impl Default for Domain {
     fn default() -> Domain {
         let DomainPolicy { refused, show, strangers, .. } = DomainPolicy::default();
         let (take, let_out) = (MethodUsers::default(), MethodUsers::default());
-        Domain { refused, show, take, let_out, strangers, neighbours: Vec::new() }
+        Domain { name: None, refused, show, take, let_out, strangers, neighbours: Vec::new() }
     }
 }
 
@@ -130,6 +133,7 @@ impl Domain {
     pub fn policy(&self, networks: &dyn Fn(&str) -> Vec<IpNet>) -> Result<DomainPolicy> {
         let neighbours = self.neighbours.iter().map(|rule| rule.policy(networks)).collect();
         Ok(DomainPolicy {
+            name: self.name.clone(),
             neighbours: Neighbours(neighbours),
             take: self.take.policy("take")?,
             refused: self.refused,
@@ -164,7 +168,7 @@ impl Domain {
         }
         let empty = self.neighbours.iter().filter_map(|rule| rule.interface.as_deref()).any(str::is_empty);
         ensure!(!empty, "signaling.domain.neighbour has an interface without a name");
-        let border = Domain { neighbours: Vec::new(), ..self.clone() } != Domain::default();
+        let border = Domain { name: None, neighbours: Vec::new(), ..self.clone() } != Domain::default();
         ensure!(
             !border || count > 0,
             "signaling.domain has rules, but no [[signaling.domain.neighbour]], so that everybody is inside of it"
@@ -205,6 +209,8 @@ mod tests {
         );
         assert_eq!(side("2001:db8::9"), Side::Outside, "all conditions hold");
         assert_eq!(Config::default().signaling.domain.policy(&networks).unwrap(), DomainPolicy::default());
+        let named = domain("name = 'isp.example'\n").unwrap().policy(&networks).unwrap();
+        assert_eq!(named.domain.name, Some("isp.example".parse().unwrap()), "without a border");
     }
 
     #[test]
@@ -220,6 +226,7 @@ mod tests {
         for (text, named) in [
             ("show = 'border'\n", "everybody is inside"),
             ("show = 'none'\n", "unknown variant `none`"),
+            ("name = 'ISP.example'\n", "a domain such as isp.example"),
             ("[[signaling.domain.neighbour]]\nprefix = '10.0.0.0/8'\n", "missing field `side`"),
             (&neighbour("tls-name = 'n1.example.net'"), "no signaling.tls"),
             (&neighbour("tls-name = '10.0.0.1'"), "use `prefix`"),

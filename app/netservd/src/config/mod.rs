@@ -223,6 +223,7 @@ impl Config {
         let mut policy = NodePolicy::new(self.node.clone());
         policy.host_only = self.role == Role::Host;
         policy.accept_unsigned = self.admission.accept_unsigned;
+        policy.require_target = self.admission.require_target;
         policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
         policy.domain = self.signaling.domain.policy(networks)?;
@@ -236,11 +237,12 @@ impl Config {
             ensure!(known.is_none(), "user {} is there twice", user.name);
         }
         issuers::add_to(&mut policy, &self.issuers, &self.classes)?;
-        let Admission { address_class, address_excluded, rpki_class, .. } = &self.admission;
+        let Admission { address_class, address_tls, address_excluded, rpki_class, .. } = &self.admission;
         if !address_class.is_empty() {
             let is_there = policy.classes.contains_key(address_class);
             ensure!(is_there, "admission.address-class is `{address_class}`, and there is no [class.{address_class}]");
             policy.address_class = Some(address_class.clone());
+            policy.address_tls = *address_tls;
             policy.address_excluded.clone_from(address_excluded);
         }
         if !rpki_class.is_empty() {

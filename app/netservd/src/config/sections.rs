@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 use netserv_model::limits;
+use netserv_model::policy::AddressTls;
 use netserv_node::{gist, nslp};
 use netserv_rpki::Cache;
 use schemars::JsonSchema;
@@ -272,8 +273,13 @@ pub struct Admission {
     pub clock_skew_s: u64,
     /// The longest lease, in seconds.
     pub ttl_max_s: u64,
+    /// Whether requests have to name where they are carried out (`--to`, `--for-domain`, `--node`), so that copies are taken nowhere
+    /// else. Older clients do not name it.
+    pub require_target: bool,
     /// What users get for whom an address vouches: the name of a `[class.NAME]`. Empty means that none does.
     pub address_class: String,
+    /// How addresses are asked whom they vouch for.
+    pub address_tls: AddressTls,
     /// Addresses that vouch for nobody, such as those of proxies that answer for others.
     #[schemars(with = "Vec<String>")]
     pub address_excluded: Vec<IpNet>,
@@ -287,7 +293,9 @@ impl Default for Admission {
             accept_unsigned: false,
             clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
             ttl_max_s: limits::TTL_MAX.as_secs(),
+            require_target: false,
             address_class: String::new(),
+            address_tls: AddressTls::default(),
             address_excluded: Vec::new(),
             rpki_class: String::new(),
         }

@@ -120,8 +120,8 @@ impl Effects {
                 Some(modules) => drop(modules.networks.send(NetworkJob::Addresses(plan, ticket))),
                 None => ticket.refuse(not_a_node()),
             },
-            Job::AskAddress { address, user } => match &self.owners.modules {
-                Some(modules) => proofs::ask(&modules.proofs, address, user, ticket),
+            Job::AskAddress { address, user, tls } => match &self.owners.modules {
+                Some(modules) => proofs::ask(&modules.proofs, (address, user, tls), ticket),
                 None => ticket.refuse(not_a_node()),
             },
             Job::FindHolder { checklist, grant } => match &self.owners.modules {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use netserv_model::effect::EffectOutcome;
 use netserv_model::evidence::{Checklist, Holder};
+use netserv_model::policy::AddressTls;
 use netserv_model::{Digest, Refusal, RefusalKind, UserId};
 use netserv_repository::Asker;
 use netserv_rpki::{Cache, Invalid, Spoken};
@@ -15,9 +16,9 @@ use super::ticket::Ticket;
 use crate::logs::wall;
 
 /// Asks an address what it says of a user.
-pub fn ask(asker: &Arc<Asker>, address: IpAddr, user: UserId, ticket: Ticket) {
+pub fn ask(asker: &Arc<Asker>, (address, user, tls): (IpAddr, UserId, AddressTls), ticket: Ticket) {
     let asker = Arc::clone(asker);
-    answer_apart(ticket, move || asker.ask(address, &user).map(EffectOutcome::Vouched));
+    answer_apart(ticket, move || asker.ask(address, &user, tls).map(EffectOutcome::Vouched));
 }
 
 /// Finds out who is behind a checklist that has to name a grant.

@@ -86,6 +86,7 @@ pub(crate) fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         checklist: None,
         dry_run: false,
         nodes: Vec::new(),
+        is_bound: false,
         require: Vec::new(),
         passed_by: None,
         from: None,

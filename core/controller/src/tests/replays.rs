@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use netserv_model::request::{Body, Outcome, Request, Setup};
+use netserv_model::request::{Body, Outcome, Probe, Request, Setup};
 use netserv_model::{Nonce, RefusalKind, SessionId};
 
 use super::script::{Node, assert_refused, key, manifest, name, setup, sign, user};
@@ -224,4 +224,28 @@ fn setups_remembered_per_user_max_setups_are_known_by_their_session() {
     node.assert_replayed(by(STRANGER, &old), "are forgotten");
     let unseen = sign(Request { nonce: Nonce([0x79; 16]), ..old }, &key("jane"));
     node.assert_replayed(by(STRANGER, &unseen), "are forgotten");
+}
+
+/// Goal: where the operator wants requests to say where they are carried out, those that do not are refused before their signature is
+/// looked at; what tells only what everybody may know is answered.
+#[test]
+fn a_request_that_could_be_copied_elsewhere_is_refused_where_the_operator_says_so() {
+    for (require_target, is_bound, taken) in
+        [(false, false, true), (false, true, true), (true, true, true), (true, false, false)]
+    {
+        let mut node = Node::new();
+        node.policy.require_target = require_target;
+        node.apply_policy();
+        let mut request = node.wish_of(ONE, long("m@1.0.0"));
+        request.is_bound = is_bound;
+        if taken {
+            assert!(node.asked(request).is_ok());
+            continue;
+        }
+        request.signature = None;
+        assert_refused(&node.ask(request), RefusalKind::NotForThisNode, "it names no path, domain or node");
+        node.assert_empty();
+        let probe = node.request("jane", Body::Probe(Probe::default()));
+        assert_eq!(node.ask(probe).outcome, Outcome::Probed);
+    }
 }

@@ -124,6 +124,7 @@ impl Node {
             checklist: None,
             dry_run: false,
             nodes: Vec::new(),
+            is_bound: false,
             require: Vec::new(),
             passed_by: None,
             from: None,
@@ -539,7 +540,7 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
-        Job::AskAddress { address, user } => format!("ask # {address} {user}"),
+        Job::AskAddress { address, user, tls } => format!("ask # {address} {user} {tls}"),
         Job::FindHolder { grant, .. } => format!("find-holder # {grant}"),
         Job::AskList { url, etag } => format!("ask {url} {}", etag.as_deref().unwrap_or("-")),
         Job::Store(StoreJob::PutList(list)) => format!("keep-list {}", list.issuer),

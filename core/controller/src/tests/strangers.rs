@@ -11,7 +11,7 @@ use netserv_model::audit::Proven;
 use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, StoreJob, WorkerJob, WorkerNews};
 use netserv_model::evidence::{AddressProof, Checklist, Holder};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
-use netserv_model::policy::{Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
+use netserv_model::policy::{AddressTls, Class, ContainerLimits, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::{Digest, Filter, Flavour, Nonce, PublicKey, Refusal, RefusalKind, SessionId, WorkerId};
 use sha2::{Digest as _, Sha256};
@@ -234,12 +234,23 @@ fn by_address(node: &Node, who: &str, address: &str) -> (Request, Digest) {
 }
 
 #[test]
+fn an_address_is_asked_as_the_operator_says() {
+    for address_tls in AddressTls::ALL {
+        let policy = NodePolicy { address_class: Some("guest".to_owned()), address_tls, ..open_policy() };
+        let mut node = Node::with(policy);
+        let (asked, _) = by_address(&node, "eve", "203.0.113.9");
+        node.send(asked);
+        commands!(node, format!("ask 0 203.0.113.9 {} {address_tls}", user_of(&public("eve"))));
+    }
+}
+
+#[test]
 fn a_request_waits_until_its_address_has_vouched_for_it() {
     let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
     let (asked, said) = by_address(&node, "eve", "203.0.113.9");
     let eve = user_of(&public("eve"));
     let id = node.send(asked.clone());
-    commands!(node, format!("ask 0 203.0.113.9 {eve}"));
+    commands!(node, format!("ask 0 203.0.113.9 {eve} allow"));
     node.package(0, EffectOutcome::Vouched(said));
     node.carry_out(&manifest(&long("m@1.0.0")));
     assert_eq!(node.reports[&id].outcome, Outcome::Installed { lease_s: 300 });

@@ -130,6 +130,10 @@ impl Users {
             check_target(cx, load, request, false)?;
             return Ok((None, Freshness::Fresh));
         }
+        if cx.policy.require_target && !request.is_bound && !is_harmless(&request.body) {
+            let detail = "it names no path, domain or node, and the operator wants it to (`admission.require-target`)";
+            return Err(Refusal::new(RefusalKind::NotForThisNode, detail).into());
+        }
         let proof = match said {
             Some(said) => cx.authority.vouched_for(&cx.policy, request, said, cx.now.wall)?,
             None => match cx.authority.prove(&cx.policy, request, cx.now.wall) {

@@ -45,7 +45,8 @@ impl Proving {
             );
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        let id = cx.start_effect(&user, job_of(question, &user), Purpose::Prove);
+        let job = job_of(cx, question, &user);
+        let id = cx.start_effect(&user, job, Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
         self.waiting.insert(id, Waiting { ticket, request, site });
     }
@@ -76,7 +77,8 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
         Some((user, question)) => {
             let Question::Holder { checklist, .. } = &question else { return };
             let purpose = Purpose::CheckAgain(user.clone(), checklist.clone());
-            cx.start_effect(&user, job_of(question, &user), purpose);
+            let job = job_of(cx, question, &user);
+            cx.start_effect(&user, job, purpose);
         }
         None => watch_checklists(cx),
     }
@@ -89,9 +91,9 @@ pub(crate) fn watch_checklists(cx: &mut Cx) {
     }
 }
 
-fn job_of(question: Question, user: &UserId) -> Job {
+fn job_of(cx: &Cx, question: Question, user: &UserId) -> Job {
     match question {
-        Question::Address(address) => Job::AskAddress { address, user: user.clone() },
+        Question::Address(address) => Job::AskAddress { address, user: user.clone(), tls: cx.policy.address_tls },
         Question::Holder { checklist, grant } => Job::FindHolder { checklist, grant },
     }
 }

@@ -93,6 +93,9 @@ pub struct Provenance {
     pub explicit: bool,
     /// Its sender is the end of the flow that it comes from: the flow's source downstream, the destination upstream.
     pub from_flow_end: bool,
+    /// The handshake's Query was on its way to the flow's destination, which shows that this node is on the flow's path. A downstream
+    /// Query that was sent elsewhere, as to this node itself, shows nothing.
+    pub along_flow: bool,
     /// There is routing state toward its sender, so that an answer needs no handshake.
     pub way_back: bool,
     /// How long the last Query to its sender and the Response took, that node's work included; nothing if this node did not

@@ -85,6 +85,7 @@ pub(crate) fn deliver_on_route(
         explicit: delivery.explicit,
         from_flow_end: is_flow_end(&mri, peer.address),
         way_back: true,
+        along_flow: route.is_along_flow(),
         rtt: route.querier().and_then(Querier::rtt),
     };
     cx.out.count(Counter::DataDelivered);
@@ -134,6 +135,7 @@ pub(crate) fn deliver_stateless(
         ip_ttl: arrival.ttl(),
         explicit: delivery.explicit,
         from_flow_end: is_flow_end(&mri, delivery.named.unwrap_or(peer)),
+        along_flow: false,
         way_back: routes.find(key).and_then(|id| routes.get(id)).is_some_and(Route::is_ready),
         rtt: None,
     };

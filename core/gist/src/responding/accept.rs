@@ -22,6 +22,8 @@ pub(super) struct Seen<'a> {
     /// How long the peer keeps the association, if it says.
     pub(super) hold_time: Option<Duration>,
     pub(super) distance: Option<u8>,
+    /// Its Query was sent to its flow's destination.
+    pub(super) along_flow: bool,
     /// The MRI of a peer beyond NATs, toward it.
     pub(super) inside: Option<Mri>,
 }
@@ -41,7 +43,7 @@ pub(super) fn accept(
     let outdone = give_way(cx, routes, id, seen.nli.address);
     let expires_at = cx.now + routes.validity(cx.config());
     let route = routes.get_mut(id)?;
-    let Some(moved) = route.confirmed(expires_at, seen.interface) else {
+    let Some(moved) = route.confirmed(expires_at, seen.interface, seen.along_flow) else {
         cx.out.count(Counter::RoutesRefused);
         return None;
     };

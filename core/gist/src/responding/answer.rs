@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use netserv_wire::gist::{Message, MessageType};
 
 use super::accept::{Seen, accept};
+use super::checks::leads_along;
 use super::cookie::{CookieJar, Sealed};
 use crate::api::{AssociationId, Audience, Counter, ResponderPolicy};
 use crate::associations::Associations;
@@ -32,7 +33,8 @@ pub(super) fn answer(
     let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
     let inside = query.nat_traversal.as_ref().map(|nats| nats.mri.inverted());
     let (port, local) = (Some(source.port()), arrival.local);
-    let seen = Seen { nli, port, local, interface, association: None, hold_time: None, distance, inside };
+    let along_flow = leads_along(mri, arrival.destination);
+    let seen = Seen { nli, port, local, interface, association: None, hold_time: None, distance, along_flow, inside };
     let association = shared_association(cx, associations, query);
     let mut response = response(cx, routes, cookies, &key, query, &seen, association);
     if data.is_some() {
@@ -79,7 +81,7 @@ fn response(
         return response;
     }
     response.reply_wanted = true;
-    let sealed = Sealed { interface: seen.interface, distance: seen.distance };
+    let sealed = Sealed { interface: seen.interface, distance: seen.distance, along_flow: seen.along_flow };
     let row = (key, seen.inside.as_ref());
     response.responder_cookie = Some(cookies.seal(cx.now, cx.random, row, seen.nli, sealed));
     if query.stack_proposal.is_some() && association.is_none() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What may be wrong with a Query.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use netserv_wire::gist::{Direction, ErrorCode, Message, Mri, NatTraversal, Nli, ObjectType};
 
+use crate::api::Prefix;
 use crate::limits;
 use crate::messages::{Arrival, Fault, MRI, UPSTREAM_TTL_MIN};
 
@@ -37,6 +38,17 @@ pub(super) fn query_fault(
         // RFC 5971 §5.8.2: there is no way to ask from the edge.
         (Mri::LooseEnd(_), Direction::Upstream) => Some(Fault::of_mri(ErrorCode::ValueNotSupported, mri, DIRECTION)),
         (Mri::PathCoupled(_), _) | (Mri::LooseEnd(_), Direction::Downstream) | (Mri::Other(_), _) => None,
+    }
+}
+
+/// Returns whether a Query's IP destination is one of its flow's, as that of a Query in Q-mode is (RFC 5971 §5.8.1.2). One that is
+/// addressed to a node off the flow's path proves nothing of that node's place, nor does one that a NAT changed which leaves GIST alone.
+pub(super) fn leads_along(mri: &Mri, destination: IpAddr) -> bool {
+    match mri {
+        Mri::PathCoupled(flow) if flow.direction() == Direction::Downstream => {
+            Prefix { address: flow.destination(), bits: flow.destination_prefix() }.covers(destination, u8::MAX)
+        }
+        Mri::PathCoupled(_) | Mri::LooseEnd(_) | Mri::Other(_) => false,
     }
 }
 

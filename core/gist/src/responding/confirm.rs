@@ -32,10 +32,11 @@ pub(super) fn on_confirm(
     let key = RouteKey { session, nslp_id: message.nslp_id, mri: mri.inverted() };
     let cookie = message.responder_cookie.as_ref();
     let opened = cookie.and_then(|cookie| cookies.open(cx.now, cx.random, &key, &nli, cookie));
-    let Some(Opened { sealed: Sealed { interface, distance }, key, address, inside }) = opened else {
+    let Some(Opened { sealed, key, address, inside }) = opened else {
         cx.out.count(Counter::CookiesRefused);
         return None;
     };
+    let Sealed { interface, distance, along_flow } = sealed;
     let nli = Nli { address, ..nli };
     if beyond_nats && !source_fits(cx.out, associations, arrival, &nli) {
         return None;
@@ -52,7 +53,8 @@ pub(super) fn on_confirm(
         Via::Association(id) => (None, Some(id)),
     };
     let hold_time = message.stack_configuration.as_ref().map(|configuration| configuration.hold_time);
-    let seen = Seen { nli: &nli, port, local: arrival.local, interface, association, hold_time, distance, inside };
+    let (nli, local) = (&nli, arrival.local);
+    let seen = Seen { nli, port, local, interface, association, hold_time, distance, along_flow, inside };
     let id = accept(cx, routes, associations, key, &seen)?;
     cx.out.count(Counter::ConfirmsAccepted);
     if let Some(delivery) = Delivery::take(&mut message) {

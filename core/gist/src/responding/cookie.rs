@@ -35,6 +35,15 @@ pub(crate) struct Sealed {
     pub(crate) interface: InterfaceId,
     /// IP hops that it took, if known.
     pub(crate) distance: Option<u8>,
+    /// It was sent to its flow's destination.
+    pub(crate) along_flow: bool,
+}
+
+impl Sealed {
+    /// Returns where it arrived, with a bit for one that was not sent along its flow.
+    fn place(self) -> u32 {
+        self.interface.0 | if self.along_flow { 0 } else { OFF_FLOW }
+    }
 }
 
 /// What a valid cookie says.
@@ -67,7 +76,7 @@ impl CookieJar {
         self.roll(now, rng);
         let mut bytes = Vec::with_capacity(RESPONDER_COOKIE_BYTES);
         bytes.extend_from_slice(&self.current.generation.to_be_bytes());
-        bytes.extend_from_slice(&sealed.interface.0.to_be_bytes());
+        bytes.extend_from_slice(&sealed.place().to_be_bytes());
         bytes.push(sealed.distance.unwrap_or(NO_DISTANCE));
         let mac = self.current.mac((key, inside), (&nli.peer_identity, nli.address), sealed).finalize().into_bytes();
         bytes.extend_from_slice(&mac[..MAC_BYTES]);
@@ -97,11 +106,13 @@ impl CookieJar {
     ) -> Option<Opened> {
         self.roll(now, rng);
         let (generation, rest) = cookie.0.split_first_chunk()?;
-        let (interface, rest) = rest.split_first_chunk()?;
+        let (place, rest) = rest.split_first_chunk()?;
         let (distance, mac) = rest.split_first()?;
         let generation = u32::from_be_bytes(*generation);
-        let interface = InterfaceId(u32::from_be_bytes(*interface));
-        let sealed = Sealed { interface, distance: Some(*distance).filter(|distance| *distance != NO_DISTANCE) };
+        let place = u32::from_be_bytes(*place);
+        let (interface, along_flow) = (InterfaceId(place & !OFF_FLOW), place & OFF_FLOW == 0);
+        let distance = Some(*distance).filter(|distance| *distance != NO_DISTANCE);
+        let sealed = Sealed { interface, distance, along_flow };
         let secret = [Some(&self.current), self.previous.as_ref()].into_iter().flatten();
         let secret = secret.into_iter().find(|secret| secret.generation == generation)?;
         let (mac, outside) = mac.split_first_chunk::<MAC_BYTES>()?;
@@ -154,7 +165,7 @@ impl Secret {
         key.hash(&mut hasher);
         inside.hash(&mut hasher);
         self.generation.hash(&mut hasher);
-        sealed.interface.0.hash(&mut hasher);
+        sealed.place().hash(&mut hasher);
         sealed.distance.hash(&mut hasher);
         hasher.0
     }
@@ -188,6 +199,8 @@ impl Hasher for MacHasher {
 /// Whole words are left for the rest.
 const MAC_BYTES: usize = 15;
 const RESPONDER_COOKIE_BYTES: usize = 4 + 4 + 1 + MAC_BYTES;
+/// No interface's number is as high: the kernel counts them in signed numbers.
+const OFF_FLOW: u32 = 1 << 31;
 /// Stands for a distance that is not known.
 const NO_DISTANCE: u8 = u8::MAX;
 
@@ -200,7 +213,7 @@ mod tests {
     use super::*;
     use crate::routing::query_cookie;
 
-    const SEALED: Sealed = Sealed { interface: InterfaceId(4), distance: Some(3) };
+    const SEALED: Sealed = Sealed { interface: InterfaceId(4), distance: Some(3), along_flow: true };
 
     fn setup() -> (CookieJar, StdRng, RouteKey, Nli) {
         let mut rng = StdRng::seed_from_u64(7);
@@ -244,6 +257,17 @@ mod tests {
         for length in 0..cookie.0.len() {
             let other = Cookie(cookie.0[..length].to_vec());
             assert_eq!(jar.open(now, &mut rng, &key, &nli, &other), None, "length {length}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_remembers_whether_the_query_was_sent_along_its_flow() {
+        let (mut jar, mut rng, key, nli) = setup();
+        let now = Instant::from_millis(1000);
+        for along_flow in [true, false] {
+            let sealed = Sealed { along_flow, ..SEALED };
+            let cookie = jar.seal(now, &mut rng, (&key, None), &nli, sealed);
+            assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie).unwrap().sealed, sealed);
         }
     }
 

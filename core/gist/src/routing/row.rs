@@ -62,6 +62,8 @@ pub(super) struct Responder {
     expires_at: Instant,
     /// Where the peer's Query arrived.
     interface: InterfaceId,
+    /// It was sent to its flow's destination.
+    along_flow: bool,
 }
 
 /// An NSLP message that waits for its route.
@@ -228,11 +230,16 @@ impl Route {
 
     /// Takes a Confirm, which came where an interface leads. Returns whether the last one came by another; nothing if the row is
     /// of this node's Queries.
-    pub(crate) fn confirmed(&mut self, expires_at: Instant, interface: InterfaceId) -> Option<bool> {
+    pub(crate) fn confirmed(&mut self, expires_at: Instant, interface: InterfaceId, along_flow: bool) -> Option<bool> {
         let Role::Responder(responder) = &mut self.role else { return None };
         let moved = responder.interface != interface && self.peer.is_some();
-        *responder = Responder { expires_at, interface };
+        *responder = Responder { expires_at, interface, along_flow };
         Some(moved)
+    }
+
+    /// Returns whether the peer's last Query was sent to its flow's destination.
+    pub(crate) fn is_along_flow(&self) -> bool {
+        matches!(&self.role, Role::Responder(responder) if responder.along_flow)
     }
 
     /// Takes that a message goes out, which may be lost with the association if it is a reliable one.

@@ -258,19 +258,20 @@ fn a_message_says_what_is_known_of_its_way() {
         };
         s.events().into_iter().find_map(of).expect("a message is handed up")
     };
-    let unknown = Provenance { ip_ttl: Some(62), explicit: false, from_flow_end: true, way_back: false, rtt: None };
+    let unknown = Provenance { ip_ttl: Some(62), from_flow_end: true, ..Provenance::default() };
+    let known = Provenance { way_back: true, along_flow: true, ..unknown };
     s.send(0, &alone);
     assert_eq!(provenance(&mut s), unknown);
     s.send(0, &Message { mri: Some(flow(FAR, HERE)), ..alone.clone() });
     assert_eq!(provenance(&mut s), Provenance { from_flow_end: false, ..unknown });
     s.be_queried(1, 5);
     s.send(1, &data(flow(THERE, HERE), 5, b"text"));
-    assert_eq!(provenance(&mut s), Provenance { way_back: true, ..unknown });
+    assert_eq!(provenance(&mut s), known);
     s.send(1, &Message { explicit: true, ..data(flow(THERE, HERE), 5, b"text") });
     assert_eq!(provenance(&mut s), Provenance { explicit: true, way_back: true, ..unknown });
 
     let mut s = Script::new();
     let association = s.be_connected(0, 5);
     s.send_stream(0, association, &stream_data(flow(THERE, HERE), 5, b"text"));
-    assert_eq!(provenance(&mut s), Provenance { ip_ttl: None, way_back: true, ..unknown });
+    assert_eq!(provenance(&mut s), Provenance { ip_ttl: None, ..known });
 }

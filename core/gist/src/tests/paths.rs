@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What paths let through: flows that come from the wrong side, and messages that are too long.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{AdditionalInfo, ErrorCode, Message, MessageType, PathCoupled};
+use netserv_wire::gist::{AdditionalInfo, ErrorCode, Message, MessageType, Mri, PathCoupled};
 
 use super::script::*;
 use super::{NSLP, SECURE, UNRELIABLE, config, flow, send};
 use crate::cx::PathMtus;
 use crate::limits::{PATH_MTU_TIME, PATH_MTU_V4_MIN, PATH_MTUS_MAX};
 use crate::{
-    Channel, Config, Counter, Datagram, Disposition, FlowScope, IcmpError, IcmpKind, InterfaceId, NoPeerReason, Prefix,
-    SendStatus, StateCounts, TlsPolicy, Transmit,
+    Channel, Config, Counter, Datagram, Disposition, Event, FlowScope, IcmpError, IcmpKind, InterfaceId, NoPeerReason,
+    Prefix, ResponderPolicy, SendStatus, StateCounts, TlsPolicy, Transmit,
 };
 
 /// Goal: flows come in only where they come from (RFC 5971 §5.8.1.2), over both IP versions. Method: prefixes for interface 1
@@ -31,7 +31,7 @@ fn a_query_about_a_flow_from_elsewhere_is_refused() {
         let mut s = Script::new();
         s.engine.set_ingress([(InterfaceId(1), rule.clone())]);
         let flow = PathCoupled::new(source, far).unwrap().with_prefixes(bits, 128);
-        let mri = netserv_wire::gist::Mri::PathCoupled(flow);
+        let mri = Mri::PathCoupled(flow);
         let query = Message { mri: Some(mri), nli: Some(nli(PEER, there)), ..query(5) };
         let payload = query.emit_datagram();
         let rx = Datagram {
@@ -62,6 +62,44 @@ fn a_query_about_a_flow_from_elsewhere_is_refused() {
     check("2001:db8:1::7", 128, 1, true);
     check("2001:db8::", 48, 1, true);
     check("2001:db8:1::7", 128, 2, false);
+}
+
+/// Goal: a Query shows that this node is on its flow's path, since it was on its way to the flow's destination. Method: handshakes whose
+/// Queries were sent there and elsewhere, with state after the Confirm and at once, and refreshed the other way.
+#[test]
+fn a_query_that_was_not_sent_along_its_flow_shows_nothing() {
+    let wide = Mri::PathCoupled(PathCoupled::new(THERE, FAR).unwrap().with_prefixes(32, 24));
+    let beside: IpAddr = "10.0.9.77".parse().unwrap();
+    for (mri, destination, along) in [
+        (flow(THERE, FAR), FAR, true),
+        (flow(THERE, HERE), HERE, true),
+        (wide.clone(), beside, true),
+        (flow(THERE, FAR), HERE, false),
+        (flow(THERE, FAR), beside, false),
+        (wide, HERE, false),
+    ] {
+        for policy in [ResponderPolicy::Delayed, ResponderPolicy::Immediate] {
+            let mut s = Script::with(Config { policy, ..config(0xaa) });
+            let mut shows = |destination: IpAddr| {
+                let query = Message { mri: Some(mri.clone()), ..query(5) }.emit_datagram();
+                let rx = Datagram { destination, destination_is_local: destination == HERE, ..datagram(&query) };
+                s.engine.handle_datagram(Instant::from_millis(0), rx);
+                let response = s.recv_kind(0, MessageType::Response);
+                if response.reply_wanted {
+                    s.send(0, &confirm_to(&response));
+                }
+                s.send(0, &data(mri.clone(), 5, b"x"));
+                let shown = s.events().into_iter().filter_map(|event| match event {
+                    Event::RecvMessage { provenance, .. } => Some(provenance.along_flow),
+                    _ => None,
+                });
+                shown.last().expect("a message")
+            };
+            assert_eq!(shows(destination), along, "{mri:?} {destination}");
+            assert!(!shows(Ipv4Addr::new(10, 7, 7, 7).into()), "the last Query counts");
+            assert_eq!(shows(destination), along);
+        }
+    }
 }
 
 #[test]
@@ -150,7 +188,7 @@ fn a_message_for_another_nslp_that_is_too_long_is_refused_with_the_mtu() {
 #[test]
 fn path_mtus_max_paths_are_remembered_each_for_its_time() {
     let mut known = PathMtus::default();
-    let address = |number: usize| IpAddr::V4(std::net::Ipv4Addr::from_bits(u32::try_from(number).unwrap()));
+    let address = |number: usize| IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(number).unwrap()));
     let at = |second: usize| Instant::from_millis(1000 * u64::try_from(second).unwrap());
     for number in 0..PATH_MTUS_MAX + 7 {
         known.learn(at(0) + Duration::from_millis(u64::try_from(number).unwrap()), address(number), 500);

@@ -9,12 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::request::{Ask, Body, NodeReport, Outcome, PathEnd, Probe, Withheld};
-use crate::{Refusal, RefusalKind, UserId};
+use crate::{DomainName, Refusal, RefusalKind, UserId};
 
 /// What a domain's operator wants at its border. The default is no domain: everybody is inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DomainPolicy {
+    /// What it is called.
+    pub name: Option<DomainName>,
     /// Who is inside and who is not.
     pub neighbours: Neighbours,
     /// Whose requests are taken from outside.

@@ -24,6 +24,8 @@ pub(crate) struct Received {
     pub(crate) claims: Option<SiiHandle>,
     /// The path to whoever sent it.
     pub(crate) hop: Hop,
+    /// GIST's handshake showed that this node is on the flow's path.
+    pub(crate) along_flow: bool,
 }
 
 /// Who asked for a lease.

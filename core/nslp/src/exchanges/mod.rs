@@ -22,4 +22,4 @@ pub(crate) use reply::{anonymous, answer_exchange, answer_seen, refuse};
 pub(crate) use sending::send_request;
 pub(crate) use shares::{Room, room_for};
 pub(crate) use table::Exchanges;
-pub(crate) use targeting::{Place, not_last};
+pub(crate) use targeting::{Place, misdirected, not_last};

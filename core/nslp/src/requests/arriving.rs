@@ -10,7 +10,7 @@ use netserv_wire::nslp::{self, Envelope, Message};
 use super::progress::{make_room, start};
 use super::state::Requests;
 use crate::cx::{Asker, Cx, ExchangeKey, Received, remember};
-use crate::exchanges::{Arrival, Exchange, Exchanges, Requester, answer_exchange, answer_seen, refuse};
+use crate::exchanges::{Arrival, Exchange, Exchanges, Requester, answer_exchange, answer_seen, misdirected, refuse};
 use crate::sessions::Leases;
 
 /// Takes a request of a peer.
@@ -29,6 +29,11 @@ pub(crate) fn on_request(
     let follows = requests.off_path.brought.is_by(key.0, &message, from.asker.address);
     let copy = envelope.copy.filter(|_| message.off_path().is_some() || follows);
     cx.out.counters.copies_received += u64::from(copy.is_some());
+    // Off its path it has a flow of its own to each node.
+    if let Some(refusal) = misdirected(&message, Some(&from.mri), from.along_flow).filter(|_| copy.is_none()) {
+        cx.out.counters.requests_misdirected += 1;
+        return refuse(cx, from, message.nonce(), refusal);
+    }
     if let Some(refusal) = refusal.clone().filter(|_| cx.domain.refused == Refused::Stop) {
         cx.out.counters.requests_not_taken += 1;
         return refuse(cx, from, message.nonce(), refusal);

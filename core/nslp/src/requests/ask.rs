@@ -29,7 +29,9 @@ pub(super) fn ask(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey) {
         return says(requests, key, said);
     }
     let from = requests.exchanges.peer_of(exchange);
-    let request = Request { passed_by: passed_by.clone(), from, ..exchange.message.request(key.0) };
+    let request = exchange.message.request(key.0);
+    let is_bound = request.is_bound || !is_path;
+    let request = Request { passed_by: passed_by.clone(), from, is_bound, ..request };
     let id = exchange.request;
     if let Some(exchange) = requests.exchanges.get_mut(key) {
         (exchange.own, exchange.passed_by) = (Own::Pending, passed_by);
@@ -62,7 +64,7 @@ fn passed_by(
     } else if is_on_way_there {
         Place::Passed("the request is for the nodes on the way back")
     } else {
-        Place::of(target, &cx.config.node, is_first)
+        Place::of(target, &cx.config.node, cx.domain.name.as_ref(), is_first)
     };
     match place {
         Place::Meant => Some(None),

@@ -10,7 +10,7 @@ use netserv_wire::nslp::Message;
 use super::progress::{make_room, start};
 use super::state::Requests;
 use crate::cx::{Cx, ExchangeKey, LocalId, LocalPath, LocalRequest};
-use crate::exchanges::{Arrival, Exchanges, Requester, result};
+use crate::exchanges::{Arrival, Exchanges, Requester, misdirected, result};
 use crate::limits::WAITERS_MAX;
 use crate::sessions::SessionIds;
 
@@ -40,6 +40,9 @@ pub(crate) fn on_local(
             return Err(Refusal::new(RefusalKind::BadRequest, detail));
         }
     };
+    if let Some(refusal) = misdirected(&message, mri.as_ref(), true) {
+        return Err(refusal);
+    }
     make_room(cx, requests, &message)?;
     let time = if timeout.is_zero() { cx.config.timeout_default } else { timeout };
     let own = &cx.config.own_addresses;

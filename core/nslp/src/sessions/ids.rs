@@ -47,7 +47,10 @@ fn derived(
     path.iter().for_each(|path| add(&mut hash, path.destination));
     let family = hash.clone().finalize();
     path.iter().for_each(|path| add(&mut hash, path.source));
-    hash.update(format!("{target:?}"));
+    // A node that was updated goes on with its clients' sessions.
+    let Target { scope, nodes, domains, require } = target;
+    hash.update(format!("Target {{ scope: {scope:?}, nodes: {nodes:?}, require: {require:?} }}"));
+    domains.iter().for_each(|domain| hash.update(domain.as_str()));
     let mut session = [0; 16];
     session[..8].copy_from_slice(&family[..8]);
     session[8..].copy_from_slice(&hash.finalize()[..8]);

@@ -3,6 +3,7 @@
 
 mod brought;
 mod checks;
+mod copied;
 mod datagrams;
 mod domain;
 mod duplicates;
@@ -206,7 +207,7 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         peer_name: None,
         association: None,
         hops,
-        provenance: Provenance::default(),
+        provenance: Provenance { along_flow: true, ..Provenance::default() },
         query: None,
     }
 }

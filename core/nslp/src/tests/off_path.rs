@@ -86,6 +86,11 @@ impl Mesh {
         Mesh::new(links, (0..length).collect(), seed)
     }
 
+    /// Returns where the path's flow leads.
+    pub(super) fn destination(&self) -> IpAddr {
+        address(self.path[self.path.len() - 1])
+    }
+
     pub(super) fn send(&mut self, message: &str) -> RequestResult {
         let (first, last) = (self.path[0], self.path[self.path.len() - 1]);
         let path = Some(LocalPath { source: address(first), destination: address(last) });

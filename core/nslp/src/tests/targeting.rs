@@ -16,7 +16,7 @@ const OTHER: SiiHandle = SiiHandle::new(5, 5);
 const LAST_ONLY: &str = "it is for the last node only";
 
 fn targeted(scope: Scope, nodes: &[&str]) -> Target {
-    Target { scope, nodes: nodes.iter().map(|name| name.parse().unwrap()).collect(), require: Vec::new() }
+    Target { scope, nodes: nodes.iter().map(|name| name.parse().unwrap()).collect(), ..Target::default() }
 }
 
 fn probe_of(nonce: u8, target: &Target) -> String {

@@ -10,7 +10,7 @@ use netserv_model::evidence::{AddressProof, Checklist};
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency, StateSource, Verb};
-use netserv_model::target::{Scope, Target};
+use netserv_model::target::{Bound, Destinations, Scope, Target};
 use netserv_model::{
     Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId, WantedFilter,
 };
@@ -176,8 +176,16 @@ impl RequestBuilder {
             let names: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
             self = self.header("node-id", &names.join(", "));
         }
+        let domains = target.domains.iter().cloned().map(Bound::Domain);
+        let builder = domains.fold(self, |builder, domain| builder.bound(&domain));
         let conditions: Vec<String> = target.require.iter().map(ToString::to_string).collect();
-        if conditions.is_empty() { self } else { self.header("require", &conditions.join(", ")) }
+        if conditions.is_empty() { builder } else { builder.header("require", &conditions.join(", ")) }
+    }
+
+    /// Says where the flow leads that it may follow; without a word, anywhere.
+    #[must_use]
+    pub fn along(self, destinations: &Destinations) -> RequestBuilder {
+        destinations.0.iter().copied().map(Bound::To).fold(self, |builder, to| builder.bound(&to))
     }
 
     /// Has the last node send it back to the requester, by a flow of its own.
@@ -190,6 +198,11 @@ impl RequestBuilder {
     #[must_use]
     pub fn return_only(self) -> RequestBuilder {
         self.header("trigger", "return-only")
+    }
+
+    /// Returns whether the last node is to send it back.
+    pub fn comes_back(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == "trigger")
     }
 
     /// Has nodes beside the path asked, too.
@@ -223,6 +236,10 @@ impl RequestBuilder {
         line("nonce", &nonce.to_string());
         text.push('\n');
         Ok(Unsigned { message: Message::parse(text.as_bytes())? })
+    }
+
+    fn bound(self, bound: &Bound) -> RequestBuilder {
+        self.header("for", &bound.to_string())
     }
 
     fn new(verb: Verb, subject: impl Display) -> RequestBuilder {

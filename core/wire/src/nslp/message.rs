@@ -14,7 +14,9 @@ use netserv_model::ids::ParseIdError;
 use netserv_model::limits::{FILTERS_PER_MODULE_MAX, FLOATING_PER_MODULE_MAX, FREEZE_TIME_MAX};
 use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Body, Dependency, Export, Probe, Remove, Request, Setup, StateSource, Tell, Verb};
-use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
+use netserv_model::target::{
+    Bound, CONDITIONS_MAX, DESTINATIONS_MAX, Destinations, TARGET_DOMAINS_MAX, TARGET_NODES_MAX, Target,
+};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId, WantedFilter};
 
 use super::lines::{Header, Lines, bad, shown};
@@ -34,6 +36,7 @@ pub struct Message {
     checklist: Option<Checklist>,
     dry_run: bool,
     target: Target,
+    destinations: Destinations,
     trigger: Trigger,
     off_path: Option<OffPath>,
     body: Body,
@@ -55,6 +58,7 @@ impl Message {
         if user.is_none() && verb != Verb::Probe {
             return Err(missing(verb, "user"));
         }
+        let (target, destinations) = fields.target()?;
         let message = Message {
             text,
             canonical,
@@ -66,7 +70,8 @@ impl Message {
             address_proof: fields.single("address-proof")?,
             checklist: fields.single("checklist")?,
             dry_run: fields.flag("dry-run")?,
-            target: fields.target()?,
+            target,
+            destinations,
             off_path: fields.off_path()?,
             trigger: fields.trigger()?,
             body: fields.body(subject)?,
@@ -134,6 +139,11 @@ impl Message {
         &self.target
     }
 
+    /// Returns where the flow leads that it may follow.
+    pub fn destinations(&self) -> &Destinations {
+        &self.destinations
+    }
+
     /// Returns whether the last node is to send it back to the requester.
     pub fn wants_return(&self) -> bool {
         self.trigger != Trigger::None
@@ -169,6 +179,9 @@ impl Message {
             checklist: self.checklist.clone(),
             dry_run: self.dry_run,
             nodes: self.target.nodes.clone(),
+            is_bound: self.destinations != Destinations::default()
+                || !self.target.nodes.is_empty()
+                || !self.target.domains.is_empty(),
             require: self.target.require.clone(),
             passed_by: None,
             from: None,
@@ -213,7 +226,7 @@ fn headers_of(verb: Verb) -> &'static [&'static str] {
     }
 }
 
-const COMMON_HEADERS: [&str; 13] = [
+const COMMON_HEADERS: [&str; 14] = [
     "user",
     "created",
     "nonce",
@@ -224,13 +237,14 @@ const COMMON_HEADERS: [&str; 13] = [
     "dry-run",
     "scope",
     "node-id",
+    "for",
     "require",
     "trigger",
     "off-path",
 ];
 /// Headers that may be there more than once; each adds to what came before.
-const REPEATABLE: [&str; 8] =
-    ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "require", "grant"];
+const REPEATABLE: [&str; 9] =
+    ["filter", "intercept", "properties", "dependencies", "ask", "node-id", "for", "require", "grant"];
 
 /// Whether the last node sends a request back to its requester (NetServ 2011, §8, "Reverse data path").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,17 +320,30 @@ impl Fields {
         }
     }
 
-    fn target(&mut self) -> Result<Target, Refusal> {
+    fn target(&mut self) -> Result<(Target, Destinations), Refusal> {
         let scope = self.single("scope")?.unwrap_or_default();
         let nodes = self.list("node-id", |name| name.parse().map_err(|error: ParseIdError| error.to_string()))?;
         let require = self.list("require", |text| text.parse().map_err(|error: ParseIdError| error.to_string()))?;
+        let (mut destinations, mut domains) = (Vec::new(), Vec::new());
+        for bound in self.list("for", |text| text.parse().map_err(|error: ParseIdError| error.to_string()))? {
+            match bound {
+                Bound::To(prefix) => destinations.push(prefix),
+                Bound::Domain(domain) => domains.push(domain),
+            }
+        }
+        if destinations.len() > DESTINATIONS_MAX {
+            return Err(bad(0, format!("`for` names more than {DESTINATIONS_MAX} destinations")));
+        }
+        if domains.len() > TARGET_DOMAINS_MAX {
+            return Err(bad(0, format!("`for` names more than {TARGET_DOMAINS_MAX} domains")));
+        }
         if nodes.len() > TARGET_NODES_MAX {
             return Err(bad(0, format!("`node-id` names more than {TARGET_NODES_MAX} nodes")));
         }
         if require.len() > CONDITIONS_MAX {
             return Err(bad(0, format!("`require` has more than {CONDITIONS_MAX} conditions")));
         }
-        Ok(Target { scope, nodes, require })
+        Ok((Target { scope, nodes, domains, require }, Destinations(destinations)))
     }
 
     fn body(&mut self, subject: &str) -> Result<Body, Refusal> {

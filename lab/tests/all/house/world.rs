@@ -88,7 +88,7 @@ fn random_trees_answer_as_the_reference_model_does() {
 /// Goal: with what is shipped, a stack that is called whole is whole, however much gets lost; with patience, most are.
 #[test]
 fn loss_and_reordering_shorten_stacks_only_with_a_word_about_it() {
-    let seed = seed_from_env(3);
+    let seed = seed_from_env(103);
     for (settings, at_least) in [(Settings::default(), 0), (patient(), 4)] {
         let (mut whole, mut cut, mut resent) = (0, 0, 0);
         for run in 0..shortened(80) {

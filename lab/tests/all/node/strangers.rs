@@ -142,7 +142,8 @@ fn grants_let_strangers_in_and_out() {
 }
 
 /// Goal: who runs a web server at an address runs its module for that address at nodes that ask it, in both versions of IP, and for nothing
-/// else; nobody does by a proof that the address does not confirm. Method: nginx of Debian at the sender, and proofs by the command line.
+/// else; nobody does by a proof that the address does not confirm. Method: nginx of Debian, by HTTP at the sender and by HTTPS alone at the
+/// receiver, and proofs by the command line.
 #[test]
 fn an_address_lets_its_owner_in() {
     let Some(mut net) = net_with("an_address_lets_its_owner_in", Driver::Afxdp, FILES_ALLOWED, &[]) else { return };
@@ -154,7 +155,7 @@ fn an_address_lets_its_owner_in() {
     }
     let www = net.lab.dir().join("www").to_string_lossy().into_owned();
     let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
-    let prove = |who: &Stranger, address: &str, confirmed: bool| {
+    let prove = |net: &Net, who: &Stranger, address: &str, confirmed: bool| {
         let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
         let out = net.lab.dir().join(format!("{count}.proof"));
         let (key, file) = (who.key.key.to_string_lossy().into_owned(), out.to_string_lossy().into_owned());
@@ -163,36 +164,63 @@ fn an_address_lets_its_owner_in() {
         cli(&[&["prove", "address", address, "--key", &key, "--out", &file], more].concat()).unwrap();
         out
     };
-    let set_up = |who: &Stranger, filter: &str, proof: &Path| {
+    let set_up = |net: &Net, who: &Stranger, filter: &str, proof: &Path| {
         let package = net.lab.package("keep-alive", &who.key).unwrap();
         let url = net.lab.publish("sender", &package).unwrap();
         let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
         let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", filter];
-        who.request_by(&net, &args, "--proof", proof)
+        who.request_by(net, &args, "--proof", proof)
     };
     let (four, six) = (net.lab.v4("sender").to_string(), net.lab.v6("sender").to_string());
     for (name, address, other) in [("four", &four, &six), ("six", &six, &four)] {
         let owner = Stranger::new(&net, name);
-        let unconfirmed = prove(&owner, address, false);
+        let unconfirmed = prove(&net, &owner, address, false);
         assert_refused(
-            &set_up(&owner, &format!("udp dst {address} port 5060"), &unconfirmed),
+            &set_up(&net, &owner, &format!("udp dst {address} port 5060"), &unconfirmed),
             RefusalKind::FetchFailed,
         );
-        let proof = prove(&owner, address, true);
-        assert_nodes(&set_up(&owner, &format!("udp dst {address} port 5060"), &proof), is_installed);
-        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &proof), RefusalKind::PrefixNotAllowed);
+        let proof = prove(&net, &owner, address, true);
+        assert_nodes(&set_up(&net, &owner, &format!("udp dst {address} port 5060"), &proof), is_installed);
+        assert_refused(
+            &set_up(&net, &owner, &format!("udp dst {other} port 5060"), &proof),
+            RefusalKind::PrefixNotAllowed,
+        );
         // What lies there is for another random number.
-        let another = prove(&owner, other, false);
-        assert_refused(&set_up(&owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::BadProof);
+        let another = prove(&net, &owner, other, false);
+        assert_refused(&set_up(&net, &owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::BadProof);
         assert!(owner.is_on(&net, "n1") && owner.is_on(&net, "n2"));
     }
-    // Nobody listens at the receiver, and a node does not ask itself.
+    // The receiver speaks HTTPS only, with a certificate that is for another address.
+    net.lab.serve_https("receiver").unwrap();
+    for address in [net.lab.v4("receiver").to_string(), net.lab.v6("receiver").to_string()] {
+        let owner = Stranger::new(&net, if address.contains(':') { "tls-six" } else { "tls-four" });
+        let filter = format!("udp dst {address} port 5060");
+        let unconfirmed = prove(&net, &owner, &address, false);
+        let refused = set_up(&net, &owner, &filter, &unconfirmed);
+        assert_refused(&refused, RefusalKind::FetchFailed);
+        assert_nodes(&set_up(&net, &owner, &filter, &prove(&net, &owner, &address, true)), is_installed);
+    }
+    // An operator wants a certificate for the address.
+    let config = net.lab.dir().join("n1.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("address-class", "address-tls = \"require\"\naddress-class")).unwrap();
+    net.lab.netserv("n1", &["node", "reload"]).unwrap();
+    for machine in ["receiver", "sender"] {
+        let (unsure, address) = (Stranger::new(&net, &format!("unsure-{machine}")), net.lab.v4(machine).to_string());
+        let result = set_up(&net, &unsure, &format!("dst {address}"), &prove(&net, &unsure, &address, true));
+        assert!(is_installed(&result.nodes.last().unwrap().outcome), "n2 does not: {result:?}");
+        let Outcome::Refused(refusal) = &result.nodes[0].outcome else { panic!("{result:?}") };
+        assert!(refusal.detail.contains("https://"), "{refusal}");
+    }
+    std::fs::write(&config, text).unwrap();
+    net.lab.netserv("n1", &["node", "reload"]).unwrap();
+    // Nobody listens at the router, and a node does not ask itself.
     let nobody = Stranger::new(&net, "nobody");
-    for address in [net.lab.v4("receiver").to_string(), net.lab.v4("n2").to_string()] {
-        let result = set_up(&nobody, &format!("dst {address}"), &prove(&nobody, &address, true));
+    for address in [net.lab.v4("r").to_string(), net.lab.v4("n2").to_string()] {
+        let result = set_up(&net, &nobody, &format!("dst {address}"), &prove(&net, &nobody, &address, true));
         assert!(result.nodes.iter().all(|node| matches!(node.outcome, Outcome::Refused(_))), "{result:?}");
     }
     net.lab.stop("n1", "netservd").unwrap();
     net.lab.restart_netservd("n1").unwrap();
-    eventually("the owner's module is there after a restart", || net.lab.modules("n1").unwrap().modules.len() == 2);
+    eventually("the owners' modules are there after a restart", || net.lab.modules("n1").unwrap().modules.len() == 4);
 }

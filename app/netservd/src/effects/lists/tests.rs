@@ -113,6 +113,7 @@ impl Node {
             from: None,
             dry_run: false,
             nodes: Vec::new(),
+            is_bound: false,
             require: Vec::new(),
             passed_by: None,
         };

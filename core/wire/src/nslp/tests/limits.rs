@@ -4,7 +4,7 @@
 use netserv_model::control::{CONTROL_BYTES_MAX, MODULE_NOTIFY_BYTES_MAX, encode_body};
 use netserv_model::limits::*;
 use netserv_model::request::{NodeReport, PathEnd, Withheld};
-use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX};
+use netserv_model::target::{CONDITIONS_MAX, DESTINATIONS_MAX, TARGET_DOMAINS_MAX, TARGET_NODES_MAX};
 use netserv_model::{Nonce, Refusal};
 
 use super::*;
@@ -50,6 +50,8 @@ fn targets_have_bounds() {
     };
     for (name, most, item, detail) in [
         ("node-id", TARGET_NODES_MAX, "r1", "`node-id` names more than 32 nodes"),
+        ("for", DESTINATIONS_MAX, "to=10.0.0.1", "`for` names more than 8 destinations"),
+        ("for", TARGET_DOMAINS_MAX, "domain=isp.example", "`for` names more than 8 domains"),
         ("require", CONDITIONS_MAX, "load<1", "`require` has more than 16 conditions"),
     ] {
         assert!(Message::parse(text(name, most, item).as_bytes()).is_ok());

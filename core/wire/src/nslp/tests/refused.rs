@@ -68,6 +68,11 @@ fn bad_headers_are_refused_with_their_line() {
             "line 9: `scope`: `middle` is not a scope (first, last, all or edge)",
         ),
         ("ttl: 3600", "scope: first\nscope: last\nttl: 3600", "line 10: `scope` is there twice"),
+        (
+            "ttl: 3600",
+            "for: to=10.0.0.1, host\nttl: 3600",
+            "line 9: `for`: `host` is not to=ADDRESS, to=PREFIX or domain=NAME",
+        ),
         ("ttl: 3600", "node-id: r1, R!\nttl: 3600", "line 9: `node-id`: `R!` is not"),
         ("ttl: 3600", "require: load<0.8, disk>1\nttl: 3600", "line 9: `require`: `disk>1` is not a condition such as"),
         ("ttl: 3600", "trigger: back\nttl: 3600", "line 9: `trigger` is `return`"),

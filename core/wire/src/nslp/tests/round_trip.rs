@@ -10,9 +10,9 @@ use netserv_model::request::{
     Environment, Hop, HopProof, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport,
     ReturnStack, ServerCounts, StateSource, Withheld,
 };
-use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
+use netserv_model::target::{Condition, Destinations, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
-use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime, WantedFilter};
+use netserv_model::{Digest, DomainName, Filter, Flavour, Nonce, Refusal, Signature, UnixTime, WantedFilter};
 use proptest::prelude::*;
 
 use super::*;
@@ -78,13 +78,17 @@ proptest! {
         let builder = state.iter().fold(builder, |builder, state| builder.state(state)).floating(&floating);
         let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
         let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
-        let target = Target { scope: Scope::ALL[scope], nodes, require };
+        let domains: Vec<DomainName> = names.iter().take(2).map(|name| format!("d{}", name.len()).parse().unwrap()).collect();
+        let target = Target { scope: Scope::ALL[scope], nodes, domains, require };
+        let ends = ["203.0.113.9/32", "2001:db8::/32"].map(|end| end.parse().unwrap());
+        let destinations = Destinations(ends[..usize::try_from(epoch % 3).unwrap()].to_vec());
         let grants = vec!["a.b.c".to_owned(); usize::from(epoch % 5 == 0) * 2];
         let address_proof = (epoch % 3 == 0).then(|| AddressProof {
             address: "2001:db8::7".parse().unwrap(), key: PublicKey([3; 32]), random: Nonce([2; 16]),
         });
         let checklist = (epoch % 5 == 0).then(|| Checklist::new(vec![7; 1 + usize::try_from(epoch % 4000).unwrap()]).unwrap());
-        let builder = builder.target(&target).grants(&grants).address_proof(address_proof).checklist(checklist.as_ref());
+        let builder = builder.target(&target).along(&destinations).grants(&grants).address_proof(address_proof);
+        let builder = builder.checklist(checklist.as_ref());
         let created = UnixTime::from_secs(created);
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
@@ -97,9 +101,10 @@ proptest! {
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
         let (nodes, require) = (target.nodes.clone(), target.require.clone());
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, checklist, dry_run, nodes, require, passed_by: None, from: None };
+        let is_bound = !names.is_empty() || epoch % 3 > 0;
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, grants, address_proof, checklist, dry_run, nodes, is_bound, require, passed_by: None, from: None };
         prop_assert_eq!(message.request(session), request);
-        prop_assert_eq!(message.target(), &target);
+        prop_assert_eq!((message.target(), message.destinations()), (&target, &destinations));
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));
     }
 
