@@ -80,7 +80,8 @@ impl AuditLog {
     pub fn take(&mut self, now: Now, notice: Notice) {
         match notice {
             Notice::Answered { outcome, asked, proven, .. } => {
-                let user = asked.user.clone().filter(|_| proven.is_some());
+                let is_signed = proven.as_ref().is_some_and(|proven| proven.key.is_some());
+                let user = asked.user.clone().filter(|_| is_signed);
                 let share = Share { user, refused: matches!(outcome, Outcome::Refused(_)) };
                 let entry = AuditEntry::of_answer(now.wall, self.node.clone(), *asked, proven, &outcome);
                 let Some(entry) = entry.filter(|entry| self.is_news(entry, &outcome)) else { return };

@@ -320,6 +320,10 @@ fn answers_name_what_decided_them() {
     let digest = Digest(Sha256::digest(text).into());
     let by_grant = Proven { key: Some(public("eve")), evidence: format!("grant of house {digest}") };
     assert_eq!(node.proven[&id], Some(by_grant.clone()));
+    let shorter = request(&node, "eve", Body::from(long("m@1.0.0")), Some(grant("eve", "10.2.0.0/24", 100)));
+    let id = node.send(shorter);
+    node.commands();
+    assert_eq!(node.proven[&id], Some(by_grant.clone()), "the other one stays in force");
     let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
     let refused = request(&node, "eve", Body::from(wide.clone()), Some(grant("eve", "10.2.0.0/24", 200)));
     let id = node.send(refused);
