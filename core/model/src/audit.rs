@@ -53,6 +53,8 @@ pub struct Proven {
     pub key: Option<PublicKey>,
     /// What the user's rights come from, in words.
     pub evidence: String,
+    /// Whether the configuration does not name the user.
+    pub is_stranger: bool,
 }
 
 /// A decision, or something that happened to the audit log itself. Fields that do not apply are missing.
@@ -142,7 +144,7 @@ impl AuditEntry {
             Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => return None,
         };
         let Asked { verb, user, session, module, package, from, dry_run: _ } = asked;
-        let evidence = proven.as_ref().map(|Proven { key, evidence }| match key {
+        let evidence = proven.as_ref().map(|Proven { key, evidence, .. }| match key {
             Some(_) => bounded(evidence),
             None => bounded(&format!("{evidence}, unsigned")),
         });
@@ -269,7 +271,7 @@ mod tests {
             ("SETUP", "installed", "for 60 s")
         );
         assert_eq!(entry.from.as_deref(), Some("local"));
-        let proven = Proven { key: None, evidence: "configured".into() };
+        let proven = Proven { key: None, evidence: "configured".into(), is_stranger: false };
         let entry = AuditEntry::of_answer(UnixTime(1), entry.node, asked(), Some(proven), &Outcome::Removed).unwrap();
         assert_eq!(entry.evidence.as_deref(), Some("configured, unsigned"));
     }
