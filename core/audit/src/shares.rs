@@ -2,27 +2,50 @@
 //! How many lines there may be of whom, so that nobody gets lines of others out of the log by a flood of requests.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use netserv_model::{Instant, UserId};
 
-use crate::limits::{LEFT_OUT_INTERVAL, SHARE_LINE_INTERVAL, SHARE_LINES_BURST, SHARES_MAX};
+use crate::limits::{
+    LEFT_OUT_INTERVAL, SHARE_LINE_INTERVAL, SHARE_LINES_BURST, SHARES_MAX, STRANGERS_LINE_INTERVAL,
+    STRANGERS_LINES_BURST,
+};
 
-/// What shares room in the log: what a user did, what of a user's was refused, and with no user what nobody has proven to have asked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Whose decision it is that wants room in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The proven user.
+    /// The proven user; nothing if nobody has proven to have asked.
     pub user: Option<UserId>,
-    /// Whether it was refused.
+    /// Whether the configuration does not name the user.
+    pub is_stranger: bool,
+    /// Whether it was refused. Refusals take no room from decisions that were carried out.
     pub refused: bool,
 }
 
 /// All shares, and how many lines were left out.
 #[derive(Debug, Default)]
 pub struct Shares {
-    used: BTreeMap<Share, Used>,
+    used: BTreeMap<(Whose, bool), Used>,
     left_out: BTreeMap<Option<UserId>, u64>,
     /// When it was first left out since the last look.
     since: Option<Instant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    User(UserId),
+    Strangers,
+    Nobody,
+}
+
+impl Whose {
+    /// Returns how many lines there may be at once, and how long it takes until there is room for one more.
+    fn room(&self) -> (u64, Duration) {
+        match self {
+            Whose::User(_) | Whose::Nobody => (SHARE_LINES_BURST, SHARE_LINE_INTERVAL),
+            Whose::Strangers => (STRANGERS_LINES_BURST, STRANGERS_LINE_INTERVAL),
+        }
+    }
 }
 
 /// Lines of a share that count at a time.
@@ -33,23 +56,33 @@ struct Used {
 }
 
 impl Used {
-    fn until(self, now: Instant) -> Used {
-        let steps = now.since(self.at).as_nanos() / SHARE_LINE_INTERVAL.as_nanos();
-        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        Used { lines: self.lines.saturating_sub(steps.into()), at: self.at + SHARE_LINE_INTERVAL * steps }
+    fn until(self, now: Instant, interval: Duration) -> Used {
+        let steps = u32::try_from(now.since(self.at).as_nanos() / interval.as_nanos()).unwrap_or(u32::MAX);
+        match self.lines.saturating_sub(steps.into()) {
+            0 => Used { lines: 0, at: now },
+            lines => Used { lines, at: self.at + interval * steps },
+        }
     }
 }
 
 impl Shares {
     /// Returns whether there is room for a line; if not, it is counted.
-    pub fn take(&mut self, now: Instant, share: Share) -> bool {
-        let share = if self.has_room_for(now, &share) { share } else { Share { user: None, ..share } };
-        let user = share.user.clone();
-        let used = self.used.entry(share).or_insert(Used { lines: 0, at: now });
-        *used = if used.lines == 0 { Used { lines: 0, at: now } } else { used.until(now) };
-        let has_room = used.lines < SHARE_LINES_BURST;
+    pub fn take(&mut self, now: Instant, Share { user, is_stranger, refused }: Share) -> bool {
+        let of_user = user.clone().map(|user| (Whose::User(user), refused));
+        let has_own = of_user.as_ref().is_some_and(|own| self.has_own(now, own));
+        let shared = match (&user, is_stranger || !has_own) {
+            (None, _) => Some(Whose::Nobody),
+            (Some(_), true) => Some(Whose::Strangers),
+            (Some(_), false) => None,
+        };
+        let shared = shared.map(|whose| (whose, refused));
+        let shares: Vec<(Whose, bool)> = of_user.filter(|_| has_own).into_iter().chain(shared).collect();
+        let has_room = shares.iter().all(|share| self.used_by(now, share).lines < share.0.room().0);
         if has_room {
-            used.lines += 1;
+            for share in shares {
+                let used = self.used_by(now, &share);
+                self.used.insert(share, Used { lines: used.lines + 1, ..used });
+            }
         } else {
             *self.left_out.entry(user).or_default() += 1;
             self.since.get_or_insert(now);
@@ -68,11 +101,16 @@ impl Shares {
         }
     }
 
-    fn has_room_for(&mut self, now: Instant, share: &Share) -> bool {
+    fn used_by(&self, now: Instant, share: &(Whose, bool)) -> Used {
+        let none = Used { lines: 0, at: now };
+        self.used.get(share).map_or(none, |used| used.until(now, share.0.room().1))
+    }
+
+    /// Returns whether a user has a share of its own.
+    fn has_own(&mut self, now: Instant, share: &(Whose, bool)) -> bool {
         if self.used.len() >= SHARES_MAX && !self.used.contains_key(share) {
-            self.used.retain(|_, used| used.until(now).lines > 0);
+            self.used.retain(|(whose, _), used| used.until(now, whose.room().1).lines > 0);
         }
-        // Those of nobody always have room.
-        share.user.is_none() || self.used.contains_key(share) || self.used.len() < SHARES_MAX
+        self.used.contains_key(share) || self.used.len() < SHARES_MAX
     }
 }

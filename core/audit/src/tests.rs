@@ -9,7 +9,10 @@ use netserv_model::{Digest, Instant, PublicKey, SessionId, UnixTime};
 use proptest::prelude::*;
 
 use crate::check::{DAMAGED, LEFT_OUT, LOST};
-use crate::limits::{LEFT_OUT_INTERVAL, LINE_BYTES_MAX, SHARE_LINE_INTERVAL, SHARE_LINES_BURST, SHARES_MAX};
+use crate::limits::{
+    LEFT_OUT_INTERVAL, LINE_BYTES_MAX, SHARE_LINE_INTERVAL, SHARE_LINES_BURST, SHARES_MAX, STRANGERS_LINE_INTERVAL,
+    STRANGERS_LINES_BURST,
+};
 use crate::{Chain, Check, Found, Reader, Share, Shares, first_of_file, name_of_file};
 
 #[test]
@@ -196,14 +199,29 @@ fn a_share_has_share_lines_burst_lines_at_once() {
     assert_eq!(take(&mut shares, now, jane(), 9999), SHARE_LINES_BURST, "it saves up no more");
 }
 
+/// Goal: who may make as many keys as it likes has no more room by that. Method: strangers, each with fewer lines than its own share has.
+#[test]
+fn strangers_together_have_strangers_lines_burst_lines_at_once() {
+    let (mut shares, now) = (Shares::default(), Instant::from_millis(1000));
+    let stranger = |number: u64| Share { is_stranger: true, ..share(Some(&format!("k-{}", number / 100)), false) };
+    let taken = (0..2 * STRANGERS_LINES_BURST).filter(|number| shares.take(now, stranger(*number))).count() as u64;
+    assert_eq!(taken, STRANGERS_LINES_BURST);
+    assert!(shares.take(now, Share { refused: true, ..stranger(1) }), "their refusals count by themselves");
+    assert!(shares.take(now, share(Some("jane"), false)) && shares.take(now, share(None, false)));
+    let later = now + STRANGERS_LINE_INTERVAL;
+    assert!(shares.take(later, stranger(1 << 20)) && !shares.take(later, stranger(1 << 20)));
+    let left_out = shares.left_out(later, true);
+    assert_eq!(left_out.values().sum::<u64>(), STRANGERS_LINES_BURST + 1, "each counts with its name");
+}
+
 #[test]
 fn shares_max_shares_are_known_at_a_time() {
     let (mut shares, now) = (Shares::default(), Instant::from_millis(1000));
-    for number in 0..SHARES_MAX + 3 {
+    for number in 0..SHARES_MAX {
         assert!(shares.take(now, share(Some(&format!("u{number}")), false)));
     }
-    for _ in 3..SHARE_LINES_BURST {
-        assert!(shares.take(now, share(Some("late"), false)), "those who come later share one");
+    for _ in 0..STRANGERS_LINES_BURST {
+        assert!(shares.take(now, share(Some("late"), false)), "those who come later share that of strangers");
     }
     assert!(!shares.take(now, share(Some("later"), false)));
     assert!(shares.take(now, share(Some("u1"), false)));
@@ -212,7 +230,7 @@ fn shares_max_shares_are_known_at_a_time() {
 }
 
 fn share(user: Option<&str>, refused: bool) -> Share {
-    Share { user: user.map(|user| user.parse().unwrap()), refused }
+    Share { user: user.map(|user| user.parse().unwrap()), is_stranger: false, refused }
 }
 
 fn node() -> netserv_model::NodeId {

@@ -161,6 +161,11 @@ impl Controller {
                 return cx.answer(ticket, outcome);
             }
         };
+        // What is in force decides, which need not be what the request brought.
+        let in_force = user.as_ref().and_then(|user| cx.authority.basis(&cx.policy, user));
+        if let Some((proven, in_force)) = ticket.proven.as_mut().zip(in_force) {
+            proven.evidence = in_force;
+        }
         let wish = if let Body::Setup(setup) = &request.body {
             Some(Wish { what: wishes::digest(setup), made: request.created })
         } else {

@@ -49,10 +49,12 @@ impl Asked {
 /// By what a node knows that a request is of the user whom it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proven {
-    /// The key that signed it; nothing if the operator takes unsigned requests.
+    /// The key that signed it; nothing if the operator takes it unsigned.
     pub key: Option<PublicKey>,
     /// What the user's rights come from, in words.
     pub evidence: String,
+    /// Whether the configuration does not name the user.
+    pub is_stranger: bool,
 }
 
 /// A decision, or something that happened to the audit log itself. Fields that do not apply are missing.
@@ -79,7 +81,8 @@ pub struct AuditEntry {
     /// The key that signed the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PublicKey>,
-    /// What the user's rights come from: `configured`, `grant of ISSUER sha256:…`, `address ADDRESS`.
+    /// What the user's rights come from: `configured`, `grant of ISSUER sha256:…`, `address ADDRESS`; with `, unsigned` if the operator takes the
+    /// request of anybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
     /// The module.
@@ -141,7 +144,11 @@ impl AuditEntry {
             Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => return None,
         };
         let Asked { verb, user, session, module, package, from, dry_run: _ } = asked;
-        let (key, evidence) = proven.map_or((None, None), |proven| (proven.key, Some(bounded(&proven.evidence))));
+        let evidence = proven.as_ref().map(|Proven { key, evidence, .. }| match key {
+            Some(_) => bounded(evidence),
+            None => bounded(&format!("{evidence}, unsigned")),
+        });
+        let key = proven.and_then(|proven| proven.key);
         Some(AuditEntry {
             user,
             key,
@@ -264,6 +271,9 @@ mod tests {
             ("SETUP", "installed", "for 60 s")
         );
         assert_eq!(entry.from.as_deref(), Some("local"));
+        let proven = Proven { key: None, evidence: "configured".into(), is_stranger: false };
+        let entry = AuditEntry::of_answer(UnixTime(1), entry.node, asked(), Some(proven), &Outcome::Removed).unwrap();
+        assert_eq!(entry.evidence.as_deref(), Some("configured, unsigned"));
     }
 
     #[test]

@@ -80,8 +80,10 @@ impl AuditLog {
     pub fn take(&mut self, now: Now, notice: Notice) {
         match notice {
             Notice::Answered { outcome, asked, proven, .. } => {
-                let user = asked.user.clone().filter(|_| proven.is_some());
-                let share = Share { user, refused: matches!(outcome, Outcome::Refused(_)) };
+                let signed = proven.as_ref().filter(|proven| proven.key.is_some());
+                let user = asked.user.clone().filter(|_| signed.is_some());
+                let is_stranger = signed.is_some_and(|proven| proven.is_stranger);
+                let share = Share { user, is_stranger, refused: matches!(outcome, Outcome::Refused(_)) };
                 let entry = AuditEntry::of_answer(now.wall, self.node.clone(), *asked, proven, &outcome);
                 let Some(entry) = entry.filter(|entry| self.is_news(entry, &outcome)) else { return };
                 if lock(&self.shares).take(now.instant, share) {

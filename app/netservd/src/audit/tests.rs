@@ -275,7 +275,11 @@ fn answer(user: &str, is_proven: bool, outcome: Outcome) -> Notice {
     let (module, from) = (Some("example.org/m@1.0.0".to_owned()), Some("192.0.2.1".parse().unwrap()));
     let (user, session) = (Some(user.parse().unwrap()), SessionId([1; 16]));
     let asked = Asked { verb: Verb::Setup, user, session, module, package: None, from, dry_run: false };
-    let proven = is_proven.then(|| Proven { key: Some(PublicKey([7; 32])), evidence: "configured".to_owned() });
+    let proven = is_proven.then(|| Proven {
+        key: Some(PublicKey([7; 32])),
+        evidence: "configured".to_owned(),
+        is_stranger: false,
+    });
     Notice::Answered { request: RequestId(1), outcome, took_us: 1, asked: Box::new(asked), proven }
 }
 

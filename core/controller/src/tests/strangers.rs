@@ -363,8 +363,12 @@ fn answers_name_what_decided_them() {
     let id = node.send(asked.clone());
     node.carry_out(&manifest(&long("m@1.0.0")));
     let digest = Digest(Sha256::digest(text).into());
-    let by_grant = Proven { key: Some(public("eve")), evidence: format!("grant of house {digest}") };
+    let by_grant = Proven { key: Some(public("eve")), evidence: format!("grant of house {digest}"), is_stranger: true };
     assert_eq!(node.proven[&id], Some(by_grant.clone()));
+    let shorter = request(&node, "eve", Body::from(long("m@1.0.0")), Some(grant("eve", "10.2.0.0/24", 100)));
+    let id = node.send(shorter);
+    node.commands();
+    assert_eq!(node.proven[&id], Some(by_grant.clone()), "the other one stays in force");
     let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
     let refused = request(&node, "eve", Body::from(wide.clone()), Some(grant("eve", "10.2.0.0/24", 200)));
     let id = node.send(refused);
@@ -379,7 +383,7 @@ fn answers_name_what_decided_them() {
     let forged = Request { user: asked.user.clone(), ..stranger };
     assert_eq!(proven_by(&mut node, forged), None, "another key signed it");
     let own = node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] }));
-    let configured = Proven { key: Some(public("jane")), evidence: "configured".to_owned() };
+    let configured = Proven { key: Some(public("jane")), evidence: "configured".to_owned(), is_stranger: false };
     assert_eq!(proven_by(&mut node, own), Some(configured));
     node.sleep_ms(200_000);
     let commands = node.commands();

@@ -148,7 +148,8 @@ impl Users {
         };
         let user = proof.user;
         let evidence = cx.authority.basis_of(&cx.policy, &proof);
-        *proven = evidence.map(|evidence| Proven { key: proof.key, evidence });
+        let is_stranger = !cx.policy.users.contains_key(user);
+        *proven = evidence.map(|evidence| Proven { key: proof.key, evidence, is_stranger });
         let module = module_of(&request.body);
         if self.is_repeated(tenants, nonces, user, request)? {
             check_target(cx, load, request, true)?;
