@@ -11,6 +11,7 @@
 
 mod authority;
 pub mod chain;
+pub mod checklist;
 pub mod grant;
 mod jws;
 pub mod limits;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv prove`.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use netserv_authority::digest_of;
+use netserv_authority::chain::Chain;
 use netserv_authority::grant::user_of;
+use netserv_authority::{checklist, digest_of, digest_of_grant};
 use netserv_model::evidence::AddressProof;
 use netserv_model::{Digest, Nonce, UserId};
 use netserv_repository::{WELL_KNOWN, url_of};
@@ -34,9 +37,27 @@ pub enum Prove {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
+    /// Write what the holder of prefixes signs as an RPKI Signed Checklist (RFC 9323) over a grant, for nodes with `rpki-class`
+    Rpki {
+        /// The file with the grant, or a chain of them: the first is what the holder vouches for
+        #[arg(value_name = "GRANT")]
+        grant: PathBuf,
+        /// The file to make: a checklist's content in DER, to be signed
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
 }
 
-/// What `-j` shows of a proof.
+/// What `-j` shows of what is to be signed.
+#[derive(Serialize)]
+struct ToSign {
+    /// The prefixes that the checklist and its certificate are for.
+    prefixes: Vec<String>,
+    /// The grant's digest.
+    digest: Digest,
+}
+
+/// What `-j` shows of a proof by an address.
 #[derive(Serialize)]
 struct Shown {
     /// The user by whose name the key signs requests.
@@ -53,7 +74,10 @@ impl Prove {
     /// # Errors
     /// A file cannot be used or made.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let Prove::Address { address, key, web_root, out } = self;
+        let (address, key, web_root, out) = match self {
+            Prove::Address { address, key, web_root, out } => (address, key, web_root, out),
+            Prove::Rpki { grant, out } => return to_sign(&grant, &out, output),
+        };
         let key = keys::public(&keys::read(&key.map_or_else(keys::default_path, Ok)?)?);
         let mut random = [0; 16];
         keys::fill_random(&mut random)?;
@@ -76,4 +100,21 @@ impl Prove {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Writes what a holder of prefixes is to sign.
+fn to_sign(grant: &Path, out: &Path, output: &mut Output) -> Result<Exit, Failure> {
+    let texts = grants::read(grant)?;
+    let fix = "name a file that `netserv grant` made";
+    let chain = Chain::verify(&texts).or_fail(format!("{} holds no chain of grants", grant.display()), fix)?;
+    let (prefixes, digest) = (&chain.root().prefixes, digest_of_grant(&texts[0]));
+    let made = OpenOptions::new().write(true).create_new(true).open(out);
+    let written = made.and_then(|mut file| file.write_all(&checklist::content(prefixes, &digest)));
+    written.or_fail(format!("cannot make {}", out.display()), "choose another file with --out")?;
+    let prefixes: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
+    output.note(format!("made {}, for {} and {digest}", out.display(), prefixes.join(", ")));
+    if output.is_json() {
+        output.json(&ToSign { prefixes, digest })?;
+    }
+    Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use netserv_rpki::Invalid;
 use netserv_skips::skipped;
 
 use crate::relying_party;
-use crate::scene::{HOLDER, Scene, Staged, nets};
+use crate::scene::{HOLDER, Scene, Staged, grant, nets};
 
 /// Goal: a checklist that `openssl cms` signs vouches, here and for rpki-client. Method: the holder certifies a key of OpenSSL's.
 #[test]
@@ -24,7 +24,10 @@ fn what_openssl_signs_vouches() {
     let key = std::fs::read(path("key.der")).unwrap();
     let certificate = scene.tree.certify(HOLDER, &scene.checklist.certificate, &key);
     std::fs::write(path("certificate.der"), certificate).unwrap();
-    std::fs::write(path("content.der"), scene.checklist.content()).unwrap();
+    // What `netserv prove rpki` writes.
+    let content = netserv_authority::checklist::content(&scene.checklist.prefixes, &grant());
+    assert_eq!(content, scene.checklist.content());
+    std::fs::write(path("content.der"), content).unwrap();
     openssl(folder.path(), "x509 -inform DER -in certificate.der -out certificate.pem");
     let sign = "cms -sign -binary -nodetach -nosmimecap -keyid -md sha256 -econtent_type 1.2.840.113549.1.9.16.1.48 \
         -signer certificate.pem -inkey key.pem -in content.der -outform DER -out checklist.sig";

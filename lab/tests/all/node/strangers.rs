@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with, request_as};
+use netserv_authority::digest_of_grant;
 use netserv_lab::node::{FILES_ALLOWED, LabPackage, LabUser, cli};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleState, Outcome};
-use netserv_model::{RefusalKind, UserId};
+use netserv_model::{RefusalKind, UnixTime, UserId};
 
 /// The operators' words for what strangers get.
 pub(super) fn trust(issuer: &LabUser, prefixes: &str) -> String {
@@ -223,4 +224,70 @@ fn an_address_lets_its_owner_in() {
     net.lab.stop("n1", "netservd").unwrap();
     net.lab.restart_netservd("n1").unwrap();
     eventually("the owners' modules are there after a restart", || net.lab.modules("n1").unwrap().modules.len() == 4);
+}
+
+/// Goal: whom the holder of its prefixes vouches for by a checklist runs its module at nodes with a cache of the RPKI, for those prefixes and no
+/// others; a restart keeps it, and it goes when the holder's certificate is revoked. Method: a tree of the RPKI made here, and the command line.
+#[test]
+fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
+    let test = "a_holder_lets_strangers_in_and_its_end_takes_them_out";
+    let Some(mut net) = net_with(test, Driver::Afxdp, FILES_ALLOWED, &[]) else { return };
+    let own: ipnet::IpNet = format!("{}/32", net.lab.v4("sender")).parse().unwrap();
+    let other: ipnet::IpNet = format!("{}/32", net.lab.v4("receiver")).parse().unwrap();
+    let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let mut tree = netserv_rpki_tree::Tree::new(UnixTime::from_secs(since_1970.as_secs()));
+    let held = tree.certificate(&[own]);
+    let holder = tree.authority(0, "holder", &held);
+    let (cache, tal) = (net.lab.dir().join("rpki"), net.lab.dir().join("lab.tal"));
+    std::fs::write(&tal, tree.locator()).unwrap();
+    let trust = format!(
+        "{FILES_ALLOWED}\n[class.guest]\nmodules-max = 1\n[admission]\nrpki-class = \"guest\"\n\
+         [rpki]\ncache = {cache:?}\ntals = [{tal:?}]\n"
+    );
+    let [mine, wide, nobodys] = ["mine", "wide", "nobodys"].map(|name| Stranger::new(&net, name));
+    let issuer = net.lab.user("holder", &[]).unwrap();
+    let evidence = |tree: &mut netserv_rpki_tree::Tree, who: &Stranger, prefix: &ipnet::IpNet| {
+        let grant = grant(&net, &issuer, &who.key, None, &["--prefix", &prefix.to_string()]).unwrap();
+        let text = std::fs::read_to_string(&grant).unwrap();
+        let checklist = tree.checklist(&[own], digest_of_grant(text.trim()));
+        let file = net.lab.dir().join(format!("{}.sig", who.key.name));
+        std::fs::write(&file, tree.sign(holder, &checklist)).unwrap();
+        (grant, file)
+    };
+    let (good, beyond) = (evidence(&mut tree, &mine, &own), evidence(&mut tree, &wide, &other));
+    // A grant that no checklist names.
+    let unnamed = (grant(&net, &issuer, &nobodys.key, None, &["--prefix", &own.to_string()]).unwrap(), good.1.clone());
+    netserv_rpki_tree::write(&tree.publish(), &cache).unwrap();
+    for node in ["n1", "n2"] {
+        net.lab.stop(node, "netservd").unwrap();
+        net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust).unwrap();
+    }
+    let set_up = |net: &Net, who: &Stranger, (grant, checklist): &(PathBuf, PathBuf), prefix: &ipnet::IpNet| {
+        let package = net.lab.package("keep-alive", &who.key).unwrap();
+        let url = net.lab.publish("sender", &package).unwrap();
+        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
+        let (filter, checklist) = (format!("udp dst {prefix} port 5060"), checklist.to_string_lossy().into_owned());
+        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--checklist", &checklist];
+        who.request(net, &args, grant)
+    };
+    let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    assert_nodes(&set_up(&net, &mine, &good, &own), is_installed);
+    assert_refused(&set_up(&net, &mine, &good, &other), RefusalKind::PrefixNotAllowed);
+    assert_refused(&set_up(&net, &wide, &beyond, &other), RefusalKind::PrefixNotAllowed);
+    assert_refused(&set_up(&net, &nobodys, &unnamed, &own), RefusalKind::BadProof);
+
+    net.lab.stop("n1", "netservd").unwrap();
+    net.lab.restart_netservd("n1").unwrap();
+    eventually("the stranger's module is there after a restart", || mine.is_on(&net, "n1"));
+    let shown = net.lab.netserv("n1", &["node", "user", "show", mine.user.as_str()]).unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("checklist sha256:") && shown.contains("example.org/keep-alive@"), "{shown}");
+
+    tree.revoke(holder);
+    netserv_rpki_tree::write(&tree.publish(), &cache).unwrap();
+    for node in ["n1", "n2"] {
+        net.lab.netserv(node, &["node", "reload"]).unwrap();
+    }
+    eventually("what the holder vouched for goes with it", || !mine.is_on(&net, "n1") && !mine.is_on(&net, "n2"));
+    assert_refused(&set_up(&net, &mine, &good, &own), RefusalKind::BadProof);
 }
