@@ -41,6 +41,10 @@
 //! a SETUP all the same. A module leaves a node that is not the last one any more once a node further on has it, and one that is
 //! not the first one any more once the requester's host has left it by TEAR.
 //!
+//! A request may also name where its path leads, and operators' domains, so that a copy of it is taken nowhere else. A node refuses one that
+//! follows a flow to elsewhere, or whose previous node did not show by GIST's Query that this node is on the flow's path, and sends it
+//! no further. The return path is a path of its own. Off the path each message has a flow of its own, which nothing is asked of.
+//!
 //! # Return paths
 //! A request may ask the last node to send it back (`trigger: return`): as its user signed it, in the session whose bits are
 //! all the other way round, on a flow from that node to the source of the first flow. What the nodes there say comes with the
