@@ -375,12 +375,13 @@ impl Controller {
     /// A question that a request waits for was answered, or not.
     fn question_asked(&mut self, id: EffectId, outcome: EffectOutcome) {
         let Some((ticket, request)) = self.proving.take(&mut self.cx, id) else { return };
-        let outcome = match outcome {
-            EffectOutcome::Vouched(said) => return self.take_request(ticket, request, Some(Said::Address(said))),
-            EffectOutcome::Held(holder) => return self.take_request(ticket, request, Some(Said::Holder(holder))),
-            other => other,
-        };
-        self.cx.refuse(ticket, failure(outcome).unwrap_or_else(answered_itself));
+        if let EffectOutcome::Vouched(said) = outcome {
+            self.take_request(ticket, request, Some(Said::Address(said)));
+        } else if let EffectOutcome::Held(holder) = outcome {
+            self.take_request(ticket, request, Some(Said::Holder(holder)));
+        } else {
+            self.cx.refuse(ticket, failure(outcome).unwrap_or_else(answered_itself));
+        }
     }
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
@@ -435,9 +436,10 @@ impl Controller {
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
             (Purpose::CheckAgain(user, checklist), outcome) => {
-                let said = match outcome {
-                    EffectOutcome::Held(holder) => Ok(holder),
-                    other => Err(failure(other).unwrap_or_else(answered_itself)),
+                let said = if let EffectOutcome::Held(holder) = outcome {
+                    Ok(holder)
+                } else {
+                    Err(failure(outcome).unwrap_or_else(answered_itself))
                 };
                 policy_change::checked_again(cx, modules, users, &user, &checklist, said);
             }
