@@ -21,8 +21,7 @@ use crate::counters::Counters;
 use crate::cx::effects::{Effects, Purpose};
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
-use crate::limits::PROOFS_LOOKED_AT_AFTER;
-use crate::users::proving::watch_checklists;
+use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
@@ -234,7 +233,7 @@ impl Cx {
             self.plan_addresses();
         }
         self.watch_proofs();
-        watch_checklists(self);
+        self.watch_checklists();
         Ok(())
     }
 
@@ -262,6 +261,13 @@ impl Cx {
         let end = self.authority.next_end(self.now.wall);
         let left = end.map_or(PROOFS_LOOKED_AT_AFTER, |end| end.distance(self.now.wall).min(PROOFS_LOOKED_AT_AFTER));
         self.timers.set_not_after(Timer::Proofs, self.now.instant + left);
+    }
+
+    /// Has checklists looked at again in a while, if there are some.
+    pub(crate) fn watch_checklists(&mut self) {
+        if self.authority.next_checklist(None).is_some() {
+            self.timers.set_not_after(Timer::Checklists, self.now.instant + CHECKLISTS_LOOKED_AT_AFTER);
+        }
     }
 
     /// Returns of what all users' containers get their addresses.

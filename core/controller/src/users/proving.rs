@@ -14,7 +14,7 @@ use crate::cx::Cx;
 use crate::cx::effects::Purpose;
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
-use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
+use crate::limits::{PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
 
 /// The requests that wait for that.
 #[derive(Debug, Default)]
@@ -80,14 +80,7 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
             let job = job_of(cx, question, &user);
             cx.start_effect(&user, job, purpose);
         }
-        None => watch_checklists(cx),
-    }
-}
-
-/// Has checklists looked at again in a while, if there are some.
-pub(crate) fn watch_checklists(cx: &mut Cx) {
-    if cx.authority.next_checklist(None).is_some() {
-        cx.timers.set_not_after(Timer::Checklists, cx.now.instant + CHECKLISTS_LOOKED_AT_AFTER);
+        None => cx.watch_checklists(),
     }
 }
 
