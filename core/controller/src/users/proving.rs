@@ -14,7 +14,9 @@ use crate::cx::Cx;
 use crate::cx::effects::Purpose;
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
-use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
+use crate::limits::{
+    CHECKLISTS_LOOKED_AT_AFTER, DOUBTS_LOOKED_AT_AFTER, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX,
+};
 
 /// The requests that wait for that.
 #[derive(Debug, Default)]
@@ -87,7 +89,8 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
 /// Has checklists looked at again in a while, if there are some.
 pub(crate) fn watch_checklists(cx: &mut Cx) {
     if cx.authority.next_checklist(None).is_some() {
-        cx.timers.set_not_after(Timer::Checklists, cx.now.instant + CHECKLISTS_LOOKED_AT_AFTER);
+        let wait = if cx.authority.has_doubts() { DOUBTS_LOOKED_AT_AFTER } else { CHECKLISTS_LOOKED_AT_AFTER };
+        cx.timers.set_not_after(Timer::Checklists, cx.now.instant + wait);
     }
 }
 
