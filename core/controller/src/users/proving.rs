@@ -40,8 +40,10 @@ impl Proving {
             Question::Address(address) => Some(share::network(*address, 24, 48)),
             Question::Holder { .. } => None,
         };
-        let of_site = self.waiting.values().filter(|waiting| site.is_some() && waiting.site == site).count();
-        if self.waiting.len() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
+        // Addresses may be slow, and checklists do not wait for them.
+        let alike = || self.waiting.values().filter(|waiting| waiting.site.is_some() == site.is_some());
+        let of_site = alike().filter(|waiting| site.is_some() && waiting.site == site).count();
+        if alike().count() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
             let detail = format!(
                 "the node asks {PROOFS_MAX} questions at a time who vouches for users, {PROOFS_OF_SITE_MAX} of one site"
             );
