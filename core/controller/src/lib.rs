@@ -429,12 +429,12 @@ impl Controller {
             (Purpose::Meters, _) => metering.take(cx, None),
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
-            (Purpose::CheckAgain(user, checklist), outcome) => {
+            (Purpose::CheckAgain, outcome) => {
                 let said = match outcome {
                     EffectOutcome::Held(holder) => Ok(holder),
                     other => Err(failure(other).unwrap_or_else(answered_itself)),
                 };
-                policy_change::checked_again(cx, modules, users, &user, &checklist, said);
+                policy_change::checked_again(cx, modules, users, id, said);
             }
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_) | Purpose::KeepList(_), EffectOutcome::Done)
             | (Purpose::Nothing | Purpose::Prove, _) => {}
@@ -468,7 +468,7 @@ impl Controller {
                 policy_change::end_proofs(cx, modules, users);
             }
             Timer::Proofs => policy_change::end_proofs(cx, modules, users),
-            Timer::Checklists => proving::check_again(cx, None),
+            Timer::Checklists => policy_change::look_at_checklists(cx, modules, users),
             Timer::ReadMeters => metering.read_due(cx),
         }
     }

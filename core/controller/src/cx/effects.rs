@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
-use netserv_model::evidence::Checklist;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, UserId, WorkerId};
 
@@ -35,7 +34,7 @@ pub(crate) enum Purpose {
     /// A question is asked that a request waits for.
     Prove,
     /// It is found out again who is behind a user's checklist.
-    CheckAgain(UserId, Checklist),
+    CheckAgain,
     /// An issuer's revocation list is asked for.
     List(String),
     /// It is written.

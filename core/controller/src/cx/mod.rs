@@ -22,7 +22,7 @@ use crate::cx::effects::{Effects, Purpose};
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
 use crate::limits::PROOFS_LOOKED_AT_AFTER;
-use crate::users::proving::watch_checklists;
+use crate::users::proving::{Checking, watch_checklists};
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Cx {
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) names: RuleNames,
+    /// The checklist that is being looked at again.
+    pub(crate) checking: Option<Checking>,
     effects: Effects,
     /// Answers, which need not wait for commands that others led to.
     answers: VecDeque<Command>,
@@ -66,6 +68,7 @@ impl Cx {
             timers: Timers::default(),
             counters: Counters::default(),
             names: RuleNames::default(),
+            checking: None,
             effects: Effects::default(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),

@@ -7,8 +7,9 @@ use std::net::IpAddr;
 
 use netserv_authority::Question;
 use netserv_model::effect::{EffectId, Job};
+use netserv_model::evidence::Checklist;
 use netserv_model::request::Request;
-use netserv_model::{Refusal, RefusalKind, UserId, share};
+use netserv_model::{Instant, Refusal, RefusalKind, UserId, share};
 
 use crate::cx::Cx;
 use crate::cx::effects::Purpose;
@@ -65,24 +66,44 @@ impl Proving {
     pub(crate) fn overdue(&mut self, cx: &mut Cx, id: EffectId) {
         if let Some((ticket, request)) = self.take(cx, id) {
             let seconds = PROOF_ANSWER_TIME_MAX.as_secs();
-            let detail = match request.checklist {
-                Some(_) => format!("the node did not find out within {seconds} s who is behind the checklist"),
-                None => format!("the address did not say within {seconds} s whom it vouches for"),
+            let refusal = match request.checklist {
+                Some(_) => nobody_found(),
+                None => {
+                    let detail = format!("the address did not say within {seconds} s whom it vouches for");
+                    Refusal::new(RefusalKind::FetchFailed, detail)
+                }
             };
-            cx.refuse(ticket, Refusal::new(RefusalKind::FetchFailed, detail));
+            cx.refuse(ticket, refusal);
         }
     }
 }
 
-/// Has the checklists looked at again, one after the other: that of the next user after one, or the first.
+/// A user's checklist that is being looked at again.
+#[derive(Debug)]
+pub(crate) struct Checking {
+    pub(crate) id: EffectId,
+    pub(crate) user: UserId,
+    pub(crate) checklist: Checklist,
+    /// Until when that may take.
+    pub(crate) until: Instant,
+}
+
+/// Has the checklists looked at again, one after the other: that of the next user after one, or the first. If one is being looked at, the rest
+/// follows anyway.
 pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
+    if cx.checking.is_some() {
+        return;
+    }
     let next = cx.authority.next_checklist(after).map(|(user, question)| (user.clone(), question));
     match next {
         Some((user, question)) => {
             let Question::Holder { checklist, .. } = &question else { return };
-            let purpose = Purpose::CheckAgain(user.clone(), checklist.clone());
+            let checklist = checklist.clone();
             let job = job_of(cx, question, &user);
-            cx.start_effect(&user, job, purpose);
+            let id = cx.start_effect(&user, job, Purpose::CheckAgain);
+            let until = cx.now.instant + PROOF_ANSWER_TIME_MAX;
+            cx.timers.set(Timer::Checklists, until);
+            cx.checking = Some(Checking { id, user, checklist, until });
         }
         None => watch_checklists(cx),
     }
@@ -94,6 +115,13 @@ pub(crate) fn watch_checklists(cx: &mut Cx) {
         let wait = if cx.authority.has_doubts() { DOUBTS_LOOKED_AT_AFTER } else { CHECKLISTS_LOOKED_AT_AFTER };
         cx.timers.set_not_after(Timer::Checklists, cx.now.instant + wait);
     }
+}
+
+/// Says that it was not found out in time who is behind a checklist.
+pub(crate) fn nobody_found() -> Refusal {
+    let seconds = PROOF_ANSWER_TIME_MAX.as_secs();
+    let detail = format!("the node did not find out within {seconds} s who is behind the checklist");
+    Refusal::new(RefusalKind::FetchFailed, detail)
 }
 
 fn job_of(cx: &Cx, question: Question, user: &UserId) -> Job {
