@@ -198,6 +198,7 @@ impl Authority {
     ) -> Result<Proof<'a>, Unproven> {
         let vouched = Vouched::asked_by_checklist(policy, grants, is_asker)?;
         vouched.check_time(now)?;
+        check_list(&self.lists, &vouched, now, false)?;
         let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
         let is_known = known.is_some_and(|granted| match &granted.evidence {
             Evidence::Checklist(checked) => checked.grants == grants && checked.checklist == *checklist,
@@ -241,6 +242,7 @@ impl Authority {
         };
         let vouched = Vouched::by(policy, &evidence)?;
         vouched.check_time(now)?;
+        check_list(&self.lists, &vouched, now, false)?;
         let key = vouched.may.keys.first().copied();
         Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
     }
