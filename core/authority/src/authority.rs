@@ -85,9 +85,17 @@ struct Granted {
     evidence: Evidence,
     /// What it gives by the policy in force, or why nothing.
     vouched: Result<Vouched, Refusal>,
+    /// Why nobody is behind its checklist, as it was found last.
+    denied: Option<Refusal>,
+    /// Whether it was not found out last time who is behind it.
+    is_doubted: bool,
 }
 
 impl Granted {
+    fn new(evidence: Evidence, vouched: Result<Vouched, Refusal>) -> Granted {
+        Granted { evidence, vouched, denied: None, is_doubted: false }
+    }
+
     fn basis(&self) -> String {
         match (&self.evidence, &self.vouched) {
             (Evidence::Grants(texts), vouched) => {
@@ -148,7 +156,7 @@ impl Authority {
         vouched.check_time(now)?;
         check_list(&self.lists, &vouched, now, false)?;
         let (evidence, key) = (Evidence::Grants(request.grants.clone()), vouched.may.keys.first().copied());
-        Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
     }
 
     /// Everything about a proof by an address that can be known before the address is asked.
@@ -190,6 +198,7 @@ impl Authority {
     ) -> Result<Proof<'a>, Unproven> {
         let vouched = Vouched::asked_by_checklist(policy, grants, is_asker)?;
         vouched.check_time(now)?;
+        check_list(&self.lists, &vouched, now, false)?;
         let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
         let is_known = known.is_some_and(|granted| match &granted.evidence {
             Evidence::Checklist(checked) => checked.grants == grants && checked.checklist == *checklist,
@@ -233,8 +242,9 @@ impl Authority {
         };
         let vouched = Vouched::by(policy, &evidence)?;
         vouched.check_time(now)?;
+        check_list(&self.lists, &vouched, now, false)?;
         let key = vouched.may.keys.first().copied();
-        Ok(Proof { user, key, granted: Some(Granted { evidence, vouched: Ok(vouched) }) })
+        Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
     }
 
     /// Returns the next user after one, or the first, whose rights depend on a checklist, with what to ask of it.
@@ -249,7 +259,8 @@ impl Authority {
         })
     }
 
-    /// Takes over who is behind a user's checklist now, or why nobody is; returns whether the user has lost something by that.
+    /// Takes over who is behind a user's checklist now, or why nobody is; returns whether the user has lost something by that. That it was not
+    /// found out counts the second time in a row, as the relying party may be replacing files.
     pub fn checked_again(
         &mut self,
         policy: &NodePolicy,
@@ -258,20 +269,32 @@ impl Authority {
         said: Result<Holder, Refusal>,
     ) -> bool {
         let Some(granted) = self.granted.get_mut(user) else { return false };
-        let vouched = match (&mut granted.evidence, said) {
-            (Evidence::Checklist(checked), said) if checked.checklist == *asked => said.and_then(|holder| {
-                checked.holder = holder;
-                Vouched::by_checklist(policy, checked)
-            }),
+        let checked = match &mut granted.evidence {
+            Evidence::Checklist(checked) if checked.checklist == *asked => checked,
             // It has other evidence by now.
-            (Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_), _) => return false,
+            Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_) => return false,
         };
+        let is_unknown = said.as_ref().is_err_and(may_pass) && granted.vouched.is_ok();
+        granted.is_doubted = is_unknown && !granted.is_doubted;
+        if granted.is_doubted {
+            return false;
+        }
+        granted.denied = said.as_ref().err().cloned();
+        let vouched = said.and_then(|holder| {
+            checked.holder = holder;
+            Vouched::by_checklist(policy, checked)
+        });
         let before = std::mem::replace(&mut granted.vouched, vouched);
         match (before, &granted.vouched) {
             (Ok(before), Ok(now)) => !now.has_all_of(&before) || now.until < before.until,
             (Ok(_), Err(_)) => true,
             (Err(_), Ok(_) | Err(_)) => false,
         }
+    }
+
+    /// Returns whether it was not found out last time who is behind some checklist.
+    pub fn has_doubts(&self) -> bool {
+        self.granted.values().any(|granted| granted.is_doubted)
     }
 
     /// Puts into force what a request proved; returns who is forgotten for that. `has_modules` says whether something of a user's depends
@@ -351,7 +374,7 @@ impl Authority {
             (vouched, known) => vouched.is_ok() && known.is_err(),
         };
         if self.granted.get(user).is_none_or(comes_after) {
-            self.granted.insert(user.clone(), Granted { evidence: evidence.clone(), vouched });
+            self.granted.insert(user.clone(), Granted::new(evidence.clone(), vouched));
         }
     }
 
@@ -379,7 +402,9 @@ impl Authority {
     pub fn set_policy(&mut self, policy: &NodePolicy) {
         self.lists.set_policy(policy);
         self.granted.retain(|user, _| !policy.users.contains_key(user));
-        self.granted.values_mut().for_each(|granted| granted.vouched = Vouched::by(policy, &granted.evidence));
+        for granted in self.granted.values_mut() {
+            granted.vouched = granted.denied.clone().map_or_else(|| Vouched::by(policy, &granted.evidence), Err);
+        }
     }
 
     /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them.
@@ -528,6 +553,11 @@ fn last_key(grants: &[String]) -> Option<PublicKey> {
 /// Returns what a checklist has to name of a grant: SHA-256 over its text.
 pub fn digest_of_grant(grant: &str) -> Digest {
     Digest(Sha256::digest(grant).into())
+}
+
+/// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.
+fn may_pass(refusal: &Refusal) -> bool {
+    matches!(refusal.kind, RefusalKind::FetchFailed | RefusalKind::NodeFailed)
 }
 
 /// Says why what was proven before gives no rights any more, if it does not.

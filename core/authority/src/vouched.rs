@@ -55,7 +55,7 @@ impl Vouched {
     /// Returns what grants give whose first one a checklist names.
     pub(crate) fn by_checklist(policy: &NodePolicy, checked: &CheckedGrants) -> Result<Vouched, Refusal> {
         let chain = Chain::verify(&checked.grants).map_err(|error| bad_proof(error.to_string()))?;
-        let root = Root::holder(policy, &checked.holder.prefixes)?;
+        let root = Root::holder(policy, &checked.holder.prefixes, &chain)?;
         let vouched = Vouched::of_chain(policy, &root, &chain, &checked.grants)?;
         Ok(Vouched { until: vouched.until.min(checked.holder.until), ..vouched })
     }
@@ -69,7 +69,7 @@ impl Vouched {
     ) -> Result<Vouched, Refusal> {
         let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
         let wanted = chain.root().prefixes.clone();
-        let root = Root::holder(policy, &wanted)?;
+        let root = Root::holder(policy, &wanted, &chain)?;
         is_asker(&chain)?;
         check_signatures(&chain, texts)?;
         Vouched::of_chain(policy, &root, &chain, texts)
@@ -200,11 +200,13 @@ impl<'a> Root<'a> {
         Root { voucher: Voucher::Issuer(name.clone()), prefixes, class, issuer: Some(issuer) }
     }
 
-    /// The holder of prefixes; none, unless the operator has a class for such.
-    fn holder(policy: &'a NodePolicy, prefixes: &'a [IpNet]) -> Result<Root<'a>, Refusal> {
+    /// The holder of prefixes; none, unless the operator has a class for such. An issuer of the operator's who holds them takes grants back all
+    /// the same.
+    fn holder(policy: &'a NodePolicy, prefixes: &'a [IpNet], chain: &Chain) -> Result<Root<'a>, Refusal> {
         let none = || bad_proof("the node takes no checklists: its operator names no `rpki-class`");
         let class = policy.rpki_class.as_deref().ok_or_else(none)?;
-        Ok(Root { voucher: Voucher::Checklist, prefixes, class, issuer: None })
+        let issuer = policy.issuers.iter().find(|issuer| issuer.keys.contains(&chain.root().iss));
+        Ok(Root { voucher: Voucher::Checklist, prefixes, class, issuer })
     }
 }
 

@@ -435,13 +435,13 @@ impl Controller {
             (Purpose::Meters, _) => metering.take(cx, None),
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
-            (Purpose::CheckAgain(user, checklist), outcome) => {
+            (Purpose::CheckAgain, outcome) => {
                 let said = if let EffectOutcome::Held(holder) = outcome {
                     Ok(holder)
                 } else {
                     Err(failure(outcome).unwrap_or_else(answered_itself))
                 };
-                policy_change::checked_again(cx, modules, users, &user, &checklist, said);
+                policy_change::checked_again(cx, modules, users, id, said);
             }
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_) | Purpose::KeepList(_), EffectOutcome::Done)
             | (Purpose::Nothing | Purpose::Prove, _) => {}
@@ -475,7 +475,7 @@ impl Controller {
                 policy_change::end_proofs(cx, modules, users);
             }
             Timer::Proofs => policy_change::end_proofs(cx, modules, users),
-            Timer::Checklists => proving::check_again(cx, None),
+            Timer::Checklists => policy_change::look_at_checklists(cx, modules, users),
             Timer::ReadMeters => metering.read_due(cx),
         }
     }

@@ -86,9 +86,11 @@ pub const CLOCK_SLEW_MAX: Duration = Duration::from_secs(2);
 pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 /// How long at most until it is looked at again who is behind a checklist: a certificate may be revoked meanwhile.
 pub(crate) const CHECKLISTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
+/// Likewise if that was not found out last time, as while files of the cache are replaced.
+pub(crate) const DOUBTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(5);
 /// Users of whose requests something is remembered, above which strangers who are new are refused.
 pub const REMEMBERED_USERS_MAX: usize = 4096;
-/// Addresses that are asked at one time whom they vouch for, and checklists of which it is found out who is behind them.
+/// Addresses that are asked at one time whom they vouch for; and as many checklists of which it is found out who is behind them.
 pub const PROOFS_MAX: usize = 64;
 /// Addresses of one site: 24 bits of IPv4, 48 of IPv6.
 pub const PROOFS_OF_SITE_MAX: usize = 4;

@@ -250,7 +250,12 @@ impl Invalid {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Invalid::Missing { .. } | Invalid::NoIssuer { .. } | Invalid::NotListed { .. } | Invalid::OtherHash { .. }
+            Invalid::Missing { .. }
+                | Invalid::NoIssuer { .. }
+                | Invalid::NotListed { .. }
+                | Invalid::OtherHash { .. }
+                | Invalid::Unreadable { .. }
+                | Invalid::NoCache { .. }
         )
     }
 }

@@ -29,7 +29,10 @@ pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Dige
     answer_apart(ticket, move || {
         let now = wall();
         let found = cache.check(checklist.der(), &grant, now);
-        let refusal = |invalid: Invalid| Refusal::new(RefusalKind::BadProof, format!("checklist: {invalid}"));
+        let refusal = |invalid: Invalid| {
+            let kind = if invalid.may_pass() { RefusalKind::FetchFailed } else { RefusalKind::BadProof };
+            Refusal::new(kind, format!("checklist: {invalid}"))
+        };
         found.map(|Spoken { prefixes, until }| EffectOutcome::Held(Holder { prefixes, until })).map_err(refusal)
     });
 }

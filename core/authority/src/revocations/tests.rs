@@ -6,14 +6,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ed25519_dalek::Signer as _;
 use ipnet::IpNet;
 use netserv_model::RefusalKind;
-use netserv_model::evidence::Evidence;
+use netserv_model::evidence::{Checklist, Evidence, Holder};
 use netserv_model::policy::RevocationSource;
+use netserv_model::request::Request;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Authority;
 use crate::grant::{Grant, user_of};
 use crate::tests::{HOUR, NOW, ask, assert_refused, grant, key, policy, public, refused, request};
+use crate::{Authority, Said};
 
 const DAY: u64 = 24 * HOUR;
 
@@ -296,4 +297,27 @@ proptest! {
     fn no_text_is_too_odd_for_a_list(text in "[A-Za-z0-9_.-]{0,90}|\\PC{0,20}") {
         prop_assert!(Revocations::verify(&text).is_err());
     }
+}
+
+/// Goal: what an issuer took back stays so, also if a checklist names it. Method: grants of an issuer who holds the prefixes, too, with its list
+/// before they come, and after.
+#[test]
+fn a_checklist_brings_back_nothing_that_an_issuer_took() {
+    let policy = NodePolicy { rpki_class: Some("guest".to_owned()), ..with_lists() };
+    let text = grant(2).sign(&key(1));
+    let user = user_of(&public(2));
+    let checklist = Some(Checklist::new(vec![7; 9]).unwrap());
+    let asked = Request { checklist, ..request(2, &user, std::slice::from_ref(&text)) };
+    let holder = || {
+        let prefixes = vec!["10.0.0.0/8".parse().unwrap()];
+        Said::Holder(Holder { prefixes, until: NOW + Duration::from_secs(HOUR) })
+    };
+    let mut authority = listening();
+    let proof = authority.vouched_for(&policy, &asked, holder(), NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    assert_eq!(set(&mut authority, of_grants(2, &[&text])), Ok(true));
+    let takes = "takes back grant";
+    assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, takes);
+    assert_refused(authority.vouched_for(&policy, &asked, holder(), NOW).map(drop), RefusalKind::BadProof, takes);
+    assert_refused(refused(authority.prove(&policy, &asked, NOW)).map(drop), RefusalKind::BadProof, takes);
 }

@@ -100,3 +100,17 @@ fn no_checklist_is_looked_at_for_nothing() {
     let without = Request { checklist: None, ..good };
     check(&without, &policy, RefusalKind::BadProof, "takes no grants of");
 }
+
+/// Goal: a reload gives nobody back what the RPKI took.
+#[test]
+fn a_reload_does_not_bring_back_who_was_behind_a_checklist() {
+    let (mut authority, policy) = (Authority::default(), rpki_policy());
+    let (user, asked) = by_checklist(1);
+    let proof = authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    let revoked = Refusal::new(RefusalKind::BadProof, "revoked");
+    assert!(authority.checked_again(&policy, &user, &checklist(1), Err(revoked)));
+    authority.set_policy(&policy);
+    assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
+    assert!(matches!(authority.prove(&policy, &asked, NOW), Err(Unproven::Ask(_))));
+}

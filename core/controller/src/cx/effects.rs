@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
 use netserv_model::evidence::Checklist;
 use netserv_model::request::Outcome;
-use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_model::{Instant, Refusal, UserId, WorkerId};
 
 use crate::cx::request::{Key, PendingAnswer};
 
@@ -35,7 +35,7 @@ pub(crate) enum Purpose {
     /// A question is asked that a request waits for.
     Prove,
     /// It is found out again who is behind a user's checklist.
-    CheckAgain(UserId, Checklist),
+    CheckAgain,
     /// An issuer's revocation list is asked for.
     List(String),
     /// It is written.
@@ -52,6 +52,16 @@ pub(crate) enum Purpose {
     Usage,
     /// Nobody continues after it.
     Nothing,
+}
+
+/// A user's checklist that is being looked at again.
+#[derive(Debug)]
+pub(crate) struct Checking {
+    pub(crate) id: EffectId,
+    pub(crate) user: UserId,
+    pub(crate) checklist: Checklist,
+    /// Until when that may take.
+    pub(crate) until: Instant,
 }
 
 /// The effects that have no outcome yet: a few for each module and request at most.

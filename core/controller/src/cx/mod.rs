@@ -18,10 +18,10 @@ use netserv_model::request::{NodeReport, Outcome};
 use netserv_model::{ModuleRef, Now, Refusal, UserId};
 
 use crate::counters::Counters;
-use crate::cx::effects::{Effects, Purpose};
+use crate::cx::effects::{Checking, Effects, Purpose};
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
-use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
+use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, DOUBTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct Cx {
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) names: RuleNames,
+    /// The checklist that is being looked at again.
+    pub(crate) checking: Option<Checking>,
     effects: Effects,
     /// Answers, which need not wait for commands that others led to.
     answers: VecDeque<Command>,
@@ -65,6 +67,7 @@ impl Cx {
             timers: Timers::default(),
             counters: Counters::default(),
             names: RuleNames::default(),
+            checking: None,
             effects: Effects::default(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),
@@ -266,7 +269,8 @@ impl Cx {
     /// Has checklists looked at again in a while, if there are some.
     pub(crate) fn watch_checklists(&mut self) {
         if self.authority.next_checklist(None).is_some() {
-            self.timers.set_not_after(Timer::Checklists, self.now.instant + CHECKLISTS_LOOKED_AT_AFTER);
+            let wait = if self.authority.has_doubts() { DOUBTS_LOOKED_AT_AFTER } else { CHECKLISTS_LOOKED_AT_AFTER };
+            self.timers.set_not_after(Timer::Checklists, self.now.instant + wait);
         }
     }
 

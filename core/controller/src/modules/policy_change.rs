@@ -4,14 +4,17 @@
 use std::net::IpAddr;
 
 use netserv_authority::scope;
-use netserv_model::evidence::{Checklist, Holder};
+use netserv_model::effect::EffectId;
+use netserv_model::evidence::Holder;
 use netserv_model::manifest::Manifest;
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::UserPolicy;
 use netserv_model::{Refusal, RefusalKind, UserId, WantedFilter};
 
 use crate::cx::Cx;
+use crate::cx::effects::Checking;
 use crate::cx::request::Key;
+use crate::cx::timers::Timer;
 use crate::modules::Modules;
 use crate::modules::checks::check_maintenance;
 use crate::modules::forbidden::end_forbidden;
@@ -22,7 +25,7 @@ use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
 use crate::tenants::tenant::Leave;
 use crate::users::admission::Users;
-use crate::users::proving::check_again;
+use crate::users::proving::{check_again, nobody_found};
 use crate::workers::draining::revoke_draining;
 use crate::workers::release::revoke_prepared;
 
@@ -62,19 +65,29 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
     cx.watch_proofs();
 }
 
+/// Has checklists looked at again. One of which it is not found out in time who is behind it keeps no other from that.
+pub(crate) fn look_at_checklists(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
+    match &cx.checking {
+        None => check_again(cx, None),
+        Some(checking) if cx.now.instant < checking.until => cx.timers.set(Timer::Checklists, checking.until),
+        Some(checking) => checked_again(cx, modules, users, checking.id, Err(nobody_found())),
+    }
+}
+
 /// Takes over who is behind a user's checklist now, takes away what the user has lost by that, and has the next one looked at.
 pub(crate) fn checked_again(
     cx: &mut Cx,
     modules: &mut Modules,
     users: &mut Users,
-    user: &UserId,
-    checklist: &Checklist,
+    id: EffectId,
     said: Result<Holder, Refusal>,
 ) {
-    if cx.authority.checked_again(&cx.policy, user, checklist, said) {
+    let Some(Checking { user, checklist, .. }) = cx.checking.take_if(|checking| checking.id == id) else { return };
+    cx.timers.cancel(&Timer::Checklists);
+    if cx.authority.checked_again(&cx.policy, &user, &checklist, said) {
         apply_policy(cx, modules, users);
     }
-    check_again(cx, Some(user));
+    check_again(cx, Some(&user));
 }
 
 /// Forgets what is remembered of users' requests, of users without rights.

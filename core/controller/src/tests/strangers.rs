@@ -306,6 +306,95 @@ fn a_holder_lets_a_stranger_in_and_out() {
     assert_eq!(node.states(), [""; 0]);
 }
 
+fn rpki_policy() -> NodePolicy {
+    NodePolicy { rpki_class: Some("guest".to_owned()), ..open_policy() }
+}
+
+fn by_checklist(node: &Node, who: &str) -> Request {
+    let asked = request(node, who, Body::from(long("m@1.0.0")), Some(grant(who, "10.2.0.0/16", 3600)));
+    sign(Request { checklist: Some(Checklist::new(vec![7; 9]).unwrap()), ..asked }, &key(who))
+}
+
+fn held() -> EffectOutcome {
+    let prefixes = vec!["10.2.0.0/15".parse().unwrap()];
+    EffectOutcome::Held(Holder { prefixes, until: START.wall + Duration::from_secs(3600) })
+}
+
+/// Returns the effects that ask who is behind a checklist, of those that are begun now.
+fn looked_at(node: &mut Node) -> Vec<u64> {
+    let commands = node.commands();
+    let asked = commands.iter().filter_map(|line| line.strip_prefix("find-holder "));
+    asked.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Has a stranger's module run by a checklist.
+fn let_in(node: &mut Node, who: &str) {
+    let id = node.send(by_checklist(node, who));
+    let [asked] = looked_at(node)[..] else { panic!("it is asked once") };
+    node.package(asked, held());
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert!(node.reports[&id].outcome.is_ok());
+}
+
+/// Goal: nobody loses modules, and what they kept, since the relying party replaces files of its cache at this moment; what lasts counts.
+#[test]
+fn a_cache_that_is_being_replaced_ends_no_rights() {
+    let mut node = Node::with(rpki_policy());
+    let_in(&mut node, "eve");
+    let passing = || EffectOutcome::Refused(Refusal::new(RefusalKind::FetchFailed, "checklist: another hash"));
+    node.sleep_ms(30_000);
+    let [again] = looked_at(&mut node)[..] else { panic!("it is looked at again") };
+    node.package(again, passing());
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    node.sleep_ms(5000);
+    let [soon] = looked_at(&mut node)[..] else { panic!("soon") };
+    node.package(soon, held());
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    node.sleep_ms(30_000);
+    let [again] = looked_at(&mut node)[..] else { panic!("as often as before") };
+    node.package(again, passing());
+    node.sleep_ms(5000);
+    let [soon] = looked_at(&mut node)[..] else { panic!("soon") };
+    node.package(soon, passing());
+    node.commands();
+    assert_eq!(node.states(), [""; 0], "it does not pass");
+}
+
+/// Goal: a checklist of which it is not found out in time who is behind it keeps no other from being looked at.
+#[test]
+fn checklists_are_looked_at_again_though_one_is_not_answered() {
+    let mut node = Node::with(rpki_policy());
+    for who in ["eve", "mallory"] {
+        let_in(&mut node, who);
+    }
+    node.sleep_ms(30_000);
+    assert_eq!(looked_at(&mut node).len(), 1, "one after the other");
+    node.apply_policy();
+    assert_eq!(looked_at(&mut node).len(), 0, "also after a reload");
+    node.sleep_ms(8000);
+    let [second] = looked_at(&mut node)[..] else { panic!("the next one") };
+    node.package(second, EffectOutcome::Refused(Refusal::new(RefusalKind::BadProof, "checklist: revoked")));
+    node.commands();
+    assert_eq!(node.states().len(), 1);
+    node.sleep_ms(5000);
+    node.sleep_ms(8000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0], "nobody knows for long who is behind the first");
+}
+
+/// Goal: addresses that do not answer keep no checklist from being looked at.
+#[test]
+fn slow_addresses_do_not_hold_up_checklists() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..rpki_policy() });
+    for number in 0..PROOFS_MAX {
+        let (asked, _) = by_address(&node, &format!("u{number}"), &format!("203.0.{number}.1"));
+        node.send(asked);
+    }
+    node.commands();
+    node.send(by_checklist(&node, "eve"));
+    assert_eq!(looked_at(&mut node).len(), 1);
+}
+
 #[test]
 fn addresses_are_asked_within_bounds() {
     let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });

@@ -11,7 +11,7 @@ use netserv_model::request::Request;
 use netserv_model::{Refusal, RefusalKind, UserId, share};
 
 use crate::cx::Cx;
-use crate::cx::effects::Purpose;
+use crate::cx::effects::{Checking, Purpose};
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
 use crate::limits::{PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
@@ -38,8 +38,10 @@ impl Proving {
             Question::Address(address) => Some(share::network(*address, 24, 48)),
             Question::Holder { .. } => None,
         };
-        let of_site = self.waiting.values().filter(|waiting| site.is_some() && waiting.site == site).count();
-        if self.waiting.len() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
+        // Addresses may be slow, and checklists do not wait for them.
+        let alike = || self.waiting.values().filter(|waiting| waiting.site.is_some() == site.is_some());
+        let of_site = alike().filter(|waiting| site.is_some() && waiting.site == site).count();
+        if alike().count() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
             let detail = format!(
                 "the node asks {PROOFS_MAX} questions at a time who vouches for users, {PROOFS_OF_SITE_MAX} of one site"
             );
@@ -61,27 +63,44 @@ impl Proving {
     pub(crate) fn overdue(&mut self, cx: &mut Cx, id: EffectId) {
         if let Some((ticket, request)) = self.take(cx, id) {
             let seconds = PROOF_ANSWER_TIME_MAX.as_secs();
-            let detail = match request.checklist {
-                Some(_) => format!("the node did not find out within {seconds} s who is behind the checklist"),
-                None => format!("the address did not say within {seconds} s whom it vouches for"),
+            let refusal = match request.checklist {
+                Some(_) => nobody_found(),
+                None => {
+                    let detail = format!("the address did not say within {seconds} s whom it vouches for");
+                    Refusal::new(RefusalKind::FetchFailed, detail)
+                }
             };
-            cx.refuse(ticket, Refusal::new(RefusalKind::FetchFailed, detail));
+            cx.refuse(ticket, refusal);
         }
     }
 }
 
-/// Has the checklists looked at again, one after the other: that of the next user after one, or the first.
+/// Has the checklists looked at again, one after the other: that of the next user after one, or the first. If one is being looked at, the rest
+/// follows anyway.
 pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
+    if cx.checking.is_some() {
+        return;
+    }
     let next = cx.authority.next_checklist(after).map(|(user, question)| (user.clone(), question));
     match next {
         Some((user, question)) => {
             let Question::Holder { checklist, .. } = &question else { return };
-            let purpose = Purpose::CheckAgain(user.clone(), checklist.clone());
+            let checklist = checklist.clone();
             let job = job_of(cx, question, &user);
-            cx.start_effect(&user, job, purpose);
+            let id = cx.start_effect(&user, job, Purpose::CheckAgain);
+            let until = cx.now.instant + PROOF_ANSWER_TIME_MAX;
+            cx.timers.set(Timer::Checklists, until);
+            cx.checking = Some(Checking { id, user, checklist, until });
         }
         None => cx.watch_checklists(),
     }
+}
+
+/// Says that it was not found out in time who is behind a checklist.
+pub(crate) fn nobody_found() -> Refusal {
+    let seconds = PROOF_ANSWER_TIME_MAX.as_secs();
+    let detail = format!("the node did not find out within {seconds} s who is behind the checklist");
+    Refusal::new(RefusalKind::FetchFailed, detail)
 }
 
 fn job_of(cx: &Cx, question: Question, user: &UserId) -> Job {
