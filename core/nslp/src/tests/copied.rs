@@ -118,6 +118,16 @@ fn what_names_a_path_is_for_no_node_alone() {
     assert_eq!(asked, [true, true], "no copy of what stays on this node is anywhere");
 }
 
+/// Goal: an operator who wants requests that name where they are carried out gets no others. Method: those that name every path.
+#[test]
+fn what_names_any_path_is_not_bound() {
+    for (named, is_bound) in [(dest(), true), (to(&["0.0.0.0/0"]), false), (to(&["10.9.0.0/16", "::/0"]), false)] {
+        let mut node = Node::new(|_| {});
+        node.comes(between(HOST, DEST), "", &text(setup().along(&named), 1));
+        assert_eq!(node.nslp.poll_request().unwrap().1.is_bound, is_bound, "{named}");
+    }
+}
+
 /// Goal: a request for nodes of a domain is passed on by others, which do nothing.
 #[test]
 fn other_domains_pass_a_request_on() {
