@@ -179,9 +179,7 @@ impl Message {
             checklist: self.checklist.clone(),
             dry_run: self.dry_run,
             nodes: self.target.nodes.clone(),
-            is_bound: !self.destinations.are_any()
-                || !self.target.nodes.is_empty()
-                || !self.target.domains.is_empty(),
+            is_bound: !self.destinations.are_any() || !self.target.nodes.is_empty() || !self.target.domains.is_empty(),
             require: self.target.require.clone(),
             passed_by: None,
             from: None,
