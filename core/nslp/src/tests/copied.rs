@@ -213,6 +213,18 @@ fn a_request_beside_its_path_follows_no_path() {
     assert_eq!(mesh.has, BTreeSet::new());
 }
 
+/// Goal: what nodes beside the path take is bound by a domain or names alone, as its path says nothing of them.
+#[test]
+fn a_request_beside_its_path_is_not_bound_by_that() {
+    let domains = Target { domains: vec!["isp.example".parse().unwrap()], ..Target::default() };
+    for (target, is_bound) in [(Target::default(), false), (domains, true)] {
+        let setup = setup().off_path(OffPath { shape: Shape::Hose, radius: 2 }).along(&dest()).target(&target);
+        let mut node = Node::new(|_| {});
+        node.comes(between(HOST, "10.0.0.1"), "beside: 0 0\n", &text(setup, 1));
+        assert_eq!(node.nslp.poll_request().unwrap().1.is_bound, is_bound, "{target:?}");
+    }
+}
+
 /// Goal: a SETUP is sent on along a path that changed, as it was signed.
 #[test]
 fn what_names_its_path_follows_it() {
