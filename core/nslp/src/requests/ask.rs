@@ -30,7 +30,11 @@ pub(super) fn ask(cx: &mut Cx<'_>, requests: &mut Requests, key: ExchangeKey) {
     }
     let from = requests.exchanges.peer_of(exchange);
     let request = exchange.message.request(key.0);
-    let is_bound = request.is_bound || !is_path;
+    // Nodes beside the path take a copy whatever path it names.
+    let is_beside = exchange.copy.is_some() && !follows(&requests.off_path.brought, key.0, exchange);
+    let target = exchange.message.target();
+    let is_named = !target.nodes.is_empty() || !target.domains.is_empty();
+    let is_bound = if is_beside { is_named } else { request.is_bound || !is_path };
     let request = Request { passed_by: passed_by.clone(), from, is_bound, ..request };
     let id = exchange.request;
     if let Some(exchange) = requests.exchanges.get_mut(key) {
