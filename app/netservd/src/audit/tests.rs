@@ -221,35 +221,6 @@ fn a_flood_of_refusals_leaves_room_for_decisions() {
     assert_eq!(left_out.into_values().collect::<Vec<_>>(), [2 * SHARE_LINES_BURST; 2]);
 }
 
-/// Goal: who makes keys as it likes, by a grant that it delegates or an address that vouches for all of them, gets nobody's lines out of the
-/// log. Method: a thousand keys that a clearinghouse's grant was delegated to, each with as many refusals as one user may have; others' decisions after.
-#[test]
-fn a_flood_by_many_keys_of_one_voucher_is_left_out() {
-    let (mut log, inbox) = stuck_log();
-    let by = |user: &str, evidence: &str, outcome: Outcome| {
-        let Notice::Answered { request, outcome, took_us, asked, proven } = answer(user, true, outcome) else {
-            unreachable!("it is an answer")
-        };
-        let proven = proven.map(|proven| Proven { evidence: evidence.to_owned(), ..proven });
-        Notice::Answered { request, outcome, took_us, asked, proven }
-    };
-    let mut lines = 0;
-    for number in 0..1000 {
-        let (user, evidence) = (format!("k-{number}"), format!("grant of house {}", netserv_model::Digest([1; 32])));
-        for _ in 0..SHARE_LINES_BURST {
-            log.take(now(1), by(&user, &evidence, refused()));
-        }
-        lines += inbox.try_iter().count() as u64;
-    }
-    assert!(lines <= 8 * SHARE_LINES_BURST, "{lines} of the 110,000 for which the log has room");
-    for (user, evidence) in [("k-1", "grant of house x"), ("eve", "address 192.0.2.1"), ("jane", "configured")] {
-        log.take(now(1), by(user, evidence, Outcome::Removed));
-        assert_eq!(inbox.try_iter().count(), 1, "{user}");
-    }
-    let left_out = lock(&log.shares).left_out(now(99).instant, true);
-    assert_eq!(left_out.len(), 1, "not one line for each key: {left_out:?}");
-}
-
 /// Goal: leases that are renewed all the time do not fill the log; another evidence is news. Method: also over the bound of what is known.
 #[test]
 fn a_renewal_by_the_same_evidence_is_no_news() {
