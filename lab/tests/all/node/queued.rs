@@ -43,7 +43,7 @@ fn modules_that_come_and_go_cost_nobody_else_a_packet(driver: Driver) {
 
     let taken = [format!("tcp dst {}/32 port 7000", ends[0]), format!("tcp dst {}/128 port 7000", ends[1])];
     // A network, and what leads packets to it, come and go.
-    for _ in 0..shortened(shortened(CHANGES)) {
+    for _ in 0..2 * shortened(shortened(CHANGES)) {
         net.install("redact", &net.alice, &["--filter", &taken[0], "--filter", &taken[1]]);
         assert_eq!(net.request(&net.alice, &["remove", "example.org/redact"]), Outcome::Removed);
     }

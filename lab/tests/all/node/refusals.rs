@@ -17,6 +17,7 @@ use netserv_lab::node::{LabPackage, LabUser, Part, module_bundle, module_compone
 use netserv_model::api::RequestResult;
 use netserv_model::control::ControlMessage;
 use netserv_model::request::{ModuleState, Outcome};
+use netserv_model::target::Destinations;
 use netserv_model::{Digest, Flavour, ModuleRef, Nonce, RefusalKind, Signature, UnixTime};
 use netserv_skips::skipped;
 use netserv_wire::nslp::RequestBuilder;
@@ -54,6 +55,15 @@ fn requests_that_are_none_late_or_repeated() {
     // What is no message has no path to go, so the sender's own daemon refuses it.
     let answer = post_body(&net, &serde_json::json!({ "message": format!("{late}SETUP") }));
     assert!(answer["error"].as_str().unwrap().starts_with(RefusalKind::BadRequest.as_str()), "{answer}");
+    assert_eq!(net.status("n1", &package), None);
+
+    // A copy of a request that its user made for another path.
+    let elsewhere = Destinations::one("203.0.113.9".parse().unwrap());
+    let copied = sign(&net.user, request().along(&elsewhere), ago(Duration::ZERO), 2);
+    let path = serde_json::json!({ "destination": net.lab.v4("receiver") });
+    let answer = post_body(&net, &serde_json::json!({ "message": copied, "path": path }));
+    let error = answer["error"].as_str().unwrap_or_default();
+    assert!(error.starts_with(RefusalKind::NotForThisNode.as_str()), "{answer}");
     assert_eq!(net.status("n1", &package), None);
 
     let once = sign(&net.user, request(), ago(Duration::ZERO), 3);

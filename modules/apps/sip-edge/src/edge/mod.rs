@@ -382,7 +382,8 @@ impl Edge {
             mac.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             mac.update(part);
         }
-        format!("{EDGE_TAG}{}", proof::of(mac))
+        // As long as it was without the mark: an answer may not be longer than the request.
+        format!("{EDGE_TAG}{}", &proof::of(mac)[EDGE_TAG.len()..])
     }
 
     /// Returns whether an ACK is to an answer of ours.
@@ -443,8 +444,8 @@ impl Answers {
     }
 }
 
-/// What the tags of all edges' answers begin with, so that they know each other's.
-const EDGE_TAG: &str = "edge.";
+/// What the tags of all edges' answers begin with, so that they know each other's. With a letter that no hexadecimal tag has.
+const EDGE_TAG: &str = "edge";
 
 /// By these the server says of who is called that nobody is registered (404, 410, 480, 604: RFC 3261 §21).
 const NOBODY_THERE: [u16; 4] = [404, 410, 480, 604];
