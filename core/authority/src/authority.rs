@@ -12,7 +12,7 @@ use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::user_of;
+use crate::grant::{digest_of_grant, user_of};
 use crate::jws::is_signed_by;
 use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
 use crate::revocations::{Lists, Revocations, RevocationsError};
@@ -99,7 +99,7 @@ impl Granted {
     fn basis(&self) -> String {
         match (&self.evidence, &self.vouched) {
             (Evidence::Grants(texts), vouched) => {
-                let digest = Digest(Sha256::digest(texts.last().map_or("", String::as_str)).into());
+                let digest = digest_of_grant(texts.last().map_or("", String::as_str));
                 match vouched {
                     Ok(Vouched { voucher: Voucher::Issuer(name), .. }) => format!("grant of {name} {digest}"),
                     Ok(_) | Err(_) => format!("grant {digest}"),
@@ -153,10 +153,7 @@ impl Authority {
             return self.prove_by_checklist(policy, user, &request.grants, checklist, now, is_asker);
         }
         let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
-        vouched.check_time(now)?;
-        check_list(&self.lists, &vouched, now, false)?;
-        let (evidence, key) = (Evidence::Grants(request.grants.clone()), vouched.may.keys.first().copied());
-        Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
+        self.newly_proven(user, Evidence::Grants(request.grants.clone()), vouched, now).map_err(Unproven::from)
     }
 
     /// Everything about a proof by an address that can be known before the address is asked.
@@ -241,10 +238,26 @@ impl Authority {
             }
         };
         let vouched = Vouched::by(policy, &evidence)?;
+        self.newly_proven(user, evidence, vouched, now)
+    }
+
+    /// Returns the proof by what evidence gives, if it holds now and is not taken back.
+    fn newly_proven<'a>(
+        &self,
+        user: &'a UserId,
+        evidence: Evidence,
+        vouched: Vouched,
+        now: UnixTime,
+    ) -> Result<Proof<'a>, Refusal> {
         vouched.check_time(now)?;
         check_list(&self.lists, &vouched, now, false)?;
         let key = vouched.may.keys.first().copied();
         Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
+    }
+
+    /// Returns whether some user's rights depend on a checklist.
+    pub fn has_checklists(&self) -> bool {
+        self.granted.values().any(|granted| matches!(granted.evidence, Evidence::Checklist(_)))
     }
 
     /// Returns the next user after one, or the first, whose rights depend on a checklist, with what to ask of it.
@@ -548,11 +561,6 @@ pub fn digest_of(proof: &AddressProof) -> Digest {
 
 fn last_key(grants: &[String]) -> Option<PublicKey> {
     Chain::parse(grants).ok().map(|chain| chain.last().sub)
-}
-
-/// Returns what a checklist has to name of a grant: SHA-256 over its text.
-pub fn digest_of_grant(grant: &str) -> Digest {
-    Digest(Sha256::digest(grant).into())
 }
 
 /// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.

@@ -9,7 +9,7 @@ use std::fmt;
 
 use ed25519_dalek::SigningKey;
 use ipnet::IpNet;
-use netserv_model::{PortRange, PublicKey, UnixTime, UserId};
+use netserv_model::{Digest, PortRange, PublicKey, UnixTime, UserId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -134,6 +134,11 @@ impl From<Malformed> for GrantError {
             Malformed::Claims(error) => GrantError::Claims(error),
         }
     }
+}
+
+/// Returns by what checklists and revocation lists name a grant: the SHA-256 of its text.
+pub fn digest_of_grant(text: &str) -> Digest {
+    Digest(Sha256::digest(text).into())
 }
 
 /// Returns the name of a user whom no operator named: its key's thumbprint (of 130 bits), `k-` and 26 characters of base32.

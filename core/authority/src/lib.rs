@@ -21,4 +21,5 @@ pub mod scope;
 mod tests;
 mod vouched;
 
-pub use authority::{Authority, Proof, Question, Said, Unproven, digest_of, digest_of_grant};
+pub use authority::{Authority, Proof, Question, Said, Unproven, digest_of};
+pub use grant::digest_of_grant;

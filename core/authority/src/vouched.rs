@@ -68,8 +68,7 @@ impl Vouched {
         is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
     ) -> Result<Vouched, Refusal> {
         let chain = Chain::parse(texts).map_err(|error| bad_proof(error.to_string()))?;
-        let wanted = chain.root().prefixes.clone();
-        let root = Root::holder(policy, &wanted, &chain)?;
+        let root = Root::holder(policy, &chain.root().prefixes, &chain)?;
         is_asker(&chain)?;
         check_signatures(&chain, texts)?;
         Vouched::of_chain(policy, &root, &chain, texts)

@@ -52,7 +52,7 @@ use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UserI
 
 use control::tells::{self, Telling, Tells};
 use cx::Cx;
-use cx::effects::{Purpose, failure};
+use cx::effects::{Purpose, failure, why_not};
 use cx::request::{Origin, PendingAnswer};
 use cx::timers::Timer;
 use modules::{
@@ -380,7 +380,7 @@ impl Controller {
         } else if let EffectOutcome::Held(holder) = outcome {
             self.take_request(ticket, request, Some(Said::Holder(holder)));
         } else {
-            self.cx.refuse(ticket, failure(outcome).unwrap_or_else(answered_itself));
+            self.cx.refuse(ticket, why_not(outcome));
         }
     }
 
@@ -436,11 +436,7 @@ impl Controller {
             (Purpose::Usage, outcome) => metering.stored(cx, outcome == EffectOutcome::Done),
             (Purpose::Stop, _) => metering.read_soon(cx),
             (Purpose::CheckAgain, outcome) => {
-                let said = if let EffectOutcome::Held(holder) = outcome {
-                    Ok(holder)
-                } else {
-                    Err(failure(outcome).unwrap_or_else(answered_itself))
-                };
+                let said = if let EffectOutcome::Held(holder) = outcome { Ok(holder) } else { Err(why_not(outcome)) };
                 policy_change::checked_again(cx, modules, users, id, said);
             }
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_) | Purpose::KeepList(_), EffectOutcome::Done)
@@ -479,8 +475,4 @@ impl Controller {
             Timer::ReadMeters => metering.read_due(cx),
         }
     }
-}
-
-fn answered_itself() -> Refusal {
-    Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked")
 }

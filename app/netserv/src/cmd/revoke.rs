@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use netserv_authority::chain::Chain;
-use netserv_authority::revocations::{Revocations, RevocationsError, digest_of_grant};
+use netserv_authority::digest_of_grant;
+use netserv_authority::revocations::{Revocations, RevocationsError};
 use netserv_model::{PublicKey, UnixTime};
 
 use crate::exit::{Exit, Failure, OrFail};

@@ -4,8 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use netserv_authority::digest_of_grant;
 use netserv_authority::grant::Grant;
-use netserv_authority::revocations::{Revocations, digest_of_grant};
+use netserv_authority::revocations::Revocations;
 
 use crate::support::{Home, check, text};
 

@@ -18,7 +18,7 @@ use crate::logs::wall;
 /// Asks an address what it says of a user.
 pub fn ask(asker: &Arc<Asker>, (address, user, tls): (IpAddr, UserId, AddressTls), ticket: Ticket) {
     let asker = Arc::clone(asker);
-    answer_apart(ticket, move || asker.ask(address, &user, tls).map(EffectOutcome::Vouched));
+    ticket.answer_apart("proof", move || asker.ask(address, &user, tls).map(EffectOutcome::Vouched));
 }
 
 /// Finds out who is behind a checklist that has to name a grant.
@@ -26,7 +26,7 @@ pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Dige
     let Some(cache) = cache.map(Arc::clone) else {
         return ticket.refuse(Refusal::new(RefusalKind::BadProof, "the node has no cache of the RPKI"));
     };
-    answer_apart(ticket, move || {
+    ticket.answer_apart("proof", move || {
         let now = wall();
         let found = cache.check(checklist.der(), &grant, now);
         let refusal = |invalid: Invalid| {
@@ -35,16 +35,4 @@ pub fn find_holder(cache: Option<&Arc<Cache>>, checklist: Checklist, grant: Dige
         };
         found.map(|Spoken { prefixes, until }| EffectOutcome::Held(Holder { prefixes, until })).map_err(refusal)
     });
-}
-
-fn answer_apart(ticket: Ticket, find: impl FnOnce() -> Result<EffectOutcome, Refusal> + Send + 'static) {
-    let thread = std::thread::Builder::new().name("proof".to_owned());
-    let asked = thread.spawn(move || match find() {
-        Ok(outcome) => ticket.answer(outcome, None),
-        Err(refusal) => ticket.refuse(refusal),
-    });
-    if let Err(error) = asked {
-        // The ticket is dropped with what the thread would have done, and refuses.
-        tracing::error!(%error, "no thread to find out who vouches for a user");
-    }
 }

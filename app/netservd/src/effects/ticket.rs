@@ -78,6 +78,16 @@ impl Ticket {
         self.send(outcome, cargo);
     }
 
+    /// Answers from a thread of its own, with what is found there.
+    pub fn answer_apart(self, thread: &str, find: impl FnOnce() -> Result<EffectOutcome, Refusal> + Send + 'static) {
+        let builder = std::thread::Builder::new().name(thread.to_owned());
+        let spawned = builder.spawn(move || self.answer(find().unwrap_or_else(EffectOutcome::Refused), None));
+        if let Err(error) = spawned {
+            // The ticket is dropped with what the thread would have done, and refuses.
+            tracing::error!(%error, thread, "no thread for an effect");
+        }
+    }
+
     fn send(&mut self, outcome: EffectOutcome, cargo: Option<Cargo>) {
         self.answered = true;
         // The control loop may have ended.

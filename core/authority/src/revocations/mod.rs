@@ -11,9 +11,9 @@ use ed25519_dalek::SigningKey;
 use netserv_model::policy::{Issuer, NodePolicy};
 use netserv_model::{Digest, PublicKey, UnixTime};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
+use crate::grant::digest_of_grant;
 use crate::jws::{self, Malformed, SECONDS_MAX};
 use crate::limits::{REVOCATIONS_BYTES_MAX, REVOKED_MAX};
 
@@ -152,11 +152,6 @@ impl From<Malformed> for RevocationsError {
             Malformed::Claims(error) => RevocationsError::Claims(error),
         }
     }
-}
-
-/// Returns by what a list names a grant: the SHA-256 of its text.
-pub fn digest_of_grant(text: &str) -> Digest {
-    Digest(Sha256::digest(text).into())
 }
 
 /// What of a chain its issuer can take back.

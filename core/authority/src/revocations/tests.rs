@@ -114,7 +114,7 @@ fn lists_of_other_programs_are_taken_as_far_as_they_are_understood() {
 #[test]
 fn a_list_is_bounded_and_one_at_the_bound_is_taken() {
     let full = |entries: usize| {
-        let digest = |at: usize| Digest(Sha256::digest(at.to_string()).into());
+        let digest = |at: usize| digest_of_grant(&at.to_string());
         let (grants, keys) = ((1..entries).map(digest).collect(), [public(3)].into());
         Revocations { grants, keys, ..list(u64::MAX) }.sign(&key(1))
     };

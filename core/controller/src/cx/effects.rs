@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use netserv_model::effect::{EffectId, EffectOutcome, FilterId, Hold, ModuleSlot, PolicyChange};
 use netserv_model::evidence::Checklist;
 use netserv_model::request::Outcome;
-use netserv_model::{Instant, Refusal, UserId, WorkerId};
+use netserv_model::{Instant, Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::cx::request::{Key, PendingAnswer};
 
@@ -127,6 +127,12 @@ impl Effects {
     pub(crate) fn take_answers(&mut self, id: EffectId) -> Vec<(PendingAnswer, Outcome)> {
         self.answers.remove(&id).unwrap_or_default()
     }
+}
+
+/// Returns why an effect did not bring what it was for.
+pub(crate) fn why_not(outcome: EffectOutcome) -> Refusal {
+    let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
+    failure(outcome).unwrap_or_else(strange)
 }
 
 /// Returns why an effect was not done, if it was not.

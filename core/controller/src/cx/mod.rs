@@ -268,7 +268,7 @@ impl Cx {
 
     /// Has checklists looked at again in a while, if there are some.
     pub(crate) fn watch_checklists(&mut self) {
-        if self.authority.next_checklist(None).is_some() {
+        if self.authority.has_checklists() {
             let wait = if self.authority.has_doubts() { DOUBTS_LOOKED_AT_AFTER } else { CHECKLISTS_LOOKED_AT_AFTER };
             self.timers.set_not_after(Timer::Checklists, self.now.instant + wait);
         }

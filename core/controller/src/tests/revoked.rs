@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use netserv_authority::digest_of_grant;
 use netserv_authority::grant::user_of;
-use netserv_authority::revocations::{Revocations, digest_of_grant};
+use netserv_authority::revocations::Revocations;
 use netserv_model::effect::{EffectOutcome, InstalledRecord, Job, ListAnswer, StoreJob, Stored, StoredList};
 use netserv_model::policy::{NodePolicy, RevocationSource};
 use netserv_model::request::{Body, Outcome};

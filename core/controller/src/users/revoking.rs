@@ -12,7 +12,7 @@ use netserv_model::{Instant, Refusal, RefusalKind};
 use sha2::{Digest as _, Sha256};
 
 use crate::cx::Cx;
-use crate::cx::effects::{Purpose, failure};
+use crate::cx::effects::{Purpose, why_not};
 use crate::cx::timers::Timer;
 use crate::limits::{LIST_ANSWER_TIME_MAX, LIST_JITTER_PART};
 
@@ -97,8 +97,7 @@ impl Revoking {
         let taken = if let EffectOutcome::Listed(answer) = outcome {
             answer.map_or_else(|| Ok(asked.etag.clone()), |answer| take(cx, issuer, answer))
         } else {
-            let strange = || Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if not asked");
-            Err(failure(outcome).unwrap_or_else(strange))
+            Err(why_not(outcome))
         };
         let result = taken.and_then(|etag| check_good(cx, issuer).map(|()| etag));
         if number_of(cx, issuer) != before || result.is_ok() && asked.failure.is_some() {

@@ -17,13 +17,5 @@ const _: () = assert!(REVOCATIONS_BYTES_MAX as u64 <= LIST_BYTES_MAX, "each list
 /// Asks for the list at a URL.
 pub fn ask(asker: &ListAsker, url: String, etag: Option<String>, ticket: Ticket) {
     let asker = asker.clone();
-    let thread = std::thread::Builder::new().name("revocations".to_owned());
-    let asked = thread.spawn(move || match asker.ask(&url, etag.as_deref()) {
-        Ok(answer) => ticket.answer(EffectOutcome::Listed(answer), None),
-        Err(refusal) => ticket.refuse(refusal),
-    });
-    if let Err(error) = asked {
-        // The ticket is dropped with what the thread would have done, and refuses.
-        tracing::error!(%error, "no thread to ask for a revocation list");
-    }
+    ticket.answer_apart("revocations", move || asker.ask(&url, etag.as_deref()).map(EffectOutcome::Listed));
 }

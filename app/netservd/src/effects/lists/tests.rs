@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_authority::digest_of_grant;
 use netserv_authority::grant::{Grant, user_of};
-use netserv_authority::revocations::{Revocations, digest_of_grant};
+use netserv_authority::revocations::Revocations;
 use netserv_model::effect::{Command, Effect, Job, RequestId};
 use netserv_model::policy::{Class, Issuer, NodePolicy, RevocationSource, UserPolicy};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Request};
