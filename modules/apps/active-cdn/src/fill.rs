@@ -68,6 +68,14 @@ pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Sto
     Outcome::Failed(ErrorCode::HttpProtocolError)
 }
 
+/// What was known when the origin was asked.
+struct Before {
+    /// The place's writer. Those who joined it wait for the response.
+    writer: Option<Writer>,
+    /// The number of the last purge.
+    purged: Option<u64>,
+}
+
 /// What was purged or replaced before its own writer could read it: who had joined has it, and it is asked for anew.
 struct Purged {
     key: String,
@@ -110,16 +118,7 @@ fn ask_once(
         Ok(stored) if writer.is_none() && held.is_some_and(|held| stored.is_less_than(held)) => {
             Ok(Outcome::Fetched(fetched, times))
         }
-        Ok(stored) => {
-            let outcome = begin(site, place, writer, stored, fetched, times)?;
-            if let Outcome::Filling(_, _, fill) = &outcome
-                && purge::last() != purged
-            {
-                // It may be from before the purge: those who have it read it to its end, and it is not kept.
-                cache::remove(&fill.key);
-            }
-            Ok(outcome)
-        }
+        Ok(stored) => begin(site, place, Before { writer, purged }, stored, fetched, times),
         Err(why) => {
             // What one viewer is told says nothing of what is stored for others.
             let of_viewer =
@@ -147,8 +146,12 @@ fn same(place: &Place, refreshed: Refresh) -> Outcome {
     }
 }
 
-/// Stores new headers of a body.
+/// Stores new headers of a body, unless another one has come in its place.
 pub fn store_head(place: &Place, stored: &Stored) {
+    let entry = cache::stat(&place.key).and_then(|entry| Entry::decode(&entry.details.meta));
+    if !matches!(entry, Some(Entry::Stored(found)) if found.number == stored.number) {
+        return;
+    }
     let kept = details(stored).is_some_and(|details| cache::update(&place.key, &details).is_ok());
     if !kept {
         cache::remove(&place.key);
@@ -259,7 +262,7 @@ pub fn is_unwell() -> bool {
 fn begin(
     site: &Site,
     place: &Place,
-    writer: Option<Writer>,
+    before: Before,
     mut stored: Stored,
     fetched: Fetched,
     times: Times,
@@ -273,7 +276,12 @@ fn begin(
         variant_key(&place.base, &names, &site.get()).filter(|key| has_room(place, key))
     };
     let (Some(key), Some(details)) = (key, details(&stored)) else { return passed(fetched) };
-    let Some(writer) = at(place, &key, writer, names) else { return passed(fetched) };
+    // The cache ends a writer that is older than a purge. One that is younger may have been asked for before the purge.
+    let is_older = before.writer.is_some() && place.key == key;
+    let Some(writer) = at(place, &key, before.writer, names) else { return passed(fetched) };
+    if !is_older && purge::last() != before.purged {
+        return passed(fetched);
+    }
     let length = fetched.header("content-length").and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
     let has_content = !matches!(fetched.status, 204 | 205);
     let Ok(stream) = writer.begin(&details, if has_content { length } else { Some(0) }) else {

@@ -112,10 +112,21 @@ fn totals_are_made_while_something_long_is_fetched() {
 /// Method: each version of a page has its number; it changes, the purge is told, and what is asked for from then on has it.
 #[test]
 fn nobody_gets_what_was_purged() {
+    gets_nothing_purged("");
+}
+
+/// Goal: the same of a page with variants, whose places are known only when the origin has answered.
+#[test]
+fn nobody_gets_a_variant_that_was_purged() {
+    gets_nothing_purged("vary: accept-language\r\n");
+}
+
+fn gets_nothing_purged(vary: &'static str) {
     let version = Arc::new(AtomicUsize::new(0));
     let said = Arc::clone(&version);
     let origin = Origin::start(move |_, stream| {
-        let answer = kept("surrogate-key: page\r\n", &said.load(Ordering::SeqCst).to_string());
+        let lines = format!("surrogate-key: page\r\n{vary}");
+        let answer = kept(&lines, &said.load(Ordering::SeqCst).to_string());
         let _ = stream.write_all(answer.as_bytes());
     });
     let mut edge = Edge::start(origin.port);
