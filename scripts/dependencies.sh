@@ -5,7 +5,8 @@
 # The folder for what is compiled from these versions of all dependencies, by this compiler, with these profiles.
 dependencies() {
   local digest
-  digest=$({ rustc -vV; cat Cargo.lock Cargo.toml modules/Cargo.lock modules/Cargo.toml .cargo/config.toml modules/.cargo/config.toml; } | sha256sum)
+  digest=$({ rustc -vV; cat Cargo.lock Cargo.toml modules/Cargo.lock modules/Cargo.toml .cargo/config.toml modules/.cargo/config.toml \
+    scripts/dependencies.sh; } | sha256sum)
   echo "$(cache)/dependencies-${digest:0:16}"
 }
 
@@ -37,12 +38,14 @@ keep_dependencies() {
 
 # Patterns of the files that come of our own crates.
 own_crates() {
-  local manifest
+  local manifest hash
+  hash=$(printf '[0-9a-f]%.0s' {1..16})
   for manifest in Cargo.toml modules/Cargo.toml; do
     cargo metadata --no-deps --format-version 1 --manifest-path "$manifest"
   done | grep -o '"name":"[^"]*","src_path"\|"name":"[^"]*","version"' | cut -d '"' -f 4 | grep -v '^build-script' | sort -u |
     while read -r name; do
-      printf '%s-????????????????*\nlib%s-????????????????*\n' "${name//-/_}" "${name//-/_}"
-      printf '%s-????????????????*\n' "$name"
+      # Cargo's hash in full: `signal-` and 16 characters would be `signal-hook-registry` of others, too.
+      printf '%s-%s\n%s-%s.*\n' "${name//-/_}" "$hash" "${name//-/_}" "$hash"
+      printf 'lib%s-%s.*\n%s-%s\n' "${name//-/_}" "$hash" "$name" "$hash"
     done
 }
