@@ -201,6 +201,11 @@ pub const AUDIT_SESSIONS_MAX: usize = 4096;
 pub const AUDIT_READERS_MAX: usize = 8;
 /// Bytes of the audit log that are read at a time for a client.
 pub const AUDIT_READ_BYTES: usize = 256 * 1024;
+/// Threads that read the cache of the RPKI at a time: one for each question of the controller's, 64 of requests and one of rights that are
+/// looked at again. It gives a question up after 8 s, which a hanging disk does not. Further questions are refused.
+pub const CACHE_READERS_MAX: usize = 65;
+/// Seconds for which the cache of the RPKI may be good after its relying party ran.
+pub const RPKI_AGE_MAX_S: RangeInclusive<u64> = 60..=31 * 24 * 3600;
 /// Issuers who may vouch for users.
 pub const ISSUERS_MAX: usize = 64;
 /// Seconds after which a revocation list may be asked for again.

@@ -43,7 +43,7 @@ use crate::effects::packages::{self, Packages};
 use crate::effects::store::Store;
 use crate::effects::workers::launches::{self, Disk, RealTime};
 use crate::effects::workers::{self, WorkersParts};
-use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
+use crate::effects::{Effects, Holders, ModuleOwners, Owners, filters, routes, store};
 use crate::event::{Event, Wish, WorkerEvent};
 use crate::inbox::{SignalingWays, Ways, inbox};
 use crate::limits::EVENTS_MAX;
@@ -327,7 +327,7 @@ fn start_modules(
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
     let proofs = Arc::new(Asker::new(&is_own));
-    let holders = config.rpki.open()?.map(Arc::new);
+    let holders = config.rpki.open()?.map(Holders::new);
     let lists = ListAsker::new(is_own.clone());
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config, installed);

@@ -172,6 +172,7 @@ pub fn add_to(policy: &mut NodePolicy, issuers: &[Issuer], classes: &BTreeMap<St
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::limits::RPKI_AGE_MAX_S;
 
     const KEY: &str = "ed25519:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -229,6 +230,13 @@ mod tests {
         let admission = "[admission]\naddress-class = 'none'";
         let found = format!("{:#}", Config::parse(admission).unwrap_err());
         assert!(found.contains("there is no [class.none]"), "{found}");
+        for age in [0, 59, RPKI_AGE_MAX_S.end() + 1] {
+            let found = Config::parse(&format!("[rpki]\nage-max-s = {age}")).unwrap_err().to_string();
+            assert!(found.contains(&format!("rpki.age-max-s is {age}, but must be from 60 to 2678400")), "{found}");
+        }
+        assert!(
+            [60, *RPKI_AGE_MAX_S.end()].iter().all(|age| Config::parse(&format!("[rpki]\nage-max-s = {age}")).is_ok())
+        );
         let again = format!("[[issuer]]\nname = 'other'\nkeys = ['{KEY}']\nprefixes = []\nclass = 'guest'");
         let found = Config::parse(&config(&again, "")).unwrap_err().to_string();
         assert!(found.contains("which another issuer has"), "{found}");

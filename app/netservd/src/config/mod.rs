@@ -32,7 +32,7 @@ use netserv_packet_loop::limits::GATHER_TIME_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{COMPILE_CPU_S_MAX, NEIGHBOURS_MAX};
+use crate::limits::{COMPILE_CPU_S_MAX, NEIGHBOURS_MAX, RPKI_AGE_MAX_S};
 use about::About;
 pub use audit::Audit;
 use blocks::Blocks;
@@ -252,6 +252,9 @@ impl Config {
             ensure!(has_cache, "admission.rpki-class is set, and no rpki.cache or rpki.tals");
             policy.rpki_class = Some(rpki_class.clone());
         }
+        let (age, bounds) = (self.rpki.age_max_s, &RPKI_AGE_MAX_S);
+        let (least, most) = (bounds.start(), bounds.end());
+        ensure!(bounds.contains(&age), "rpki.age-max-s is {age}, but must be from {least} to {most}");
         Ok(policy)
     }
 

@@ -310,13 +310,16 @@ pub struct Rpki {
     pub cache: PathBuf,
     /// Files with the trust anchors' locators (RFC 8630).
     pub tals: Vec<PathBuf>,
-    /// How old the cache may be, in seconds; no checklist holds by an older one.
+    /// Seconds, 60 to 2,678,400, since the relying party's last run; no checklist holds by an older cache.
     pub age_max_s: u64,
+    /// A file that the relying party writes in each run, such as its results: its last change counts as the run. If empty, the last
+    /// change of the folders counts that rpki-client changes in each run; FORT 1.5 changes none if nothing is new, and needs a file.
+    pub stamp: PathBuf,
 }
 
 impl Default for Rpki {
     fn default() -> Rpki {
-        Rpki { cache: PathBuf::new(), tals: Vec::new(), age_max_s: 24 * 3600 }
+        Rpki { cache: PathBuf::new(), tals: Vec::new(), age_max_s: 24 * 3600, stamp: PathBuf::new() }
     }
 }
 
@@ -329,8 +332,9 @@ impl Rpki {
         if self.cache.as_os_str().is_empty() {
             return Ok(None);
         }
-        let cache = Cache::open(self.cache.clone(), &self.tals, Duration::from_secs(self.age_max_s));
-        cache.map(Some).context("[rpki]")
+        let age_max = Duration::from_secs(self.age_max_s);
+        let cache = Cache::open(self.cache.clone(), &self.tals, age_max).context("[rpki]")?;
+        Ok(Some(if self.stamp.as_os_str().is_empty() { cache } else { cache.stamped_by(self.stamp.clone()) }))
     }
 }
 

@@ -25,13 +25,13 @@ use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_repository::{Asker, Downloaded, ListAsker};
-use netserv_rpki::Cache;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use filters::FilterJob;
 use networks::jobs::NetworkJob;
 use packages::PackageRequest;
+pub use proofs::Holders;
 use routes::RouteJob;
 use ticket::{Answer, Cargo, Ticket};
 use workers::{LoadFiles, Loading, WorkersJob};
@@ -64,7 +64,7 @@ pub struct ModuleOwners {
     /// What addresses say of users.
     pub proofs: Arc<Asker>,
     /// By what it is found out who is behind checklists, if the operator has that.
-    pub holders: Option<Arc<Cache>>,
+    pub holders: Option<Holders>,
     /// Revocation lists.
     pub lists: ListAsker,
 }
