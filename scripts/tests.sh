@@ -39,8 +39,19 @@ prepare_tests() {
   build_modules "${TESTED[@]}"; build_java; build_programs
 }
 
+# The Java host's tests leave a core idle, and so do the linkers of the node's: both at a time.
 run_tests() {
-  test_java
+  local java log compiled=0
+  log=$(mktemp)
+  build_natives
+  test_java >"$log" 2>&1 & java=$!
+  say "building the tests of the node"
+  nextest --profile ci --no-run || compiled=$?
+  wait "$java" || { cat "$log" >&2; fail "tests of the Java host" "see above"; }
+  cat "$log" >&2
+  rm -f "$log"
+  [ "$compiled" -eq 0 ] || fail "the tests of the node do not compile" "see above"
+  note_retried java
   test_node "$@"
   test_modules
 }
@@ -143,9 +154,7 @@ report_retried() {
 # The tests of the Java host on the JDK of the compiler. Here, too, one that fails and then passes is counted and named.
 test_java() {
   say "tests of the Java host"
-  cargo build --quiet --workspace --example netserv_natives
   maven verify -Dsurefire.rerunFailingTestsCount=1 -Dnetserv.natives="$(natives)"
-  note_retried java
 }
 
 # The same on the newest other JDK that is there.
@@ -154,13 +163,18 @@ test_java_newest() {
   newest=$(newest_jdk)
   if [ -z "$newest" ]; then say "NOT RUN: tests of the Java host on a newer JDK: there is none below /usr/lib/jvm"; return "$NOT_RUN"; fi
   say "tests of the Java host on $newest"
-  cargo build --quiet --workspace --example netserv_natives
+  build_natives
   maven verify -Dsurefire.rerunFailingTestsCount=1 -Dnetserv.natives="$(natives)" -Djvm="$newest/bin/java"
   note_retried java
 }
 
-# The native side of building blocks, which the Java host's tests load.
-natives() { realpath "$(built debug)/examples/libnetserv_natives.so"; }
+# The native side of building blocks, which the Java host's tests load: a copy, since cargo may write its own while they run.
+build_natives() {
+  cargo build --quiet --workspace --example netserv_natives
+  cp "$(built debug)/examples/libnetserv_natives.so" "$(natives)"
+}
+
+natives() { echo "$(realpath "$(built debug)")/libnetserv_natives.so"; }
 
 # Prints the home of the newest JDK that is newer than the compiler's.
 newest_jdk() {
