@@ -103,10 +103,8 @@ mod tests {
         let mut find = || {
             let checklist = Checklist::new(vec![0; 64]).unwrap();
             holders.find(checklist, Digest([1; 32]), Ticket::new(EffectId(1), answers.clone()));
-            match inbox.blocking_recv().unwrap().outcome {
-                EffectOutcome::Refused(refusal) => refusal,
-                outcome => panic!("{outcome:?}"),
-            }
+            let EffectOutcome::Refused(refusal) = inbox.blocking_recv().unwrap().outcome else { panic!("it is found") };
+            refusal
         };
         let hanging = holders.places.try_acquire_many(u32::try_from(CACHE_READERS_MAX).unwrap()).unwrap();
         let refusal = find();
