@@ -146,12 +146,8 @@ fn same(place: &Place, refreshed: Refresh) -> Outcome {
     }
 }
 
-/// Stores new headers of a body, unless another one has come in its place.
+/// Stores new headers of a body.
 pub fn store_head(place: &Place, stored: &Stored) {
-    let entry = cache::stat(&place.key).and_then(|entry| Entry::decode(&entry.details.meta));
-    if !matches!(entry, Some(Entry::Stored(found)) if found.number == stored.number) {
-        return;
-    }
     let kept = details(stored).is_some_and(|details| cache::update(&place.key, &details).is_ok());
     if !kept {
         cache::remove(&place.key);
