@@ -441,12 +441,17 @@ pub fn janitor(id: &str, dir: &Path) -> Result<()> {
 
 /// Ends every process in the namespaces of a lab and removes them, its directory, and what the kernel keeps of its nodes.
 fn clear(id: &str, dir: &Path) -> Result<()> {
+    // The lab's own janitor and those who look for leftovers, one after the other: what is left of a node is found by its files.
+    let locked = File::open(dir);
+    if let Ok(folder) = &locked {
+        folder.lock()?;
+    }
     let prefix = format!("{id}-");
     let listed = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for name in listed.filter_map(|entry| entry.file_name().into_string().ok()) {
         let Some(machine) = name.strip_prefix(&prefix) else { continue };
         let cleared = clear_namespace(&name, machine, dir);
-        // Two may be at it, the lab's own janitor and whoever looks for leftovers.
+        // Its folder may have gone before it, and with that the lock.
         if Path::new("/run/netns").join(&name).exists() {
             cleared?;
         }
