@@ -51,16 +51,18 @@ const fn revocations_age_max_s() -> u64 {
     24 * 3600
 }
 
+/// Returns a time in seconds that has to be in a range.
+pub(super) fn within(key: &str, seconds: u64, range: &RangeInclusive<u64>) -> Result<Duration> {
+    let (least, most) = (range.start(), range.end());
+    ensure!(range.contains(&seconds), "{key} is {seconds}, but must be from {least} to {most}");
+    Ok(Duration::from_secs(seconds))
+}
+
 impl Issuer {
     fn revocations(&self) -> Result<Option<RevocationSource>> {
         let (name, every, age_max) = (&self.name, self.revocations_every_s, self.revocations_age_max_s);
-        let within = |key: &str, value: u64, range: &RangeInclusive<u64>| {
-            let (least, most) = (range.start(), range.end());
-            ensure!(range.contains(&value), "{key} of issuer {name} is {value}, but must be from {least} to {most}");
-            Ok(Duration::from_secs(value))
-        };
-        let every = within("revocations-every-s", every, &REVOCATIONS_EVERY_S)?;
-        let age_max = within("revocations-age-max-s", age_max, &REVOCATIONS_AGE_MAX_S)?;
+        let every = within(&format!("revocations-every-s of issuer {name}"), every, &REVOCATIONS_EVERY_S)?;
+        let age_max = within(&format!("revocations-age-max-s of issuer {name}"), age_max, &REVOCATIONS_AGE_MAX_S)?;
         let Some(url) = self.revocations.clone() else { return Ok(None) };
         check_list_url(&url).map_err(|refusal| anyhow!("revocations of issuer {name}: {}", refusal.detail))?;
         Ok(Some(RevocationSource { url, every, age_max }))

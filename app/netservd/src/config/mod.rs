@@ -252,9 +252,7 @@ impl Config {
             ensure!(has_cache, "admission.rpki-class is set, and no rpki.cache or rpki.tals");
             policy.rpki_class = Some(rpki_class.clone());
         }
-        let (age, bounds) = (self.rpki.age_max_s, &RPKI_AGE_MAX_S);
-        let (least, most) = (bounds.start(), bounds.end());
-        ensure!(bounds.contains(&age), "rpki.age-max-s is {age}, but must be from {least} to {most}");
+        issuers::within("rpki.age-max-s", self.rpki.age_max_s, &RPKI_AGE_MAX_S)?;
         Ok(policy)
     }
 
