@@ -19,7 +19,9 @@ use sha2::{Digest as _, Sha256};
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
-use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
+use crate::limits::{
+    CHECKLISTS_OF_SITE_MAX, EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX,
+};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 pub(super) fn open_policy() -> NodePolicy {
@@ -393,6 +395,27 @@ fn slow_addresses_do_not_hold_up_checklists() {
     node.commands();
     node.send(by_checklist(&node, "eve"));
     assert_eq!(looked_at(&mut node).len(), 1);
+}
+
+/// Goal: peers of one site leave places to others who bring checklists, and clients of the node have all that are free. Method: as many
+/// come from one site as there are places, then one from another site, then clients.
+#[test]
+fn checklists_of_one_site_leave_places_to_others() {
+    let mut node = Node::with(rpki_policy());
+    let bring = |node: &mut Node, who: String, from: Option<&str>| {
+        let from = from.map(|address| address.parse().unwrap());
+        let id = node.send(Request { from, ..by_checklist(node, &who) });
+        let is_asked = looked_at(node).len() == 1;
+        assert_eq!(is_asked, !node.reports.contains_key(&id));
+        is_asked
+    };
+    let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("u{n}"), Some(&format!("192.0.2.{n}")))).count();
+    assert_eq!(of_site, CHECKLISTS_OF_SITE_MAX);
+    assert!(bring(&mut node, "other".to_owned(), Some("198.51.100.1")));
+    let of_clients = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("client{n}"), None)).count();
+    assert_eq!(of_clients, PROOFS_MAX - CHECKLISTS_OF_SITE_MAX - 1);
+    let refused = node.reports.values().next().unwrap();
+    assert_refused(refused, RefusalKind::QuotaExceeded, "32 of one site");
 }
 
 #[test]
