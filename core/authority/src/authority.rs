@@ -564,7 +564,7 @@ fn last_key(grants: &[String]) -> Option<PublicKey> {
 }
 
 /// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.
-fn may_pass(refusal: &Refusal) -> bool {
+pub fn may_pass(refusal: &Refusal) -> bool {
     matches!(refusal.kind, RefusalKind::FetchFailed | RefusalKind::NodeFailed)
 }
 

@@ -360,6 +360,8 @@ fn a_cache_that_is_being_replaced_ends_no_rights() {
     node.package(soon, passing());
     node.commands();
     assert_eq!(node.states(), [""; 0], "it does not pass");
+    let counts = node.controller.counters();
+    assert_eq!((counts.checklists_confirmed, counts.checklists_denied, counts.checklists_unknown), (1, 0, 3));
 }
 
 /// Goal: a checklist of which it is not found out in time who is behind it keeps no other from being looked at.
@@ -382,6 +384,9 @@ fn checklists_are_looked_at_again_though_one_is_not_answered() {
     node.sleep_ms(8000);
     node.commands();
     assert_eq!(node.states(), [""; 0], "nobody knows for long who is behind the first");
+    let counts = node.controller.counters();
+    let looks = [counts.checklists_confirmed, counts.checklists_denied, counts.checklists_unknown];
+    assert_eq!((looks, counts.checklists_ms), ([0, 1, 2], 2 * 8000));
 }
 
 /// Goal: addresses that do not answer keep no checklist from being looked at.

@@ -95,9 +95,9 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
             let checklist = checklist.clone();
             let job = job_of(cx, question, &user);
             let id = cx.start_effect(&user, job, Purpose::CheckAgain);
-            let until = cx.now.instant + PROOF_ANSWER_TIME_MAX;
-            cx.timers.set(Timer::Checklists, until);
-            cx.checking = Some(Checking { id, user, checklist, until });
+            let checking = Checking { id, user, checklist, started: cx.now.instant };
+            cx.timers.set(Timer::Checklists, checking.until());
+            cx.checking = Some(checking);
         }
         None => cx.watch_checklists(),
     }

@@ -289,5 +289,8 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
         net.lab.netserv(node, &["node", "reload"]).unwrap();
     }
     eventually("what the holder vouched for goes with it", || !mine.is_on(&net, "n1") && !mine.is_on(&net, "n2"));
+    let metrics = net.lab.metrics("n1").unwrap();
+    assert!(metrics.contains("netserv_checklist_checks_total{outcome=\"denied\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("netserv_checklist_check_seconds_total "), "{metrics}");
     assert_refused(&set_up(&net, &mine, &good, &own), RefusalKind::BadProof);
 }
