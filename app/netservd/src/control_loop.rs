@@ -331,6 +331,8 @@ impl ControlLoop {
             | Notice::Answered { .. }
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
+            | Notice::Expired { .. }
+            | Notice::Forgotten { .. }
             | Notice::Listed { .. }
             | Notice::NotListed { .. }
             | Notice::GaveUp { .. }
@@ -633,6 +635,12 @@ fn log(notice: &Notice) {
         }
         Notice::Revoked { user, module, refusal, evidence: _ } => {
             tracing::warn!(%user, %module, %refusal, "a module is removed, since its user may no longer run it");
+        }
+        Notice::Expired { user, module, evidence: _, is_stranger: _ } => {
+            tracing::info!(%user, %module, "a module is removed, since its lease ended");
+        }
+        Notice::Forgotten { user, refusal, evidence: _ } => {
+            tracing::info!(%user, %refusal, "a user is forgotten, with what its modules kept");
         }
         Notice::GaveUp { user, module, addresses, epoch } => {
             tracing::info!(%user, %module, ?addresses, epoch, "floating addresses are given up, another owner has them");

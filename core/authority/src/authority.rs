@@ -57,6 +57,17 @@ pub enum Said {
     Holder(Holder),
 }
 
+/// A user who is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// The user.
+    pub user: UserId,
+    /// What its rights came from, in words.
+    pub basis: String,
+    /// Why it has none.
+    pub why: Refusal,
+}
+
 impl From<Refusal> for Unproven {
     fn from(refusal: Refusal) -> Unproven {
         Unproven::Refused(refusal)
@@ -321,15 +332,18 @@ impl Authority {
         proof: Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
-    ) -> Result<Vec<UserId>, Refusal> {
+    ) -> Result<Vec<Forgotten>, Refusal> {
         let Some(give_way) = self.change_by(&proof, now, has_modules)? else { return Ok(Vec::new()) };
-        for user in &give_way {
-            self.granted.remove(user);
-        }
+        let forget = |user: UserId| {
+            let basis = self.granted.remove(&user)?.basis();
+            let why = Refusal::new(RefusalKind::QuotaExceeded, "another user takes its place");
+            Some(Forgotten { user, basis, why })
+        };
+        let forgotten = give_way.into_iter().filter_map(forget).collect();
         if let Proof { user, granted: Some(granted), .. } = proof {
             self.granted.insert(user.clone(), granted);
         }
-        Ok(give_way)
+        Ok(forgotten)
     }
 
     /// Checks that what a request proved may be put into force, so that nothing is noted of one that is refused.
@@ -421,12 +435,15 @@ impl Authority {
     }
 
     /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them.
-    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<UserId> {
+    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<Forgotten> {
         let lists = &self.lists;
-        let holds =
-            |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| in_force(lists, vouched, now).is_ok());
-        let gone = self.granted.extract_if(.., |user, granted| !holds(granted) && !has_modules(user));
-        gone.map(|(user, _)| user).collect()
+        let why = |granted: &Granted| match &granted.vouched {
+            Ok(vouched) => in_force(lists, vouched, now).err(),
+            Err(refusal) => Some(refusal.clone()),
+        };
+        let gone = self.granted.extract_if(.., |user, granted| why(granted).is_some() && !has_modules(user));
+        gone.filter_map(|(user, granted)| Some(Forgotten { basis: granted.basis(), why: why(&granted)?, user }))
+            .collect()
     }
 
     /// Returns what a user may do now.

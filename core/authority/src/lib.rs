@@ -21,5 +21,5 @@ pub mod scope;
 mod tests;
 mod vouched;
 
-pub use authority::{Authority, Proof, Question, Said, Unproven, digest_of, may_pass};
+pub use authority::{Authority, Forgotten, Proof, Question, Said, Unproven, digest_of, may_pass};
 pub use grant::digest_of_grant;

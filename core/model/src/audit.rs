@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::AUDIT_DETAIL_BYTES_MAX;
 use crate::request::{Body, Outcome, Request, Verb};
 use crate::text::one_line;
-use crate::{Digest, ModuleRef, NodeId, PublicKey, Refusal, SessionId, UnixTime, UserId};
+use crate::{Digest, ModuleRef, NodeId, PublicKey, SessionId, UnixTime, UserId};
 
 /// What a request asks, and of whom it says that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,15 +67,16 @@ pub struct AuditEntry {
     /// The node.
     pub node: NodeId,
     /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN` and `UNDRAIN`.
-    /// What was not asked: `REVOKE` if rights ended, `START` of the node, and `AUDIT` about this log.
+    /// What was not asked: `REVOKE` if rights ended, `EXPIRE` if a lease did, `FORGET` of a user without rights, `START` of the node, and
+    /// `AUDIT` about this log.
     pub verb: String,
-    /// What came of it: the word of an outcome, such as `installed`, or `refused`, `revoked`, `done`, `failed`. Of `AUDIT`: `damaged`, `lost` or
+    /// What came of it: the word of an outcome, such as `installed`, or `refused`, `revoked`, `removed`, `done`, `failed`. Of `AUDIT`: `damaged`, `lost` or
     /// `left-out`.
     pub outcome: String,
     /// The kind of a refusal, and the cause in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Who asked, as the request says, or whose rights ended. The request is proven to be of the user's if there is `evidence`.
+    /// Who asked, as the request says, or whose rights or lease ended. The request is proven to be of the user's if there is `evidence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The key that signed the request.
@@ -161,18 +162,10 @@ impl AuditEntry {
         })
     }
 
-    /// Returns that of a module that is removed since rights ended.
-    pub fn of_end(
-        time: UnixTime,
-        node: NodeId,
-        user: UserId,
-        module: &ModuleRef,
-        evidence: Option<&str>,
-        why: &Refusal,
-    ) -> AuditEntry {
-        let (evidence, module) = (evidence.map(bounded), Some(bounded(&module.to_string())));
-        let entry = AuditEntry::new(time, node, "REVOKE", "revoked", &why.to_string());
-        AuditEntry { user: Some(user), evidence, module, ..entry }
+    /// Returns one about a user whose rights, module or place ended without a request.
+    pub fn of_end(self, user: UserId, module: Option<&ModuleRef>, evidence: Option<&str>) -> AuditEntry {
+        let (evidence, module) = (evidence.map(bounded), module.map(|module| bounded(&module.to_string())));
+        AuditEntry { user: Some(user), evidence, module, ..self }
     }
 }
 

@@ -467,6 +467,26 @@ pub enum Notice {
         /// What the owner's rights came from, in words, unless the policy does not name it any more.
         evidence: Option<String>,
     },
+    /// A module is removed since its last lease ended.
+    Expired {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleRef,
+        /// What the owner's rights come from, in words, if it has some.
+        evidence: Option<String>,
+        /// Whether the configuration does not name the owner.
+        is_stranger: bool,
+    },
+    /// A user whom the configuration does not name is forgotten, with what its modules kept.
+    Forgotten {
+        /// The user.
+        user: UserId,
+        /// Why it has no rights.
+        refusal: Refusal,
+        /// What they came from, in words.
+        evidence: String,
+    },
     /// Another revocation list of an issuer is in force.
     Listed {
         /// The operator's name for the issuer.

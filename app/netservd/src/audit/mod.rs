@@ -86,15 +86,21 @@ impl AuditLog {
                 let share = Share { user, is_stranger, refused: matches!(outcome, Outcome::Refused(_)) };
                 let entry = AuditEntry::of_answer(now.wall, self.node.clone(), *asked, proven, &outcome);
                 let Some(entry) = entry.filter(|entry| self.is_news(entry, &outcome)) else { return };
-                if lock(&self.shares).take(now.instant, share) {
-                    self.push(entry);
-                } else {
-                    add(&self.counts.left_out, 1);
-                }
+                self.push_within(now, share, entry);
             }
             Notice::Revoked { user, module, refusal, evidence } => {
-                let evidence = evidence.as_deref();
-                self.push(AuditEntry::of_end(now.wall, self.node.clone(), user, &module, evidence, &refusal));
+                let entry = self.entry(now, "REVOKE", "revoked", &refusal.to_string());
+                self.push(entry.of_end(user, Some(&module), evidence.as_deref()));
+            }
+            Notice::Expired { user, module, evidence, is_stranger } => {
+                let share = Share { user: Some(user.clone()), is_stranger, refused: false };
+                let entry = self.entry(now, "EXPIRE", "removed", "its lease ended");
+                self.push_within(now, share, entry.of_end(user, Some(&module), evidence.as_deref()));
+            }
+            Notice::Forgotten { user, refusal, evidence } => {
+                let share = Share { user: Some(user.clone()), is_stranger: true, refused: false };
+                let entry = self.entry(now, "FORGET", "removed", &refusal.to_string());
+                self.push_within(now, share, entry.of_end(user, None, Some(&evidence)));
             }
             Notice::Requested { .. }
             | Notice::Notified(_)
@@ -112,7 +118,7 @@ impl AuditLog {
             Ok(detail) => ("done", detail),
             Err(why) => ("failed", why),
         };
-        let entry = AuditEntry::new(now.wall, self.node.clone(), verb, outcome, detail);
+        let entry = self.entry(now, verb, outcome, detail);
         self.push(AuditEntry { from: Some(LOCAL.to_owned()), ..entry });
     }
 
@@ -132,6 +138,19 @@ impl AuditLog {
         }
         self.known.insert(key, entry.evidence.clone());
         !is_as_before
+    }
+
+    fn entry(&self, now: Now, verb: &str, outcome: &str, detail: &str) -> AuditEntry {
+        AuditEntry::new(now.wall, self.node.clone(), verb, outcome, detail)
+    }
+
+    /// Writes a line if the share that it belongs to has room, and counts it otherwise.
+    fn push_within(&self, now: Now, share: Share, entry: AuditEntry) {
+        if lock(&self.shares).take(now.instant, share) {
+            self.push(entry);
+        } else {
+            add(&self.counts.left_out, 1);
+        }
     }
 
     fn push(&self, entry: AuditEntry) {

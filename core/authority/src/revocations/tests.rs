@@ -144,7 +144,9 @@ fn a_chain_ends_with_each_of_its_grants_and_keys() {
         assert_refused(ask(&mut authority, &policy, 5, &chain), RefusalKind::BadProof, "ask for another grant");
         assert!(authority.rights(&policy, &user_of(&public(20)), NOW).is_ok());
         // It is forgotten once it has nothing on the node.
-        assert_eq!(authority.forget_ended(NOW, |_| false), [user]);
+        let [gone] = &authority.forget_ended(NOW, |_| false)[..] else { panic!("it is forgotten") };
+        assert!(gone.user == user && gone.basis.starts_with("grant of house sha256:"), "{gone:?}");
+        assert!(gone.why.detail.starts_with("grant of `house`"), "{}", gone.why);
         // What the list names no more counts again.
         assert_eq!(set(&mut authority, list(3)), Ok(true));
         assert!(ask(&mut authority, &policy, 5, &chain).is_ok());

@@ -9,7 +9,7 @@ pub(crate) mod timers;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_authority::{Authority, Proof};
+use netserv_authority::{Authority, Forgotten, Proof};
 use netserv_model::control::ModuleMessage;
 use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, Notice, RequestId, StoreJob};
 use netserv_model::notify::NotifyEvent;
@@ -187,6 +187,13 @@ impl Cx {
         self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence }));
     }
 
+    /// Says that a module is removed since its last lease ended.
+    pub(crate) fn say_expired(&mut self, user: &UserId, module: ModuleRef) {
+        let evidence = self.authority.basis(&self.policy, user);
+        let is_stranger = !self.policy.users.contains_key(user);
+        self.say(Command::Notify(Notice::Expired { user: user.clone(), module, evidence, is_stranger }));
+    }
+
     /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
     pub(crate) fn tell_requester(
         &mut self,
@@ -241,9 +248,10 @@ impl Cx {
     }
 
     /// Has users forgotten who have nothing on the node, with what their modules kept.
-    pub(crate) fn forget_users(&mut self, users: Vec<UserId>) {
-        for user in users {
-            self.start_node_effect(Job::Store(StoreJob::ForgetUser { user }), Purpose::Nothing);
+    pub(crate) fn forget_users(&mut self, users: Vec<Forgotten>) {
+        for Forgotten { user, basis, why } in users {
+            self.start_node_effect(Job::Store(StoreJob::ForgetUser { user: user.clone() }), Purpose::Nothing);
+            self.say(Command::Notify(Notice::Forgotten { user, refusal: why, evidence: basis }));
         }
     }
 

@@ -555,6 +555,8 @@ fn said(notice: &Notice) -> String {
         Notice::Revoked { user, module, refusal, evidence: _ } => {
             format!("revoked {user} {} {}", short(module), refusal.kind)
         }
+        Notice::Expired { user, module, .. } => format!("expired {user} {}", short(module)),
+        Notice::Forgotten { user, refusal, evidence } => format!("forgotten {user} {} {evidence}", refusal.kind),
         Notice::GaveUp { user, module, addresses, epoch } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             format!("gave-up {user} {} {} {epoch}", short(module), addresses.join(" "))

@@ -522,6 +522,28 @@ fn strangers_who_are_too_many_are_not_remembered() {
     assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "1 users with modules");
 }
 
+/// Goal: it is said why a user without modules is not known any more. Method: one that gives way to another, and one whose grant ends.
+#[test]
+fn users_without_modules_are_not_forgotten_in_silence() {
+    let mut policy = open_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = 1;
+    let mut node = Node::with(policy);
+    let ask = |node: &mut Node, who: &str| {
+        let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+        let asked = request(node, who, body, Some(grant(who, "10.2.0.0/24", 200)));
+        node.send(asked);
+        node.commands()
+    };
+    let line = |who: &str, kind| format!("forgotten {} {kind} grant of house sha256:", user_of(&public(who)));
+    let is_said = |commands: &[String], line: &str| commands.iter().any(|command| command.starts_with(line));
+    ask(&mut node, "eve");
+    let commands = ask(&mut node, "mallory");
+    assert!(is_said(&commands, &line("eve", "quota-exceeded")), "{commands:?}");
+    node.sleep_ms(200_000);
+    let commands = node.commands();
+    assert!(is_said(&commands, &line("mallory", "bad-proof")), "{commands:?}");
+}
+
 /// Goal: a restart takes nothing away that a grant in force gives. Method: two modules, of which the later one needs a wider grant
 /// that ends earlier.
 #[test]
