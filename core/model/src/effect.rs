@@ -44,6 +44,8 @@ pub enum Command {
     Do(Effect),
     /// Nobody waits for an effect any more: [`Job::is_ordered`] is false for it, and its outcome changes nothing.
     Abandon(EffectId),
+    /// A request is of the user whom it names; its answer comes later.
+    Proven(RequestId),
     /// Answer a request.
     Answer {
         /// The request.

@@ -167,6 +167,11 @@ impl Cx {
         }
     }
 
+    /// Says of a request that it is of the user whom it names, before it is answered.
+    pub(crate) fn say_proven(&mut self, ticket: &PendingAnswer) {
+        self.answers.push_back(Command::Proven(ticket.request));
+    }
+
     /// Answers a request with a report.
     pub(crate) fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
         let PendingAnswer { request, method, received: _, proven } = ticket;

@@ -326,6 +326,7 @@ impl Node {
                     let outcome = EffectOutcome::Refused(refusal(RefusalKind::Timeout));
                     self.controller.handle_outcome(self.now, id, outcome);
                 }
+                Command::Proven(request) => assert!(!self.reports.contains_key(&request.0), "it is answered"),
                 Command::Answer { request, report, proven } => {
                     self.lines.push_back(format!("answer {} {}", request.0, outcome(&report.outcome)));
                     let before = self.reports.insert(request.0, *report);
