@@ -8,13 +8,13 @@ use std::time::Duration;
 use netserv_model::evidence::{AddressProof, CheckedGrants, Checklist, Evidence, Holder, ProvenAddress};
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{Body, Request};
-use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{Digest, Instant, Now, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
 use crate::grant::{digest_of_grant, user_of};
 use crate::jws::is_signed_by;
-use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
+use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX, UNKNOWN_KEPT_TIME};
 use crate::revocations::{Lists, Revocations, RevocationsError};
 use crate::vouched::{Vouched, Voucher, check_address};
 
@@ -100,11 +100,13 @@ struct Granted {
     denied: Option<Refusal>,
     /// Whether it was not found out last time who is behind it.
     is_doubted: bool,
+    /// Since when it gives nothing for that alone.
+    unknown: Option<Instant>,
 }
 
 impl Granted {
     fn new(evidence: Evidence, vouched: Result<Vouched, Refusal>) -> Granted {
-        Granted { evidence, vouched, denied: None, is_doubted: false }
+        Granted { evidence, vouched, denied: None, is_doubted: false, unknown: None }
     }
 
     fn basis(&self) -> String {
@@ -288,6 +290,7 @@ impl Authority {
     pub fn checked_again(
         &mut self,
         policy: &NodePolicy,
+        now: Instant,
         user: &UserId,
         asked: &Checklist,
         said: Result<Holder, Refusal>,
@@ -303,6 +306,7 @@ impl Authority {
         if granted.is_doubted {
             return false;
         }
+        granted.unknown = said.as_ref().is_err_and(may_pass).then(|| granted.unknown.unwrap_or(now));
         granted.denied = said.as_ref().err().cloned();
         let vouched = said.and_then(|holder| {
             checked.holder = holder;
@@ -430,15 +434,20 @@ impl Authority {
         self.lists.set_policy(policy);
         self.granted.retain(|user, _| !policy.users.contains_key(user));
         for granted in self.granted.values_mut() {
-            granted.vouched = granted.denied.clone().map_or_else(|| Vouched::by(policy, &granted.evidence), Err);
+            let vouched = Vouched::by(policy, &granted.evidence);
+            granted.unknown = granted.unknown.filter(|_| vouched.is_ok());
+            granted.vouched = granted.denied.clone().map_or(vouched, Err);
         }
     }
 
-    /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them.
-    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<Forgotten> {
+    /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them. If it is not known who is behind
+    /// a checklist, its user is remembered for [`UNKNOWN_KEPT_TIME`], unless others need the place.
+    pub fn forget_ended(&mut self, now: Now, has_modules: impl Fn(&UserId) -> bool) -> Vec<Forgotten> {
         let lists = &self.lists;
+        let is_waited_for = |since: Instant| now.instant.since(since) < UNKNOWN_KEPT_TIME;
         let why = |granted: &Granted| match &granted.vouched {
-            Ok(vouched) => in_force(lists, vouched, now).err(),
+            Ok(vouched) => in_force(lists, vouched, now.wall).err(),
+            Err(_) if granted.unknown.is_some_and(is_waited_for) => None,
             Err(refusal) => Some(refusal.clone()),
         };
         let gone = self.granted.extract_if(.., |user, granted| why(granted).is_some() && !has_modules(user));

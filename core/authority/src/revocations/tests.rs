@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::grant::{Grant, user_of};
-use crate::tests::{HOUR, NOW, ask, assert_refused, grant, key, policy, public, refused, request};
+use crate::tests::{HOUR, NOW, ask, assert_refused, at, grant, key, policy, public, refused, request};
 use crate::{Authority, Said};
 
 const DAY: u64 = 24 * HOUR;
@@ -144,7 +144,7 @@ fn a_chain_ends_with_each_of_its_grants_and_keys() {
         assert_refused(ask(&mut authority, &policy, 5, &chain), RefusalKind::BadProof, "ask for another grant");
         assert!(authority.rights(&policy, &user_of(&public(20)), NOW).is_ok());
         // It is forgotten once it has nothing on the node.
-        let [gone] = &authority.forget_ended(NOW, |_| false)[..] else { panic!("it is forgotten") };
+        let [gone] = &authority.forget_ended(at(NOW), |_| false)[..] else { panic!("it is forgotten") };
         assert!(gone.user == user && gone.basis.starts_with("grant of house sha256:"), "{gone:?}");
         assert!(gone.why.detail.starts_with("grant of `house`"), "{}", gone.why);
         // What the list names no more counts again.

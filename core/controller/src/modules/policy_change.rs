@@ -51,12 +51,11 @@ pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users
 
 /// Takes away what users have whose proofs have ended or were taken back, and forgets those who have nothing.
 pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
-    let now = cx.now.wall;
     if modules.tenants.iter().any(|(user, _)| cx.may(user).is_none()) {
         apply_policy(cx, modules, users);
     }
     let tenants = &modules.tenants;
-    let gone = cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    let gone = cx.authority.forget_ended(cx.now, |user| tenants.get(user).is_some());
     let changes = !gone.is_empty();
     cx.forget_users(gone);
     if changes {
@@ -92,7 +91,7 @@ pub(crate) fn checked_again(
         Err(refusal) if may_pass(refusal) => cx.counters.checklists_unknown += 1,
         Err(_) => cx.counters.checklists_denied += 1,
     }
-    if cx.authority.checked_again(&cx.policy, &user, &checklist, said) {
+    if cx.authority.checked_again(&cx.policy, cx.now.instant, &user, &checklist, said) {
         apply_policy(cx, modules, users);
     }
     check_again(cx, Some(&user));
