@@ -25,12 +25,12 @@ pub const CACHE: &str = "corpus/checklist_cache";
 /// If its holder speaks for what it does not hold, or at a time at which it does not.
 pub fn checklist(data: &[u8]) {
     match cache().check(data, &LISTED, CHECKED_AT) {
-        Ok(spoken) => {
+        Ok(holder) => {
             let held: Vec<IpNet> = HELD.iter().map(|net| net.parse().expect("a prefix")).collect();
             let is_held = |prefix: &IpNet| held.iter().any(|outer| outer.contains(prefix));
-            assert!((1..=limits::PREFIXES_MAX).contains(&spoken.prefixes.len()));
-            assert!(spoken.prefixes.iter().all(is_held), "{:?}", spoken.prefixes);
-            assert!(CHECKED_AT <= spoken.until && spoken.until <= CHECKED_AT + Duration::from_secs(24 * 3600));
+            assert!((1..=limits::PREFIXES_MAX).contains(&holder.prefixes.len()));
+            assert!(holder.prefixes.iter().all(is_held), "{:?}", holder.prefixes);
+            assert!(CHECKED_AT <= holder.until && holder.until <= CHECKED_AT + Duration::from_secs(24 * 3600));
             assert!(data.len() <= CHECKLIST_BYTES_MAX);
             assert!(cache().check(data, &Digest([8; 32]), CHECKED_AT).is_err(), "it lists one grant");
         }

@@ -52,9 +52,6 @@ pub(crate) fn is_signed_by(key: &PublicKey, bytes: &[u8], signature: &Signature)
     VerifyingKey::from_bytes(&key.0).is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
 }
 
-/// The last second of the year 9999.
-pub(crate) const SECONDS_MAX: u64 = 253_402_300_799;
-
 /// The names of Ed25519 in JOSE: that of RFC 8037, and that of RFC 9864.
 const ALGORITHMS: [&str; 2] = ["EdDSA", "Ed25519"];
 

@@ -240,7 +240,7 @@ mod rfc3339 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RefusalKind;
+    use crate::{Refusal, RefusalKind};
 
     fn asked() -> Asked {
         let (user, session) = (Some("jane".parse().unwrap()), SessionId([1; 16]));

@@ -53,5 +53,5 @@ mod manifest;
 mod publication;
 mod time;
 
-pub use cache::{Cache, Spoken};
+pub use cache::Cache;
 pub use error::{CacheError, Invalid};

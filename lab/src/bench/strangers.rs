@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use netserv_authority::grant::{Grant, user_of};
 use netserv_authority::{Authority, Question, Said, Unproven, digest_of_grant};
 use netserv_model::api::{PostRequest, RequestResult};
-use netserv_model::evidence::{Checklist, Holder};
+use netserv_model::evidence::Checklist;
 use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Outcome, Request};
 use netserv_model::{Nonce, PublicKey, SessionId, Signature, UnixTime, UserId};
@@ -102,8 +102,7 @@ fn decide_by(cache: &Cache, policy: &NodePolicy, request: &Request, now: UnixTim
         other => bail!("a checklist is decided without its holder: {other:?}"),
     };
     let Question::Holder { checklist, grant } = question else { bail!("an address is asked: {question:?}") };
-    let spoken = cache.check(checklist.der(), &grant, now)?;
-    let holder = Holder { prefixes: spoken.prefixes, until: spoken.until };
+    let holder = cache.check(checklist.der(), &grant, now)?;
     let found = Authority::default().vouched_for(policy, request, Said::Holder(holder), now);
     Ok(found.map(drop)?)
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use netserv_model::UnixTime;
+use netserv_model::evidence::Holder;
 use netserv_rpki::limits::{
     CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, REASON_CHARS_MAX, TAL_BYTES_MAX, TALS_MAX,
 };
-use netserv_rpki::{Cache, CacheError, Invalid, Spoken};
+use netserv_rpki::{Cache, CacheError, Invalid};
 use proptest::prelude::*;
 
 use crate::scene::{AGE_MAX, HOLDER, Scene, Staged, grant, nets, now};
@@ -73,7 +74,7 @@ fn a_cache_of_three_days_ago_is_refused() {
         let then = SystemTime::now() - Duration::from_secs(days * 86_400);
         std::fs::File::open(path).unwrap().set_modified(then).unwrap();
     };
-    let is_old = |said: &Result<Spoken, Invalid>| matches!(said, Err(Invalid::OldCache { .. }));
+    let is_old = |said: &Result<Holder, Invalid>| matches!(said, Err(Invalid::OldCache { .. }));
     folders.iter().for_each(|folder| change(folder, 3));
     let said = written.check(&staged.checklist);
     assert!(is_old(&said), "{said:?}");
