@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_model::NodeId;
-use netserv_model::api::AgentMove;
+use netserv_api::AgentMove;
 use netserv_model::request::{ModuleState, ModuleStatus};
 
 use crate::netns::Lab;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use netserv_model::Flavour;
-use netserv_model::api::AgentStatus;
+use netserv_api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
 use crate::agent;

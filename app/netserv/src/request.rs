@@ -17,7 +17,7 @@ use netserv_model::target::{Bound, Condition, Destinations, Scope, Target};
 use netserv_model::{DomainName, NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::units::parse_duration;

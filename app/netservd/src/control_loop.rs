@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use netserv_model::NodeId;
-use netserv_model::api::{
-    ConfigChange, DrainReport, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport, UserList,
-};
+use netserv_api::{ConfigChange, DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
+use netserv_model::api::{RequestResult, UsageReport};
 use netserv_model::application::ApplicationEvent;
 use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::exposition::Exposition;

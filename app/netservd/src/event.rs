@@ -11,9 +11,8 @@ use anyhow::Result;
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
-use netserv_model::api::{
-    DrainReport, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport, UserList,
-};
+use netserv_api::{DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
+use netserv_model::api::{PostRequest, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::route::RouteChange;

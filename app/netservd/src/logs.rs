@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use netserv_model::UnixTime;
-use netserv_model::api::LogLine;
+use netserv_api::LogLine;
 use netserv_model::text::one_line;
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};

@@ -10,7 +10,7 @@ use netserv_placement::candidates::{ASKED, Candidate, Needs, Place, rank};
 use netserv_wire::nslp::RequestBuilder;
 use serde::Serialize;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::report::count;

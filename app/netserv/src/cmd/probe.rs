@@ -8,7 +8,7 @@ use netserv_model::request::Ask;
 use netserv_model::target::Target;
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;

@@ -12,7 +12,7 @@ use netserv_placement::relocation::{Moved, Owner, Plan, Relocation, Step, Stoppe
 use serde::Serialize;
 
 use super::setup::Wanted;
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::request::{Identity, Travel};

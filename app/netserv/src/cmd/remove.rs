@@ -5,7 +5,7 @@ use clap::Args;
 use netserv_model::ModuleName;
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;

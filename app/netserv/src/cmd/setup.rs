@@ -12,7 +12,7 @@ use netserv_model::request::{Dependency, StateSource};
 use netserv_model::{Digest, Filter, ModuleRef, RefusalKind, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::properties::parse_property;

@@ -14,7 +14,7 @@ use netserv_wire::nslp::RequestBuilder;
 use netserv_wire::state::{self, ModuleState, StateError};
 use serde::Serialize;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;

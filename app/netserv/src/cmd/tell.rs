@@ -10,7 +10,7 @@ use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage};
 use netserv_model::{ModuleName, Topic};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::DestinationCount;
-use netserv_model::api::{ConditionInfo, OperatorServiceInfo, PostRequest, RequestResult};
+use netserv_api::{ConditionInfo, OperatorServiceInfo};
+use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind};

@@ -2,7 +2,8 @@
 //! What the node says of itself.
 
 use netserv_model::UnixTime;
-use netserv_model::api::{DeviceInfo, PlaneInfo};
+use netserv_api::PlaneInfo;
+use netserv_model::api::DeviceInfo;
 
 use super::notices::Notices;
 use super::runtimes::Runtimes;

@@ -9,7 +9,7 @@ use crate::common::{Driver, ask_udp, assert_nodes, eventually, net, processes_un
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_model::api::NodeInfo;
+use netserv_api::NodeInfo;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 

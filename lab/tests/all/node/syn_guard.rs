@@ -12,7 +12,7 @@ use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, workspace};
 use netserv_lab::patience::grown;
 use netserv_lab::topology::{Kind as Machine, Topology};
-use netserv_model::api::{ModuleList, NodeInfo};
+use netserv_api::{ModuleList, NodeInfo};
 use netserv_skips::skipped;
 
 over_one_driver! {

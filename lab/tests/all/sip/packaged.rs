@@ -9,7 +9,7 @@ use netserv_lab::packaged::{Packaged, Unit};
 use netserv_lab::provider::{Phones, SipProvider};
 use netserv_lab::topology::Kind;
 use netserv_lab::voip::documented;
-use netserv_model::api::{AgentCheck, AgentFinding};
+use netserv_api::{AgentCheck, AgentFinding};
 use netserv_skips::skipped;
 
 use crate::common::{Driver, eventually};

@@ -11,7 +11,7 @@ use netserv_audit::{Check, Found, Reader, Wanted, first_of_file};
 use netserv_model::audit::{AuditEntry, AuditLine, AuditReport};
 use netserv_model::{UnixTime, UserId};
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use netserv_model::api::{DrainReport, DrainRequest};
+use netserv_api::{DrainReport, DrainRequest};
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report::{count, modules};

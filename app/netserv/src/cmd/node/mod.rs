@@ -12,13 +12,11 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use netserv_model::UserId;
-use netserv_model::api::{
-    ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PacketSums, Reloaded,
-    RevocationInfo, RevocationListInfo,
-};
+use netserv_api::{ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, Reloaded};
+use netserv_model::api::{PacketSums, RevocationInfo, RevocationListInfo};
 use netserv_model::application::ApplicationInfo;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report;

@@ -5,7 +5,7 @@ use netserv_model::UserId;
 use netserv_model::api::{UsageReport, UserUsage};
 use netserv_model::usage::{Traffic, Usage};
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};

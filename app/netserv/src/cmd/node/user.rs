@@ -2,12 +2,13 @@
 //! `netserv node user`: who may do what, and by which proof.
 
 use clap::Subcommand;
-use netserv_model::api::{UsageReport, UserInfo, UserList, UserUsage};
+use netserv_api::UserList;
+use netserv_model::api::{UsageReport, UserInfo, UserUsage};
 use netserv_model::usage::Usage;
 use netserv_model::{ModuleRef, PublicKey, UserId};
 use serde::Serialize;
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::report;

@@ -9,7 +9,7 @@ use clap::Args;
 use netserv_model::trace::{TraceEnd, TraceEndReason, TraceLine, TraceRequest, TraceStart, parse_filters};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::client::Client;
+use netserv_api::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::Output;
 use crate::report::count;
