@@ -170,7 +170,9 @@ impl Client {
             let frame = frame.map_err(|error| self.broken(error, self.see_log()))?;
             bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             if bytes.len() > ANSWER_BYTES_MAX {
-                return Err(self.broken(format!("an answer of more than {ANSWER_BYTES_MAX} bytes"), self.same_version()));
+                return Err(
+                    self.broken(format!("an answer of more than {ANSWER_BYTES_MAX} bytes"), self.same_version())
+                );
             }
         }
         Ok(bytes)

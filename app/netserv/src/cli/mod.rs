@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
-
 use crate::client;
 use crate::cmd;
 use crate::environment::ENVIRONMENT;

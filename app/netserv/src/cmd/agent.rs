@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use netserv_api::{AgentCheck, AgentFinding, AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
 
-use netserv_api::LOCAL_CALL_TIME_MAX;
 use crate::client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::report::count;
 use crate::table::{Table, plain};
+use netserv_api::LOCAL_CALL_TIME_MAX;
 
 /// Look at the agent that deploys modules by itself
 #[derive(Subcommand)]

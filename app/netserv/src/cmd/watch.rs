@@ -11,11 +11,11 @@ use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{ModuleName, NodeId, SessionId, UserId};
 use tokio::signal::unix::{SignalKind, signal};
 
-use netserv_api::{Client, Lines};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::count;
 use crate::units::parse_duration;
+use netserv_api::{Client, Lines};
 
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\

@@ -8,9 +8,13 @@ use std::process::Stdio;
 use crate::support::{Channel, FakeNode, Home, check, text};
 use axum::body::Body;
 use axum::http::StatusCode;
+use netserv_api::{
+    ApiError, ConditionInfo, DrainReport, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PlaneInfo,
+};
 use netserv_model::UnixTime;
-use netserv_api::{ApiError, ConditionInfo, DrainReport, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PlaneInfo};
-use netserv_model::api::{DeviceInfo, ModuleUsage, PacketSums, RevocationInfo, RevocationListInfo, UsageReport, UserUsage};
+use netserv_model::api::{
+    DeviceInfo, ModuleUsage, PacketSums, RevocationInfo, RevocationListInfo, UsageReport, UserUsage,
+};
 use netserv_model::application::ApplicationInfo;
 use netserv_model::audit::{AuditEntry, AuditFault, AuditReport};
 use netserv_model::request::NodeLoad;

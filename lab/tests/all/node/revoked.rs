@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with};
 use crate::node::strangers::{Stranger, grant, trust};
+use netserv_api::NodeInfo;
 use netserv_lab::node::{FILES_ALLOWED, LabUser, cli};
 use netserv_model::RefusalKind;
-use netserv_api::NodeInfo;
 use netserv_model::api::RevocationInfo;
 use netserv_model::request::Outcome;
 

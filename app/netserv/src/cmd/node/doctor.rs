@@ -5,14 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use netserv_model::Flavour;
 use netserv_api::{NodeInfo, PlaneInfo};
+use netserv_model::Flavour;
 use netserv_model::api::{DeviceInfo, PostRequest, RequestResult};
 use netserv_model::request::{Ask, Outcome};
 use netserv_wire::nslp::RequestBuilder;
 use serde::Serialize;
 
-use netserv_api::Client;
 use crate::cmd::module::worker;
 use crate::exit::{Exit, Failure};
 use crate::keys;
@@ -20,6 +19,7 @@ use crate::output::{Output, Style};
 use crate::report::count;
 use crate::request::Identity;
 use crate::table::{Table, plain};
+use netserv_api::Client;
 
 /// How long the question whether the node knows the user may take.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(10);

@@ -8,12 +8,12 @@ use netserv_model::usage::Usage;
 use netserv_model::{ModuleRef, PublicKey, UserId};
 use serde::Serialize;
 
-use netserv_api::Client;
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::report;
 use crate::table::{Table, plain};
 use crate::units::{format_byte_seconds, format_bytes, format_cpu};
+use netserv_api::Client;
 
 /// Show who may do what on this node, and by which proof
 #[derive(Subcommand)]

@@ -14,10 +14,10 @@ use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{Filter, PublicKey, WantedFilter};
 use netserv_project::Project;
 
-use netserv_api::Client;
 use crate::cmd::module::code_dir;
 use crate::cmd::module::source::Source;
 use crate::exit::{Failure, OrFail, one_line};
+use netserv_api::Client;
 
 /// The user of the lab.
 pub(super) const USER: &str = "developer";

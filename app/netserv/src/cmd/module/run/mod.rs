@@ -26,11 +26,11 @@ use self::signals::Signals;
 use self::watch::{WATCH_EVERY, Watch, show_failure};
 use super::source::Source;
 use super::{build, files};
-use netserv_api::{Client, Lines};
 use crate::client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::{Output, Style};
+use netserv_api::{Client, Lines};
 
 impl Run {
     /// Runs the module until it is interrupted.
