@@ -4,7 +4,7 @@
 
 # Parts in the order in which they run, each a command of ./dev.
 readonly SOAK_PARTS=("ci --all" guards newest-jdk truth floods servers joined cdn cache compressor radio video sip media
-  relocations redirects agent "bench --check" explore)
+  relocations redirects agent busy cold "package --test" "bench --check" explore)
 # The exit code of a part that cannot run on this machine, which no other program here ends with.
 readonly NOT_RUN=77
 readonly SOAK_PAGE=docs/soak.md
@@ -80,6 +80,46 @@ cmd_newest-jdk() {
   need_build; build_modules; build_java
   test_java_newest
   report_retried
+}
+
+# The demo as on a new machine: a clone of this commit, in which nothing was compiled, and nothing kept from before.
+readonly COLD_SECONDS_MAX=360 COLD_PROCESSOR_SECONDS_MAX=600
+
+cmd_cold() {
+  need_lab; need_build
+  as_root_or_fail "the demo makes network namespaces"
+  local folder real user system code=0 TIMEFORMAT='%0R %0U %0S'
+  folder=$(mktemp -d -t netserv-cold-XXXXXX)
+  git clone --quiet . "$folder/netserv"
+  (cd "$folder/netserv"; unset CARGO_TARGET_DIR; export NETSERV_CACHE=$folder/cache; time ./dev demo >"$folder/said" 2>&1) 2>"$folder/took" || code=$?
+  tail -n 3 "$folder/said" >&2
+  read -r real user system < <(tail -n 1 "$folder/took")
+  rm -rf "$folder"
+  [ "$code" -eq 0 ] || fail "the demo in a new clone" "./dev demo in a new clone says more"
+  say "the demo of a new clone took $real s (at most $COLD_SECONDS_MAX), $((user + system)) s of processor time (at most $COLD_PROCESSOR_SECONDS_MAX)"
+  [ "$real" -le "$COLD_SECONDS_MAX" ] && [ $((user + system)) -le "$COLD_PROCESSOR_SECONDS_MAX" ] ||
+    fail "the demo of a new clone takes too long" "cargo build --timings --profile demo in a new clone says what does"
+  done_line "the demo of a new clone keeps its goals"
+}
+
+# Each demo twice: as the machine is, and beside so many loops that do nothing but compute.
+readonly BUSY_LOOPS=10 BUSY_SECONDS_MAX=1800
+readonly DEMOS=(sip compressor cdn radio move video stranger)
+
+cmd_busy() {
+  local app loop loops=() failed=() begun
+  for app in "${DEMOS[@]}"; do ./dev demo --app "$app" >/dev/null || fail "the demo of $app on this machine as it is" "./dev demo --app $app"; done
+  for ((loop = 0; loop < BUSY_LOOPS; loop++)); do
+    timeout "$BUSY_SECONDS_MAX" bash -c 'while :; do :; done' & loops+=($!)
+  done
+  for app in "${DEMOS[@]}"; do
+    begun=$SECONDS
+    ./dev demo --app "$app" >/dev/null || failed+=("$app")
+    say "demo of $app beside $BUSY_LOOPS loops: $((SECONDS - begun)) s"
+  done
+  kill "${loops[@]}" 2>/dev/null || true
+  [ ${#failed[@]} -eq 0 ] || fail "demos on a busy machine: ${failed[*]}" "./dev demo --app ${failed[0]} says what it waited for"
+  done_line "${#DEMOS[@]} demos hold beside $BUSY_LOOPS loops"
 }
 
 # Each fuzz target for a while, on the nightly toolchain.

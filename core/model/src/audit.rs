@@ -66,7 +66,8 @@ pub struct AuditEntry {
     pub time: UnixTime,
     /// The node.
     pub node: NodeId,
-    /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN` and `UNDRAIN`.
+    /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN`, `UNDRAIN` and
+    /// `TRACE`.
     /// What was not asked: `REVOKE` if rights ended, `EXPIRE` if a lease did, `FORGET` of a user without rights, `START` of the node, and
     /// `AUDIT` about this log.
     pub verb: String,
@@ -95,7 +96,8 @@ pub struct AuditEntry {
     /// The session of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The address of the peer that the request came from, or `local` for a client of this node.
+    /// The address of the peer that the request came from, or `local` for a client of this node. Of what the operator asked for by the API, with
+    /// the caller's user and process: `local uid 1000 pid 7321`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// How many lines an `AUDIT` speaks of.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
+use netserv_api::AgentRule;
 use netserv_model::Instant;
-use netserv_model::api::AgentRule;
 use netserv_model::control::ControlMessage;
 use netserv_model::{ModuleName, NodeId, Topic};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};

@@ -15,11 +15,12 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 use netserv_audit::{Share, Shares};
-use netserv_model::audit::{AuditEntry, LOCAL};
+use netserv_model::audit::AuditEntry;
 use netserv_model::effect::Notice;
 use netserv_model::request::Outcome;
 use netserv_model::{NodeId, Now, SessionId, UserId};
 
+use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::config::Audit;
 use crate::limits::{AUDIT_SESSIONS_MAX, AUDIT_WAITING_MAX};
@@ -113,13 +114,13 @@ impl AuditLog {
     }
 
     /// Takes what the operator asked for, by the API or a signal, and what came of it.
-    pub fn take_operation(&self, now: Now, verb: &str, result: Result<&str, &str>) {
+    pub fn take_operation(&self, now: Now, caller: Caller, verb: &str, result: Result<&str, &str>) {
         let (outcome, detail) = match result {
             Ok(detail) => ("done", detail),
             Err(why) => ("failed", why),
         };
         let entry = self.entry(now, verb, outcome, detail);
-        self.push(AuditEntry { from: Some(LOCAL.to_owned()), ..entry });
+        self.push(AuditEntry { from: Some(caller.to_string()), ..entry });
     }
 
     /// Returns what became of lines.

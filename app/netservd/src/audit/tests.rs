@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::audit::folder::End;
+use crate::caller::Caller;
 use crate::limits::{AUDIT_FILE_BYTES_MIN, AUDIT_FILES_MIN, AUDIT_LOOK};
 
 /// Set for a test that runs once more in a process of its own, to the state directory.
@@ -31,7 +32,7 @@ fn decisions_of_several_runs_are_one_chain() {
         let (mut log, thread) = start(dir.path(), &node(), Audit::default(), Clock::start()).unwrap();
         log.take(now(1), answer("jane", true, Outcome::Installed { lease_s: 60 }));
         log.take(now(2), answer("eve", false, refused()));
-        log.take_operation(now(3), "RELOAD", Ok("admission.ttl-max-s"));
+        log.take_operation(now(3), Caller::Node, "RELOAD", Ok("admission.ttl-max-s"));
         let user = || "jane".parse().unwrap();
         let module = || "example.org/m@1.0.0".parse().unwrap();
         let refusal = Refusal::new(RefusalKind::BadProof, "it ended");

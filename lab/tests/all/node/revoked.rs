@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with};
 use crate::node::strangers::{is_on, set_up, stranger, trust};
+use netserv_api::NodeInfo;
 use netserv_lab::node::{FILES_ALLOWED, LabUser, cli};
 use netserv_lab::stranger::grant;
 use netserv_model::RefusalKind;
-use netserv_model::api::{NodeInfo, RevocationInfo};
+use netserv_model::api::RevocationInfo;
 use netserv_model::request::Outcome;
 
 /// Seconds until the nodes ask for the list again.

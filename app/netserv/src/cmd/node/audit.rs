@@ -11,11 +11,11 @@ use netserv_audit::{Check, Found, Reader, Wanted, first_of_file};
 use netserv_model::audit::{AuditEntry, AuditLine, AuditReport};
 use netserv_model::{UnixTime, UserId};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};
 use crate::units::parse_duration;
+use netserv_api::Client;
 
 /// Show who asked what, who decided, and by which evidence, or check that nothing of that was changed
 ///
