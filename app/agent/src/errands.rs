@@ -66,12 +66,14 @@ pub async fn remove(
 }
 
 /// Tells a module something on the way to a client, on one node or on all. A request for one ends there: what lies behind that node takes no time.
-/// Returns whether all were told that have the module.
+/// Returns whether all were told that have the module: those that answer, and `known` ones. A node behind one that hears no answer in time is
+/// missing in what comes back, as is a host that says nothing.
 pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
     (to, name): (&Toward, Option<&NodeId>),
+    known: &[NodeId],
 ) -> bool {
     let request = RequestBuilder::tell(module, message);
     let request = match name {
@@ -91,7 +93,12 @@ pub async fn tell(
     for (report, _) in &failing {
         let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
     }
-    failing.is_empty() && !way.is_empty()
+    let is_missing = |node: &&NodeId| !way.iter().any(|(report, _)| report.node == **node);
+    let missing: Vec<_> = known.iter().filter(is_missing).collect();
+    for node in &missing {
+        let _ = failed("TELL", to, &anyhow!("{node}: it does not answer"));
+    }
+    failing.is_empty() && missing.is_empty() && !way.is_empty()
 }
 
 /// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.
@@ -273,7 +280,7 @@ mod tests {
                 let _ = probe(&node, to).await;
                 let _ = crate::relocate::look_around(&node, &Default::default(), to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
-                tell(&node, (&module, true), &message, (to, Some(&"n1".parse().unwrap()))).await;
+                tell(&node, (&module, true), &message, (to, Some(&"n1".parse().unwrap())), &[]).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
             });
             assert_eq!(log.lines().count(), 5, "{log}");

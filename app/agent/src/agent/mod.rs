@@ -341,7 +341,7 @@ impl Agent {
             let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name))).await;
+                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name)), &[]).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id, name));
@@ -349,8 +349,8 @@ impl Agent {
         }
     }
 
-    /// Tells all modules of a rule that their server has begun anew, until all have taken that: also those on nodes that are not known yet to have
-    /// it, since they were still compiling it.
+    /// Tells all modules of a rule that their server has begun anew, until all that are known have taken that, and those that answer: also on nodes
+    /// that are not known yet to have it, since they were still compiling it.
     fn tell_of_restart(&self, rule: &Deploy) {
         let Some(topic) = &rule.restart_topic else { return };
         let own = self.placement.deployments_of(rule.id).filter(|(_, one)| one.health != Health::Leaving);
@@ -363,12 +363,13 @@ impl Agent {
             );
             let (node, turns, topic) = (Arc::clone(&self.node), Arc::clone(&self.turns), topic.clone());
             let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
+            let known: Vec<NodeId> = deployment.nodes.iter().map(|node| node.name.clone()).collect();
             tokio::spawn(async move {
                 for _ in 0..RESTART_TELLS_MAX {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
                     let message = message(&topic, RESTARTED);
-                    let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None)).await;
+                    let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
                     drop(turn);
                     if is_done {
                         break;
