@@ -9,6 +9,7 @@ mod wishes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
@@ -60,6 +61,7 @@ pub struct Agent {
     turns: Arc<Semaphore>,
     answers: mpsc::UnboundedSender<Event>,
     observations: Observations,
+    numbers: Numbers,
     begun: StdInstant,
 }
 
@@ -106,6 +108,7 @@ impl Agent {
             turns,
             answers,
             observations,
+            numbers: Numbers::default(),
             begun,
         };
         agent.set_gates();
@@ -335,7 +338,7 @@ impl Agent {
             if !self.telling.insert((id, name.clone())) {
                 continue;
             }
-            let message = message(&feedback.topic, text);
+            let message = self.numbers.message(&feedback.topic, text);
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
             let (module, both_ways, name) = (module.name.clone(), *both_ways, name.clone());
             let to = self.config.toward(rule, deployment.client).at(deployment.address);
@@ -362,13 +365,14 @@ impl Agent {
                 "the server of a rule has begun anew: modules are told"
             );
             let (node, turns, topic) = (Arc::clone(&self.node), Arc::clone(&self.turns), topic.clone());
+            let numbers = self.numbers.clone();
             let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
             let known: Vec<NodeId> = deployment.nodes.iter().map(|node| node.name.clone()).collect();
             tokio::spawn(async move {
                 for _ in 0..RESTART_TELLS_MAX {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
-                    let message = message(&topic, RESTARTED);
+                    let message = numbers.message(&topic, RESTARTED);
                     let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
                     drop(turn);
                     if is_done {
@@ -385,10 +389,23 @@ impl Agent {
     }
 }
 
-fn message(topic: &Topic, text: &str) -> ControlMessage {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
-    ControlMessage { topic: topic.clone(), seq, body: text.as_bytes().to_vec() }
+/// The numbers of control messages, from the clock, so that they grow over restarts. If the clock is set back they grow all the same: nodes refuse
+/// a message whose number is not above the last one.
+#[derive(Clone, Debug, Default)]
+struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    fn message(&self, topic: &Topic, text: &str) -> ControlMessage {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let seq = self.next(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
+        ControlMessage { topic: topic.clone(), seq, body: text.as_bytes().to_vec() }
+    }
+
+    fn next(&self, clock: u64) -> u64 {
+        let after = |last: u64| clock.max(last.saturating_add(1));
+        let last = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
+        after(last.unwrap_or_else(|last| last))
+    }
 }
 
 fn unix_ms() -> u64 {
@@ -404,3 +421,17 @@ fn numbered(rule: &Deploy) -> (RuleId, Rule) {
 const RESTARTED: &str = "restarted";
 /// How long the loop sleeps when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: nodes take what the agent tells them next, also after its clock was set back.
+    #[test]
+    fn numbers_of_messages_grow_whatever_the_clock_does() {
+        let numbers = Numbers::default();
+        let shared = numbers.clone();
+        let found = [numbers.next(100), shared.next(40), numbers.next(40), numbers.next(200), shared.next(200)];
+        assert_eq!(found, [100, 101, 102, 200, 201]);
+    }
+}
