@@ -356,8 +356,8 @@ impl Agent {
     /// that are not known yet to have it, since they were still compiling it.
     fn tell_of_restart(&self, rule: &Deploy) {
         let Some(topic) = &rule.restart_topic else { return };
-        let own = self.placement.deployments_of(rule.id).filter(|(_, one)| one.health != Health::Leaving);
-        for (_, deployment) in own {
+        // A module that is to go may not: a REMOVE can fail, and clients that come again find the module.
+        for (_, deployment) in self.placement.deployments_of(rule.id) {
             let to = self.config.toward(rule.id, deployment.client).at(deployment.address);
             tracing::info!(
                 rule = rule.name,

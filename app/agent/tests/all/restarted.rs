@@ -4,7 +4,8 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -15,45 +16,87 @@ use crate::common::{Agent, wait_until};
 /// that it began later.
 #[test]
 fn a_node_that_was_not_heard_is_told_again_of_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("rpc.sock");
-    let begun = kamailio(&socket);
+    let (agent, kamailio) = deployed();
+    agent.node.state().tells_cut = 2;
+    let before = tells(&agent);
+    kamailio.restart();
+    assert!(wait_until(|| tells(&agent) == before + 3), "{} of 3\n{}", tells(&agent) - before, agent.log());
+    assert_eq!(agent.node.state().tells_cut, 0);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(tells(&agent), before + 3, "all were told");
+}
+
+/// Goal: a module that a node has though it was to be removed is told of the server's restart, too: it may serve clients that come again. Method: a
+/// server that is away so long that its modules go, and a node that removes none.
+#[test]
+fn a_module_that_does_not_go_is_told_of_a_restart() {
+    let (agent, kamailio) = deployed();
+    agent.node.state().keeps_all = true;
+    let before = tells(&agent);
+    kamailio.answers.store(false, Ordering::Relaxed);
+    let state = || agent.status().unwrap().rules[0].state.clone();
+    assert!(wait_until(|| state() == "no-server"), "{}", agent.log());
+    kamailio.restart();
+    kamailio.answers.store(true, Ordering::Relaxed);
+    assert!(wait_until(|| state() == "on"), "{}", agent.log());
+    assert!(wait_until(|| tells(&agent) > before), "{}", agent.log());
+}
+
+/// Starts an agent that has its module on two nodes, before a server.
+fn deployed() -> (Agent, Kamailio) {
+    let kamailio = Kamailio::start();
+    let socket = kamailio.folder.path().join("rpc.sock");
     let agent = Agent::start(&format!(
         "server = \"done\"\nrestart-topic = \"server\"\nidle-s = 600\n[[metric]]\nname = \"done\"\nevery-s = 1\n\
          kamailio = {socket:?}\nstatistic = \"core:rcv_requests\"\n"
     ));
-    let tells = || agent.node.state().requests.iter().filter(|request| request.starts_with("TELL")).count();
     let is_running = || {
         assert_eq!(agent.observe(&[("198.51.100.7", 9)]), Some(204));
         agent.status().unwrap().deployments.iter().any(|one| one.nodes.len() == 2)
     };
     assert!(wait_until(is_running), "{}", agent.log());
-    agent.node.state().tells_cut = 2;
-    let before = tells();
-    begun.fetch_add(1, Ordering::Relaxed);
-    assert!(wait_until(|| tells() == before + 3), "{} of 3\n{}", tells() - before, agent.log());
-    assert_eq!(agent.node.state().tells_cut, 0);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    assert_eq!(tells(), before + 3, "all were told");
+    (agent, kamailio)
 }
 
-/// Answers as Kamailio's `jsonrpcs` does. It began at the second that is returned.
-fn kamailio(socket: &Path) -> Arc<AtomicU32> {
+fn tells(agent: &Agent) -> usize {
+    agent.node.state().requests.iter().filter(|request| request.starts_with("TELL")).count()
+}
+
+/// Answers as Kamailio's `jsonrpcs` does.
+struct Kamailio {
+    folder: tempfile::TempDir,
+    begun: Arc<AtomicU32>,
+    answers: Arc<AtomicBool>,
+}
+
+impl Kamailio {
+    fn start() -> Kamailio {
+        let folder = tempfile::tempdir().unwrap();
+        let (begun, answers) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(true)));
+        serve(&folder.path().join("rpc.sock"), Arc::clone(&begun), Arc::clone(&answers));
+        Kamailio { folder, begun, answers }
+    }
+
+    fn restart(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn serve(socket: &Path, begun: Arc<AtomicU32>, answers: Arc<AtomicBool>) {
     let socket = UnixDatagram::bind(socket).unwrap();
-    let begun = Arc::new(AtomicU32::new(0));
-    let since = Arc::clone(&begun);
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok((length, from)) = socket.recv_from(&mut bytes) {
             let asked: Value = serde_json::from_slice(&bytes[..length]).unwrap();
             let result = match asked["method"].as_str() {
-                Some("core.uptime") => json!({ "up_since": since.load(Ordering::Relaxed).to_string() }),
+                Some("core.uptime") => json!({ "up_since": begun.load(Ordering::Relaxed).to_string() }),
                 _ => json!(["core:rcv_requests = 17"]),
             };
             let answer = json!({ "jsonrpc": "2.0", "result": result, "id": asked["id"] }).to_string();
-            // The agent may have ended.
-            let _ = socket.send_to_addr(answer.as_bytes(), &from);
+            if answers.load(Ordering::Relaxed) {
+                // The agent may have ended, or wait no more.
+                let _ = socket.send_to_addr(answer.as_bytes(), &from);
+            }
         }
     });
-    begun
 }

@@ -175,6 +175,8 @@ pub struct State {
     installed: BTreeMap<String, Instant>,
     /// How often the module came to a last node that had it not.
     pub came: usize,
+    /// No REMOVE succeeds.
+    pub keeps_all: bool,
     /// How many answers to a TELL lack the last node, which was not heard in time.
     pub tells_cut: usize,
     /// The agent is killed at the request of that number, before or after it is done.
@@ -239,6 +241,7 @@ impl State {
                 self.came += usize::from(is_new);
                 if is_new { Outcome::Installed { lease_s: LEASE_S } } else { Outcome::Refreshed { lease_s: LEASE_S } }
             }
+            "REMOVE" if self.keeps_all => Outcome::Refused(Refusal::new(RefusalKind::NodeFailed, "not now")),
             "REMOVE" if self.is_at(&edge) => {
                 self.installed.remove(&edge);
                 Outcome::Removed
