@@ -65,16 +65,25 @@ pub async fn remove(
     }
 }
 
+/// Who was told something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All on the path that have the module.
+    All,
+    /// All that answer and all that are known. Behind them is a host that says nothing, or a node that was not heard in time.
+    AllKnown,
+    /// One that has the module, or is known to, was not.
+    NotAll,
+}
+
 /// Tells a module something on the way to a client, on one node or on all. A request for one ends there: what lies behind that node takes no time.
-/// Returns whether all were told that have the module: those that answer, and `known` ones. A node behind one that hears no answer in time is
-/// missing in what comes back, as is a host that says nothing.
 pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
     (to, name): (&Toward, Option<&NodeId>),
     known: &[NodeId],
-) -> bool {
+) -> Reach {
     let request = RequestBuilder::tell(module, message);
     let request = match name {
         Some(name) => request.target(&Target { nodes: vec![name.clone()], ..Target::default() }),
@@ -84,7 +93,7 @@ pub async fn tell(
         Ok(result) => result,
         Err(error) => {
             let _ = failed("TELL", to, &error);
-            return false;
+            return Reach::NotAll;
         }
     };
     let way = way(&result);
@@ -98,7 +107,11 @@ pub async fn tell(
     for node in &missing {
         let _ = failed("TELL", to, &anyhow!("{node}: it does not answer"));
     }
-    failing.is_empty() && missing.is_empty() && !way.is_empty()
+    match result.incomplete {
+        _ if way.is_empty() || !failing.is_empty() || !missing.is_empty() => Reach::NotAll,
+        Some(_) => Reach::AllKnown,
+        None => Reach::All,
+    }
 }
 
 /// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.

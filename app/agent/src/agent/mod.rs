@@ -21,11 +21,11 @@ use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
-use crate::errands;
+use crate::errands::{self, Reach};
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::{Gates, Turn};
-use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX};
+use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX, RESTART_TELLS_UNHEARD};
 use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
@@ -369,13 +369,15 @@ impl Agent {
             let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
             let known: Vec<NodeId> = deployment.nodes.iter().map(|node| node.name.clone()).collect();
             tokio::spawn(async move {
+                let mut all_known = 0;
                 for _ in 0..RESTART_TELLS_MAX {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
                     let message = numbers.message(&topic, RESTARTED);
-                    let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
+                    let reach = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
                     drop(turn);
-                    if is_done {
+                    all_known += u32::from(reach == Reach::AllKnown);
+                    if reach == Reach::All || all_known == RESTART_TELLS_UNHEARD {
                         break;
                     }
                     tokio::time::sleep(RESTART_TELL_AGAIN).await;

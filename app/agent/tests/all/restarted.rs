@@ -26,6 +26,19 @@ fn a_node_that_was_not_heard_is_told_again_of_a_restart() {
     assert_eq!(tells(&agent), before + 3, "all were told");
 }
 
+/// Goal: where the end of the path is not known, which may be behind a silent host or before a node that was late, modules are told a few times and no
+/// more.
+#[test]
+fn before_a_silent_host_a_restart_is_told_three_times() {
+    let (agent, kamailio) = deployed();
+    agent.node.state().host_is_silent = true;
+    let before = tells(&agent);
+    kamailio.restart();
+    assert!(wait_until(|| tells(&agent) == before + 3), "{} of 3\n{}", tells(&agent) - before, agent.log());
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(tells(&agent), before + 3);
+}
+
 /// Goal: a module that a node has though it was to be removed is told of the server's restart, too: it may serve clients that come again. Method: a
 /// server that is away so long that its modules go, and a node that removes none.
 #[test]

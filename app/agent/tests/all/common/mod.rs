@@ -177,6 +177,8 @@ pub struct State {
     pub came: usize,
     /// No REMOVE succeeds.
     pub keeps_all: bool,
+    /// The last node hears nothing of what is behind it.
+    pub host_is_silent: bool,
     /// How many answers to a TELL lack the last node, which was not heard in time.
     pub tells_cut: usize,
     /// The agent is killed at the request of that number, before or after it is done.
@@ -261,7 +263,11 @@ impl State {
             let incomplete = Refusal::new(RefusalKind::Timeout, "nobody after n1 answered");
             return json!({ "session": session, "nodes": [node("n1")], "incomplete": incomplete, "took_us": 1 });
         }
-        json!({ "session": session, "nodes": [node("n1"), node(&edge)], "took_us": 1 })
+        let mut result = json!({ "session": session, "nodes": [node("n1"), node(&edge)], "took_us": 1 });
+        if self.host_is_silent {
+            result["incomplete"] = json!(Refusal::new(RefusalKind::Timeout, format!("nobody after {edge} answered")));
+        }
+        result
     }
 
     fn kill(&mut self) {
