@@ -64,6 +64,8 @@ pub const QUEUES_MAX: usize = 16;
 pub const FEEDBACK_VALID_MIN_MS: u64 = 3000;
 /// How often a module is told that its server has begun anew, until it takes that,
 pub const RESTART_TELLS_MAX: u32 = 30;
+/// how often behind a last node that hears nothing from the next hop, which may be a node that is late,
+pub const RESTART_TELLS_UNHEARD: u32 = 3;
 /// and what is between.
 pub const RESTART_TELL_AGAIN: Duration = Duration::from_secs(1);
 /// How long a node is asked again that still fetches or compiles a module.

@@ -89,20 +89,24 @@ pub enum Invalid {
         of: String,
     },
     /// It is too early.
-    #[error("{of} is valid from {from} on")]
+    #[error("{of} is valid from {from} on, it is {now} here")]
     NotYetValid {
         /// The object.
         of: String,
         /// When its time begins.
         from: UnixTime,
+        /// What time it is by the node's clock.
+        now: UnixTime,
     },
     /// It is too late.
-    #[error("{of} was valid until {until}")]
+    #[error("{of} was valid until {until}, it is {now} here")]
     Expired {
         /// The object.
         of: String,
         /// When its time ended.
         until: UnixTime,
+        /// What time it is by the node's clock.
+        now: UnixTime,
     },
     /// The issuer took it back.
     #[error("{of} is revoked by its issuer")]

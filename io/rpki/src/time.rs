@@ -36,11 +36,12 @@ impl Clock {
 
     /// Checks that it is time for an object that holds from then until then, both inclusive.
     pub(crate) fn within(&mut self, of: &str, from: UnixTime, until: UnixTime) -> Result<(), Invalid> {
-        if self.now < from {
-            return Err(Invalid::NotYetValid { of: of.to_owned(), from });
+        let now = self.now;
+        if now < from {
+            return Err(Invalid::NotYetValid { of: of.to_owned(), from, now });
         }
-        if self.now > until {
-            return Err(Invalid::Expired { of: of.to_owned(), until });
+        if now > until {
+            return Err(Invalid::Expired { of: of.to_owned(), until, now });
         }
         self.until = self.until.min(until);
         Ok(())

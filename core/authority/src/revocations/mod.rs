@@ -244,7 +244,7 @@ impl Lists {
             return Ok(());
         }
         let why = match good_until {
-            Some(until) => format!("the revocation list was good until {until}"),
+            Some(until) => format!("the revocation list was good until {until}, it is {now} here"),
             None => "the node has no revocation list".to_owned(),
         };
         Err(format!("{why}: wait, or ask the operator (`netserv node status`)"))

@@ -311,9 +311,9 @@ fn who_has_no_good_grant_is_unknown() {
     let forged = format!("{}.{}", good.rsplit_once('.').unwrap().0, other.rsplit_once('.').unwrap().1);
     unknown(&[forged], 2, "did not sign");
     let past = Grant { exp: NOW.0 / 1000, ..grant(2) };
-    unknown(&[past.sign(&key(1))], 2, "it ended at");
+    unknown(&[past.sign(&key(1))], 2, &format!("it ended at {NOW}, it is {NOW} here"));
     let future = Grant { nbf: NOW.0 / 1000 + 1, ..grant(2) };
-    unknown(&[future.sign(&key(1))], 2, "it begins at");
+    unknown(&[future.sign(&key(1))], 2, &format!("it begins at {}, it is {NOW} here", NOW + Duration::from_secs(1)));
     // The grant is good, and another one signs.
     let user = user_of(&public(2));
     let other = request(3, &user, &[grant(2).sign(&key(1))]);

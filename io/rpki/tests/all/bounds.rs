@@ -38,6 +38,8 @@ fn a_checklist_speaks_for_its_prefixes_until_the_first_thing_ends() {
     assert!(cache.check(&staged.checklist, &grant(), hours(24)).is_ok());
     let over = cache.check(&staged.checklist, &grant(), UnixTime(hours(24).0 + 1));
     assert!(matches!(over, Err(Invalid::Expired { .. })), "{over:?}");
+    let said = over.unwrap_err().to_string();
+    assert!(said.ends_with(&format!("until {}, it is {} here", hours(24), UnixTime(hours(24).0 + 1))), "{said}");
 }
 
 /// Goal: a checklist vouches for nothing once the cache has the revocation of a certificate above it. Method: the holder is revoked
