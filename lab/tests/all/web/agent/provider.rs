@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::IpAddr;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
 use netserv_lab::netns::{Lab, host_port, is_root, program, wait_until};
@@ -116,7 +116,9 @@ impl Provider {
         let mut command = self.lab.command("sender", program("netserv-agent").unwrap());
         command.arg("--config").arg(self.path("agent.toml"));
         self.lab.start("sender", "agent", &mut command).unwrap();
-        let up = wait_until(LONG, || UnixStream::connect(self.path("agent.sock")).is_ok());
+        // It hears the server's log a moment after it takes calls.
+        let hears = || UnixDatagram::unbound().is_ok_and(|log| log.connect(self.path("access.sock")).is_ok());
+        let up = wait_until(LONG, || UnixStream::connect(self.path("agent.sock")).is_ok() && hears());
         assert!(up, "{}", self.log());
     }
 
