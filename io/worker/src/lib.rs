@@ -7,19 +7,11 @@
 //!
 //! Invariant: one thread has the ring; nothing here waits for the node but the one `poll` in each `serve`.
 
-pub mod clock;
-pub mod compute;
-pub mod error;
 pub mod failure;
 pub mod jvm;
 pub mod limits;
-pub mod link;
-pub mod media;
 pub mod packet;
 pub mod serve;
 pub mod server;
-pub mod shared;
-pub mod storage;
 mod sys;
 pub mod tools;
-pub mod wakeup;

@@ -31,7 +31,7 @@ enum Command {
         #[arg(long, hide = true)]
         copy: bool,
         /// The directory of the files that outlive the process, for tests.
-        #[arg(long, hide = true, default_value = netserv_worker::storage::STORE)]
+        #[arg(long, hide = true, default_value = netserv_worker_base::storage::STORE)]
         store: PathBuf,
         /// The file of the operator's own certificate authorities, for tests.
         #[arg(long, hide = true, default_value = route::AUTHORITIES)]

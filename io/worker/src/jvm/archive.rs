@@ -8,6 +8,8 @@ use std::time::Duration;
 use netserv_model::ModuleRef;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
+use netserv_worker_base::clock;
+use netserv_worker_base::error::ServeError;
 use rustix::event::{PollFd, PollFlags};
 
 use super::bundles::Bundles;
@@ -17,8 +19,6 @@ use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{Host, Purpose, RingParts, broken, java_home};
 use super::sys::{BundleLoad, End, control};
-use crate::clock;
-use crate::error::ServeError;
 
 /// Bytes of memory that the JVM is sized for; no archive depends on it.
 const MEMORY_BYTES: u64 = 256 << 20;

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Answer, Ingress, PACKET_OFFSET, SLOT_BYTES};
+use netserv_worker_base::limits;
 
 use super::sys;
-use crate::limits;
 
 const WORD_BYTES: usize = size_of::<u64>();
 const ENTRY_WORDS: usize = 8;

@@ -8,10 +8,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
-
-use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
-use crate::media::description::Description;
-use crate::media::{Desk, Ending, JobHandle, desk};
+use netserv_worker_base::limits::MEDIA_OUTPUT_BYTES_MAX;
+use netserv_worker_base::media::description::Description;
+use netserv_worker_base::media::{Desk, Ending, JobHandle, desk};
 
 /// The jobs of a process that bundles have.
 pub struct JavaJobs {

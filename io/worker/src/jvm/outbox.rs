@@ -10,12 +10,12 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::clock;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::shared::log::{Line, LogBuffer};
+use netserv_worker_base::wakeup::Wakeup;
 
-use crate::clock;
-use crate::error::ServeError;
 use crate::limits;
-use crate::shared::log::{Line, LogBuffer};
-use crate::wakeup::Wakeup;
 
 /// What Java tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +190,8 @@ impl AsFd for Outbox {
 
 #[cfg(test)]
 mod tests {
+    use netserv_worker_base::limits::LOG_LINES_BURST;
+
     use super::*;
 
     #[test]
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn lines_are_kept_by_slot_and_limited_in_rate() {
         let outbox = Outbox::new().unwrap();
-        let flood = limits::LOG_LINES_BURST + 1000;
+        let flood = LOG_LINES_BURST + 1000;
         (0..flood).for_each(|_| outbox.log(Some(ModuleSlot(3)), LogLevel::Info, b"x"));
         outbox.log(None, LogLevel::Warn, b"of the host");
         let logs = outbox.take_logs();

@@ -15,6 +15,17 @@ use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, ModuleName, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, TellVerdict, ToWorker};
 use netserv_wire::container::ring::{Answer, Arrival};
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::limits::ROUNDS_BETWEEN_CONTROL;
+use netserv_worker_base::link::ABI;
+use netserv_worker_base::link::birth::Birth;
+use netserv_worker_base::link::control::{Control, Next, Received};
+use netserv_worker_base::link::lanes::Lanes;
+use netserv_worker_base::link::ring_memory::RingMemory;
+use netserv_worker_base::shared::log::Line;
+use netserv_worker_base::shared::moves::{Moves, Owner};
+use netserv_worker_base::shared::state::{self, Said};
+use netserv_worker_base::{clock, media, sys};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::batch::{BatchMemory, Left};
@@ -24,17 +35,7 @@ use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
 use super::sys::{Bridge, BundleLoad, End, cache, control, kv, state as states};
-use crate::clock;
-use crate::error::ServeError;
-use crate::link::ABI;
-use crate::link::birth::Birth;
-use crate::link::control::{Control, Next, Received};
-use crate::link::lanes::Lanes;
-use crate::link::ring_memory::RingMemory;
-use crate::shared::log::Line;
-use crate::shared::moves::{Moves, Owner};
-use crate::shared::state::{self, Said};
-use crate::{limits, media, sys};
+use crate::limits;
 
 /// How long after a start or a load the memory that it took is given back.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -130,7 +131,7 @@ impl Worker {
         loop {
             let busy = self.packets()? > 0;
             rounds += 1;
-            let look = !busy || rounds >= limits::ROUNDS_BETWEEN_CONTROL;
+            let look = !busy || rounds >= ROUNDS_BETWEEN_CONTROL;
             self.java(look)?;
             self.lanes.publish(busy)?;
             if !look {

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_wire::container::ring::{PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES};
+use netserv_worker_base::error::ServeError;
 
 use super::batch::BatchMemory;
 use super::home::{JavaHome, Places, class_path};
 use super::options::{Archive, Memory, Setup, options};
 use super::outbox::Outbox;
 use super::sys::{self, Bridge, Buffers, Handler, Thrown, compute, kv};
-use crate::error::ServeError;
 
 /// Words of the ring's first page.
 pub const HEADER_WORDS: usize = 4096 / size_of::<u64>();

@@ -2,8 +2,7 @@
 //! What a packet module says of its state, or is told, while it is asked to.
 
 use netserv_model::limits::STATE_BYTES_MAX;
-
-use crate::error::HostError;
+use netserv_worker_base::error::HostError;
 
 /// The state that goes through an instance.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_base::failure::memory_limit;
 use wasmtime::{Config, Engine, ExternType, FuncType, InstancePre, Linker, MemoryType, Module, ValType};
 
 use super::host::Host;
@@ -196,10 +197,6 @@ fn check_memory(memory: &MemoryType) -> Result<(), Refusal> {
         return Err(memory_limit(bytes, limits::MEMORY_BYTES_MAX));
     }
     Ok(())
-}
-
-pub(crate) fn memory_limit(wanted: u64, allowed: u64) -> Refusal {
-    Refusal::new(RefusalKind::MemoryLimit, format!("the module wants {wanted} bytes of memory and may have {allowed}"))
 }
 
 fn check_function(

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::HostError;
+use netserv_worker_base::error::HostError;
 
 const WORD_BYTES: usize = 8;
 

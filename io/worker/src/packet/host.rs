@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::node_info::NodeInfo;
 use netserv_model::{Instant, Now};
+use netserv_worker_base::compute::Workplace;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{INJECTS_PER_CALL_MAX, PACKET_BYTES_MIN};
+use netserv_worker_base::shared::channel::Channel;
+use netserv_worker_base::shared::control::ControlPort;
+use netserv_worker_base::shared::counters::Counters;
+use netserv_worker_base::shared::kv::SharedKv;
+use netserv_worker_base::shared::log::LogBuffer;
+use netserv_worker_base::shared::messages::Exchange;
+use netserv_worker_base::{clock, sys};
 use wasmtime::{Memory, ResourceLimiter};
 
 use super::carried::Carried;
 use super::guest::MappedSlots;
 use super::timers::Timers;
-use crate::clock;
-use crate::compute::Workplace;
-use crate::error::HostError;
 use crate::limits;
-use crate::shared::channel::Channel;
-use crate::shared::control::ControlPort;
-use crate::shared::counters::Counters;
-use crate::shared::kv::SharedKv;
-use crate::shared::log::LogBuffer;
-use crate::shared::messages::Exchange;
-use crate::sys;
 
 /// The clocks that a module reads.
 #[derive(Clone, Debug)]
@@ -108,13 +108,13 @@ impl Injected {
     /// # Errors
     /// A packet of a length that none has, or too many in one call.
     pub fn push(&mut self, packet: &[u8]) -> Result<(), HostError> {
-        if packet.len() < limits::PACKET_BYTES_MIN {
+        if packet.len() < PACKET_BYTES_MIN {
             return Err(HostError::Invalid);
         }
         if packet.len() > netserv_model::limits::PACKET_BYTES_MAX {
             return Err(HostError::TooLarge);
         }
-        if self.ends.len() >= limits::INJECTS_PER_CALL_MAX {
+        if self.ends.len() >= INJECTS_PER_CALL_MAX {
             return Err(HostError::Quota);
         }
         self.bytes.extend_from_slice(packet);

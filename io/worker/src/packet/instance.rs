@@ -11,16 +11,17 @@ use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind, Verdict};
 use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS, SLOTS_BYTES};
+use netserv_worker_base::failure::{memory_limit, no_carrier, no_state, with_words};
+use netserv_worker_base::link::ABI;
+use netserv_worker_base::link::ring_memory::RingSlots;
+use netserv_worker_base::{limits, sys};
 use wasmtime::{Memory, Store, Trap, TypedFunc};
 
 use super::carried::Carried;
-use super::engine::{Checked, Interruption, abi_mismatch, memory_limit};
+use super::engine::{Checked, Interruption, abi_mismatch};
 use super::guest::MappedSlots;
 use super::host::Host;
-use crate::link::ABI;
-use crate::link::ring_memory::RingSlots;
-use crate::sys;
-use crate::{failure, limits};
+use crate::failure;
 
 /// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
 pub const EPOCH_MS: u64 = 10;
@@ -264,7 +265,7 @@ impl Instance {
             (Ok(code), _) => Err(self.declined("did not say its state", code)),
             (Err(trap), _) => {
                 self.is_mute = true;
-                Err(failure::no_state(&trap))
+                Err(no_state(&trap))
             }
         }
     }
@@ -274,7 +275,7 @@ impl Instance {
     /// # Errors
     /// It takes none, refuses, or traps.
     pub fn import_state(&mut self, state: Vec<u8>) -> Result<(), Refusal> {
-        let Some(import) = self.import.clone() else { return Err(failure::no_carrier("packet")) };
+        let Some(import) = self.import.clone() else { return Err(no_carrier("packet")) };
         let length = i32::try_from(state.len()).unwrap_or(i32::MAX);
         self.store.data_mut().carried = Carried::In(state, 0);
         let taken = self.call(|store| import.call(store, length));
@@ -359,12 +360,12 @@ impl Instance {
 
     /// Returns the refusal of a module that says itself that it fails, or that breaks the ABI.
     fn refuse(&self, detail: &str) -> Refusal {
-        failure::with_words(RefusalKind::Trapped, detail, self.store.data().log.error())
+        with_words(RefusalKind::Trapped, detail, self.store.data().log.error())
     }
 
     fn declined(&self, what: &str, code: i32) -> Refusal {
         let detail = format!("the module {what}, with code {code}");
-        failure::with_words(RefusalKind::StateRefused, &detail, self.store.data().log.error())
+        with_words(RefusalKind::StateRefused, &detail, self.store.data().log.error())
     }
 
     fn table_mut(&mut self) -> &mut [[u8; DESCRIPTOR_BYTES]] {

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netserv_model::Instant;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::TIMER_DELAY_MIN;
 
-use crate::error::HostError;
 use crate::limits;
 
 /// The timers of one instance, by the module's own numbers.
@@ -41,8 +42,8 @@ impl Timers {
         if !self.timers.contains_key(&id) && self.timers.len() >= max as usize {
             return Err(HostError::Quota);
         }
-        let due = now + delay.max(limits::TIMER_DELAY_MIN);
-        let period = period.map(|period| period.max(limits::TIMER_DELAY_MIN));
+        let due = now + delay.max(TIMER_DELAY_MIN);
+        let period = period.map(|period| period.max(TIMER_DELAY_MIN));
         self.insert(id, Timer { due, period });
         Ok(())
     }

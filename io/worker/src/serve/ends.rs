@@ -4,9 +4,9 @@
 use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::FromWorker;
+use netserv_worker_base::error::ServeError;
 
 use super::Worker;
-use crate::error::ServeError;
 use crate::packet::host::Clock;
 
 impl Worker {

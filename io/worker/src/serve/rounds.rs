@@ -5,14 +5,15 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::ring::{Arrival, Ingress};
+use netserv_worker_base::clock;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::link::lanes::Lanes;
+use netserv_worker_base::shared::log::Line;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::error::ServeError;
-use crate::link::lanes::Lanes;
+use crate::limits;
 use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use crate::packet::host::{Clock, Host};
-use crate::shared::log::Line;
-use crate::{clock, limits};
 
 /// The modules of a packet thread, and what they are run on.
 pub struct Rounds {

@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
+use netserv_worker_base::compute::{Budget, Reserved};
 use wasmtime::ResourceLimiter;
 
-use crate::compute::{Budget, Reserved};
 use crate::limits;
 
 /// What an instance may grow to, all its memories together.

@@ -3,6 +3,7 @@
 
 use netserv_model::limits::STATE_BYTES_MAX;
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_base::failure;
 use tokio::time::timeout;
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
@@ -10,7 +11,7 @@ use wasmtime::component::{Instance, InstancePre};
 use super::component::failed;
 use super::engine::ServerEngine;
 use super::state::ServerState;
-use crate::{failure, limits};
+use crate::limits;
 
 mod bindings {
     wasmtime::component::bindgen!({

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_base::failure;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
 use crate::failure::one_line;
-use crate::{failure, limits};
+use crate::limits;
 
 /// What a program is to its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

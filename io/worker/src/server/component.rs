@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use netserv_model::manifest::WASI_PACKAGES;
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_base::failure::memory_limit;
 use tokio::time::error::Elapsed;
 use wasmparser::{Parser, Payload};
 use wasmtime::component::{Component, InstancePre, Linker};
@@ -17,7 +18,6 @@ use super::blocks;
 use super::engine::ServerEngine;
 use super::state::ServerState;
 use crate::failure::one_line;
-use crate::packet::engine::memory_limit;
 use crate::{failure, limits, sys};
 
 /// What a component does for its module, seen from what it exports.

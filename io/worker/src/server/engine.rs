@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
 
+use netserv_worker_base::compute::Budget;
+use netserv_worker_base::limits::SMALL_STACK_BYTES;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
 use super::blocks;
 use super::state::ServerState;
-use crate::compute::Budget;
 use crate::limits;
 
 /// The engine with all that components can import.
@@ -161,7 +162,7 @@ impl Beat {
                 }
             }
         };
-        let builder = thread::Builder::new().name("beat".to_owned()).stack_size(limits::SMALL_STACK_BYTES);
+        let builder = thread::Builder::new().name("beat".to_owned()).stack_size(SMALL_STACK_BYTES);
         let handle = builder.spawn(keep)?;
         *beat.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.thread().clone());
         Ok(beat)

@@ -220,8 +220,9 @@ impl Drop for Waiting<'_> {
 mod tests {
     use std::sync::mpsc;
 
+    use netserv_worker_base::wakeup::Wakeup;
+
     use super::*;
-    use crate::wakeup::Wakeup;
 
     /// An answer may be lost, and a client may give up before its connection does.
     #[tokio::test]

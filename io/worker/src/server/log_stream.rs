@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::failure::Said;
+use netserv_worker_base::limits::LOG_LINE_BYTES_MAX;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::module::Module;
-use crate::failure::Said;
-use crate::limits::LOG_LINE_BYTES_MAX;
 
 /// What an instance wrote as an error of late, which its stream and its calls add to.
 #[derive(Clone, Debug, Default)]

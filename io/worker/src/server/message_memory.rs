@@ -4,6 +4,7 @@
 use std::any::Any;
 
 use http::HeaderMap;
+use netserv_worker_base::compute::{Budget, Reserved};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::bindings::http::types::Method;
@@ -13,7 +14,6 @@ use wasmtime_wasi_http::p2::types::{
 };
 
 use super::cap::Denied;
-use crate::compute::{Budget, Reserved};
 use crate::limits;
 
 /// The share of one instance in what all of its module may take.

@@ -40,10 +40,10 @@ pub mod waiting;
 
 use std::sync::{Arc, mpsc};
 
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::wakeup::Wakeup;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::error::ServeError;
-use crate::wakeup::Wakeup;
 use orders::Reports;
 
 pub use orders::{Order, Report, ServerLoad};

@@ -13,11 +13,21 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::node_info::NodeInfo;
 use netserv_model::request::ServerCounts;
 use netserv_wire::container::frames::{LogLevel, ServerLoad};
+use netserv_worker_base::clock;
+use netserv_worker_base::compute::{Budget, Reserved};
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{COMPRESS_MEMORY_BYTES_MAX, PATTERNS_MEMORY_BYTES_MAX};
+use netserv_worker_base::shared::channel::Channel;
+use netserv_worker_base::shared::control::ControlPort;
+use netserv_worker_base::shared::counters::Counters;
+use netserv_worker_base::shared::kv::SharedKv;
+use netserv_worker_base::shared::log::{Line, LogBuffer};
+use netserv_worker_base::shared::messages::Exchange;
+use netserv_worker_base::storage::cache::{CacheHandle, CacheSource};
+use netserv_worker_base::storage::limits::CACHE_TEST_BYTES;
+use netserv_worker_base::wakeup::Wakeup;
 use tokio::sync::Semaphore;
 
-use crate::clock;
-use crate::compute::{Budget, Reserved};
-use crate::error::HostError;
 use crate::limits;
 use crate::server::connect::SlowAddresses;
 use crate::server::connect_to::ConnectTo;
@@ -25,15 +35,6 @@ use crate::server::hits::Hits;
 use crate::server::http::kept::Kept;
 use crate::server::http::patience::Patience;
 use crate::server::waiting;
-use crate::shared::channel::Channel;
-use crate::shared::control::ControlPort;
-use crate::shared::counters::Counters;
-use crate::shared::kv::SharedKv;
-use crate::shared::log::{Line, LogBuffer};
-use crate::shared::messages::Exchange;
-use crate::storage::cache::{CacheHandle, CacheSource};
-use crate::storage::limits::CACHE_TEST_BYTES;
-use crate::wakeup::Wakeup;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Module {
             cache: shared.cache,
             counters: Mutex::default(),
             coder_memory: shared.coder_memory.0,
-            pattern_memory: Budget::new(limits::PATTERNS_MEMORY_BYTES_MAX),
+            pattern_memory: Budget::new(PATTERNS_MEMORY_BYTES_MAX),
             message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
             udp_sockets: Arc::new(Semaphore::new(limits::UDP_SOCKETS_MAX)),
             held_memory: Budget::new(limits::HELD_MEMORY_BYTES_MAX),
@@ -277,7 +278,7 @@ impl CoderMemory {
     /// Returns that of a container of `memory_bytes`.
     pub fn of(memory_bytes: u64) -> CoderMemory {
         let share = usize::try_from(memory_bytes / limits::COMPRESS_MEMORY_SHARE).unwrap_or(usize::MAX);
-        CoderMemory(Budget::new(share.min(limits::COMPRESS_MEMORY_BYTES_MAX)))
+        CoderMemory(Budget::new(share.min(COMPRESS_MEMORY_BYTES_MAX)))
     }
 }
 

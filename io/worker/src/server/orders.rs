@@ -7,9 +7,9 @@ use std::sync::{Arc, mpsc};
 
 use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
+use netserv_worker_base::wakeup::Wakeup;
 
 use super::module::Module;
-use crate::wakeup::Wakeup;
 
 /// What the server thread is told. The node's own frames bound how much of it waits.
 pub enum Order {

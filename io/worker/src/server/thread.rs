@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{ModuleName, Refusal, RefusalKind};
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::failure::no_carrier;
+use netserv_worker_base::sys;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
@@ -26,9 +29,8 @@ use super::takers::Taker;
 use super::tcp::connection;
 use super::tcp::service::{TcpService, Times};
 use super::tls;
-use crate::error::ServeError;
-use crate::failure::{no_carrier, one_line};
-use crate::{limits, sys};
+use crate::failure::one_line;
+use crate::limits;
 
 /// Starts the thread, in a container of `memory_bytes`.
 ///

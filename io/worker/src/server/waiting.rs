@@ -5,9 +5,9 @@
 use std::pin::pin;
 
 use netserv_model::manifest::ModuleLimits;
+use netserv_worker_base::compute::Budget;
 use tokio::time::timeout;
 
-use crate::compute::Budget;
 use crate::limits;
 
 /// Waits as an instance that answers a request. Nothing comes of it once it is long and as many others as may wait for long.

@@ -10,6 +10,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;
+use netserv_worker_base::wakeup::Wakeup;
 
 use super::compile;
 use crate::limits;
@@ -20,7 +21,6 @@ use crate::server::http::site::{HttpSite, Version};
 use crate::server::listeners::{Handler, Listeners};
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::{blocks, route, thread, tls};
-use crate::wakeup::Wakeup;
 
 /// What to serve, and where.
 #[derive(Clone, Debug, clap::Args)]

@@ -12,7 +12,7 @@ use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use netserv_worker::packet::engine::{Interruption, Runtime};
 use netserv_worker::packet::host::{Clock, Entropy, Host, ManualClock};
 use netserv_worker::packet::instance::Instance;
-use netserv_worker::shared::kv::SharedKv;
+use netserv_worker_base::shared::kv::SharedKv;
 
 /// Where the guests of [`guest`] have their first descriptor's verdict, and the first packet.
 pub const VERDICT: u32 = 65_536 + 12;

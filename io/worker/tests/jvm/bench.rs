@@ -18,7 +18,7 @@ use netserv_worker::jvm::options::Archive;
 use netserv_worker::jvm::outbox::{FromJava, Outbox};
 use netserv_worker::jvm::start::{HEADER_WORDS, Host, Purpose, RingParts};
 use netserv_worker::jvm::{BundleLoad, packet_thread};
-use netserv_worker::link::ring_memory::RingMemory;
+use netserv_worker_base::link::ring_memory::RingMemory;
 
 use crate::host::{built, odd};
 use crate::node::sys;

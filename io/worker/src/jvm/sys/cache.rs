@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jni_sys::{JNIEnv, jboolean, jclass, jint, jlong, jobjectArray};
 use netserv_model::limits::MODULE_NAME_CHARS_MAX;
+use netserv_worker_base::clock;
+use netserv_worker_base::storage::StoreFile;
+use netserv_worker_base::storage::cache::{Cache, CacheError, Details, Entry, Share, Writer};
+use netserv_worker_base::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_TEXT_BYTES_MAX};
 
 use super::call::{Bytes, Failure, Text, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::clock;
 use crate::jvm::handles::Handles;
 use crate::limits::{JAVA_PATH_UNITS_MAX, JAVA_PIECE_BYTES_MAX};
-use crate::storage::StoreFile;
-use crate::storage::cache::{Cache, CacheError, Details, Entry, Share, Writer};
-use crate::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_TEXT_BYTES_MAX};
 
 /// Characters of a key that are looked at. No key has so many, so that cut ones are none either.
 const KEY_UNITS_SEEN: usize = CACHE_KEY_BYTES_MAX + 1;

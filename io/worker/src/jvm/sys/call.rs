@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use jni_sys::{jbyteArray, jint, jstring};
+use netserv_worker_base::error::HostError;
 
 use super::env::{Env, Thrown};
-use crate::error::HostError;
 
 /// Defines the natives of a class, and `register`, which binds them if the class path has that class.
 macro_rules! natives {

@@ -4,15 +4,15 @@
 use std::sync::Mutex;
 
 use jni_sys::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong};
+use netserv_worker_base::compute::compress::{CodeError, Compressor, Decompressor, Encoding};
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::DECOMPRESS_INPUT_BYTES_MAX;
 
 use super::call::{Bytes, Failure, answer, call, natives};
 use super::compute::budget;
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::compute::compress::{CodeError, Compressor, Decompressor, Encoding};
-use crate::error::HostError;
 use crate::jvm::handles::Handles;
-use crate::limits::DECOMPRESS_INPUT_BYTES_MAX;
 
 static PACKED: Handles<Mutex<Compressor>> = Handles::new();
 static UNPACKED: Handles<Mutex<Decompressor>> = Handles::new();

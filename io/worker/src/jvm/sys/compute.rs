@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use crate::compute::Budget;
-use crate::limits::COMPRESS_MEMORY_BYTES_MAX;
+use netserv_worker_base::compute::Budget;
+use netserv_worker_base::limits::COMPRESS_MEMORY_BYTES_MAX;
 
 static BUDGET: OnceLock<Budget> = OnceLock::new();
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use jni_sys::{JNIEnv, jbyteArray, jclass, jlong};
 use netserv_model::control::{ControlMessage, MODULE_NOTIFY_BYTES_MAX};
 use netserv_model::limits::TOPIC_CHARS_MAX;
+use netserv_worker_base::clock;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::shared::control::{ControlPort, layout};
 
 use super::call::{Bytes, Text, answer, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::{method, outbox};
 use super::state;
-use crate::clock;
-use crate::error::HostError;
 use crate::jvm::handles::Handles;
 use crate::jvm::outbox::Outbox;
-use crate::shared::control::{ControlPort, layout};
 
 static PORTS: Handles<ControlPort> = Handles::new();
 

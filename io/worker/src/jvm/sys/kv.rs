@@ -8,17 +8,18 @@ use jni_sys::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong};
 use netserv_model::ModuleName;
 use netserv_model::limits::MODULE_NAME_CHARS_MAX;
 use netserv_model::manifest::ModuleLimits;
+use netserv_worker_base::clock;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
+use netserv_worker_base::shared::kv::{KvStore, KvStores, SharedKv};
+use netserv_worker_base::storage::StoreFile;
+use netserv_worker_base::storage::limits::KV_CLOSE_TIME_MAX;
 
 use super::call::{Bytes, Failure, Text, answer, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::clock;
-use crate::error::HostError;
 use crate::jvm::handles::Handles;
-use crate::limits::{JAVA_PATH_UNITS_MAX, KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
-use crate::shared::kv::{KvStore, KvStores, SharedKv};
-use crate::storage::StoreFile;
-use crate::storage::limits::KV_CLOSE_TIME_MAX;
+use crate::limits::JAVA_PATH_UNITS_MAX;
 
 /// Bytes of a key that are looked at. No key has so many, so that cut ones are found as little as whole ones.
 const KEY_BYTES_SEEN: usize = KV_KEY_BYTES_MAX + 1;

@@ -6,11 +6,11 @@ use std::ffi::{CStr, c_void};
 use jni_sys::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong, jstring};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_worker_base::limits::MEDIA_PIECE_BYTES_MAX;
 
 use super::env::{Env, Thrown};
 use super::natives::method;
 use crate::jvm::media::{Into, describe, java_jobs, line};
-use crate::limits::MEDIA_PIECE_BYTES_MAX;
 
 const CLASS: &CStr = c"org/netserv/host/media/MediaNative";
 /// Characters of a task: four outputs with texts of which each character is written as six.

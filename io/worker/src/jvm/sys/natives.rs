@@ -11,11 +11,12 @@ use netserv_model::limits::{CONTEXT_LINE_BYTES_MAX, CONTEXT_LINES_MAX, MODULES_P
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::limits::{COUNTER_NAME_BYTES_MAX, LOG_LINE_BYTES_MAX};
+use netserv_worker_base::shared::log;
 
 use super::env::{Env, Thrown};
 use crate::jvm::outbox::{FromJava, Outbox};
 use crate::limits;
-use crate::shared::log;
 
 /// Units of a refusal's detail, of which [`Refusal`] takes as many.
 pub(super) const DETAIL_UNITS_MAX: usize = 400;
@@ -83,7 +84,7 @@ unsafe extern "system" fn failed(
 unsafe extern "system" fn log_line(env: *mut JNIEnv, _: jclass, slot: jint, level: jint, text: jstring) {
     let level = log::level_from_number(level).unwrap_or(LogLevel::Info);
     // SAFETY: as in `ready`.
-    let text = unsafe { Env::new(env).text(text, limits::LOG_LINE_BYTES_MAX) };
+    let text = unsafe { Env::new(env).text(text, LOG_LINE_BYTES_MAX) };
     if let Some(outbox) = OUTBOX.get() {
         outbox.log(module_slot(slot), level, text.as_bytes());
     }
@@ -103,7 +104,7 @@ unsafe extern "system" fn stats(
         (
             env.long_values(counts, 5),
             // One unit more than bytes are allowed, so that no name is cut to one that is.
-            env.texts(names, limits::JAVA_COUNTERS_MAX, limits::COUNTER_NAME_BYTES_MAX + 1),
+            env.texts(names, limits::JAVA_COUNTERS_MAX, COUNTER_NAME_BYTES_MAX + 1),
             env.long_values(values, limits::JAVA_COUNTERS_MAX),
         )
     };
@@ -166,5 +167,5 @@ pub(super) fn refusal(kind: &str, detail: &str) -> Refusal {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= limits::COUNTER_NAME_BYTES_MAX && !name.chars().any(char::is_control)
+    !name.is_empty() && name.len() <= COUNTER_NAME_BYTES_MAX && !name.chars().any(char::is_control)
 }

@@ -2,16 +2,16 @@
 //! Sets of patterns of bundles: the natives of `org.netserv.host.compute.SearchNative`.
 
 use jni_sys::{JNIEnv, jboolean, jclass, jint, jlong};
+use netserv_worker_base::compute::Reserved;
+use netserv_worker_base::compute::search::Patterns;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{PATTERNS_BYTES_MAX, PATTERNS_MAX, SEARCH_BYTES_MAX};
 
 use super::call::{Bytes, call, natives};
 use super::compute::budget;
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::compute::Reserved;
-use crate::compute::search::Patterns;
-use crate::error::HostError;
 use crate::jvm::handles::Handles;
-use crate::limits::{PATTERNS_BYTES_MAX, PATTERNS_MAX, SEARCH_BYTES_MAX};
 
 /// Bytes of patterns with their lengths.
 const LIST_BYTES_MAX: usize = PATTERNS_BYTES_MAX + 2 * PATTERNS_MAX;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all host calls have alike.
 
+use netserv_worker_base::error::HostError;
 use wasmtime::Caller;
 
-use crate::error::HostError;
 use crate::packet::guest::GuestMemory;
 use crate::packet::host::Host;
 

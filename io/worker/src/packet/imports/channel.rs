@@ -2,13 +2,13 @@
 //! `channel_publish`.
 
 use netserv_model::limits::TOPIC_CHARS_MAX;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{CHANNEL_KEY_BYTES_MAX, CHANNEL_MESSAGE_BYTES_MAX};
+use netserv_worker_base::shared::channel::ChannelError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
-use crate::limits::{CHANNEL_KEY_BYTES_MAX, CHANNEL_MESSAGE_BYTES_MAX};
 use crate::packet::host::Host;
-use crate::shared::channel::ChannelError;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(

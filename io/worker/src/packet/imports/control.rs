@@ -3,12 +3,12 @@
 
 use netserv_model::control::MODULE_NOTIFY_BYTES_MAX;
 use netserv_model::limits::TOPIC_CHARS_MAX;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::shared::control::layout;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
 use crate::packet::host::Host;
-use crate::shared::control::layout;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "control_receive", |mut caller: Caller<'_, Host>, out: u32, out_length: u32| {

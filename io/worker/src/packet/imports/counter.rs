@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `counter_open`, `counter_add`, `counter_set`.
 
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::COUNTER_NAME_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
-use crate::limits::COUNTER_NAME_BYTES_MAX;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

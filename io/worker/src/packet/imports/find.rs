@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `find`, `patterns_open`, `patterns_find`, `patterns_close`.
 
+use netserv_worker_base::compute::Workplace;
+use netserv_worker_base::compute::search::{self, Hit, Patterns};
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{HITS_MAX, PATTERNS_BYTES_MAX, PATTERNS_MAX, SEARCH_BYTES_MAX};
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::compute::Workplace;
-use crate::compute::search::{self, Hit, Patterns};
-use crate::error::HostError;
-use crate::limits::{HITS_MAX, PATTERNS_BYTES_MAX, PATTERNS_MAX, SEARCH_BYTES_MAX};
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

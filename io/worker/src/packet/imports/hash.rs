@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `hash`.
 
+use netserv_worker_base::compute::hash::Algorithm;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::HASH_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::compute::hash::Algorithm;
-use crate::error::HostError;
-use crate::limits::HASH_BYTES_MAX;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

@@ -2,10 +2,10 @@
 //! `inject`.
 
 use netserv_model::limits::PACKET_BYTES_MAX;
+use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `kv_get`, `kv_set`, `kv_delete`, `kv_next`, `kv_increment`, `kv_compare_and_set`.
 
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
-use crate::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

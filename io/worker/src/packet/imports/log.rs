@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `log`.
 
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits::LOG_LINE_BYTES_MAX;
+use netserv_worker_base::shared::log::level_from_number;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
-use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::packet::host::Host;
-use crate::shared::log::level_from_number;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "log", |mut caller: Caller<'_, Host>, level: i32, text: u32, length: u32| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `message_send`, `message_receive`.
 
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::shared::messages::MessageError;
+use netserv_worker_base::storage::limits::MESSAGE_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
 use crate::packet::host::Host;
-use crate::shared::messages::MessageError;
-use crate::storage::limits::MESSAGE_BYTES_MAX;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "message_send", |mut caller: Caller<'_, Host>, message: u32, length: u32| {

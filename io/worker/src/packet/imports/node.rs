@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `node_info`.
 
+use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
 use crate::packet::host::Host;
 
 /// Bytes of the longest key: `fact.` and a name.

@@ -2,11 +2,11 @@
 //! `sip_parse`.
 
 use netserv_wire::sip::limits::MESSAGE_BYTES_MAX;
+use netserv_worker_base::compute::{Workplace, sip};
+use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::compute::{Workplace, sip};
-use crate::error::HostError;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

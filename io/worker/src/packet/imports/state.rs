@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `state_write`, `state_read`.
 
+use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::error::HostError;
 use crate::packet::host::Host;
 
 /// Bytes of one call's piece: a whole state.

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code};
-use crate::error::HostError;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

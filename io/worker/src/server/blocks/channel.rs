@@ -2,11 +2,11 @@
 //! `netserv:channel/channel`.
 
 use bytes::Bytes;
+use netserv_worker_base::shared::channel::{Behind, ChannelError, Framing, Reader, Start};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, InputStream, IoError, Pollable, StreamError, StreamResult};
 
 use crate::server::state::ServerState;
-use crate::shared::channel::{Behind, ChannelError, Framing, Reader, Start};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -119,10 +119,11 @@ impl InputStream for Messages {
 mod tests {
     use std::time::Duration;
 
+    use netserv_worker_base::limits::{CHANNEL_MESSAGE_BYTES_MAX, CHANNEL_TOPIC_BYTES_MAX, CHANNEL_TOPICS_MAX};
+
     use wit::Host as _;
 
     use super::*;
-    use crate::limits::{CHANNEL_MESSAGE_BYTES_MAX, CHANNEL_TOPIC_BYTES_MAX, CHANNEL_TOPICS_MAX};
     use crate::server::blocks::testing::{run, state};
     use crate::server::module::Shared;
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use netserv_worker_base::compute::compress::{CodeError, Compressor};
 use tokio::time::Instant;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, InputStream, Pollable, StreamError, StreamResult};
 
-use crate::compute::compress::{CodeError, Compressor};
 use crate::limits::{CODED_FLUSH_AFTER, CODED_FLUSH_AT_LAST, CODED_PIECE_BYTES, CODED_TRIES_MAX};
 use crate::server::state::ServerState;
 
@@ -17,7 +17,7 @@ mod bindings {
         path: "../../wit",
         inline: "package netserv:host-coded; world host { import netserv:compress/streams@1.1.0; }",
         with: {
-            "netserv:compress/codec.compressor": crate::compute::compress::Compressor,
+            "netserv:compress/codec.compressor": netserv_worker_base::compute::compress::Compressor,
             "wasi:io": wasmtime_wasi::p2::bindings::io,
         },
         imports: { default: trappable },
@@ -172,9 +172,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use netserv_worker_base::compute::compress::{Decompressor, Encoding};
+    use netserv_worker_base::limits;
+
     use super::*;
-    use crate::compute::compress::{Decompressor, Encoding};
-    use crate::limits;
     use crate::server::blocks::testing::state;
     use crate::server::module::{CoderMemory, Shared};
 

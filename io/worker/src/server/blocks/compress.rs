@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:compress/codec`, and with it `streams`.
 
+use netserv_worker_base::compute::compress::{self, CodeError, Compressor, Decompressor};
+use netserv_worker_base::limits::{COMPRESS_INPUT_BYTES_MAX, DECOMPRESS_INPUT_BYTES_MAX};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::coded;
 use super::state::ComputeState;
-use crate::compute::compress::{self, CodeError, Compressor, Decompressor};
 use crate::limits;
 use crate::server::state::ServerState;
 
@@ -14,8 +15,8 @@ mod bindings {
         path: "../../wit",
         inline: "package netserv:host-compress; world host { import netserv:compress/codec@1.0.0; }",
         with: {
-            "netserv:compress/codec.compressor": crate::compute::compress::Compressor,
-            "netserv:compress/codec.decompressor": crate::compute::compress::Decompressor,
+            "netserv:compress/codec.compressor": netserv_worker_base::compute::compress::Compressor,
+            "netserv:compress/codec.decompressor": netserv_worker_base::compute::compress::Decompressor,
         },
         imports: { default: trappable },
     });
@@ -115,12 +116,12 @@ fn decompress_all(
     output_max: u64,
     state: &ComputeState,
 ) -> Result<Vec<u8>, CodeError> {
-    if bytes.len() > limits::COMPRESS_INPUT_BYTES_MAX {
+    if bytes.len() > COMPRESS_INPUT_BYTES_MAX {
         return Err(CodeError::TooLarge);
     }
     let mut coder = Decompressor::open(encoding, output_max, &state.coder_memory)?;
     let mut output = Vec::new();
-    for piece in bytes.chunks(limits::DECOMPRESS_INPUT_BYTES_MAX) {
+    for piece in bytes.chunks(DECOMPRESS_INPUT_BYTES_MAX) {
         coder.write(piece)?;
         loop {
             let read = coder.read(usize::MAX)?;
@@ -158,6 +159,7 @@ impl From<CodeError> for Error {
 
 #[cfg(test)]
 mod tests {
+    use netserv_worker_base::limits::{COMPRESS_MEMORY_BYTES_MAX, GZIP_ENCODER_BYTES};
     use wit::{Host as _, HostCompressor, HostDecompressor};
 
     use super::*;
@@ -174,12 +176,12 @@ mod tests {
         while let Ok(coder) = compressor(&mut one) {
             coders.push(coder);
         }
-        assert_eq!(coders.len(), (16 << 20) / limits::GZIP_ENCODER_BYTES);
+        assert_eq!(coders.len(), (16 << 20) / GZIP_ENCODER_BYTES);
         assert!(matches!(compressor(&mut other), Err(Error::Quota)), "another module of the container");
         assert!(matches!(one.compress(Encoding::Gzip, 1, vec![]).unwrap(), Err(Error::Quota)));
         HostCompressor::drop(&mut one, coders.pop().unwrap()).unwrap();
         assert!(HostDecompressor::open(&mut other, Encoding::Gzip, 1).unwrap().is_ok());
-        assert_eq!(CoderMemory::of(u64::MAX).0.left(), limits::COMPRESS_MEMORY_BYTES_MAX);
+        assert_eq!(CoderMemory::of(u64::MAX).0.left(), COMPRESS_MEMORY_BYTES_MAX);
     }
 
     #[test]
@@ -188,7 +190,7 @@ mod tests {
         let mut zeros = |length| state.compress(Encoding::Gzip, 9, vec![0; length]).unwrap().unwrap();
         let most = usize::try_from(limits::DECOMPRESS_AT_ONCE_BYTES_MAX).unwrap();
         // A member of the stream for each piece that may be compressed in one call.
-        let whole = zeros(limits::COMPRESS_INPUT_BYTES_MAX).repeat(most / limits::COMPRESS_INPUT_BYTES_MAX);
+        let whole = zeros(COMPRESS_INPUT_BYTES_MAX).repeat(most / COMPRESS_INPUT_BYTES_MAX);
         let longer = [&whole[..], &zeros(1)].concat();
         let mut decompress = |bytes| state.decompress(Encoding::Gzip, bytes, u32::MAX).unwrap();
         assert_eq!(decompress(whole).unwrap().len(), most);

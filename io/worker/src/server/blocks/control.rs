@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use netserv_model::control::ControlMessage;
+use netserv_worker_base::clock;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::shared::control::ControlPort;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use crate::clock;
-use crate::error::HostError;
 use crate::server::state::ServerState;
-use crate::shared::control::ControlPort;
 
 mod bindings {
     wasmtime::component::bindgen!({

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:crypto/crypto`.
 
+use netserv_worker_base::compute::crypto;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::sys;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::compute::crypto;
-use crate::error::HostError;
 use crate::limits::CRYPTO_RANDOM_BYTES_MAX;
 use crate::server::state::ServerState;
-use crate::sys;
 
 mod bindings {
     wasmtime::component::bindgen!({

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:hash/digest`.
 
+use netserv_worker_base::compute::hash::{self, Hasher};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::compute::hash::{self, Hasher};
 use crate::server::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
         inline: "package netserv:host-hash; world host { import netserv:hash/digest@1.0.0; }",
-        with: { "netserv:hash/digest.hasher": crate::compute::hash::Hasher },
+        with: { "netserv:hash/digest.hasher": netserv_worker_base::compute::hash::Hasher },
         imports: { default: trappable },
     });
 }

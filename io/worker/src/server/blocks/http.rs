@@ -9,6 +9,8 @@ use http::uri::{Scheme, Uri};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::storage::cache::Entry;
 use tokio::time::Instant;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::DynInputStream;
@@ -20,7 +22,6 @@ use wasmtime_wasi_http::p2::types::{
 };
 
 use super::cache::Reading;
-use crate::error::HostError;
 use crate::limits;
 use crate::server::hits::{Answer, HitError, Kind, Target};
 use crate::server::http::body::nothing;
@@ -29,7 +30,6 @@ use crate::server::http::forwarding::{Full, SILENCE_MAX};
 use crate::server::http::held::{Bounds, HeldBody};
 use crate::server::http::interim::Wanted;
 use crate::server::state::ServerState;
-use crate::storage::cache::Entry;
 
 mod bindings {
     wasmtime::component::bindgen!({

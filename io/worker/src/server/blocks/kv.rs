@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:kv/store`: the same entries as those of the packet part.
 
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::storage::limits::KV_KEYS_MAX;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::error::HostError;
 use crate::server::state::ServerState;
-use crate::storage::limits::KV_KEYS_MAX;
 
 mod bindings {
     wasmtime::component::bindgen!({

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use netserv_worker_base::shared::messages::{Exchange, MessageError};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use crate::server::sockets::Gate;
 use crate::server::state::ServerState;
-use crate::shared::messages::{Exchange, MessageError};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -80,13 +80,14 @@ impl Pollable for Waiting {
 mod tests {
     use std::time::Duration;
 
+    use netserv_worker_base::storage::limits::{MESSAGE_BYTES_MAX, MESSAGES_MAX};
+
     use wit::Host as _;
 
     use super::*;
     use crate::server::blocks::testing::{run, state};
     use crate::server::module::Shared;
     use crate::server::sockets::gate;
-    use crate::storage::limits::{MESSAGE_BYTES_MAX, MESSAGES_MAX};
 
     #[test]
     fn errors_are_told_apart() {

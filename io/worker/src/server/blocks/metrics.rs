@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:metrics/counters`.
 
+use netserv_worker_base::error::HostError;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::error::HostError;
 use crate::server::state::ServerState;
 
 mod bindings {

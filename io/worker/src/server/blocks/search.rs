@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:search/search`, the block `match`.
 
+use netserv_worker_base::compute::Reserved;
+use netserv_worker_base::compute::search::{self, Patterns};
+use netserv_worker_base::error::HostError;
+use netserv_worker_base::limits;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::compute::Reserved;
-use crate::compute::search::{self, Patterns};
-use crate::error::HostError;
-use crate::limits;
 use crate::server::state::ServerState;
 
 mod bindings {

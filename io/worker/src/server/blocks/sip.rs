@@ -2,9 +2,9 @@
 //! `netserv:sip/parser`.
 
 use netserv_wire::sip::{self, SipError, Span};
+use netserv_worker_base::compute;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::compute;
 use crate::server::state::ServerState;
 
 mod bindings {

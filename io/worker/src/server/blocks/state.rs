@@ -4,9 +4,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-use crate::compute::Budget;
+use netserv_worker_base::compute::Budget;
+use netserv_worker_base::storage::limits::CACHE_READERS_MAX;
+
 use crate::server::module::Module;
-use crate::storage::limits::CACHE_READERS_MAX;
 
 /// What the building blocks keep for one instance.
 pub struct BlockState {

@@ -9,11 +9,11 @@ use netserv_model::ModuleRef;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::ServerLoad;
+use netserv_worker_base::wakeup::Wakeup;
 
 use crate::server::egress::Egress;
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::state::{ServerState, Sockets};
-use crate::wakeup::Wakeup;
 
 /// Returns the node's side of an instance whose module shares this.
 pub(in crate::server) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> ServerState {

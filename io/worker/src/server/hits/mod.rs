@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use http::header::{self, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, SET_COOKIE, VARY};
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, StatusCode};
+use netserv_worker_base::compute::{Budget, Reserved};
+use netserv_worker_base::storage::cache::Entry;
 
-use crate::compute::{Budget, Reserved};
 use crate::limits;
-use crate::storage::cache::Entry;
 
 /// The answers of one version of a module.
 pub struct Hits {

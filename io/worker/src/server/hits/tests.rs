@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use netserv_worker_base::storage::StoreFile;
+use netserv_worker_base::storage::cache::{Cache, Details, Share, Writer};
+
 use super::*;
 use crate::server::module::HitMemory;
-use crate::storage::StoreFile;
-use crate::storage::cache::{Cache, Details, Share, Writer};
 
 const SERVED: Kind = Kind { taken_from: None, is_secure: false };
 

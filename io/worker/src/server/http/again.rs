@@ -12,19 +12,19 @@ use http::uri::Authority;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
+use netserv_worker_base::clock;
+use netserv_worker_base::storage::cache::{Entry, Share};
 use wasmtime_wasi_http::Error;
 
 use super::body::ResponseBody;
 use super::connection::{Deadline, Underway};
 use super::forwarding;
 use super::held::{Held, HeldBody};
-use crate::clock;
 use crate::limits;
 use crate::server::accepted::Flow;
 use crate::server::blocks::cache;
 use crate::server::hits::{Hit, Kind, Target, is_plain};
 use crate::server::module::Module;
-use crate::storage::cache::{Entry, Share};
 
 /// An answer that is there.
 pub struct Again {
@@ -161,11 +161,12 @@ impl From<Flow> for Kind {
 
 #[cfg(test)]
 mod tests {
+    use netserv_worker_base::storage::StoreFile;
+    use netserv_worker_base::storage::cache::{Cache, Details, Writer};
+
     use super::*;
     use crate::server::blocks::testing::state;
     use crate::server::module::Shared;
-    use crate::storage::StoreFile;
-    use crate::storage::cache::{Cache, Details, Writer};
 
     #[test]
     fn what_is_large_takes_one_of_the_places_for_what_the_node_pumps() {

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
+use netserv_worker_base::compute::{Budget, Reserved};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -24,7 +25,6 @@ use super::connection::{Deadline, Progress, Underway};
 use super::held::Bounds;
 use super::interim::Wanted;
 use super::presence::Presence;
-use crate::compute::{Budget, Reserved};
 use crate::limits;
 
 /// What comes of a request that was sent on.

@@ -16,13 +16,13 @@ use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use hyper::body::{Body, Frame};
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::compute::Reserved;
 use tokio::time::Instant;
 use wasmtime_wasi::p2::{DynInputStream, StreamError};
 use wasmtime_wasi_http::Error;
 
 use super::connection::{Deadline, Underway};
 use super::patience::{Client, Known};
-use crate::compute::Reserved;
 use crate::limits;
 use crate::server::module::Module;
 

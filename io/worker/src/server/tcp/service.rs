@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::failure::no_state;
 use tokio::sync::{MutexGuard, Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
@@ -18,7 +19,7 @@ use super::buffers::Buffers;
 use super::guest::{Handler, HandlerPre};
 use super::table::{self, Connection, ConnectionTable, Sides};
 use super::wit::{Action, Decision, Flow, Side};
-use crate::failure::{no_state, one_line};
+use crate::failure::one_line;
 use crate::limits;
 use crate::server::carrier::Carrier;
 use crate::server::component::{CheckedComponent, failed, started};

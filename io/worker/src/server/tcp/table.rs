@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use netserv_worker_base::limits::TIMER_DELAY_MIN;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -275,7 +276,7 @@ impl ConnectionTable {
     /// # Errors
     /// There are as many as there may be, or its time never comes.
     pub fn set_timer(&self, id: u32, delay_ms: u64, period_ms: u64) -> Result<(), Error> {
-        let time = |milliseconds: u64| Duration::from_millis(milliseconds).max(limits::TIMER_DELAY_MIN);
+        let time = |milliseconds: u64| Duration::from_millis(milliseconds).max(TIMER_DELAY_MIN);
         let mut inner = self.lock();
         if !inner.open || (inner.timers.len() >= limits::TCP_TIMERS_MAX && !inner.timers.contains_key(&id)) {
             return Err(Error::Quota);

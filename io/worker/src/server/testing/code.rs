@@ -9,12 +9,12 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{ModuleRef, Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;
+use netserv_worker_base::wakeup::Wakeup;
 
 use crate::server::blocks;
 use crate::server::component::{self, CheckedComponent, ComponentKind};
 use crate::server::engine::ServerEngine;
 use crate::server::module::{Module, Profile, Shared};
-use crate::wakeup::Wakeup;
 
 /// What the module under test is told of itself, and may use.
 #[derive(Clone, Debug, PartialEq, Eq)]

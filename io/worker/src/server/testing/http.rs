@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_base::shared::log::Line;
 use tokio::runtime::Runtime;
 use wasmtime_wasi_http::p2::bindings::http::types::Scheme;
 
@@ -17,7 +18,6 @@ use crate::server::http::body::RequestBody;
 use crate::server::http::service::HttpService;
 use crate::server::module::Module;
 use crate::server::thread;
-use crate::shared::log::Line;
 
 /// A request.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use netserv_model::Refusal;
 use netserv_project::{TcpOutcome, TcpSide};
+use netserv_worker_base::shared::log::Line;
 use tokio::runtime::Runtime;
 
 use super::code::{HostSettings, TestCode, node_failed};
@@ -19,7 +20,6 @@ use crate::server::tcp::service::{TcpService, Times};
 use crate::server::tcp::table::{Connection, Sides, Stage};
 use crate::server::tcp::wit::{Decision, Flow, Side};
 use crate::server::thread;
-use crate::shared::log::Line;
 
 /// A module under test: one instance for all connections.
 pub struct TcpTester {

@@ -210,12 +210,12 @@ mod tests {
     use netserv_model::effect::ModuleSlot;
     use netserv_model::manifest::ModuleLimits;
     use netserv_wire::container::frames::ServerLoad;
+    use netserv_worker_base::wakeup::Wakeup;
 
     use super::*;
     use crate::limits::UDP_SOCKETS_MAX;
     use crate::server::blocks::testing::run;
     use crate::server::module::{Profile, Shared};
-    use crate::wakeup::Wakeup;
 
     fn module(listen: &[&str], connect: &[&str]) -> Arc<Module> {
         let filters = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();

@@ -19,7 +19,7 @@ use netserv_worker::server::origin::Origin;
 use netserv_worker::server::tcp::connection;
 use netserv_worker::server::tcp::service::{TcpService, Times};
 use netserv_worker::server::{blocks, component};
-use netserv_worker::wakeup::Wakeup;
+use netserv_worker_base::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use tokio::runtime::Runtime;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use netserv_worker_base::compute::Reserved;
+use netserv_worker_base::storage::cache::{About, CacheError, Entry, Joined, Lent, Piece, Share};
+use netserv_worker_base::storage::limits::{CACHE_BLOCK_BYTES, CACHE_STREAM_BYTES_MAX};
 use tokio::task::JoinHandle;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, InputStream, Pollable, StreamError, StreamResult};
 
 use super::found::failed;
-use crate::compute::Reserved;
 use crate::server::disk::spawn_blocking;
 use crate::server::state::ServerState;
-use crate::storage::cache::{About, CacheError, Entry, Joined, Lent, Piece, Share};
-use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_STREAM_BYTES_MAX};
 
 /// An entry that a component reads.
 pub struct Reading {

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use netserv_worker_base::compute::Budget;
+use netserv_worker_base::storage::cache::{About, CacheError, Details, Entry, Joined, Opened, Scope, Share};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
@@ -11,11 +13,9 @@ use super::found::{seconds, share};
 use super::sink::Writing;
 use super::wit::entries::{self as wit, Error, Range};
 use super::wit::unread;
-use crate::compute::Budget;
 use crate::server::disk::spawn_blocking;
 use crate::server::state::ServerState;
 use crate::server::waiting;
-use crate::storage::cache::{About, CacheError, Details, Entry, Joined, Opened, Scope, Share};
 
 type Answer<T> = wasmtime::Result<Result<T, Error>>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv:cache/store@1.0.0`.
 
+use netserv_worker_base::storage::cache::{CacheError, Details, Entry, Writer};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
@@ -10,7 +11,6 @@ use super::sink::Writing;
 use super::wit::first::store::{self as wit, Error, Range};
 use crate::server::disk::spawn_blocking;
 use crate::server::state::ServerState;
-use crate::storage::cache::{CacheError, Details, Entry, Writer};
 
 type Got = Option<(wit::Entry, Resource<DynInputStream>)>;
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use netserv_wire::container::frames::LogLevel;
+use netserv_worker_base::clock;
+use netserv_worker_base::storage::cache::{CacheError, Entry, Share};
 use wasmtime_wasi::p2::StreamError;
 
-use crate::clock;
 use crate::server::disk::spawn_blocking;
 use crate::server::module::Module;
-use crate::storage::cache::{CacheError, Entry, Share};
 
 /// Returns the module's share; nothing where there is no file of use, as its log says then.
 pub(super) async fn share(module: &Module) -> Option<Arc<Share>> {

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
+use netserv_worker_base::storage::cache::{CacheError, Details, Writer};
+use netserv_worker_base::storage::limits::CACHE_STREAM_BYTES_MAX;
 use tokio::task::JoinHandle;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use super::found::failed;
 use crate::server::disk::spawn_blocking;
-use crate::storage::cache::{CacheError, Details, Writer};
-use crate::storage::limits::CACHE_STREAM_BYTES_MAX;
 
 /// An entry that a component writes.
 pub struct Writing {

@@ -2,6 +2,8 @@
 //! `netserv:media/media@1.0.0`.
 
 use netserv_wire::container::media::{MediaOutcome, MediaTask, PROBE_BYTES_MAX};
+use netserv_worker_base::media::description::Description;
+use netserv_worker_base::media::{Ending, Ends, desk};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use wasmtime::component::Resource;
@@ -11,8 +13,6 @@ use super::second::{Order, Output, Segments};
 use super::wit::{self, Error};
 use super::{MediaJob, broken, orders};
 use crate::limits::MEDIA_PROBED_BYTES_MAX;
-use crate::media::description::Description;
-use crate::media::{Ending, Ends, desk};
 use crate::server::module::Module;
 use crate::server::state::ServerState;
 

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
+use netserv_worker_base::limits::MEDIA_OUTPUT_BYTES_MAX;
+use netserv_worker_base::media::{Ending, Ends, JobHandle, desk};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, Pollable};
 
-use crate::limits::{MEDIA_END_TIME_MAX, MEDIA_OUTPUT_BYTES_MAX};
-use crate::media::{Ending, Ends, JobHandle, desk};
+use crate::limits::MEDIA_END_TIME_MAX;
 use crate::server::module::Module;
 use crate::server::state::ServerState;
 use pipes::{Input, Output};

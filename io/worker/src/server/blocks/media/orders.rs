@@ -5,10 +5,10 @@ use netserv_wire::container::media::{
     self, AudioCodec, MediaFormat, MediaLayer, MediaLive, MediaOverlay, MediaPart, MediaSegments, MediaSettings,
     MediaSource, MediaTask, VideoCodec,
 };
+use netserv_worker_base::media::picture_layer;
 
 use super::second::{Live, Order, Output, Segments};
 use super::wit::{self, Error};
-use crate::media::picture_layer;
 
 /// Returns the task of an order, with the picture that is laid over others.
 ///

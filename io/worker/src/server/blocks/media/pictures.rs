@@ -6,6 +6,7 @@ use std::sync::Arc;
 use netserv_wire::container::media::{
     MediaFormat, MediaLive, MediaPart, MediaPictures, MediaSettings, MediaTask, OUTPUTS_MAX,
 };
+use netserv_worker_base::media::desk;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynPollable, subscribe};
 
@@ -13,7 +14,6 @@ use super::second::Live;
 use super::third::{self as wit, Look, View};
 use super::wit::{Error, Source};
 use super::{Begun, MediaJob};
-use crate::media::desk;
 use crate::server::state::ServerState;
 
 impl wit::Host for ServerState {

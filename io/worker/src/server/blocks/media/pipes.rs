@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes};
 use netserv_wire::container::media::MediaOutcome;
+use netserv_worker_base::limits::MEDIA_PIECE_BYTES_MAX;
+use netserv_worker_base::media::{Ending, JobHandle};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::limits::{MEDIA_PIECE_BYTES_MAX, MEDIA_REST_TIME_MAX};
-use crate::media::{Ending, JobHandle};
+use crate::limits::MEDIA_REST_TIME_MAX;
 
 /// Where a job's input goes.
 pub struct Input {
@@ -188,9 +189,9 @@ impl Pollable for Output {
 mod tests {
     use netserv_model::effect::ModuleSlot;
     use netserv_wire::container::media::{MediaSource, MediaTask};
+    use netserv_worker_base::media::Desk;
 
     use super::*;
-    use crate::media::Desk;
 
     #[tokio::test]
     async fn input_waits_for_room_and_is_written_to_its_end() {

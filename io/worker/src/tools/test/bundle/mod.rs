@@ -19,11 +19,11 @@ use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef, Refusal, RefusalKind};
 use netserv_wire::container::ring::{Answer, Ingress};
+use netserv_worker_base::clock;
+use netserv_worker_base::error::ServeError;
 use rustix::event::{PollFd, PollFlags};
 
 use self::watch::Watch;
-use crate::clock;
-use crate::error::ServeError;
 use crate::jvm::bundles::{self, Bundles};
 use crate::jvm::home::{JavaHome, Places};
 use crate::jvm::options::Archive;

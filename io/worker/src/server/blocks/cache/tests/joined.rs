@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use netserv_worker_base::storage::limits::{CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, StreamError};
 
@@ -18,7 +19,6 @@ use super::read;
 use crate::server::blocks::testing::{another, run, state};
 use crate::server::module::Shared;
 use crate::server::state::ServerState;
-use crate::storage::limits::{CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX};
 
 #[test]
 fn one_writes_and_the_others_read_what_is_there() {

@@ -8,6 +8,11 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use netserv_model::ModuleRef;
+use netserv_worker_base::storage::cache::{CacheHandle, CacheSource};
+use netserv_worker_base::storage::limits::{
+    CACHE_BLOCK_BYTES, CACHE_MEMORY_BYTES_MAX, CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX, CACHE_STREAM_BYTES_MIN,
+};
+use netserv_worker_base::storage::testing::Memory;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, StreamError};
 use wit::{Error, Host as _, HostWriter as _, Range};
@@ -19,11 +24,6 @@ use crate::limits::LOOKUP_THREADS_MAX;
 use crate::server::blocks::testing::{run, state};
 use crate::server::module::Shared;
 use crate::server::state::ServerState;
-use crate::storage::cache::{CacheHandle, CacheSource};
-use crate::storage::limits::{
-    CACHE_BLOCK_BYTES, CACHE_MEMORY_BYTES_MAX, CACHE_READERS_MAX, CACHE_STREAM_BYTES_MAX, CACHE_STREAM_BYTES_MIN,
-};
-use crate::storage::testing::Memory;
 
 #[test]
 fn a_body_is_written_and_read_as_streams() {

@@ -112,7 +112,7 @@ impl RingSlots<'_> {
     ///
     /// # Errors
     /// The kernel does not map them; `memory` is as it was, or empty.
-    pub(crate) fn map_over(&self, memory: &mut [u8]) -> io::Result<()> {
+    pub fn map_over(&self, memory: &mut [u8]) -> io::Result<()> {
         assert_eq!(memory.len(), self.rings.len() * SLOTS_BYTES, "the slots are mapped as a whole");
         let places = memory.chunks_exact_mut(SLOTS_BYTES);
         let mapped = self.rings.iter().zip(places).try_for_each(|((ring, _), place)| sys::map_slots(ring, place));

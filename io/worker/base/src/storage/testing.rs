@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Disks in memory that break as they are told.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,13 +11,16 @@ use super::Disk;
 /// A disk whose clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
+    /// What is on it.
     pub bytes: Arc<Mutex<Vec<u8>>>,
     /// Writes and syncs that still work; the one after them is cut in its middle, and fails, as do all later ones.
     pub left: Arc<Mutex<Option<usize>>>,
+    /// Whether reads and writes wait, and what tells them of a change.
     pub held: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Memory {
+    /// Returns a disk of so many zeroed bytes.
     pub fn new(length: usize) -> Memory {
         Memory { bytes: Arc::new(Mutex::new(vec![0; length])), ..Memory::default() }
     }
@@ -36,6 +40,7 @@ impl Memory {
         if waited.timed_out() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
+    /// Has it work for so many more writes and syncs, or for all.
     pub fn break_after(&self, writes: Option<usize>) {
         *self.left.lock().unwrap() = writes;
     }

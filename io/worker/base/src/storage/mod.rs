@@ -9,8 +9,7 @@
 pub mod cache;
 pub mod journal;
 pub mod limits;
-#[cfg(test)]
-pub(crate) mod testing;
+pub mod testing;
 
 use std::fs::File;
 use std::io;

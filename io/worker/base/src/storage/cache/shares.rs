@@ -18,6 +18,7 @@ use super::file::{BlockFile, Lent};
 use super::index::Index;
 use super::pool::{Blocks, Pool};
 use super::scan::scan;
+use crate::compute::Budget;
 use crate::storage::Disk;
 use crate::storage::limits::{
     CACHE_BLOCK_BYTES, CACHE_CATALOG_STEP, CACHE_CONTAINER_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MIN,
@@ -305,9 +306,8 @@ impl Share {
         self.cache.failures()
     }
 
-    /// Returns what blocks in memory may take.
-    #[cfg(test)]
-    pub fn memory(&self) -> &crate::compute::Budget {
+    /// Returns what blocks in memory may take, for tests.
+    pub fn memory(&self) -> &Budget {
         self.cache.file.memory.budget()
     }
 

@@ -15,6 +15,7 @@ use super::shares::{Cache, Share};
 use crate::limits::SMALL_STACK_BYTES;
 use crate::storage::StoreFile;
 use crate::storage::limits::CACHE_TEST_CONTAINER_BYTES;
+use crate::storage::testing::Memory;
 
 /// Where the cache of a worker comes from.
 #[derive(Default)]
@@ -29,8 +30,7 @@ pub struct CacheSource {
 enum File {
     At(PathBuf),
     InMemory(u64),
-    #[cfg(test)]
-    On(crate::storage::testing::Memory),
+    On(Memory),
 }
 
 impl CacheSource {
@@ -44,9 +44,8 @@ impl CacheSource {
         CacheSource::of(File::InMemory(bytes))
     }
 
-    /// Returns a cache on a disk that breaks as it is told.
-    #[cfg(test)]
-    pub(crate) fn on(disk: &crate::storage::testing::Memory) -> Arc<CacheSource> {
+    /// Returns a cache on a disk that breaks as it is told, for tests.
+    pub fn on(disk: &Memory) -> Arc<CacheSource> {
         CacheSource::of(File::On(disk.clone()))
     }
 
@@ -85,7 +84,6 @@ impl CacheSource {
         match &self.file {
             Some(File::At(path)) => Cache::open_within(StoreFile::try_open(path)?, self.memory_bytes),
             Some(File::InMemory(bytes)) => Cache::open_within(StoreFile::in_memory(*bytes)?, self.memory_bytes),
-            #[cfg(test)]
             Some(File::On(disk)) => Cache::open_within(disk.clone(), self.memory_bytes),
             None => Err(io::Error::from(io::ErrorKind::NotFound).into()),
         }

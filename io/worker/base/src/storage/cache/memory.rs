@@ -89,7 +89,6 @@ impl Memory {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[cfg(test)]
     pub(super) fn budget(&self) -> &Budget {
         &self.budget
     }
