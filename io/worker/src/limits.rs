@@ -27,19 +27,8 @@ pub const STATE_WORDS_CHARS_MAX: usize = 256;
 pub const RANDOM_BYTES_MAX: usize = 4096;
 /// The longest delay and period of a timer.
 pub const TIMER_DELAY_MAX: Duration = Duration::from_nanos(1 << 62);
-/// Elements of one table of a module.
-pub const TABLE_ELEMENTS_MAX: usize = 65_536;
 /// Tables of one module.
 pub const TABLES_MAX: usize = 4;
-/// Bytes of linear memory that `compile` accepts as a module's least; the module's own limit is checked when it is
-/// loaded.
-pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
-/// Bytes of a WebAssembly file that `compile` reads.
-pub const WASM_BYTES_MAX: u64 = netserv_model::limits::BLOB_BYTES_MAX;
-/// Bytes of compiled code that `serve` loads.
-pub const CODE_BYTES_MAX: u64 = 8 * WASM_BYTES_MAX;
-/// Bytes of stack that a module has.
-pub const STACK_BYTES_MAX: usize = 512 * 1024;
 /// How often a worker that need not sleep looks for packets until it looks at the control socket and its timers.
 pub const SPINS_BETWEEN_CONTROL: u32 = 64;
 /// Bytes of a bundle that the JVM's worker copies into its container.

@@ -7,12 +7,11 @@ use std::io::Read as _;
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker_base::failure::memory_limit;
+use netserv_worker_wasm::{limits, one_line};
 use wasmtime::{Config, Engine, ExternType, FuncType, InstancePre, Linker, MemoryType, Module, ValType};
 
 use super::host::Host;
 use super::imports;
-use crate::failure::one_line;
-use crate::limits;
 use crate::sys;
 
 /// What runs the modules; compiled code fits no other.

@@ -17,6 +17,7 @@ use netserv_worker_base::shared::kv::SharedKv;
 use netserv_worker_base::shared::log::LogBuffer;
 use netserv_worker_base::shared::messages::Exchange;
 use netserv_worker_base::{clock, sys};
+use netserv_worker_wasm::limits::TABLE_ELEMENTS_MAX;
 use wasmtime::{Memory, ResourceLimiter};
 
 use super::carried::Carried;
@@ -239,7 +240,7 @@ impl ResourceLimiter for Cap {
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= limits::TABLE_ELEMENTS_MAX)
+        Ok(desired <= TABLE_ELEMENTS_MAX)
     }
 
     fn instances(&self) -> usize {

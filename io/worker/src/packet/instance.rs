@@ -15,13 +15,13 @@ use netserv_worker_base::failure::{memory_limit, no_carrier, no_state, with_word
 use netserv_worker_base::link::ABI;
 use netserv_worker_base::link::ring_memory::RingSlots;
 use netserv_worker_base::{limits, sys};
+use netserv_worker_wasm::refusal;
 use wasmtime::{Memory, Store, Trap, TypedFunc};
 
 use super::carried::Carried;
 use super::engine::{Checked, Interruption, abi_mismatch};
 use super::guest::MappedSlots;
 use super::host::Host;
-use crate::failure;
 
 /// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
 pub const EPOCH_MS: u64 = 10;
@@ -442,5 +442,5 @@ fn failed(error: &wasmtime::Error, host: &Host, memory_bytes: u64) -> Refusal {
     }
     let is_stall = error.downcast_ref::<Trap>() == Some(&Trap::Interrupt);
     let kind = if is_stall { RefusalKind::Stalled } else { RefusalKind::Trapped };
-    failure::refusal(kind, error, host.log.error())
+    refusal(kind, error, host.log.error())
 }

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use netserv_worker_base::compute::{Budget, Reserved};
+use netserv_worker_wasm::limits::TABLE_ELEMENTS_MAX;
 use wasmtime::ResourceLimiter;
 
 use crate::limits;
@@ -92,7 +93,7 @@ impl ResourceLimiter for Cap {
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= limits::TABLE_ELEMENTS_MAX)
+        Ok(desired <= TABLE_ELEMENTS_MAX)
     }
 
     fn instances(&self) -> usize {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn tables_are_bounded() {
         let mut cap = Cap::new(0);
-        assert!(cap.table_growing(0, limits::TABLE_ELEMENTS_MAX, None).unwrap());
-        assert!(!cap.table_growing(0, limits::TABLE_ELEMENTS_MAX + 1, None).unwrap());
+        assert!(cap.table_growing(0, TABLE_ELEMENTS_MAX, None).unwrap());
+        assert!(!cap.table_growing(0, TABLE_ELEMENTS_MAX + 1, None).unwrap());
     }
 }

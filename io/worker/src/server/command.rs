@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker_base::failure;
+use netserv_worker_wasm::one_line;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,7 +20,6 @@ use super::engine::ServerEngine;
 use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
-use crate::failure::one_line;
 use crate::limits;
 
 /// What a program is to its module.

@@ -9,6 +9,8 @@ use std::time::Instant;
 use netserv_model::manifest::WASI_PACKAGES;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker_base::failure::memory_limit;
+use netserv_worker_wasm::limits::CODE_BYTES_MAX;
+use netserv_worker_wasm::{one_line, refusal};
 use tokio::time::error::Elapsed;
 use wasmparser::{Parser, Payload};
 use wasmtime::component::{Component, InstancePre, Linker};
@@ -17,8 +19,7 @@ use wasmtime::{Engine, PoolConcurrencyLimitError};
 use super::blocks;
 use super::engine::ServerEngine;
 use super::state::ServerState;
-use crate::failure::one_line;
-use crate::{failure, limits, sys};
+use crate::{limits, sys};
 
 /// What a component does for its module, seen from what it exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub fn precompile(server: &ServerEngine, wasm: &[u8]) -> Result<Vec<u8>, Refusal
 /// [`RefusalKind::MissingDependency`] if there are to be no servers of its kind.
 pub fn load(server: &ServerEngine, code: File, blocks: &BTreeSet<String>) -> Result<CheckedComponent, Refusal> {
     let mut bytes = Vec::new();
-    let read = code.take(limits::CODE_BYTES_MAX).read_to_end(&mut bytes);
+    let read = code.take(CODE_BYTES_MAX).read_to_end(&mut bytes);
     read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the code: {error}")))?;
     let component = sys::load_component(server.engine(), &bytes).map_err(|error| bad_code(&error))?;
     let checked = check(server, &component, blocks)?;
@@ -156,7 +157,7 @@ pub fn failed(error: &wasmtime::Error, state: &ServerState) -> Refusal {
         let detail = format!("the container's modules have as many instances as they may: {}", one_line(error));
         return Refusal::new(RefusalKind::QuotaExceeded, detail);
     }
-    failure::refusal(RefusalKind::Trapped, error, &state.said.lines())
+    refusal(RefusalKind::Trapped, error, &state.said.lines())
 }
 
 /// Returns what was made of a component in [`limits::START_TIME_MAX`].

@@ -12,6 +12,7 @@ use std::thread;
 
 use netserv_worker_base::compute::Budget;
 use netserv_worker_base::limits::SMALL_STACK_BYTES;
+use netserv_worker_wasm::limits::{MEMORY_BYTES_MAX, STACK_BYTES_MAX, TABLE_ELEMENTS_MAX};
 use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
@@ -105,8 +106,8 @@ fn config(instances: u32) -> Config {
         .total_memories(2 * instances)
         .total_tables(4 * instances)
         .total_core_instances(8 * instances)
-        .max_memory_size(usize::try_from(limits::MEMORY_BYTES_MAX).unwrap_or(usize::MAX))
-        .table_elements(limits::TABLE_ELEMENTS_MAX)
+        .max_memory_size(usize::try_from(MEMORY_BYTES_MAX).unwrap_or(usize::MAX))
+        .table_elements(TABLE_ELEMENTS_MAX)
         .max_core_instances_per_component(limits::CORE_INSTANCES_PER_COMPONENT_MAX)
         .max_memories_per_component(limits::MEMORIES_PER_COMPONENT_MAX)
         .max_tables_per_component(limits::TABLES_PER_COMPONENT_MAX)
@@ -116,7 +117,7 @@ fn config(instances: u32) -> Config {
     let mut config = Config::new();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config.memory_reservation(4 << 30).memory_guard_size(32 << 20).memory_may_move(false);
-    config.max_wasm_stack(limits::STACK_BYTES_MAX).async_stack_size(limits::FIBER_BYTES);
+    config.max_wasm_stack(STACK_BYTES_MAX).async_stack_size(limits::FIBER_BYTES);
     config.parallel_compilation(false);
     config.wasm_relaxed_simd(false).wasm_memory64(false);
     config.wasm_component_model(true).epoch_interruption(true);

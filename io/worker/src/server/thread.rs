@@ -10,6 +10,7 @@ use netserv_model::{ModuleName, Refusal, RefusalKind};
 use netserv_worker_base::error::ServeError;
 use netserv_worker_base::failure::no_carrier;
 use netserv_worker_base::sys;
+use netserv_worker_wasm::one_line;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
@@ -29,7 +30,6 @@ use super::takers::Taker;
 use super::tcp::connection;
 use super::tcp::service::{TcpService, Times};
 use super::tls;
-use crate::failure::one_line;
 use crate::limits;
 
 /// Starts the thread, in a container of `memory_bytes`.

@@ -11,9 +11,9 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;
 use netserv_worker_base::wakeup::Wakeup;
+use netserv_worker_wasm::limits;
 
 use super::compile;
-use crate::limits;
 use crate::server::component::{self, ComponentKind};
 use crate::server::engine::ServerEngine;
 use crate::server::http::service::HttpService;

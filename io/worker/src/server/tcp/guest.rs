@@ -2,11 +2,11 @@
 //! The one instance of a module that handles connections, whichever version of `netserv:tcp/handler` it exports.
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_wasm::one_line;
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::wit::{Action, Decision, Flow, Heirs, HeirsPre, Side, TcpHost, TcpHostPre, first};
-use crate::failure::one_line;
 use crate::server::carrier::{Carrier, CarrierPre};
 use crate::server::state::ServerState;
 

@@ -8,8 +8,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_wasm::limits;
 
-use crate::limits;
 use crate::packet::engine::{Interruption, Runtime};
 use crate::server::component;
 use crate::server::engine::ServerEngine;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a call into a module failed, of Wasmtime's errors.
+//! What packet parts and server parts in WebAssembly share: bounds, and in which words their author learns why a call failed.
+
+pub mod limits;
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker_base::failure::with_words;
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 
 /// Returns an error of Wasmtime's with its causes as one line.
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+pub fn one_line(error: &wasmtime::Error) -> String {
     error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
