@@ -12,7 +12,7 @@ use super::call::{Bytes, Failure, answer, call, natives};
 use super::compute::budget;
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::jvm::handles::Handles;
+use crate::handles::Handles;
 
 static PACKED: Handles<Mutex<Compressor>> = Handles::new();
 static UNPACKED: Handles<Mutex<Decompressor>> = Handles::new();

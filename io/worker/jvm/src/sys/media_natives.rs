@@ -10,7 +10,7 @@ use netserv_worker_base::limits::MEDIA_PIECE_BYTES_MAX;
 
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::jvm::media::{Into, describe, java_jobs, line};
+use crate::media::{Into, describe, java_jobs, line};
 
 const CLASS: &CStr = c"org/netserv/host/media/MediaNative";
 /// Characters of a task: four outputs with texts of which each character is written as six.

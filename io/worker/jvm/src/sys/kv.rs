@@ -18,7 +18,7 @@ use netserv_worker_base::storage::limits::KV_CLOSE_TIME_MAX;
 use super::call::{Bytes, Failure, Text, answer, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::jvm::handles::Handles;
+use crate::handles::Handles;
 use crate::limits::JAVA_PATH_UNITS_MAX;
 
 /// Bytes of a key that are looked at. No key has so many, so that cut ones are found as little as whole ones.

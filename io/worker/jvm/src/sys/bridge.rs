@@ -16,7 +16,7 @@ use netserv_model::{Instant, ModuleRef, Refusal};
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
 use super::{cache, compression, control, kv, media_natives, natives, search, state};
-use crate::jvm::outbox::Outbox;
+use crate::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
 

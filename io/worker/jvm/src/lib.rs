@@ -15,6 +15,7 @@ pub mod bundles;
 mod empty_bundle;
 pub mod handles;
 pub mod home;
+pub mod limits;
 pub mod media;
 pub mod options;
 pub mod outbox;

@@ -15,8 +15,8 @@ use netserv_worker_base::limits::{COUNTER_NAME_BYTES_MAX, LOG_LINE_BYTES_MAX};
 use netserv_worker_base::shared::log;
 
 use super::env::{Env, Thrown};
-use crate::jvm::outbox::{FromJava, Outbox};
 use crate::limits;
+use crate::outbox::{FromJava, Outbox};
 
 /// Units of a refusal's detail, of which [`Refusal`] takes as many.
 pub(super) const DETAIL_UNITS_MAX: usize = 400;

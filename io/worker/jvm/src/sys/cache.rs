@@ -15,7 +15,7 @@ use netserv_worker_base::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_TEXT_BYTES
 use super::call::{Bytes, Failure, Text, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::jvm::handles::Handles;
+use crate::handles::Handles;
 use crate::limits::{JAVA_PATH_UNITS_MAX, JAVA_PIECE_BYTES_MAX};
 
 /// Characters of a key that are looked at. No key has so many, so that cut ones are none either.

@@ -13,7 +13,7 @@ use jni_sys::{JNI_ERR, JNI_VERSION_10, JavaVM, jint};
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jint {
     // SAFETY: as this function's caller has it.
-    match unsafe { netserv_worker::jvm::bind(vm) } {
+    match unsafe { netserv_worker_jvm::bind(vm) } {
         Ok(()) => JNI_VERSION_10,
         Err(_) => JNI_ERR,
     }

@@ -14,8 +14,8 @@ use super::call::{Bytes, Text, answer, call, natives};
 use super::env::{Env, Thrown};
 use super::natives::{method, outbox};
 use super::state;
-use crate::jvm::handles::Handles;
-use crate::jvm::outbox::Outbox;
+use crate::handles::Handles;
+use crate::outbox::Outbox;
 
 static PORTS: Handles<ControlPort> = Handles::new();
 

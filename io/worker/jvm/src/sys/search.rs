@@ -11,7 +11,7 @@ use super::call::{Bytes, call, natives};
 use super::compute::budget;
 use super::env::{Env, Thrown};
 use super::natives::method;
-use crate::jvm::handles::Handles;
+use crate::handles::Handles;
 
 /// Bytes of patterns with their lengths.
 const LIST_BYTES_MAX: usize = PATTERNS_BYTES_MAX + 2 * PATTERNS_MAX;
