@@ -8,7 +8,6 @@
 //! Invariant: one thread has the ring; nothing here waits for the node but the one `poll` in each `serve`.
 
 pub mod limits;
-pub mod packet;
 pub mod serve;
 pub mod server;
 mod sys;

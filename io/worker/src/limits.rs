@@ -23,12 +23,6 @@ pub const FAILED_TAKER_TIME: Duration = Duration::from_secs(10);
 pub const STATE_CALL_TIME_MAX: Duration = Duration::from_secs(5);
 /// Characters of why a component does not say or take its state that its user is told.
 pub const STATE_WORDS_CHARS_MAX: usize = 256;
-/// Random bytes in one call.
-pub const RANDOM_BYTES_MAX: usize = 4096;
-/// The longest delay and period of a timer.
-pub const TIMER_DELAY_MAX: Duration = Duration::from_nanos(1 << 62);
-/// Tables of one module.
-pub const TABLES_MAX: usize = 4;
 /// How often a worker that need not sleep looks for packets until it looks at the control socket and its timers.
 pub const SPINS_BETWEEN_CONTROL: u32 = 64;
 

@@ -22,22 +22,13 @@ pub fn limit_unsent(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Loads compiled code.
-///
-/// # Errors
-/// The code was compiled by or for another engine, or is damaged.
-pub fn load_code(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<wasmtime::Module> {
-    // SAFETY: the node hands out only what its own `netserv-worker compile` wrote, from a directory that nobody else
-    // can write, and the worker has no more rights than the code would take over. `code` is the worker's own copy, so
-    // that nothing changes it after it was checked.
-    unsafe { wasmtime::Module::deserialize(engine, code) }
-}
-
 /// Loads the compiled code of a component.
 ///
 /// # Errors
 /// The code was compiled by or for another engine, or is damaged.
 pub fn load_component(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<wasmtime::component::Component> {
-    // SAFETY: as in `load_code`.
+    // SAFETY: the node hands out only what its own `netserv-worker compile` wrote, from a directory that nobody else
+    // can write, and the worker has no more rights than the code would take over. `code` is the worker's own copy, so
+    // that nothing changes it after it was checked.
     unsafe { wasmtime::component::Component::deserialize(engine, code) }
 }

@@ -15,9 +15,9 @@ use netserv_model::effect::ModuleSlot;
 use netserv_worker_base::error::ServeError;
 use netserv_worker_base::shared::log::Line;
 use netserv_worker_base::wakeup::Wakeup;
+use netserv_worker_packet::host::Host;
 
 use super::rounds::Rounds;
-use crate::packet::host::Host;
 
 /// The packet threads of lanes beyond the first.
 pub struct LaneThreads {

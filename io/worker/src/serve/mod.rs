@@ -43,12 +43,12 @@ use netserv_worker_base::storage::limits::KV_CLOSE_TIME_MAX;
 use netserv_worker_base::storage::{CACHE_FILE, KV_FILE, StoreFile};
 use netserv_worker_base::wakeup::Wakeup;
 use netserv_worker_base::{failure, limits, media, sys};
+use netserv_worker_packet::chain::{Chain, Surroundings, inject_all};
+use netserv_worker_packet::engine::{ENGINE_NAME, Runtime};
+use netserv_worker_packet::host::{Clock, Entropy, Host};
+use netserv_worker_packet::instance::Instance;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::packet::chain::{Chain, Surroundings, inject_all};
-use crate::packet::engine::{ENGINE_NAME, Runtime};
-use crate::packet::host::{Clock, Entropy, Host};
-use crate::packet::instance::Instance;
 use crate::server::module::{CoderMemory, HitMemory, Shared};
 use lane_threads::LaneThreads;
 use parts::{News, PacketPart, Parts, Servers, Step};

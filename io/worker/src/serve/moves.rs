@@ -10,9 +10,9 @@ use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel};
 use netserv_worker_base::error::ServeError;
 use netserv_worker_base::shared::state::{self, Said};
+use netserv_worker_packet::chain::Surroundings as _;
 
 use super::Worker;
-use crate::packet::chain::Surroundings as _;
 
 impl Worker {
     /// Begins to write the state of a module.

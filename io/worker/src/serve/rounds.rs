@@ -9,11 +9,11 @@ use netserv_worker_base::clock;
 use netserv_worker_base::error::ServeError;
 use netserv_worker_base::link::lanes::Lanes;
 use netserv_worker_base::shared::log::Line;
+use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
+use netserv_worker_packet::host::{Clock, Host};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::limits;
-use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
-use crate::packet::host::{Clock, Host};
 
 /// The modules of a packet thread, and what they are run on.
 pub struct Rounds {

@@ -8,9 +8,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_packet::engine::{Interruption, Runtime};
 use netserv_worker_wasm::limits;
 
-use crate::packet::engine::{Interruption, Runtime};
 use crate::server::component;
 use crate::server::engine::ServerEngine;
 use compose::{Part, compose};

@@ -7,7 +7,7 @@ use netserv_worker_base::storage::limits::MESSAGE_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "message_send", |mut caller: Caller<'_, Host>, message: u32, length: u32| {

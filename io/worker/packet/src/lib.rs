@@ -8,4 +8,6 @@ pub mod guest;
 pub mod host;
 pub mod imports;
 pub mod instance;
+pub mod limits;
+mod sys;
 pub mod timers;

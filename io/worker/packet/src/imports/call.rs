@@ -4,8 +4,8 @@
 use netserv_worker_base::error::HostError;
 use wasmtime::Caller;
 
-use crate::packet::guest::GuestMemory;
-use crate::packet::host::Host;
+use crate::guest::GuestMemory;
+use crate::host::Host;
 
 /// The name of the import module.
 pub(super) const MODULE: &str = "netserv";

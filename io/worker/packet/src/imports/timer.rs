@@ -7,7 +7,7 @@ use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "timer_set", |mut caller: Caller<'_, Host>, id: i32, delay: u64, period: u64| {

@@ -5,8 +5,8 @@ use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
+use crate::host::Host;
 use crate::limits;
-use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "random", |mut caller: Caller<'_, Host>, into: u32, length: u32| {

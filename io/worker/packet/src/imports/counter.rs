@@ -6,7 +6,7 @@ use netserv_worker_base::limits::COUNTER_NAME_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "counter_open", |mut caller: Caller<'_, Host>, name: u32, length: u32| {

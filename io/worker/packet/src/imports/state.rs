@@ -5,7 +5,7 @@ use netserv_worker_base::error::HostError;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 /// Bytes of one call's piece: a whole state.
 const PIECE_BYTES_MAX: usize = 64 << 20;

@@ -8,7 +8,7 @@ use netserv_worker_base::limits::{HITS_MAX, PATTERNS_BYTES_MAX, PATTERNS_MAX, SE
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(

@@ -7,7 +7,7 @@ use netserv_worker_base::shared::log::level_from_number;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "log", |mut caller: Caller<'_, Host>, level: i32, text: u32, length: u32| {

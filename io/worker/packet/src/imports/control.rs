@@ -8,7 +8,7 @@ use netserv_worker_base::shared::control::layout;
 use wasmtime::{Caller, Linker};
 
 use super::call::{MODULE, code, guest};
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "control_receive", |mut caller: Caller<'_, Host>, out: u32, out_length: u32| {

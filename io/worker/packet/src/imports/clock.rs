@@ -4,7 +4,7 @@
 use wasmtime::{Caller, Linker};
 
 use super::call::MODULE;
-use crate::packet::host::Host;
+use crate::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "monotonic_ns", |caller: Caller<'_, Host>| caller.data().clock.instant().as_nanos())?;
