@@ -7,14 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use netserv_worker::limits;
 use netserv_worker::serve::Delivery;
-use netserv_worker::server::route;
 use netserv_worker::tools::test::jobs::{self, Jobs};
 use netserv_worker::tools::test::wasm::{self, Code};
 use netserv_worker::tools::test::{http, tcp};
 use netserv_worker::tools::{bench, compile, serve_http};
 use netserv_worker_packet::engine::Interruption;
+use netserv_worker_server::{limits, route};
 
 #[derive(Parser)]
 #[command(version, about)]

@@ -47,9 +47,9 @@ use netserv_worker_packet::chain::{Chain, Surroundings, inject_all};
 use netserv_worker_packet::engine::{ENGINE_NAME, Runtime};
 use netserv_worker_packet::host::{Clock, Entropy, Host};
 use netserv_worker_packet::instance::Instance;
+use netserv_worker_server::module::{CoderMemory, HitMemory, Shared};
 use rustix::event::{PollFd, PollFlags};
 
-use crate::server::module::{CoderMemory, HitMemory, Shared};
 use lane_threads::LaneThreads;
 use parts::{News, PacketPart, Parts, Servers, Step};
 use rounds::{Failure, Rounds, last_lines};

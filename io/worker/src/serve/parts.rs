@@ -15,9 +15,8 @@ use netserv_worker_base::error::ServeError;
 use netserv_worker_base::shared::log::Line;
 use netserv_worker_base::shared::state::Said;
 use netserv_worker_base::wakeup::Wakeup;
-
-use crate::server::module::{Module, Profile, Shared};
-use crate::server::{Order, Report, Server, ServerLoad};
+use netserv_worker_server::module::{Module, Profile, Shared};
+use netserv_worker_server::{Order, Report, Server, ServerLoad};
 
 /// What came with a load frame.
 pub struct Parts {

@@ -13,7 +13,8 @@ use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use netserv_worker_packet::host::{Clock, Host};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::limits;
+/// How often a worker that need not sleep looks for packets until it looks at the control socket and its timers.
+const SPINS_BETWEEN_CONTROL: u32 = 64;
 
 /// The modules of a packet thread, and what they are run on.
 pub struct Rounds {
@@ -111,7 +112,7 @@ impl Rounds {
     /// Looks for packets for a while, as long as the node lets it, while others may have the core; returns whether some came.
     pub fn spin(&self) -> bool {
         let may = |_: &u32| self.around.lanes.may_spin();
-        (0..limits::SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
+        (0..SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
             rustix::thread::sched_yield();
             self.around.lanes.has_more()
         })
