@@ -65,6 +65,7 @@ impl HostWaker {
     ///
     /// # Errors
     /// The eventfd cannot be written.
+    #[inline]
     pub fn wake(&mut self, sleeps: bool, more: bool) -> Result<(), ServeError> {
         if sleeps {
             self.asleep_since.get_or_insert_with(clock::monotonic);

@@ -152,6 +152,7 @@ impl Lanes {
     ///
     /// # Errors
     /// Its eventfd cannot be written.
+    #[inline]
     pub fn publish_one(&mut self, more: bool) -> Result<(), ServeError> {
         let Lane { ring, wake_host, .. } = &mut self.lanes[self.at];
         wake_host.wake(ring.publish(), more)
@@ -161,6 +162,7 @@ impl Lanes {
     ///
     /// # Errors
     /// An eventfd cannot be written.
+    #[inline]
     pub fn publish(&mut self, more: bool) -> Result<(), ServeError> {
         self.lanes.iter_mut().try_for_each(|Lane { ring, wake_host, .. }| wake_host.wake(ring.publish(), more))
     }

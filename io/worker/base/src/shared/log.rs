@@ -50,6 +50,7 @@ impl LogBuffer {
     ///
     /// # Errors
     /// The module writes too many lines; this one is counted and left out.
+    #[inline]
     pub fn push(&mut self, now: Instant, level: LogLevel, bytes: &[u8]) -> Result<(), HostError> {
         if level == LogLevel::Error {
             self.error = Some(one_line(bytes));
