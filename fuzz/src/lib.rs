@@ -4,7 +4,9 @@
 //! The targets in `fuzz_targets/` run these functions under libFuzzer. `tests/replay.rs` runs them over the corpus, and
 //! over damaged copies of it, with a stable compiler.
 
+mod authority;
 mod bundle;
+pub mod checklist;
 mod container;
 mod engine;
 mod filters;
@@ -20,7 +22,9 @@ mod ring;
 mod sip;
 mod xdp;
 
+pub use authority::{grant_chain, revocation_list};
 pub use bundle::bundle_jar;
+pub use checklist::checklist;
 pub use container::container_frames;
 pub use engine::gist_engine;
 pub use filters::filter_index;
@@ -38,7 +42,7 @@ pub use xdp::{xdp_classify, xdp_forward};
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
@@ -54,4 +58,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("filter_index", filter_index),
     ("bundle_jar", bundle_jar),
     ("package_manifest", package_manifest),
+    ("grant_chain", grant_chain),
+    ("revocation_list", revocation_list),
+    ("checklist", checklist),
 ];

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use netserv_model::api::AgentStatus;
+use netserv_api::AgentStatus;
 
 use crate::netns::{Lab, program};
 use crate::node::LabUser;

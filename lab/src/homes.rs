@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use netserv_api::AgentStatus;
 use netserv_model::Flavour;
-use netserv_model::api::AgentStatus;
 
 use crate::agent;
 use crate::baresip::password;

@@ -36,6 +36,7 @@ pub mod rtp;
 pub mod scale;
 pub mod serving;
 pub mod states;
+pub mod stranger;
 mod sys;
 pub mod topology;
 pub mod torture;

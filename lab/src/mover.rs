@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use netserv_api::AgentMove;
 use netserv_model::NodeId;
-use netserv_model::api::AgentMove;
 use netserv_model::request::{ModuleState, ModuleStatus};
 
 use crate::netns::Lab;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail, ensure};
+use netserv_api::ModuleList;
 use netserv_model::Flavour;
-use netserv_model::api::{ModuleList, RequestResult};
+use netserv_model::api::RequestResult;
 
 use crate::netns::{Lab, program};
 

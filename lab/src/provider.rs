@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::api::AgentStatus;
+use netserv_api::AgentStatus;
 
 use crate::netns::{Lab, program};
 use crate::node::FILES_ALLOWED;

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use netserv_api::AgentStatus;
 use netserv_model::Flavour;
-use netserv_model::api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
 use crate::agent;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::api::AgentStatus;
+use netserv_api::AgentStatus;
 use netserv_model::request::ModuleStatus;
 
 use crate::agent;

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::api::{AgentCheck, AgentFinding, AgentNearest, ApiError};
+use netserv_api::{AgentCheck, AgentFinding, AgentNearest, ApiError};
 use netserv_placement::Node;
 use serde::Deserialize;
 use tokio::net::UnixListener;

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use netserv_model::api::{AgentFinding, AgentLog, AgentStatus};
+use netserv_api::{AgentFinding, AgentLog, AgentStatus};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;

@@ -65,14 +65,25 @@ pub async fn remove(
     }
 }
 
+/// Who was told something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All on the path that have the module.
+    All,
+    /// All that answer and all that are known. Behind them is a host that says nothing, or a node that was not heard in time.
+    AllKnown,
+    /// One that has the module, or is known to, was not.
+    NotAll,
+}
+
 /// Tells a module something on the way to a client, on one node or on all. A request for one ends there: what lies behind that node takes no time.
-/// Returns whether all were told that have the module.
 pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
     (to, name): (&Toward, Option<&NodeId>),
-) -> bool {
+    known: &[NodeId],
+) -> Reach {
     let request = RequestBuilder::tell(module, message);
     let request = match name {
         Some(name) => request.target(&Target { nodes: vec![name.clone()], ..Target::default() }),
@@ -82,7 +93,7 @@ pub async fn tell(
         Ok(result) => result,
         Err(error) => {
             let _ = failed("TELL", to, &error);
-            return false;
+            return Reach::NotAll;
         }
     };
     let way = way(&result);
@@ -91,7 +102,16 @@ pub async fn tell(
     for (report, _) in &failing {
         let _ = failed("TELL", to, &anyhow!("{}: {}", report.node, report.outcome));
     }
-    failing.is_empty() && !way.is_empty()
+    let is_missing = |node: &&NodeId| !way.iter().any(|(report, _)| report.node == **node);
+    let missing: Vec<_> = known.iter().filter(is_missing).collect();
+    for node in &missing {
+        let _ = failed("TELL", to, &anyhow!("{node}: it does not answer"));
+    }
+    match result.incomplete {
+        _ if way.is_empty() || !failing.is_empty() || !missing.is_empty() => Reach::NotAll,
+        Some(_) => Reach::AllKnown,
+        None => Reach::All,
+    }
 }
 
 /// Returns whether a node that answers so may have the module. Nodes have nothing of users that they do not know.
@@ -273,7 +293,7 @@ mod tests {
                 let _ = probe(&node, to).await;
                 let _ = crate::relocate::look_around(&node, &Default::default(), to).await;
                 let _ = remove(&node, (&module, false), to, None).await;
-                tell(&node, (&module, true), &message, (to, Some(&"n1".parse().unwrap()))).await;
+                tell(&node, (&module, true), &message, (to, Some(&"n1".parse().unwrap())), &[]).await;
                 let _ = failed("SETUP", to, &anyhow!("the user does not own `udp src {client}`"));
             });
             assert_eq!(log.lines().count(), 5, "{log}");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::api::{AgentReload, AgentRule, AgentStatus};
+use netserv_api::{AgentReload, AgentRule, AgentStatus};
 use netserv_model::{ModuleName, NodeId};
 use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netserv_model::api::{AgentMetric, AgentRule};
+use netserv_api::{AgentMetric, AgentRule};
 use netserv_placement::RuleId;
 
 use crate::config::{Config, Deploy, Metric, MetricId};

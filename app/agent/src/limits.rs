@@ -17,8 +17,6 @@ pub const CALLS_MAX: usize = 256;
 pub const REQUESTS_MAX: usize = 16;
 /// How long a request may take.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
-/// Bytes of an answer of the node.
-pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Deployments whose nodes are asked at a time, for the page, what modules count there.
 pub const LOOKS_MAX: usize = 4;
 /// They are asked again after this time, if somebody looks.
@@ -66,10 +64,10 @@ pub const QUEUES_MAX: usize = 16;
 pub const FEEDBACK_VALID_MIN_MS: u64 = 3000;
 /// How often a module is told that its server has begun anew, until it takes that,
 pub const RESTART_TELLS_MAX: u32 = 30;
+/// how often behind a last node that hears nothing from the next hop, which may be a node that is late,
+pub const RESTART_TELLS_UNHEARD: u32 = 3;
 /// and what is between.
 pub const RESTART_TELL_AGAIN: Duration = Duration::from_secs(1);
-/// Bytes of one line of news.
-pub const NEWS_LINE_BYTES_MAX: usize = 64 * 1024;
 /// How long a node is asked again that still fetches or compiles a module.
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long after its start the agent looks first at what it does not reach,

@@ -9,7 +9,7 @@ use netserv_model::NodeId;
 use netserv_placement::DeploymentId;
 use serde::Serialize;
 
-use netserv_model::api::AgentNode;
+use netserv_api::AgentNode;
 
 use crate::limits::{LOOK_EVERY, LOOKS_MAX, SITES_EVERY};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use netserv_model::api::{AgentFinding, AgentStatus};
+use netserv_api::{AgentFinding, AgentStatus};
 use netserv_model::exposition::{Exposition, Kind};
 
 /// Returns all metrics of an agent that runs for so long. `reached` is what it found when it looked last at what it reaches.
@@ -45,7 +45,7 @@ fn rules(out: &mut Exposition, status: &AgentStatus) {
     let mut family = out.family("agent_deployments", Kind::Gauge, "Deployments of each rule, by their health");
     for rule in &status.rules {
         for health in HEALTHS {
-            let is_it = |one: &&netserv_model::api::AgentDeployment| one.rule == rule.name && one.health == health;
+            let is_it = |one: &&netserv_api::AgentDeployment| one.rule == rule.name && one.health == health;
             let count = status.deployments.iter().filter(is_it).count();
             family.sample(&[("rule", &rule.name), ("health", health)], count);
         }
@@ -68,7 +68,7 @@ const HEALTHS: [&str; 4] = ["new", "running", "ailing", "leaving"];
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::api::{AgentDeployment, AgentLog, AgentMetric, AgentRule};
+    use netserv_api::{AgentDeployment, AgentLog, AgentMetric, AgentRule};
 
     use super::*;
 

@@ -7,28 +7,34 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use ed25519_dalek::pkcs8::DecodePrivateKey as _;
 use ed25519_dalek::{Signer as _, SigningKey};
-use http_body_util::Full;
-use hyper::Request;
-use hyper::body::Bytes;
+use netserv_api::{Client, Daemon, Error};
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
 use netserv_model::evidence::{Checklist, grants_in};
 use netserv_model::target::Destinations;
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRngCore as _;
-use tokio::net::UnixStream;
 
 use crate::config::Config;
-use crate::http::exchange;
-use crate::limits::{ANSWER_BYTES_MAX, GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
+use crate::limits::{GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
 use crate::reach::{Fault, Want, Who, fault};
+
+/// Returns a client of the node that serves a socket.
+pub fn netservd(socket: &Path) -> Client {
+    Client::new(socket, Daemon { name: "netservd", named_by: "`netservd` in the configuration" })
+}
+
+/// Returns what a client says, with what to do about it.
+pub fn said(Error { cause, fix, .. }: Error) -> anyhow::Error {
+    anyhow!("{cause}; {fix}")
+}
 
 /// The way to the node, with who signs.
 pub struct NodeClient {
-    socket: PathBuf,
+    client: Client,
     user: UserId,
     key: SigningKey,
     evidence: Evidence,
@@ -77,7 +83,7 @@ impl NodeClient {
         })?;
         let key = SigningKey::from_pkcs8_pem(&pem)
             .map_err(|_| anyhow!("{} is no Ed25519 key; make one with `netserv key new`", key.display()))?;
-        Ok(NodeClient { socket: socket.to_owned(), user: user.clone(), key, evidence: Evidence::default() })
+        Ok(NodeClient { client: netservd(socket), user: user.clone(), key, evidence: Evidence::default() })
     }
 
     /// Has requests bring the evidence in these files.
@@ -98,7 +104,7 @@ impl NodeClient {
         let timeout_ms = u64::try_from(REQUEST_TIME_MAX.as_millis()).unwrap_or(u64::MAX) / 2;
         let path = Some(PathSpec { destination, source: None });
         let post = PostRequest { message, path, session, timeout_ms };
-        tokio::time::timeout(REQUEST_TIME_MAX, self.post(&post)).await.context("the node does not answer")?
+        self.client.post("/v1/requests", &post, REQUEST_TIME_MAX).await.map_err(said)
     }
 
     fn sign(&self, request: RequestBuilder) -> Result<String> {
@@ -111,19 +117,6 @@ impl NodeClient {
         let unsigned = request.build(created, Nonce(nonce)).map_err(refused)?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         Ok(unsigned.with_signature(signature).map_err(refused)?.as_str().to_owned())
-    }
-
-    async fn post(&self, post: &PostRequest) -> Result<RequestResult> {
-        let stream = UnixStream::connect(&self.socket).await;
-        let stream = stream.with_context(|| format!("cannot reach netservd at {}", self.socket.display()))?;
-        let request = Request::post("/v1/requests")
-            .header("host", "netserv")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(serde_json::to_vec(post)?)))?;
-        let (status, body) = exchange(stream, request, ANSWER_BYTES_MAX).await.context("the node")?;
-        let said = || String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
-        ensure!(status.is_success(), "the node answers {status}: {}", said());
-        serde_json::from_slice(&body).with_context(|| format!("the answer of the node is not understood: {}", said()))
     }
 }
 

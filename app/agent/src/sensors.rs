@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use netserv_model::api::AgentLog;
+use netserv_api::AgentLog;
 use netserv_placement::RuleId;
 use tokio::sync::{mpsc, watch};
 

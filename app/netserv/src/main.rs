@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use netserv_model::api::ApiError;
+use netserv_api::ApiError;
 
 use crate::cli::Cli;
 use crate::exit::{Exit, Failure, one_line};

@@ -17,11 +17,11 @@ use netserv_model::target::{Bound, Condition, Destinations, Scope, Target};
 use netserv_model::{DomainName, NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::units::parse_duration;
 use crate::{grants, keys};
+use netserv_api::Client;
 
 /// How much longer than the node this program waits, so that the node's own answer comes first.
 const ANSWER_SLACK: Duration = Duration::from_secs(5);

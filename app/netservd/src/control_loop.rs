@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use netserv_api::{ConfigChange, DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
 use netserv_model::NodeId;
-use netserv_model::api::{
-    ConfigChange, DrainReport, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport, UserList,
-};
+use netserv_model::api::{RequestResult, UsageReport};
 use netserv_model::application::ApplicationEvent;
 use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::exposition::Exposition;
@@ -28,6 +27,7 @@ use netserv_packet_loop::thread::PacketThread;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audit::AuditLog;
+use crate::caller::{Caller, Reply};
 use crate::clock::Clock;
 use crate::config::domain::networks_of;
 use crate::config::reload::put_off;
@@ -86,12 +86,12 @@ enum Stop {
 
 /// Who waits for an answer of the node.
 enum Pending {
-    Request(oneshot::Sender<Result<RequestResult, Refusal>>),
-    Node(oneshot::Sender<NodeInfo>),
-    Modules(oneshot::Sender<ModuleList>),
-    Usage(oneshot::Sender<UsageReport>),
-    Metrics(oneshot::Sender<String>),
-    Reload(Vec<ConfigChange>, Option<ReloadReply>),
+    Request(Reply<Result<RequestResult, Refusal>>),
+    Node(Reply<NodeInfo>),
+    Modules(Reply<ModuleList>),
+    Usage(Reply<UsageReport>),
+    Metrics(Reply<String>),
+    Reload(Vec<ConfigChange>, ReloadReply),
     Drain(DrainReply),
 }
 
@@ -226,7 +226,7 @@ impl ControlLoop {
             Event::Api(call) => self.call(call),
             Event::Application(input) => self.application(input),
             Event::News(news) => self.input(Input::News(news)),
-            Event::Reload => self.read_config(None),
+            Event::Reload => self.read_config(ReloadReply::of_the_node()),
             Event::Config(config, reply) => self.reload(config, reply),
             Event::Drained(kept, reply) => self.drained(kept, reply),
             Event::Stop => {
@@ -312,7 +312,7 @@ impl ControlLoop {
             Output::Reply(call, result) => {
                 if let Some(Pending::Request(reply)) = self.calls.remove(&call) {
                     // The client may have gone.
-                    let _ = reply.send(*result);
+                    reply.send(*result);
                 }
             }
             Output::Fresh(call) => self.fresh(call),
@@ -331,6 +331,8 @@ impl ControlLoop {
             | Notice::Answered { .. }
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
+            | Notice::Expired { .. }
+            | Notice::Forgotten { .. }
             | Notice::Listed { .. }
             | Notice::NotListed { .. }
             | Notice::GaveUp { .. }
@@ -348,12 +350,12 @@ impl ControlLoop {
             Call::Modules(reply) => self.ask(Pending::Modules(reply), What::Counters),
             Call::Users(reply) => {
                 let users = self.parts.node.view().controller.users(self.parts.clock.now());
-                let _ = reply.send(UserList { users });
+                reply.send(UserList { users });
             }
             Call::Usage(reply) => self.ask(Pending::Usage(reply), What::Usage),
             Call::Metrics(reply) => self.ask(Pending::Metrics(reply), What::Counters),
             Call::Trace(request, reply) => self.trace(request, reply),
-            Call::Reload(reply) => self.read_config(Some(reply)),
+            Call::Reload(reply) => self.read_config(reply),
             Call::Drain(None, reply) => self.ask(Pending::Drain(reply), What::Counters),
             Call::Drain(Some(on), reply) => self.drain(on, reply),
         }
@@ -378,18 +380,20 @@ impl ControlLoop {
             Some(Pending::Node(reply)) => self.tell_node(reply),
             Some(Pending::Modules(reply)) => {
                 let modules = self.parts.node.modules(self.parts.clock.now());
-                let _ = reply.send(ModuleList { modules });
+                reply.send(ModuleList { modules });
             }
-            Some(Pending::Usage(reply)) => drop(reply.send(self.parts.node.view().controller.usage())),
+            Some(Pending::Usage(reply)) => reply.send(self.parts.node.view().controller.usage()),
             Some(Pending::Metrics(reply)) => self.tell_metrics(reply),
             Some(Pending::Drain(reply)) => self.tell_drain(reply),
             Some(Pending::Request(_) | Pending::Reload(..)) | None => {}
         }
     }
 
-    fn trace(&mut self, request: Box<TraceRequest>, reply: oneshot::Sender<Result<(Feed, String), TraceRefusal>>) {
+    fn trace(&mut self, request: Box<TraceRequest>, reply: Reply<Result<(Feed, String), TraceRefusal>>) {
+        let filters: Vec<String> = request.filters.iter().map(ToString::to_string).collect();
+        self.audit(reply.caller, "TRACE", Ok(&filters.join(", ")));
         if self.parts.config.borrow().role == Role::Host {
-            let _ = reply.send(Err(TraceRefusal::Host));
+            reply.send(Err(TraceRefusal::Host));
             return;
         }
         let (started, is_started) = oneshot::channel();
@@ -398,11 +402,11 @@ impl ControlLoop {
         tokio::spawn(async move {
             let feed = is_started.await.unwrap_or(Err(TraceRefusal::Ended));
             // If the client has gone, its feed ends the trace with it.
-            let _ = reply.send(feed.map(|feed| (feed, driver)));
+            reply.send(feed.map(|feed| (feed, driver)));
         });
     }
 
-    fn tell_node(&self, reply: oneshot::Sender<NodeInfo>) {
+    fn tell_node(&self, reply: Reply<NodeInfo>) {
         let about = &self.parts.about;
         let config = self.parts.config.borrow();
         let mut info = NodeInfo {
@@ -428,18 +432,18 @@ impl ControlLoop {
             if let Ok(devices) = tokio::time::timeout(DEVICES_WAIT, devices).await {
                 info.devices = devices.unwrap_or_default();
             }
-            let _ = reply.send(info);
+            reply.send(info);
         });
     }
 
-    fn tell_metrics(&self, reply: oneshot::Sender<String>) {
+    fn tell_metrics(&self, reply: Reply<String>) {
         let mut out = self.metrics();
         let drops = self.parts.effects.count_drops();
         tokio::spawn(async move {
             if let Ok(Ok(drops)) = tokio::time::timeout(DROPS_WAIT, drops).await {
                 metrics::container_drops(&mut out, &drops);
             }
-            let _ = reply.send(out.finish());
+            reply.send(out.finish());
         });
     }
 
@@ -502,7 +506,7 @@ impl ControlLoop {
         }
     }
 
-    fn read_config(&self, reply: Option<ReloadReply>) {
+    fn read_config(&self, reply: ReloadReply) {
         let (path, events) = (self.parts.config_path.clone(), self.parts.events.clone());
         tokio::task::spawn_blocking(move || {
             let none = || anyhow!("netservd was started without a configuration file");
@@ -518,7 +522,7 @@ impl ControlLoop {
     }
 
     /// Puts a configuration in force that was read again, as far as it can be while the node runs.
-    fn reload(&mut self, read: anyhow::Result<Box<ReadConfig>>, reply: Option<ReloadReply>) {
+    fn reload(&mut self, read: anyhow::Result<Box<ReadConfig>>, reply: ReloadReply) {
         let reload = read.and_then(|read| {
             let ReadConfig { config, credentials } = *read;
             let reload = self.parts.config.borrow().reload(config)?;
@@ -531,16 +535,19 @@ impl ControlLoop {
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(error, "the configuration stays as it was");
-                self.parts.audit.take_operation(self.parts.clock.now(), "RELOAD", Err(&error));
-                // Whoever asked may have gone.
-                return drop(reply.map(|reply| reply.send(Err(error))));
+                self.audit(reply.caller, "RELOAD", Err(&error));
+                return reply.send(Err(error));
             }
         };
         self.parts.config.send_replace(Arc::new(reload.in_force));
         let keys: Vec<&str> = reload.changes.iter().map(|change| change.key.as_str()).collect();
-        self.parts.audit.take_operation(self.parts.clock.now(), "RELOAD", Ok(&keys.join(", ")));
+        self.audit(reply.caller, "RELOAD", Ok(&keys.join(", ")));
         let call = self.pending(Pending::Reload(reload.changes, reply));
         self.input(Input::Policy(call, Box::new(policy)));
+    }
+
+    fn audit(&self, caller: Caller, verb: &str, result: Result<&str, &str>) {
+        self.parts.audit.take_operation(self.parts.clock.now(), caller, verb, result);
     }
 
     /// Has it kept whether the node is drained, before it is.
@@ -551,8 +558,7 @@ impl ControlLoop {
             (Role::Node, false) => None,
         };
         if let Some(why) = refused {
-            // Whoever asks may have gone.
-            let _ = reply.send(Err(why.to_owned()));
+            reply.send(Err(why.to_owned()));
             return;
         }
         self.is_marking = true;
@@ -576,22 +582,20 @@ impl ControlLoop {
             Ok(policy) => {
                 tracing::info!(maintenance = policy.maintenance, "the node is drained, or takes modules again");
                 let verb = if policy.maintenance { "DRAIN" } else { "UNDRAIN" };
-                self.parts.audit.take_operation(self.parts.clock.now(), verb, Ok(""));
+                self.audit(reply.caller, verb, Ok(""));
                 let call = self.pending(Pending::Drain(reply));
                 self.input(Input::Policy(call, Box::new(policy)));
             }
             Err(error) => {
                 self.parts.maintenance = before;
-                // Whoever asks may have gone.
-                let _ = reply.send(Err(error));
+                reply.send(Err(error));
             }
         }
     }
 
     fn tell_drain(&self, reply: DrainReply) {
         let left = self.parts.node.user_modules(self.parts.clock.now());
-        // Whoever asks may have gone.
-        let _ = reply.send(Ok(DrainReport { maintenance: self.parts.maintenance, left }));
+        reply.send(Ok(DrainReport { maintenance: self.parts.maintenance, left }));
     }
 
     fn applied(&mut self, call: CallId, late: &[Late]) {
@@ -608,8 +612,7 @@ impl ControlLoop {
             tracing::info!(key, %from, why, "configuration changed");
         }
         tracing::info!(changes = changes.len(), "the configuration is read again");
-        // Whoever asked may have gone.
-        drop(reply.map(|reply| reply.send(Ok(Reloaded { changes }))));
+        reply.send(Ok(Reloaded { changes }));
     }
 }
 
@@ -633,6 +636,12 @@ fn log(notice: &Notice) {
         }
         Notice::Revoked { user, module, refusal, evidence: _ } => {
             tracing::warn!(%user, %module, %refusal, "a module is removed, since its user may no longer run it");
+        }
+        Notice::Expired { user, module, evidence: _, is_stranger: _ } => {
+            tracing::info!(%user, %module, "a module is removed, since its lease ended");
+        }
+        Notice::Forgotten { user, refusal, evidence: _ } => {
+            tracing::info!(%user, %refusal, "a user is forgotten, with what its modules kept");
         }
         Notice::GaveUp { user, module, addresses, epoch } => {
             tracing::info!(%user, %module, ?addresses, epoch, "floating addresses are given up, another owner has them");

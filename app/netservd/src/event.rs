@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use netserv_api::{DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
-use netserv_model::api::{
-    DrainReport, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport, UserList,
-};
+use netserv_model::api::{PostRequest, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::route::RouteChange;
@@ -28,6 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::caller::Reply;
 use crate::config::Config;
 use crate::config::tls::Credentials;
 use crate::metered::Metered;
@@ -51,8 +51,8 @@ pub enum Event {
     News(News),
     /// The configuration is to be read again.
     Reload,
-    /// It was read again, or cannot be; the answer goes to who asked, if somebody did.
-    Config(Result<Box<ReadConfig>>, Option<ReloadReply>),
+    /// It was read again, or cannot be; the answer goes to who asked.
+    Config(Result<Box<ReadConfig>>, ReloadReply),
     /// It is on the disk, or cannot be, whether the node is drained.
     Drained(Result<bool, String>, DrainReply),
     /// The node is to stop.
@@ -181,31 +181,31 @@ pub struct Shown {
 }
 
 /// The way back to who had the configuration read again: what changed, or why it stays as it was.
-pub type ReloadReply = oneshot::Sender<Result<Reloaded, String>>;
+pub type ReloadReply = Reply<Result<Reloaded, String>>;
 
 /// The way back to who had the node drained: how far it is, or why it goes on as before.
-pub type DrainReply = oneshot::Sender<Result<DrainReport, String>>;
+pub type DrainReply = Reply<Result<DrainReport, String>>;
 
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
-    Request(Box<PostRequest>, oneshot::Sender<Result<RequestResult, Refusal>>),
+    Request(Box<PostRequest>, Reply<Result<RequestResult, Refusal>>),
     /// `GET /v1/node`.
-    Node(oneshot::Sender<NodeInfo>),
+    Node(Reply<NodeInfo>),
     /// `GET /v1/modules`.
-    Modules(oneshot::Sender<ModuleList>),
+    Modules(Reply<ModuleList>),
     /// `GET /v1/users`.
-    Users(oneshot::Sender<UserList>),
+    Users(Reply<UserList>),
     /// `GET /v1/usage`.
-    Usage(oneshot::Sender<UsageReport>),
+    Usage(Reply<UsageReport>),
     /// `GET /metrics`.
-    Metrics(oneshot::Sender<String>),
+    Metrics(Reply<String>),
     /// `POST /v1/reload`.
     Reload(ReloadReply),
     /// `GET /v1/drain`, or `POST` with whether the node is to be drained.
     Drain(Option<bool>, DrainReply),
     /// `POST /v1/trace`; the answer comes with the driver and why that one.
-    Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
+    Trace(Box<TraceRequest>, Reply<Result<(Feed, String), TraceRefusal>>),
 }
 
 /// What happens to workers, for their thread.

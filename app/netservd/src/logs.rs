@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use netserv_api::LogLine;
 use netserv_model::UnixTime;
-use netserv_model::api::LogLine;
 use netserv_model::text::one_line;
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};

@@ -5,6 +5,7 @@ mod api;
 mod applications;
 mod arguments;
 mod audit;
+mod caller;
 mod clock;
 mod conditions;
 mod config;

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use netserv_api::{EventRecord, MissedEvents};
 use netserv_model::UnixTime;
-use netserv_model::api::{EventRecord, MissedEvents};
 use netserv_model::notify::Notify;
 use tokio::sync::{Notify as Signal, OwnedSemaphorePermit, Semaphore};
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Bytes of one line; what is longer is none.
 pub const LINE_BYTES_MAX: usize = 8192;
+/// Bytes that are read at a time.
+pub const READ_BYTES: usize = 256 * 1024;
 /// Lines of one share at once.
 pub const SHARE_LINES_BURST: u64 = 512;
 /// The time after which a share has room for one line more.

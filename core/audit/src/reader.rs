@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bytes of files become lines.
 
+use std::io::{self, Read};
+
 use netserv_model::Digest;
 use netserv_model::audit::AuditLine;
 use sha2::{Digest as _, Sha256};
 
-use crate::limits::LINE_BYTES_MAX;
+use crate::limits::{LINE_BYTES_MAX, READ_BYTES};
 
 /// Finds lines in bytes that come in pieces. It keeps one line at most.
 #[derive(Debug, Default)]
@@ -27,6 +29,20 @@ pub enum Found<'a> {
 }
 
 impl Reader {
+    /// Takes all bytes that there are, and gives each line on that ends in them.
+    ///
+    /// # Errors
+    /// The bytes cannot be read.
+    pub fn take_all(&mut self, from: &mut impl Read, found: &mut impl FnMut(Found<'_>)) -> io::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match from.read(&mut buffer)? {
+                0 => return Ok(()),
+                bytes => self.take(&buffer[..bytes], found),
+            }
+        }
+    }
+
     /// Takes bytes, and gives each line on that ends in them.
     pub fn take(&mut self, mut bytes: &[u8], found: &mut impl FnMut(Found<'_>)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

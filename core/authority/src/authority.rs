@@ -2,21 +2,19 @@
 //! The users that have rights on a node.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::evidence::{AddressProof, CheckedGrants, Checklist, Evidence, Holder, ProvenAddress};
+use netserv_model::evidence::{Checklist, Evidence, Holder};
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
-use netserv_model::request::{Body, Request};
-use netserv_model::{Digest, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
-use sha2::{Digest as _, Sha256};
+use netserv_model::request::Request;
+use netserv_model::{Instant, Now, PublicKey, Refusal, RefusalKind, UnixTime, UserId};
 
-use crate::chain::Chain;
-use crate::grant::{digest_of_grant, user_of};
-use crate::jws::is_signed_by;
-use crate::limits::{ADDRESS_ASKED_AFTER, GRANTED_USERS_MAX};
+use crate::grant::digest_of_grant;
+use crate::granted::{Granted, check, holds};
+use crate::limits::GRANTED_USERS_MAX;
+use crate::proving::{Asking, Proof, Question, Said, Unproven, nothing_asked};
 use crate::revocations::{Lists, Revocations, RevocationsError};
-use crate::vouched::{Vouched, Voucher, check_address};
+use crate::vouched::{Vouched, Voucher};
 
 /// The users whom the node's policy does not name and who have proven their rights, beside those whom it names.
 #[derive(Debug, Default)]
@@ -25,101 +23,15 @@ pub struct Authority {
     lists: Lists,
 }
 
-/// Why it is not known yet who asks, or that nobody does who may.
+/// A user who is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unproven {
-    /// It is refused.
-    Refused(Refusal),
-    /// Somebody has to be asked; what they say is for [`Authority::vouched_for`].
-    Ask(Question),
-}
-
-/// What has to be known of a request before it is known who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// What an address says of the user.
-    Address(IpAddr),
-    /// Who is behind a checklist that names a grant.
-    Holder {
-        /// The checklist.
-        checklist: Checklist,
-        /// The grant's digest.
-        grant: Digest,
-    },
-}
-
-/// The answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// What lies at the address.
-    Address(Digest),
-    /// Who is behind the checklist.
-    Holder(Holder),
-}
-
-impl From<Refusal> for Unproven {
-    fn from(refusal: Refusal) -> Unproven {
-        Unproven::Refused(refusal)
-    }
-}
-
-/// Who asks, and what was proven by that.
-#[derive(Debug)]
-pub struct Proof<'a> {
-    /// The user who signed the request.
-    pub user: &'a UserId,
-    /// By which key; nothing if the operator takes unsigned requests.
-    pub key: Option<PublicKey>,
-    granted: Option<Granted>,
-}
-
-impl Proof<'_> {
-    /// Returns whether the request brought evidence that is to be accepted.
-    pub fn brings_evidence(&self) -> bool {
-        self.granted.is_some()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Granted {
-    evidence: Evidence,
-    /// What it gives by the policy in force, or why nothing.
-    vouched: Result<Vouched, Refusal>,
-    /// Why nobody is behind its checklist, as it was found last.
-    denied: Option<Refusal>,
-    /// Whether it was not found out last time who is behind it.
-    is_doubted: bool,
-}
-
-impl Granted {
-    fn new(evidence: Evidence, vouched: Result<Vouched, Refusal>) -> Granted {
-        Granted { evidence, vouched, denied: None, is_doubted: false }
-    }
-
-    fn basis(&self) -> String {
-        match (&self.evidence, &self.vouched) {
-            (Evidence::Grants(texts), vouched) => {
-                let digest = digest_of_grant(texts.last().map_or("", String::as_str));
-                match vouched {
-                    Ok(Vouched { voucher: Voucher::Issuer(name), .. }) => format!("grant of {name} {digest}"),
-                    Ok(_) | Err(_) => format!("grant {digest}"),
-                }
-            }
-            (Evidence::Address(proven), _) => format!("address {}", proven.address),
-            (Evidence::Checklist(checked), _) => {
-                format!("checklist {}", Digest(Sha256::digest(checked.checklist.der()).into()))
-            }
-        }
-    }
-
-    /// Returns the key that signs the user's requests.
-    fn key(&self) -> Option<PublicKey> {
-        match &self.evidence {
-            Evidence::Address(proven) => Some(proven.key),
-            Evidence::Grants(grants) => last_key(grants),
-            Evidence::Checklist(checked) => last_key(&checked.grants),
-        }
-    }
+pub struct Forgotten {
+    /// The user.
+    pub user: UserId,
+    /// What its rights came from, in words.
+    pub basis: String,
+    /// Why it has none.
+    pub why: Refusal,
 }
 
 impl Authority {
@@ -132,80 +44,13 @@ impl Authority {
         let Some(user) = &request.user else {
             return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
         };
-        let is_named = policy.users.contains_key(user);
-        if let Some(proof) = request.address_proof.filter(|_| !is_named && request.grants.is_empty()) {
-            return self.prove_by_address(policy, user, request, proof, now);
+        let (asking, is_named) = (self.asking(policy, user, request, now), policy.users.contains_key(user));
+        match (request.address_proof, &request.checklist, request.grants.is_empty()) {
+            (Some(proof), _, true) if !is_named => asking.by_address(proof),
+            (_, Some(checklist), false) if !is_named => asking.by_checklist(checklist),
+            (_, None, false) if !is_named => Ok(asking.by_grants()?),
+            _ => Ok(asking.by_rights(self.rights(policy, user, now)?, is_named)?),
         }
-        if is_named || request.grants.is_empty() {
-            let may = self.rights(policy, user, now)?;
-            // Who signs the operator's packages does not sign its requests.
-            let key = match policy.operator.as_ref().filter(|operator| operator.user == *user) {
-                Some(operator) => check_signature(std::slice::from_ref(&operator.key), false, request)?,
-                None => check_signature(&may.keys, policy.accept_unsigned && is_named, request)?,
-            };
-            return Ok(Proof { user, key, granted: None });
-        }
-        let is_asker = |chain: &Chain| {
-            check_own(&chain.last().sub, user)?;
-            check_signature(&[chain.last().sub], false, request).map(|_| ())
-        };
-        if let Some(checklist) = &request.checklist {
-            return self.prove_by_checklist(policy, user, &request.grants, checklist, now, is_asker);
-        }
-        let vouched = Vouched::asked(policy, &request.grants, is_asker)?;
-        self.newly_proven(user, Evidence::Grants(request.grants.clone()), vouched, now).map_err(Unproven::from)
-    }
-
-    /// Everything about a proof by an address that can be known before the address is asked.
-    fn prove_by_address<'a>(
-        &self,
-        policy: &NodePolicy,
-        user: &'a UserId,
-        request: &'a Request,
-        AddressProof { address, key, .. }: AddressProof,
-        now: UnixTime,
-    ) -> Result<Proof<'a>, Unproven> {
-        check_own(&key, user)?;
-        check_signature(&[key], false, request)?;
-        check_address(policy, address, key, now)?;
-        let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
-        let is_known = known.is_some_and(|granted| match &granted.evidence {
-            Evidence::Address(proven) => {
-                let is_fresh = proven.asked.distance(now) <= ADDRESS_ASKED_AFTER;
-                proven.address == address && (is_fresh || !matches!(request.body, Body::Setup(_)))
-            }
-            Evidence::Grants(_) | Evidence::Checklist(_) => false,
-        });
-        if is_known {
-            Ok(Proof { user, key: Some(key), granted: None })
-        } else {
-            Err(Unproven::Ask(Question::Address(address)))
-        }
-    }
-
-    /// Everything about grants of a holder of prefixes that can be known before it is known who is behind the checklist.
-    fn prove_by_checklist<'a>(
-        &self,
-        policy: &NodePolicy,
-        user: &'a UserId,
-        grants: &[String],
-        checklist: &Checklist,
-        now: UnixTime,
-        is_asker: impl FnOnce(&Chain) -> Result<(), Refusal>,
-    ) -> Result<Proof<'a>, Unproven> {
-        let vouched = Vouched::asked_by_checklist(policy, grants, is_asker)?;
-        vouched.check_time(now)?;
-        check_list(&self.lists, &vouched, now, false)?;
-        let known = self.granted.get(user).filter(|_| self.vouched(user, now).is_some());
-        let is_known = known.is_some_and(|granted| match &granted.evidence {
-            Evidence::Checklist(checked) => checked.grants == grants && checked.checklist == *checklist,
-            Evidence::Grants(_) | Evidence::Address(_) => false,
-        });
-        if is_known {
-            return Ok(Proof { user, key: vouched.may.keys.first().copied(), granted: None });
-        }
-        let (checklist, grant) = (checklist.clone(), digest_of_grant(&grants[0]));
-        Err(Unproven::Ask(Question::Holder { checklist, grant }))
     }
 
     /// Returns the user who has proven to ask by the answer to a question.
@@ -219,40 +64,19 @@ impl Authority {
         said: Said,
         now: UnixTime,
     ) -> Result<Proof<'a>, Refusal> {
-        let nothing_asked = || Refusal::new(RefusalKind::Unsigned, "the request names no user, or no evidence");
         let user = request.user.as_ref().ok_or_else(nothing_asked)?;
-        let evidence = match said {
-            Said::Address(said) => {
-                let proof = request.address_proof.ok_or_else(nothing_asked)?;
-                if said != digest_of(&proof) {
-                    let detail = format!("what lies at {} is not for this key and random number", proof.address);
-                    return Err(Refusal::new(RefusalKind::BadProof, detail));
-                }
-                let AddressProof { address, key, .. } = proof;
-                Evidence::Address(ProvenAddress { address, key, asked: now })
-            }
-            Said::Holder(holder) => {
-                let (grants, checklist) = (request.grants.clone(), request.checklist.clone());
-                let checklist = checklist.ok_or_else(nothing_asked)?;
-                Evidence::Checklist(Box::new(CheckedGrants { grants, checklist, holder }))
-            }
-        };
-        let vouched = Vouched::by(policy, &evidence)?;
-        self.newly_proven(user, evidence, vouched, now)
+        self.asking(policy, user, request, now).by_answer(said)
     }
 
-    /// Returns the proof by what evidence gives, if it holds now and is not taken back.
-    fn newly_proven<'a>(
-        &self,
-        user: &'a UserId,
-        evidence: Evidence,
-        vouched: Vouched,
+    fn asking<'a, 'r>(
+        &'a self,
+        policy: &'a NodePolicy,
+        user: &'r UserId,
+        request: &'r Request,
         now: UnixTime,
-    ) -> Result<Proof<'a>, Refusal> {
-        vouched.check_time(now)?;
-        check_list(&self.lists, &vouched, now, false)?;
-        let key = vouched.may.keys.first().copied();
-        Ok(Proof { user, key, granted: Some(Granted::new(evidence, Ok(vouched))) })
+    ) -> Asking<'a, 'r> {
+        let known = self.granted.get(user).filter(|granted| granted.in_force(&self.lists, now).is_some());
+        Asking { policy, lists: &self.lists, known, user, request, now }
     }
 
     /// Returns whether some user's rights depend on a checklist.
@@ -277,32 +101,12 @@ impl Authority {
     pub fn checked_again(
         &mut self,
         policy: &NodePolicy,
+        now: Instant,
         user: &UserId,
         asked: &Checklist,
         said: Result<Holder, Refusal>,
     ) -> bool {
-        let Some(granted) = self.granted.get_mut(user) else { return false };
-        let checked = match &mut granted.evidence {
-            Evidence::Checklist(checked) if checked.checklist == *asked => checked,
-            // It has other evidence by now.
-            Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_) => return false,
-        };
-        let is_unknown = said.as_ref().is_err_and(may_pass) && granted.vouched.is_ok();
-        granted.is_doubted = is_unknown && !granted.is_doubted;
-        if granted.is_doubted {
-            return false;
-        }
-        granted.denied = said.as_ref().err().cloned();
-        let vouched = said.and_then(|holder| {
-            checked.holder = holder;
-            Vouched::by_checklist(policy, checked)
-        });
-        let before = std::mem::replace(&mut granted.vouched, vouched);
-        match (before, &granted.vouched) {
-            (Ok(before), Ok(now)) => !now.has_all_of(&before) || now.until < before.until,
-            (Ok(_), Err(_)) => true,
-            (Err(_), Ok(_) | Err(_)) => false,
-        }
+        self.granted.get_mut(user).is_some_and(|granted| granted.checked_again(policy, now, asked, said))
     }
 
     /// Returns whether it was not found out last time who is behind some checklist.
@@ -321,15 +125,18 @@ impl Authority {
         proof: Proof<'_>,
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
-    ) -> Result<Vec<UserId>, Refusal> {
+    ) -> Result<Vec<Forgotten>, Refusal> {
         let Some(give_way) = self.change_by(&proof, now, has_modules)? else { return Ok(Vec::new()) };
-        for user in &give_way {
-            self.granted.remove(user);
-        }
+        let forget = |user: UserId| {
+            let basis = self.granted.remove(&user)?.basis();
+            let why = Refusal::new(RefusalKind::QuotaExceeded, "another user takes its place");
+            Some(Forgotten { user, basis, why })
+        };
+        let forgotten = give_way.into_iter().filter_map(forget).collect();
         if let Proof { user, granted: Some(granted), .. } = proof {
             self.granted.insert(user.clone(), granted);
         }
-        Ok(give_way)
+        Ok(forgotten)
     }
 
     /// Checks that what a request proved may be put into force, so that nothing is noted of one that is refused.
@@ -378,8 +185,9 @@ impl Authority {
             return;
         }
         let vouched = Vouched::by(policy, evidence);
+        let holds = |vouched: &Vouched| holds(&self.lists, vouched, now);
         let comes_after = |known: &Granted| match (&vouched, &known.vouched) {
-            (Ok(vouched), Ok(known)) if self.holds(vouched, now) != self.holds(known, now) => self.holds(vouched, now),
+            (Ok(vouched), Ok(known)) if holds(vouched) != holds(known) => holds(vouched),
             (Ok(vouched), Ok(known)) if vouched.has_all_of(known) != known.has_all_of(vouched) => {
                 vouched.has_all_of(known)
             }
@@ -415,18 +223,19 @@ impl Authority {
     pub fn set_policy(&mut self, policy: &NodePolicy) {
         self.lists.set_policy(policy);
         self.granted.retain(|user, _| !policy.users.contains_key(user));
-        for granted in self.granted.values_mut() {
-            granted.vouched = granted.denied.clone().map_or_else(|| Vouched::by(policy, &granted.evidence), Err);
-        }
+        self.granted.values_mut().for_each(|granted| granted.set_policy(policy));
     }
 
-    /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them.
-    pub fn forget_ended(&mut self, now: UnixTime, has_modules: impl Fn(&UserId) -> bool) -> Vec<UserId> {
+    /// Forgets users whose proofs have ended or were taken back, and who have nothing on the node; returns them. If it is not known who is behind
+    /// a checklist, its user is remembered for [`UNKNOWN_KEPT_TIME`](crate::limits::UNKNOWN_KEPT_TIME), unless others need the place.
+    pub fn forget_ended(&mut self, now: Now, has_modules: impl Fn(&UserId) -> bool) -> Vec<Forgotten> {
         let lists = &self.lists;
-        let holds =
-            |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| in_force(lists, vouched, now).is_ok());
-        let gone = self.granted.extract_if(.., |user, granted| !holds(granted) && !has_modules(user));
-        gone.map(|(user, _)| user).collect()
+        let gone =
+            self.granted.extract_if(.., |user, granted| granted.ended(lists, now).is_some() && !has_modules(user));
+        let forgotten = |(user, granted): (UserId, Granted)| {
+            Some(Forgotten { user, basis: granted.basis(), why: granted.ended(lists, now)? })
+        };
+        gone.filter_map(forgotten).collect()
     }
 
     /// Returns what a user may do now.
@@ -444,7 +253,7 @@ impl Authority {
         }
         let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
         let vouched = self.granted.get(user).ok_or_else(unknown)?.vouched.as_ref().map_err(Refusal::clone)?;
-        in_force(&self.lists, vouched, now)?;
+        check(&self.lists, vouched, now)?;
         Ok(&vouched.may)
     }
 
@@ -507,13 +316,7 @@ impl Authority {
     }
 
     fn vouched(&self, user: &UserId, now: UnixTime) -> Option<&Vouched> {
-        let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
-        self.holds(vouched, now).then_some(vouched)
-    }
-
-    /// Returns whether what was proven before gives rights now.
-    fn holds(&self, vouched: &Vouched, now: UnixTime) -> bool {
-        in_force(&self.lists, vouched, now).is_ok()
+        self.granted.get(user)?.in_force(&self.lists, now)
     }
 
     /// Returns who gives way to a user, if that is one more, or one more of who vouches: those with nothing on the node whose proofs end first.
@@ -550,53 +353,4 @@ impl Authority {
         idle.sort_unstable();
         Ok(idle.into_iter().take(too_many).map(|(_, user)| user.clone()).collect())
     }
-}
-
-/// Returns what has to lie at an address by which it vouches: SHA-256 over a fixed text, the key and the random number.
-pub fn digest_of(proof: &AddressProof) -> Digest {
-    let AddressProof { address: _, key, random } = proof;
-    let text = [&b"netserv-address-proof/1\n"[..], &key.0, &random.0].concat();
-    Digest(Sha256::digest(text).into())
-}
-
-fn last_key(grants: &[String]) -> Option<PublicKey> {
-    Chain::parse(grants).ok().map(|chain| chain.last().sub)
-}
-
-/// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.
-fn may_pass(refusal: &Refusal) -> bool {
-    matches!(refusal.kind, RefusalKind::FetchFailed | RefusalKind::NodeFailed)
-}
-
-/// Says why what was proven before gives no rights any more, if it does not.
-fn in_force(lists: &Lists, vouched: &Vouched, now: UnixTime) -> Result<(), Refusal> {
-    vouched.check_end(now)?;
-    check_list(lists, vouched, now, true)
-}
-
-/// Says why what is proven does not count, if its issuer took it back or cannot be heard. `is_known` says that it counted before.
-fn check_list(lists: &Lists, vouched: &Vouched, now: UnixTime, is_known: bool) -> Result<(), Refusal> {
-    let Some(revocable) = &vouched.revocable else { return Ok(()) };
-    lists.check(revocable, now, is_known).or_else(|why| vouched.refuse(&why))
-}
-
-/// Checks that a user is named by its key.
-fn check_own(key: &PublicKey, user: &UserId) -> Result<(), Refusal> {
-    let own = user_of(key);
-    if own == *user {
-        return Ok(());
-    }
-    let detail = format!("the proof is for user `{own}`, the request names `{user}`");
-    Err(Refusal::new(RefusalKind::BadProof, detail))
-}
-
-/// Returns the key that signed a request; nothing if it need not be signed.
-fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<Option<PublicKey>, Refusal> {
-    let Some(signature) = request.signature else {
-        let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
-        return if accept_unsigned { Ok(None) } else { Err(refusal) };
-    };
-    let signed_by = |key: &PublicKey| is_signed_by(key, &request.signed_bytes, &signature);
-    let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
-    keys.iter().copied().find(signed_by).map(Some).ok_or_else(refusal)
 }

@@ -13,7 +13,7 @@ use netserv_model::{Digest, PortRange, PublicKey, UnixTime, UserId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::jws::{self, Malformed, SECONDS_MAX};
+use crate::jws::{self, Malformed};
 use crate::limits::{EVIDENCE_BYTES_MAX, GRANT_PORTS_MAX, GRANT_PREFIXES_MAX};
 
 /// What one key says that another may do.
@@ -109,7 +109,7 @@ impl Grant {
         if self.ports.len() > GRANT_PORTS_MAX {
             return bad(format!("{} ranges of ports, at most {GRANT_PORTS_MAX} are granted", self.ports.len()));
         }
-        if self.exp > SECONDS_MAX {
+        if self.exp > UnixTime::LAST.0 / 1000 {
             return bad("`exp` is after the year 9999; it is in seconds".to_owned());
         }
         if self.nbf >= self.exp {

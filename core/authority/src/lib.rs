@@ -13,13 +13,17 @@ mod authority;
 pub mod chain;
 pub mod checklist;
 pub mod grant;
+mod granted;
 mod jws;
 pub mod limits;
+mod proving;
 pub mod revocations;
 pub mod scope;
 #[cfg(test)]
 mod tests;
 mod vouched;
 
-pub use authority::{Authority, Proof, Question, Said, Unproven, digest_of};
+pub use authority::{Authority, Forgotten};
 pub use grant::digest_of_grant;
+pub use granted::may_pass;
+pub use proving::{Proof, Question, Said, Unproven, digest_of};

@@ -21,3 +21,5 @@ pub const REVOKED_MAX: usize = 512;
 pub const ADDRESS_TIME: Duration = Duration::from_secs(3600);
 /// After this time, a SETUP has the address asked again: what it vouches for is prolonged by that.
 pub const ADDRESS_ASKED_AFTER: Duration = Duration::from_secs(60);
+/// How long a user is remembered, with what its modules kept, while it is not known who is behind its checklist.
+pub const UNKNOWN_KEPT_TIME: Duration = Duration::from_secs(24 * 3600);

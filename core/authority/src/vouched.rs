@@ -150,7 +150,10 @@ impl Vouched {
 
     /// Says why it does not hold any more at a time, if it does not. It held before, so if it begins later than that, the clock was set.
     pub(crate) fn check_end(&self, now: UnixTime) -> Result<(), Refusal> {
-        if now >= self.until { self.refuse(&format!("it ended at {}", self.until)) } else { Ok(()) }
+        if now < self.until {
+            return Ok(());
+        }
+        self.refuse(&format!("it ended at {}, it is {now} here", self.until))
     }
 
     pub(crate) fn refuse(&self, why: &str) -> Result<(), Refusal> {

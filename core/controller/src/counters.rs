@@ -38,6 +38,14 @@ netserv_model::counts! {
         module_notifies_dropped = "module-notify-dropped",
         /// Outcomes and news that nothing waited for.
         stray_events = "stray-event",
+        /// Checklists looked at again whose holder still vouches.
+        checklists_confirmed,
+        /// Checklists looked at again that nobody vouches by any more.
+        checklists_denied,
+        /// Checklists looked at again of which that was not found out.
+        checklists_unknown,
+        /// Milliseconds that looking at checklists again took in all.
+        checklists_ms,
     } with {
         /// Answered requests by method (`SETUP`) and outcome (`installed`, or the kind of a refusal).
         requests: BTreeMap<(&'static str, &'static str), u64>

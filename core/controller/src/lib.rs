@@ -152,7 +152,11 @@ impl Controller {
             return cx.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
         let claim = Claim { request: &request, said, proven: &mut ticket.proven };
-        let (user, time) = match users.admit(cx, &modules.tenants, &mut modules.nonces, load, claim) {
+        let admitted = users.admit(cx, &modules.tenants, &mut modules.nonces, load, claim);
+        if ticket.proven.is_some() {
+            cx.say_proven(&ticket);
+        }
+        let (user, time) = match admitted {
             Ok(admitted) => admitted,
             Err(Denied::Answer(outcome)) => return cx.answer(ticket, outcome),
             Err(Denied::NotYet(question)) => return proving.ask(cx, ticket, request, question),

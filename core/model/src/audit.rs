@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::AUDIT_DETAIL_BYTES_MAX;
 use crate::request::{Body, Outcome, Request, Verb};
 use crate::text::one_line;
-use crate::{Digest, ModuleRef, NodeId, PublicKey, Refusal, SessionId, UnixTime, UserId};
+use crate::{Digest, ModuleRef, NodeId, PublicKey, SessionId, UnixTime, UserId};
 
 /// What a request asks, and of whom it says that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,16 +66,18 @@ pub struct AuditEntry {
     pub time: UnixTime,
     /// The node.
     pub node: NodeId,
-    /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN` and `UNDRAIN`.
-    /// What was not asked: `REVOKE` if rights ended, `START` of the node, and `AUDIT` about this log.
+    /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN`, `UNDRAIN` and
+    /// `TRACE`.
+    /// What was not asked: `REVOKE` if rights ended, `EXPIRE` if a lease did, `FORGET` of a user without rights, `START` of the node, and
+    /// `AUDIT` about this log.
     pub verb: String,
-    /// What came of it: the word of an outcome, such as `installed`, or `refused`, `revoked`, `done`, `failed`. Of `AUDIT`: `damaged`, `lost` or
+    /// What came of it: the word of an outcome, such as `installed`, or `refused`, `revoked`, `removed`, `done`, `failed`. Of `AUDIT`: `damaged`, `lost` or
     /// `left-out`.
     pub outcome: String,
     /// The kind of a refusal, and the cause in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Who asked, as the request says, or whose rights ended. The request is proven to be of the user's if there is `evidence`.
+    /// Who asked, as the request says, or whose rights or lease ended. The request is proven to be of the user's if there is `evidence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The key that signed the request.
@@ -94,7 +96,8 @@ pub struct AuditEntry {
     /// The session of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The address of the peer that the request came from, or `local` for a client of this node.
+    /// The address of the peer that the request came from, or `local` for a client of this node. Of what the operator asked for by the API, with
+    /// the caller's user and process: `local uid 1000 pid 7321`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// How many lines an `AUDIT` speaks of.
@@ -161,18 +164,10 @@ impl AuditEntry {
         })
     }
 
-    /// Returns that of a module that is removed since rights ended.
-    pub fn of_end(
-        time: UnixTime,
-        node: NodeId,
-        user: UserId,
-        module: &ModuleRef,
-        evidence: Option<&str>,
-        why: &Refusal,
-    ) -> AuditEntry {
-        let (evidence, module) = (evidence.map(bounded), Some(bounded(&module.to_string())));
-        let entry = AuditEntry::new(time, node, "REVOKE", "revoked", &why.to_string());
-        AuditEntry { user: Some(user), evidence, module, ..entry }
+    /// Returns one about a user whose rights, module or place ended without a request.
+    pub fn of_end(self, user: UserId, module: Option<&ModuleRef>, evidence: Option<&str>) -> AuditEntry {
+        let (evidence, module) = (evidence.map(bounded), module.map(|module| bounded(&module.to_string())));
+        AuditEntry { user: Some(user), evidence, module, ..self }
     }
 }
 
@@ -247,7 +242,7 @@ mod rfc3339 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RefusalKind;
+    use crate::{Refusal, RefusalKind};
 
     fn asked() -> Asked {
         let (user, session) = (Some("jane".parse().unwrap()), SessionId([1; 16]));

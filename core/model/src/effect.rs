@@ -44,6 +44,8 @@ pub enum Command {
     Do(Effect),
     /// Nobody waits for an effect any more: [`Job::is_ordered`] is false for it, and its outcome changes nothing.
     Abandon(EffectId),
+    /// A request is of the user whom it names; its answer comes later.
+    Proven(RequestId),
     /// Answer a request.
     Answer {
         /// The request.
@@ -466,6 +468,26 @@ pub enum Notice {
         refusal: Refusal,
         /// What the owner's rights came from, in words, unless the policy does not name it any more.
         evidence: Option<String>,
+    },
+    /// A module is removed since its last lease ended.
+    Expired {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleRef,
+        /// What the owner's rights come from, in words, if it has some.
+        evidence: Option<String>,
+        /// Whether the configuration does not name the owner.
+        is_stranger: bool,
+    },
+    /// A user whom the configuration does not name is forgotten, with what its modules kept.
+    Forgotten {
+        /// The user.
+        user: UserId,
+        /// Why it has no rights.
+        refusal: Refusal,
+        /// What they came from, in words.
+        evidence: String,
     },
     /// Another revocation list of an issuer is in force.
     Listed {

@@ -56,6 +56,9 @@ impl Sub<Duration> for Instant {
 pub struct UnixTime(pub u64);
 
 impl UnixTime {
+    /// The last second of the year 9999, the latest that certificates and texts can name.
+    pub const LAST: UnixTime = UnixTime::from_secs(253_402_300_799);
+
     /// Returns the time `seconds` after the epoch.
     pub const fn from_secs(seconds: u64) -> UnixTime {
         UnixTime(seconds * 1000)

@@ -167,6 +167,7 @@ impl Node {
                 }
             }
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
+            Command::Proven(request) => self.nslp.handle_proven(request),
             Command::Answer { request, report, proven } => self.take_report(request, *report, proven),
             Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
             Command::TellRequesters(news) => self.nslp.handle_module_news(self.now, *news),

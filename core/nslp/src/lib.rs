@@ -220,6 +220,11 @@ impl Nslp {
         requests::on_local(&mut cx, requests, ids, request)
     }
 
+    /// Takes that a request is of the user whom it names, as the controller has found.
+    pub fn handle_proven(&mut self, request: RequestId) {
+        self.requests.exchanges.set_proven(request);
+    }
+
     /// Takes the controller's answer on this node; the signaling fills in the address.
     pub fn handle_report(&mut self, now: Now, request: RequestId, report: NodeReport) {
         let Parts { mut cx, requests, .. } = self.parts(now.instant);

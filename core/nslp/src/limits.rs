@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Exchanges that this node works on; what is over it is refused and goes no further.
 pub const PENDING_MAX: usize = netserv_model::limits::REQUESTS_PENDING_MAX;
+/// Of these, the requests of peers whose users the controller has not found to have signed them.
+pub const UNPROVEN_MAX: usize = PENDING_MAX / 4 * 3;
 /// Finished exchanges that are kept for duplicates; the one that ends first makes room.
 pub const FINISHED_MAX: usize = 256;
 /// Sessions with state: each has at least one exchange.

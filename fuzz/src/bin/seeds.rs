@@ -9,8 +9,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use ed25519_dalek::SigningKey;
+use netserv_authority::digest_of_grant;
+use netserv_authority::grant::Grant;
+use netserv_authority::revocations::Revocations;
+use netserv_fuzz::checklist;
 use netserv_model::effect::ModuleSlot;
-use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
+use netserv_model::{Nonce, PublicKey, Refusal, RefusalKind, SessionId};
+use netserv_rpki_tree::{Checklist, Tree};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, ToWorker};
 use netserv_wire::container::media::{
     Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaPart, MediaSegments, MediaSettings, MediaSource,
@@ -42,7 +48,76 @@ fn main() -> std::io::Result<()> {
     write("ethernet_frame", &frames)?;
     write("xdp_classify", &classified(&frames))?;
     write("xdp_forward", &forwarded(&frames))?;
-    write("filter_index", &filter_scripts())
+    write("filter_index", &filter_scripts())?;
+    write("grant_chain", &chains())?;
+    write("revocation_list", &revocation_lists())?;
+    checklists()
+}
+
+/// Claims of chains, which their target signs, and a text that is signed.
+fn chains() -> Seeds {
+    let public = |place: u8| PublicKey(SigningKey::from_bytes(&[place; 32]).verifying_key().to_bytes());
+    let grant = |place: u8, exp: u64, prefix: &str, more: &str| {
+        let (iss, sub) = (public(place), public(place + 1));
+        format!(r#"{{"iss":"{iss}","sub":"{sub}","nbf":1800000000,"exp":{exp},"prefixes":["{prefix}"]{more}}}"#)
+    };
+    let first = grant(0, 1_900_000_000, "10.0.0.0/8", r#","delegations":3,"modules-max":7"#);
+    let second = grant(1, 1_890_000_000, "10.2.0.0/16", r#","delegations":2,"ports":["80","443-444"]"#);
+    let third = grant(2, 1_890_000_000, "10.2.3.0/24", r#","delegations":1,"ports":["443"]"#);
+    let fourth = grant(3, 1_870_000_000, "10.2.3.4/32", r#","ports":["443"],"modules-max":1"#);
+    let text = Grant {
+        iss: public(0),
+        sub: public(1),
+        nbf: 1,
+        exp: 2,
+        prefixes: vec!["2001:db8::/32".parse().expect("a prefix")],
+        ports: Vec::new(),
+        modules_max: None,
+        delegations: 0,
+    };
+    let four = [first.as_str(), &second, &third, &fourth];
+    vec![
+        ("one".to_owned(), first.clone().into_bytes()),
+        ("four".to_owned(), four.join("\n").into_bytes()),
+        ("wider".to_owned(), [first.as_str(), &second.replace("10.2.0.0/16", "0.0.0.0/0")].join("\n").into_bytes()),
+        ("unknown-claim".to_owned(), first.replace("\"nbf\"", "\"not\\nknown\":1,\"nbf\"").into_bytes()),
+        ("text".to_owned(), text.sign(&SigningKey::from_bytes(&[0; 32])).into_bytes()),
+    ]
+}
+
+fn revocation_lists() -> Seeds {
+    let key = SigningKey::from_bytes(&[0; 32]);
+    let (iss, other) = (PublicKey(key.verifying_key().to_bytes()), PublicKey([9; 32]));
+    let claims = format!(
+        r#"{{"iss":"{iss}","iat":1800000000,"exp":1800086400,"number":4,"grants":["{}"],"keys":["{other}"]}}"#,
+        digest_of_grant("a grant")
+    );
+    let list = Revocations { iss, iat: 1, exp: 2, number: u64::MAX, grants: BTreeSet::new(), keys: BTreeSet::new() };
+    vec![
+        ("claims".to_owned(), claims.clone().into_bytes()),
+        ("own-key".to_owned(), claims.replace(&other.to_string(), &iss.to_string()).into_bytes()),
+        ("text".to_owned(), list.sign(&key).into_bytes()),
+    ]
+}
+
+/// A cache, and checklists of its holder. Their keys are made anew each time, so they stay if they are there.
+fn checklists() -> std::io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(checklist::CACHE);
+    if folder.exists() {
+        return Ok(());
+    }
+    let nets = |texts: &[&str]| texts.iter().map(|net| net.parse().expect("a prefix")).collect::<Vec<_>>();
+    let mut tree = Tree::new(checklist::CHECKED_AT);
+    let certificate = tree.certificate(&nets(&checklist::HELD));
+    let holder = tree.authority(0, "holder", &certificate);
+    let good = tree.checklist(&nets(&["10.1.2.0/24", "2001:db8:1:2::/64"]), checklist::LISTED);
+    let beyond = tree.checklist(&nets(&["10.2.0.0/16"]), checklist::LISTED);
+    let published = Checklist { is_published: true, ..good.clone() };
+    let seeds = [("good", &good), ("beyond", &beyond), ("published", &published)];
+    let seeds = seeds.map(|(name, checklist)| (name.to_owned(), tree.sign(holder, checklist))).to_vec();
+    netserv_rpki_tree::write(&tree.publish(), &folder)?;
+    fs::write(folder.join("lab.tal"), tree.locator())?;
+    write("checklist", &seeds)
 }
 
 fn write(target: &str, seeds: &Seeds) -> std::io::Result<()> {

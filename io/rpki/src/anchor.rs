@@ -32,7 +32,7 @@ impl Anchor {
         let mut bytes = Vec::new();
         file.take(TAL_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() > TAL_BYTES_MAX {
-            return Err(unreadable(io::Error::other("it is too large")));
+            return Err(unreadable(io::Error::other(format!("it has more than {TAL_BYTES_MAX} bytes"))));
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let not_tal = |reason: String| CacheError::NotTal { path: path.to_owned(), reason };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use ipnet::IpNet;
+use netserv_model::evidence::Holder;
 use netserv_model::{Digest, UnixTime};
 use rpki::repository::cert::Cert;
 use rpki::uri::Rsync;
@@ -26,16 +26,6 @@ pub struct Cache {
     anchors: Vec<Anchor>,
     stamp: Option<PathBuf>,
     age_max: Duration,
-}
-
-/// What the holder of a checklist speaks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoken {
-    /// The prefixes, 1 to [`PREFIXES_MAX`](crate::limits::PREFIXES_MAX).
-    pub prefixes: Vec<IpNet>,
-    /// The earliest end of all certificates, manifests and revocation lists that were looked at. A check after this time fails
-    /// unless the relying party has fetched newer ones.
-    pub until: UnixTime,
 }
 
 impl Cache {
@@ -63,12 +53,14 @@ impl Cache {
         Cache { stamp: Some(stamp), ..self }
     }
 
-    /// Returns what the holder of a checklist, which is given in DER, speaks for with a grant whose text has this digest.
+    /// Returns what the holder of a checklist, which is given in DER, speaks for with a grant whose text has this digest: 1 to
+    /// [`PREFIXES_MAX`](crate::limits::PREFIXES_MAX) prefixes, until the earliest end of all certificates, manifests and revocation lists that
+    /// were looked at. A check after this time fails unless the relying party has fetched newer ones.
     ///
     /// # Errors
     ///
     /// The checklist says nothing, and the error says why.
-    pub fn check(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Spoken, Invalid> {
+    pub fn check(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Holder, Invalid> {
         let checklist = Checklist::parse(checklist)?;
         checklist.must_list(grant)?;
         let prefixes = checklist.prefixes()?;
@@ -86,7 +78,7 @@ impl Cache {
         let publication = Publication::read(&issuer, &mut files, &mut clock)?;
         publication.must_hold(CERTIFICATE, checklist.certificate())?;
         checklist.verify(&issuer, &mut clock)?;
-        Ok(Spoken { prefixes, until: clock.until() })
+        Ok(Holder { prefixes, until: clock.until() })
     }
 
     fn must_be_new(&self, files: &Files, now: UnixTime) -> Result<(), Invalid> {

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use netserv_model::{Digest, UnixTime};
 
-use crate::limits::{
-    CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, READ_BYTES_MAX, TAL_BYTES_MAX, TALS_MAX,
-};
+use crate::limits::{CHECKLIST_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, PREFIXES_MAX, READ_BYTES_MAX, TALS_MAX};
 
 /// Why trust anchor locators cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,8 +17,8 @@ pub enum CacheError {
     /// There are more than [`TALS_MAX`].
     #[error("more than {TALS_MAX} trust anchor locators are named")]
     TooManyTals,
-    /// It cannot be read, or has more than [`TAL_BYTES_MAX`] bytes.
-    #[error("{}: {reason} (at most {TAL_BYTES_MAX} bytes)", path.display())]
+    /// It cannot be read, or has more than [`TAL_BYTES_MAX`](crate::limits::TAL_BYTES_MAX) bytes.
+    #[error("{}: {reason}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -91,20 +89,24 @@ pub enum Invalid {
         of: String,
     },
     /// It is too early.
-    #[error("{of} is valid from {from} on")]
+    #[error("{of} is valid from {from} on, it is {now} here")]
     NotYetValid {
         /// The object.
         of: String,
         /// When its time begins.
         from: UnixTime,
+        /// What time it is by the node's clock.
+        now: UnixTime,
     },
     /// It is too late.
-    #[error("{of} was valid until {until}")]
+    #[error("{of} was valid until {until}, it is {now} here")]
     Expired {
         /// The object.
         of: String,
         /// When its time ended.
         until: UnixTime,
+        /// What time it is by the node's clock.
+        now: UnixTime,
     },
     /// The issuer took it back.
     #[error("{of} is revoked by its issuer")]
@@ -246,7 +248,7 @@ impl Invalid {
         }
     }
 
-    /// Returns whether it may be gone a moment later, as when the relying party was replacing files.
+    /// Returns whether it is the cache's fault, and may be gone later: the relying party was replacing files, or did not run.
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -256,6 +258,7 @@ impl Invalid {
                 | Invalid::OtherHash { .. }
                 | Invalid::Unreadable { .. }
                 | Invalid::NoCache { .. }
+                | Invalid::OldCache { .. }
         )
     }
 }

@@ -35,10 +35,11 @@
 //! `/var/cache/rpki-client`. Paths never lead out of it, and symbolic links below it are not followed.
 //!
 //! The modification time of its files is that of the repository's. So the age of a cache is the time since the last change of the
-//! directory, of `.rsync` or of `ta/NAME`. rpki-client 8.2 changes `.rsync` in each run that fetches anything by rsync, and
-//! `ta/NAME` in each that fetches a trust anchor by HTTPS. It changes neither with `-n` or `-f`. FORT 1.5.4 has the same paths and
-//! changes nothing if it finds nothing new. With such a relying party, name a file that it writes in each run:
-//! [`Cache::stamped_by`]. A relying party without a network runs, too, and then the end of manifests and revocation lists counts.
+//! directory, of `.rsync` or of `ta/NAME`. rpki-client 8.2 changes `.rsync` in each run that asks a server by rsync, also if none answers,
+//! and `ta/NAME` in each that fetches a trust anchor by HTTPS. It changes neither with `-n` or `-f`. FORT 1.5.4 has the same paths
+//! and changes nothing if it finds nothing new. With such a relying party, name a file that it writes in each run:
+//! [`Cache::stamped_by`]. FORT writes its results whatever came of a run. A relying party without a network runs, too, and then the end
+//! of manifests and revocation lists counts.
 #![forbid(unsafe_code)]
 
 mod anchor;
@@ -53,5 +54,5 @@ mod manifest;
 mod publication;
 mod time;
 
-pub use cache::{Cache, Spoken};
+pub use cache::Cache;
 pub use error::{CacheError, Invalid};

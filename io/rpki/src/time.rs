@@ -8,9 +8,6 @@ use rpki::repository::x509::{Time, Validity};
 
 use crate::error::Invalid;
 
-/// The last time that certificates can name: the end of the year 9999.
-const TIME_MAX: UnixTime = UnixTime::from_secs(253_402_300_799);
-
 /// When a check takes place, and until when everything that it looked at holds.
 pub(crate) struct Clock {
     now: UnixTime,
@@ -19,7 +16,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(now: UnixTime) -> Clock {
-        Clock { now: now.min(TIME_MAX), until: TIME_MAX }
+        Clock { now: now.min(UnixTime::LAST), until: UnixTime::LAST }
     }
 
     /// Returns now, as certificates count.
@@ -39,11 +36,12 @@ impl Clock {
 
     /// Checks that it is time for an object that holds from then until then, both inclusive.
     pub(crate) fn within(&mut self, of: &str, from: UnixTime, until: UnixTime) -> Result<(), Invalid> {
-        if self.now < from {
-            return Err(Invalid::NotYetValid { of: of.to_owned(), from });
+        let now = self.now;
+        if now < from {
+            return Err(Invalid::NotYetValid { of: of.to_owned(), from, now });
         }
-        if self.now > until {
-            return Err(Invalid::Expired { of: of.to_owned(), until });
+        if now > until {
+            return Err(Invalid::Expired { of: of.to_owned(), until, now });
         }
         self.until = self.until.min(until);
         Ok(())

@@ -7,15 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_authority::grant::{Grant, user_of};
+use netserv_authority::{Authority, digest_of_grant};
 use netserv_gist::{
     ApiCall, Config, Datagram, Engine, InterfaceId, MessageHandle, SendOptions, TransferAttributes, Transmit,
 };
 use netserv_model::effect::FilterId;
-use netserv_model::{Filter, FilterIndex, Flow, Instant, SessionId};
+use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
+use netserv_model::request::Request;
+use netserv_model::{Filter, FilterIndex, Flow, Instant, Nonce, PublicKey, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::container::ring::{Answer, HostEnd, Ingress, MAPPING_WORDS, WorkerEnd};
 use netserv_wire::gist::{self, Mri, PathCoupled, UDP_PORT};
 use netserv_wire::ip::{IpView, build, checksum, decrement_ttl};
-use netserv_wire::nslp;
+use netserv_wire::nslp::{self, RequestBuilder};
 
 /// Operations of a case: enough that what surrounds them does not count.
 const OPERATIONS: u32 = 256;
@@ -31,6 +36,7 @@ pub(crate) fn run() {
     gist_messages();
     gist_query();
     nslp_texts();
+    decisions();
 }
 
 /// What happens in here is counted from outside, and so are the calls.
@@ -158,6 +164,54 @@ fn nslp_texts() {
     let response = include_bytes!("../../../vectors/nslp/response.txt");
     guard("nslp parse setup", || nslp::Message::parse(black_box(setup)));
     guard("nslp parse response", || nslp::Response::parse(black_box(response)));
+}
+
+/// Who asks, and by what right: a user of the configuration, and a stranger with the longest chain of grants.
+fn decisions() {
+    let (named, stranger) = (key(9), key(5));
+    let mut policy = NodePolicy::new("n".parse().expect("a name"));
+    let rights = UserPolicy { keys: vec![public(&named)], modules_max: 2, ..UserPolicy::default() };
+    policy.users.insert("jane".parse().expect("a name"), rights.clone());
+    policy.classes.insert("guest".to_owned(), Class { users_max: 3, prefixes_max: 2, lease_max: None, rights });
+    policy.issuers.push(Issuer {
+        name: "house".to_owned(),
+        keys: vec![public(&key(1))],
+        prefixes: vec!["10.0.0.0/8".parse().expect("a prefix")],
+        class: "guest".to_owned(),
+        revocations: None,
+    });
+    let authority = Authority::default();
+    let decide = |request: &Request| authority.prove(&policy, black_box(request), NOW).expect("it is allowed").key;
+    let asked = setup(&named, &"jane".parse().expect("a name"), &[]);
+    guard("authority decide on a user of the configuration", || decide(&asked));
+    let chain: Vec<String> = (1..5).map(|by| grant(&key(by), &key(by + 1), 4 - by)).collect();
+    let asked = setup(&stranger, &user_of(&public(&stranger)), &chain);
+    guard("authority decide on a chain of 4 grants", || decide(&asked));
+}
+
+const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
+
+fn setup(by: &SigningKey, user: &UserId, grants: &[String]) -> Request {
+    let (module, digest) = ("example.org/any@1.0.0".parse().expect("a name"), digest_of_grant("any"));
+    let setup = RequestBuilder::setup(&module, "http://192.0.2.1/any.nsm", digest, Duration::from_secs(600));
+    let setup = setup.filter(&filter("udp dst 10.7.0.1 port 5060").into()).user(user).grants(grants);
+    let unsigned = setup.build(NOW, Nonce([1; 16])).expect("a request");
+    let signature = Signature(by.sign(unsigned.canonical_bytes()).to_bytes());
+    unsigned.with_signature(signature).expect("a request").request(SessionId([1; 16]))
+}
+
+fn grant(by: &SigningKey, to: &SigningKey, delegations: u8) -> String {
+    let (nbf, exp) = (NOW.0 / 1000 - 3600, NOW.0 / 1000 + 3600);
+    let (iss, sub, prefixes) = (public(by), public(to), vec!["10.7.0.0/16".parse().expect("a prefix")]);
+    Grant { iss, sub, nbf, exp, prefixes, ports: Vec::new(), modules_max: None, delegations }.sign(by)
+}
+
+fn key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+fn public(key: &SigningKey) -> PublicKey {
+    PublicKey(key.verifying_key().to_bytes())
 }
 
 const NSLP: u16 = 33;

@@ -65,6 +65,12 @@ pub enum Goal {
     CrowdApi,
     /// Timers while a hundred users install.
     CrowdTimers,
+    /// The decision about a stranger with the longest chain of grants.
+    ChainDecision,
+    /// The decision about a stranger with a checklist.
+    ChecklistDecision,
+    /// Answers to a thousand strangers.
+    StrangersAdmission,
     /// What a call of a module costs.
     Call,
     /// From trap to recovered.
@@ -145,7 +151,7 @@ struct Entry {
 
 impl Goal {
     /// Every goal, as docs/figures.md lists them.
-    pub const ALL: [Goal; 52] = [
+    pub const ALL: [Goal; 55] = [
         Goal::Monitor,
         Goal::MonitorOneCore,
         Goal::MonitorProcessorTime,
@@ -165,6 +171,9 @@ impl Goal {
         Goal::SetupFetched,
         Goal::CrowdApi,
         Goal::CrowdTimers,
+        Goal::ChainDecision,
+        Goal::ChecklistDecision,
+        Goal::StrangersAdmission,
         Goal::Call,
         Goal::Recovery,
         Goal::Handshakes,
@@ -284,6 +293,18 @@ impl Goal {
             }
             Goal::CrowdTimers => {
                 (Part::Crowd, AtMost(20.0), " ms", "Timers are late by {} while 100 users install, 99th percentile")
+            }
+            Goal::ChainDecision => {
+                (Part::Strangers, AtMost(200.0), " µs", "The decision about a stranger with a chain of 4 grants {}")
+            }
+            Goal::ChecklistDecision => (
+                Part::Strangers,
+                AtMost(5.0),
+                " ms",
+                "The same with a checklist, {} of processor time beside a cache of 20,000 objects",
+            ),
+            Goal::StrangersAdmission => {
+                (Part::Strangers, AtMost(20.0), " ms", "A node admits each of 1,000 strangers in {}, 99th percentile")
             }
             Goal::Call => (Part::Calls, AtMost(60.0), " ns", "Call of a module {} beyond its own work"),
             Goal::Recovery => (Part::Recovery, AtMost(10.0), " ms", "From trap to recovered {}"),

@@ -35,6 +35,7 @@ mod servers;
 mod setup;
 mod signaling;
 pub mod sizes;
+mod strangers;
 pub mod summary;
 mod tls;
 mod trial;
@@ -112,6 +113,8 @@ pub enum Part {
     Setup,
     /// A hundred users who install within two seconds.
     Crowd,
+    /// Users whom no configuration names: decisions, and a thousand of them at one node.
+    Strangers,
     /// Containers with a JVM: SETUP over two nodes, and memory.
     Java,
     /// Server modules: requests a second, intercepted connections.
@@ -152,6 +155,7 @@ pub struct Plan {
     setups: usize,
     setups_uncached: usize,
     crowds: usize,
+    stranger_rounds: usize,
     container_starts: usize,
     traps: usize,
     handshake_rounds: usize,
@@ -202,6 +206,7 @@ impl Plan {
                 setups: 20,
                 setups_uncached: 4,
                 crowds: 3,
+                stranger_rounds: 3,
                 container_starts: 50,
                 traps: 5,
                 handshake_rounds: 3,
@@ -243,6 +248,7 @@ impl Plan {
                 setups: 50,
                 setups_uncached: 11,
                 crowds: 7,
+                stranger_rounds: 7,
                 container_starts: 200,
                 traps: 20,
                 handshake_rounds: 9,
@@ -338,7 +344,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     Part::Ladder,
     Part::Curve,
     Part::Conditions,
@@ -348,6 +354,7 @@ const PARTS: [Part; 18] = [
     Part::Loops,
     Part::Setup,
     Part::Crowd,
+    Part::Strangers,
     Part::Java,
     Part::Servers,
     Part::Containers,
@@ -388,6 +395,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
         Part::Crowd => crowd::measure(plan).map(Measured::from),
+        Part::Strangers => strangers::measure(plan).map(Measured::from),
         Part::Java => java::measure(plan).map(Measured::from),
         Part::Servers => servers::measure(plan).map(Measured::from),
         Part::Containers => container::measure(plan).map(Measured::from),

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use netserv_model::api::ModuleList;
+use netserv_api::ModuleList;
 use netserv_model::request::Outcome;
 
 use super::goals::Goal;

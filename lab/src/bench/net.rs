@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::api::ModuleList;
+use netserv_api::ModuleList;
 use netserv_model::request::Outcome;
 
 use super::account::{Counts, SeenBy};

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use netserv_model::api::AgentStatus;
+use netserv_api::AgentStatus;
 
 use super::telling::title;
 use crate::patience::wait_for;

@@ -3,24 +3,24 @@
 //! by its address itself, and one by a clearinghouse's grant that somebody passed on; a fourth is refused. The first goes when its
 //! holder's certificate is revoked, while phones send.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 use netserv_authority::digest_of_grant;
-use netserv_authority::grant::user_of;
 use netserv_model::api::RequestResult;
 use netserv_model::evidence::grants_in;
 use netserv_model::request::Outcome;
-use netserv_model::{RefusalKind, UnixTime, UserId};
+use netserv_model::{RefusalKind, UnixTime};
 use netserv_rpki_tree::Tree;
 
 use super::telling::{request_timeout, title};
 use super::{check_installed, echo_once, ensure_programs, phones, show};
 use crate::netns::Lab;
-use crate::node::{FILES_ALLOWED, LabUser, cli};
+use crate::node::{FILES_ALLOWED, LabUser};
 use crate::patience::wait_for;
+use crate::stranger::{Stranger, grant};
 use crate::topology::Topology;
 
 /// Programs of others that it runs, with their Debian packages.
@@ -49,37 +49,36 @@ pub fn run() -> Result<()> {
     title(
         "By a checklist: the holder of the addresses signs a grant's digest with its certificate of the RPKI (RFC 9323)",
     );
-    let phoning = Stranger::new(&net.lab, "phoning")?;
+    let phoning = stranger(&net.lab, "phoning")?;
     let grant = net.checked_grant(&phoning)?;
     println!("  netserv setup keep-alive … --grant {} --checklist {}", shown(&grant.0), shown(&grant.1));
-    let result =
-        phoning.set_up(&net.lab, "keep-alive", 5060, &["--grant", &text(&grant.0), "--checklist", &text(&grant.1)])?;
+    let result = set_up(&net.lab, &phoning, "keep-alive", 5060, &["--grant", &grant.0, "--checklist", &grant.1])?;
     show(&result);
     check_installed(&result)?;
     let during = phones(&net.lab)?;
     ensure!(before.reached > 0 && during.reached == 0, "{} keep-alives reached the server", during.reached);
 
     title("By the address itself: what lies at its web server is for this key (the paper's reverse routability)");
-    let owner = Stranger::new(&net.lab, "owner")?;
-    let proof = owner.proof(&net.lab)?;
+    let owner = stranger(&net.lab, "owner")?;
+    let proof = proof(&net.lab, &owner)?;
     println!("  netserv setup echo … --proof {}", shown(&proof));
-    let result = owner.set_up(&net.lab, "echo", 44444, &["--proof", &text(&proof)])?;
+    let result = set_up(&net.lab, &owner, "echo", 44444, &["--proof", &proof])?;
     show(&result);
     check_installed(&result)?;
     echo_once(&net.lab)?;
 
     title("By a grant: a clearinghouse gives a provider rights, and the provider passes a part of them on");
-    let tenant = Stranger::new(&net.lab, "tenant")?;
+    let tenant = stranger(&net.lab, "tenant")?;
     let chain = net.delegated_grant(&tenant)?;
     println!("  netserv setup echo … --grant {}", shown(&chain));
-    let result = tenant.set_up(&net.lab, "echo", 44445, &["--grant", &text(&chain)])?;
+    let result = set_up(&net.lab, &tenant, "echo", 44445, &["--grant", &chain])?;
     show(&result);
     check_installed(&result)?;
 
     title("A fourth has a grant of nobody whom the operators trust");
-    let fourth = Stranger::new(&net.lab, "fourth")?;
+    let fourth = stranger(&net.lab, "fourth")?;
     let made_up = net.grant(&fourth.key, &fourth_issuer(&net.lab)?, None, &[])?;
-    let result = fourth.set_up(&net.lab, "echo", 44446, &["--grant", &text(&made_up)])?;
+    let result = set_up(&net.lab, &fourth, "echo", 44446, &["--grant", &made_up])?;
     show(&result);
     let is_refused =
         |outcome: &Outcome| matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::BadProof);
@@ -92,7 +91,7 @@ pub fn run() -> Result<()> {
     title("The holder's certificate is revoked, while phones send");
     let revoked = Instant::now();
     net.revoke()?;
-    let is_gone = || ["n1", "n2"].iter().all(|node| !phoning.is_on(&net.lab, node));
+    let is_gone = || ["n1", "n2"].iter().all(|node| !phoning.is_on(&net.lab, node).unwrap_or(true));
     let mut rounds = 0;
     let waited = wait_for("both nodes to remove the first one's module", REVOKED_WAIT, || {
         rounds += 1;
@@ -102,7 +101,7 @@ pub fn run() -> Result<()> {
     println!("  gone {:.0} s after the revocation, in round {rounds} of the phones", revoked.elapsed().as_secs_f64());
     let after = phones(&net.lab)?;
     ensure!(after.reached == before.reached, "{} keep-alives reached the server after", after.reached);
-    ensure!(owner.is_on(&net.lab, "n2") && tenant.is_on(&net.lab, "n2"), "the other two lost theirs");
+    ensure!(owner.is_on(&net.lab, "n2")? && tenant.is_on(&net.lab, "n2")?, "the other two lost theirs");
     println!("  the other two have theirs still\n\n  the whole demo: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
@@ -147,7 +146,7 @@ impl Strangers {
     }
 
     /// Makes a grant that the holder of the sender's address names in a checklist; returns both files.
-    fn checked_grant(&mut self, to: &Stranger) -> Result<(PathBuf, PathBuf)> {
+    fn checked_grant(&mut self, to: &Stranger) -> Result<(String, String)> {
         let issuer = self.lab.user("holder", &[])?;
         let grant = self.grant(&to.key, &issuer, None, &[])?;
         let first = grants_in(&std::fs::read_to_string(&grant)?).into_iter().next().context("no grant")?;
@@ -155,28 +154,20 @@ impl Strangers {
         let file = self.lab.dir().join("phoning.sig");
         std::fs::write(&file, self.tree.sign(self.holder, &checklist))?;
         self.publish()?;
-        Ok((grant, file))
+        Ok((grant, file.to_string_lossy().into_owned()))
     }
 
     /// Has the clearinghouse grant a provider something, who passes it on.
-    fn delegated_grant(&self, to: &Stranger) -> Result<PathBuf> {
+    fn delegated_grant(&self, to: &Stranger) -> Result<String> {
         let provider = self.lab.user("provider", &[])?;
         let first = self.grant(&provider, &self.clearinghouse, None, &["--delegations", "1"])?;
         self.grant(&to.key, &provider, Some(&first), &["--port", "44445"])
     }
 
-    fn grant(&self, to: &LabUser, by: &LabUser, from: Option<&Path>, args: &[&str]) -> Result<PathBuf> {
-        let out = self.lab.dir().join(format!("{}-by-{}.grant", to.name, by.name));
-        let (key, file, from, prefix) = (text(&by.key), text(&out), from.map(text), own(&self.lab).to_string());
-        let mut all = match &from {
-            None => vec!["grant", "issue"],
-            Some(from) => vec!["grant", "delegate", from],
-        };
-        all.extend(["--key", &key, "--to", &to.public, "--prefix", &prefix, "--out", &file]);
-        all.extend(args);
-        println!("  netserv {} --to {}… --prefix {prefix}", all[..2].join(" "), &to.public[..16]);
-        cli(&all)?;
-        Ok(out)
+    fn grant(&self, to: &LabUser, by: &LabUser, from: Option<&str>, args: &[&str]) -> Result<String> {
+        let (verb, prefix) = (if from.is_some() { "delegate" } else { "issue" }, own(&self.lab).to_string());
+        println!("  netserv grant {verb} --to {}… --prefix {prefix}", &to.public[..16]);
+        grant(&self.lab, by, to, from, &[&["--prefix", &prefix], args].concat())
     }
 
     /// Has the registry revoke the holder's certificate.
@@ -191,42 +182,24 @@ impl Strangers {
     }
 }
 
-/// A user whom no configuration names.
-struct Stranger {
-    key: LabUser,
-    user: UserId,
+/// Makes a user whom no configuration names.
+fn stranger(lab: &Lab, name: &str) -> Result<Stranger> {
+    let stranger = Stranger::new(lab, name)?;
+    println!("  {name} is {} by its key", stranger.user);
+    Ok(stranger)
 }
 
-impl Stranger {
-    fn new(lab: &Lab, name: &str) -> Result<Stranger> {
-        let key = lab.user(name, &[])?;
-        let user = user_of(&key.public.parse()?);
-        println!("  {name} is {user} by its key");
-        Ok(Stranger { key, user })
-    }
+/// Has a stranger ask for a module that sees what comes to a port of the sender.
+fn set_up(lab: &Lab, who: &Stranger, module: &str, port: u16, evidence: &[&str]) -> Result<RequestResult> {
+    let (filter, timeout) = (format!("udp dst {} port {port}", own(lab)), request_timeout());
+    who.set_up(lab, module, &filter, &[&["--timeout", &timeout], evidence].concat())
+}
 
-    fn set_up(&self, lab: &Lab, module: &str, port: u16, evidence: &[&str]) -> Result<RequestResult> {
-        let package = lab.package(module, &self.key)?;
-        let (url, file, key) = (lab.publish("sender", &package)?, text(&package.path), text(&self.key.key));
-        let (filter, receiver) = (format!("udp dst {} port {port}", own(lab)), lab.v4("receiver").to_string());
-        let args = ["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter];
-        let timeout = request_timeout();
-        lab.request("sender", &[&args, &["--key", &key, "--timeout", &timeout][..], evidence].concat())
-    }
-
-    /// Makes a proof that the sender's web server confirms.
-    fn proof(&self, lab: &Lab) -> Result<PathBuf> {
-        let (out, root) = (lab.dir().join("owner.proof"), text(&lab.dir().join("www")));
-        let (address, key, file) = (lab.v4("sender").to_string(), text(&self.key.key), text(&out));
-        let args = ["prove", "address", &address, "--key", &key, "--web-root", &root, "--out", &file];
-        println!("  netserv prove address {address} --web-root …");
-        cli(&args)?;
-        Ok(out)
-    }
-
-    fn is_on(&self, lab: &Lab, node: &str) -> bool {
-        lab.modules(node).is_ok_and(|list| list.modules.iter().any(|status| status.user == self.user))
-    }
+/// Makes a proof that the sender's web server confirms.
+fn proof(lab: &Lab, who: &Stranger) -> Result<String> {
+    let address = lab.v4("sender").to_string();
+    println!("  netserv prove address {address} --web-root …");
+    who.proof(lab, &address, Some(&lab.dir().join("www")))
 }
 
 fn fourth_issuer(lab: &Lab) -> Result<LabUser> {
@@ -238,10 +211,6 @@ fn own(lab: &Lab) -> IpNet {
     IpNet::from(std::net::IpAddr::from(lab.v4("sender")))
 }
 
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-fn shown(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+fn shown(file: &str) -> String {
+    Path::new(file).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -96,6 +96,8 @@ impl Station {
             Notice::Notified(_)
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
+            | Notice::Expired { .. }
+            | Notice::Forgotten { .. }
             | Notice::GaveUp { .. }
             | Notice::NotStored { .. }
             | Notice::Listed { .. }

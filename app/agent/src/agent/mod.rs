@@ -9,22 +9,23 @@ mod wishes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use anyhow::Result;
+use netserv_api::AgentRule;
 use netserv_model::Instant;
-use netserv_model::api::AgentRule;
 use netserv_model::control::ControlMessage;
 use netserv_model::{ModuleName, NodeId, Topic};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::config::{Config, Deploy};
-use crate::errands;
+use crate::errands::{self, Reach};
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
 use crate::gates::{Gates, Turn};
-use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX};
+use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX, RESTART_TELLS_UNHEARD};
 use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
@@ -60,6 +61,7 @@ pub struct Agent {
     turns: Arc<Semaphore>,
     answers: mpsc::UnboundedSender<Event>,
     observations: Observations,
+    numbers: Numbers,
     begun: StdInstant,
 }
 
@@ -106,6 +108,7 @@ impl Agent {
             turns,
             answers,
             observations,
+            numbers: Numbers::default(),
             begun,
         };
         agent.set_gates();
@@ -335,13 +338,13 @@ impl Agent {
             if !self.telling.insert((id, name.clone())) {
                 continue;
             }
-            let message = message(&feedback.topic, text);
+            let message = self.numbers.message(&feedback.topic, text);
             let (node, turns, answers) = (Arc::clone(&self.node), Arc::clone(&self.turns), self.answers.clone());
             let (module, both_ways, name) = (module.name.clone(), *both_ways, name.clone());
             let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name))).await;
+                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name)), &[]).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id, name));
@@ -349,12 +352,12 @@ impl Agent {
         }
     }
 
-    /// Tells all modules of a rule that their server has begun anew, until all have taken that: also those on nodes that are not known yet to have
-    /// it, since they were still compiling it.
+    /// Tells all modules of a rule that their server has begun anew, until all that are known have taken that, and those that answer: also on nodes
+    /// that are not known yet to have it, since they were still compiling it.
     fn tell_of_restart(&self, rule: &Deploy) {
         let Some(topic) = &rule.restart_topic else { return };
-        let own = self.placement.deployments_of(rule.id).filter(|(_, one)| one.health != Health::Leaving);
-        for (_, deployment) in own {
+        // A module that is to go may not: a REMOVE can fail, and clients that come again find the module.
+        for (_, deployment) in self.placement.deployments_of(rule.id) {
             let to = self.config.toward(rule.id, deployment.client).at(deployment.address);
             tracing::info!(
                 rule = rule.name,
@@ -362,15 +365,19 @@ impl Agent {
                 "the server of a rule has begun anew: modules are told"
             );
             let (node, turns, topic) = (Arc::clone(&self.node), Arc::clone(&self.turns), topic.clone());
+            let numbers = self.numbers.clone();
             let (module, both_ways) = (rule.module.name.clone(), rule.both_ways);
+            let known: Vec<NodeId> = deployment.nodes.iter().map(|node| node.name.clone()).collect();
             tokio::spawn(async move {
+                let mut all_known = 0;
                 for _ in 0..RESTART_TELLS_MAX {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
-                    let message = message(&topic, RESTARTED);
-                    let is_done = errands::tell(&node, (&module, both_ways), &message, (&to, None)).await;
+                    let message = numbers.message(&topic, RESTARTED);
+                    let reach = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
                     drop(turn);
-                    if is_done {
+                    all_known += u32::from(reach == Reach::AllKnown);
+                    if reach == Reach::All || all_known == RESTART_TELLS_UNHEARD {
                         break;
                     }
                     tokio::time::sleep(RESTART_TELL_AGAIN).await;
@@ -384,10 +391,23 @@ impl Agent {
     }
 }
 
-fn message(topic: &Topic, text: &str) -> ControlMessage {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seq = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
-    ControlMessage { topic: topic.clone(), seq, body: text.as_bytes().to_vec() }
+/// The numbers of control messages, from the clock, so that they grow over restarts. If the clock is set back they grow all the same: nodes refuse
+/// a message whose number is not above the last one.
+#[derive(Clone, Debug, Default)]
+struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    fn message(&self, topic: &Topic, text: &str) -> ControlMessage {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let seq = self.next(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
+        ControlMessage { topic: topic.clone(), seq, body: text.as_bytes().to_vec() }
+    }
+
+    fn next(&self, clock: u64) -> u64 {
+        let after = |last: u64| clock.max(last.saturating_add(1));
+        let last = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
+        after(last.unwrap_or_else(|last| last))
+    }
 }
 
 fn unix_ms() -> u64 {
@@ -403,3 +423,17 @@ fn numbered(rule: &Deploy) -> (RuleId, Rule) {
 const RESTARTED: &str = "restarted";
 /// How long the loop sleeps when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: nodes take what the agent tells them next, also after its clock was set back.
+    #[test]
+    fn numbers_of_messages_grow_whatever_the_clock_does() {
+        let numbers = Numbers::default();
+        let shared = numbers.clone();
+        let found = [numbers.next(100), shared.next(40), numbers.next(40), numbers.next(200), shared.next(200)];
+        assert_eq!(found, [100, 101, 102, 200, 201]);
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Result;
-use netserv_model::api::{AgentReload, AgentRuleChange};
+use netserv_api::{AgentReload, AgentRuleChange};
 use netserv_placement::RuleId;
 
 use super::{Agent, numbered};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How things are, for people.
 
-use netserv_model::api::{AgentDeployment, AgentFlows, AgentMove, AgentNode, AgentStatus};
+use netserv_api::{AgentDeployment, AgentFlows, AgentMove, AgentNode, AgentStatus};
 use netserv_placement::{Deployment, Ended, Health, MoveRecord, Node};
 
 use super::Agent;

@@ -6,4 +6,5 @@ mod agent_numbers;
 mod allowed;
 mod common;
 mod killed;
+mod restarted;
 mod unread;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::client::Client;
+use crate::client;
 use crate::cmd;
 use crate::environment::ENVIRONMENT;
 use crate::exit::{EXIT_CODES, Exit, Failure};
@@ -80,7 +80,7 @@ impl Cli {
     /// # Errors
     /// What kept the command from being carried out.
     pub async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let client = Client::new(&self.global.socket);
+        let client = client::node(&self.global.socket);
         match self.command {
             Command::Setup(setup) => setup.run(&client, output).await,
             Command::Remove(remove) => remove.run(&client, output).await,

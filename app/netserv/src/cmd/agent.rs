@@ -5,15 +5,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use netserv_model::api::{
-    AgentCheck, AgentFinding, AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus,
-};
+use netserv_api::{AgentCheck, AgentFinding, AgentMove, AgentNearest, AgentNode, AgentReload, AgentRule, AgentStatus};
 
-use crate::client::{Client, LOCAL_CALL_TIME_MAX};
+use crate::client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::report::count;
 use crate::table::{Table, plain};
+use netserv_api::LOCAL_CALL_TIME_MAX;
 
 /// Look at the agent that deploys modules by itself
 #[derive(Subcommand)]
@@ -118,7 +117,7 @@ impl Agent {
 impl Way {
     async fn switch(&self, rule: &str, to: &str, output: &mut Output) -> Result<Exit, Failure> {
         let path = format!("/v1/rules/{}/{to}", escaped(rule));
-        let client = Client::of_agent(&self.agent_socket);
+        let client = client::agent(&self.agent_socket);
         let rule: AgentRule = client.post(&path, &(), LOCAL_CALL_TIME_MAX).await?;
         if output.is_json() {
             output.json(&rule)?;
@@ -144,7 +143,7 @@ fn node(node: &AgentNode) -> String {
 
 impl Status {
     async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let status: AgentStatus = Client::of_agent(&self.way.agent_socket).get("/v1/status").await?;
+        let status: AgentStatus = client::agent(&self.way.agent_socket).get("/v1/status").await?;
         if output.is_json() {
             output.json(&status)?;
             return Ok(Exit::Done);
@@ -188,7 +187,7 @@ impl Status {
 
 impl Check {
     async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let found: AgentCheck = Client::of_agent(&self.way.agent_socket).get("/v1/check").await?;
+        let found: AgentCheck = client::agent(&self.way.agent_socket).get("/v1/check").await?;
         let exit = if found.checks.iter().all(|check| check.ok) { Exit::Done } else { Exit::Failed };
         if output.is_json() {
             output.json(&found)?;
@@ -209,7 +208,7 @@ impl Check {
 
 impl Reload {
     async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let client = Client::of_agent(&self.way.agent_socket);
+        let client = client::agent(&self.way.agent_socket);
         let reloaded: AgentReload = client.post("/v1/reload", &(), LOCAL_CALL_TIME_MAX).await?;
         if output.is_json() {
             output.json(&reloaded)?;
@@ -227,7 +226,7 @@ impl Reload {
 impl Nearest {
     async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let path = format!("/v1/nearest?module={}&client={}", escaped(&self.module), self.client);
-        let nearest: AgentNearest = Client::of_agent(&self.way.agent_socket).get(&path).await?;
+        let nearest: AgentNearest = client::agent(&self.way.agent_socket).get(&path).await?;
         if output.is_json() {
             output.json(&nearest)?;
         } else if !nearest.node.is_empty() {

@@ -10,12 +10,12 @@ use netserv_placement::candidates::{ASKED, Candidate, Needs, Place, rank};
 use netserv_wire::nslp::RequestBuilder;
 use serde::Serialize;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::report::count;
 use crate::request::{Identity, Travel};
 use crate::table::{Table, plain};
+use netserv_api::Client;
 
 /// Show which nodes on the path to a destination, and beside it, suit a module best, and why
 ///

@@ -8,11 +8,11 @@ use netserv_model::request::Ask;
 use netserv_model::target::Target;
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;
 use crate::request::{Identity, Route, Travel, anonymous, widen};
+use netserv_api::Client;
 
 /// Ask every node toward a destination about itself
 ///

@@ -12,11 +12,11 @@ use netserv_placement::relocation::{Moved, Owner, Plan, Relocation, Step, Stoppe
 use serde::Serialize;
 
 use super::setup::Wanted;
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::request::{Identity, Travel};
 use crate::units::{format_bytes, parse_duration, parse_freeze};
+use netserv_api::Client;
 
 /// Move a running module with its state from one node of a path to another
 ///

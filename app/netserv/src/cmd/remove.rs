@@ -5,11 +5,11 @@ use clap::Args;
 use netserv_model::ModuleName;
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
+use netserv_api::Client;
 
 /// End what a session has of a module on every node toward a destination: the module goes with the last session that holds it
 #[derive(Args)]

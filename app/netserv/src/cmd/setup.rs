@@ -12,13 +12,13 @@ use netserv_model::request::{Dependency, StateSource};
 use netserv_model::{Digest, Filter, ModuleRef, RefusalKind, WantedFilter};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::properties::parse_property;
 use crate::report;
 use crate::request::{Identity, Route, now, widen};
 use crate::units::parse_duration;
+use netserv_api::Client;
 
 /// Install, refresh or replace a module on every node toward a destination
 #[derive(Args)]

@@ -14,12 +14,12 @@ use netserv_wire::nslp::RequestBuilder;
 use netserv_wire::state::{self, ModuleState, StateError};
 use serde::Serialize;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
 use crate::units::parse_freeze;
+use netserv_api::Client;
 
 /// Have a running module's state written, and look at one
 #[derive(Subcommand)]

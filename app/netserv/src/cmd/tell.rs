@@ -10,11 +10,11 @@ use netserv_model::control::{CONTROL_BYTES_MAX, ControlMessage};
 use netserv_model::{ModuleName, Topic};
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
 use crate::request::SignedRequest;
+use netserv_api::Client;
 
 /// Tell a running module something, on every node toward a destination
 #[derive(Args)]

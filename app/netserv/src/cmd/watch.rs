@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use netserv_model::api::{EventLine, EventRecord, MissedEvents};
+use netserv_api::{EventLine, EventRecord, MissedEvents};
 use netserv_model::control::encode_body;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{ModuleName, NodeId, SessionId, UserId};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::client::{Client, Lines};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::count;
 use crate::units::parse_duration;
+use netserv_api::{Client, Lines};
 
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\

@@ -45,6 +45,6 @@ fn help_and_version_are_no_errors_and_no_command_is() {
     assert!(text(&output.stderr).contains("Usage: netserv module"), "{output:?}");
     assert_eq!((output.stdout.len(), output.status.code()), (0, Some(2)));
     let output = home.netserv(&["-j", "nonsense"]);
-    let error: netserv_model::api::ApiError = serde_json::from_slice(&output.stderr).unwrap();
+    let error: netserv_api::ApiError = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(error.error, "unrecognized subcommand 'nonsense'");
 }

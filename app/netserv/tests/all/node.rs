@@ -8,10 +8,12 @@ use std::process::Stdio;
 use crate::support::{Channel, FakeNode, Home, check, text};
 use axum::body::Body;
 use axum::http::StatusCode;
+use netserv_api::{
+    ApiError, ConditionInfo, DrainReport, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PlaneInfo,
+};
 use netserv_model::UnixTime;
 use netserv_model::api::{
-    ApiError, ConditionInfo, DeviceInfo, DrainReport, LogLine, ModuleList, ModuleUsage, NodeInfo, OperatorServiceInfo,
-    PacketSums, PlaneInfo, RevocationInfo, RevocationListInfo, UsageReport, UserUsage,
+    DeviceInfo, ModuleUsage, PacketSums, RevocationInfo, RevocationListInfo, UsageReport, UserUsage,
 };
 use netserv_model::application::ApplicationInfo;
 use netserv_model::audit::{AuditEntry, AuditFault, AuditReport};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Channel, FakeNode, Home, check, text};
 use axum::body::Body;
 use axum::http::StatusCode;
-use netserv_model::api::ApiError;
+use netserv_api::ApiError;
 use netserv_model::trace::{
     TraceEgress, TraceEnd, TraceEndReason, TraceFlow, TraceLine, TraceOrigin, TracePacket, TraceRequest, TraceStart,
     TraceStep,

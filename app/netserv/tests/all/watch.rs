@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Channel, FakeNode, Home, check, text};
 use axum::body::Body;
 use axum::http::StatusCode;
-use netserv_model::api::{ApiError, EventLine, EventRecord, MissedEvents};
+use netserv_api::{ApiError, EventLine, EventRecord, MissedEvents};
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{Nonce, SessionId, UnixTime};
 

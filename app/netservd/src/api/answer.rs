@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use netserv_model::api::{ApiError, LogLine};
+use netserv_api::{ApiError, LogLine};
 
 /// Says that nobody answers any more.
 pub fn stopping() -> Response {

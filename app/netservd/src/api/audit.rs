@@ -13,6 +13,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use netserv_audit::limits::READ_BYTES;
 use netserv_audit::{Found, Reader, Wanted};
 use netserv_model::UnixTime;
 use serde::Deserialize;
@@ -20,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::error;
 use crate::audit::folder::Folder;
-use crate::limits::{AUDIT_READ_BYTES, AUDIT_READERS_MAX};
+use crate::limits::AUDIT_READERS_MAX;
 
 /// Reads the log for clients, a few at a time.
 #[derive(Clone)]
@@ -90,7 +91,7 @@ impl AuditFiles {
 impl Reading {
     /// Reads on until there is something that is wanted, or nothing more.
     fn next(mut self) -> (Reading, Option<String>) {
-        let mut buffer = vec![0; AUDIT_READ_BYTES];
+        let mut buffer = vec![0; READ_BYTES];
         let mut text = String::new();
         while text.is_empty() {
             if self.file.is_none() {

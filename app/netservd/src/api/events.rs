@@ -12,7 +12,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use netserv_model::api::{EventLine, EventRecord};
+use netserv_api::{EventLine, EventRecord};
 use netserv_model::notify::NotifyEvent;
 use netserv_model::{ModuleName, SessionId, UserId};
 use serde::Deserialize;

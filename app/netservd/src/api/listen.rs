@@ -6,10 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::caller::Caller;
 
 /// Accepts only as many clients as there are places.
 pub struct Bounded {
@@ -38,6 +41,17 @@ impl Listener for Bounded {
 pub struct Client {
     stream: UnixStream,
     _place: OwnedSemaphorePermit,
+}
+
+impl Connected<IncomingStream<'_, Bounded>> for Caller {
+    fn connect_info(incoming: IncomingStream<'_, Bounded>) -> Caller {
+        // The kernel names each peer of a connected Unix socket.
+        incoming
+            .io()
+            .stream
+            .peer_cred()
+            .map_or(Caller::Node, |peer| Caller::Process { uid: peer.uid(), pid: peer.pid() })
+    }
 }
 
 impl AsyncRead for Client {

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use netserv_model::api::{DrainRequest, PostRequest};
+use netserv_api::DrainRequest;
+use netserv_model::api::PostRequest;
 use netserv_model::{RefusalKind, limits};
 use serde::Deserialize;
 use tokio::net::UnixListener;
@@ -29,6 +30,7 @@ use audit::AuditQuery;
 use events::EventQuery;
 use listen::Bounded;
 
+use crate::caller::{Caller, Reply};
 use crate::config::Config;
 use crate::event::{Call, Event};
 use crate::logs::Logs;
@@ -59,7 +61,9 @@ pub struct Api {
 pub async fn serve(listener: UnixListener, api: Api) {
     let app = router(api);
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
-    if let Err(error) = axum::serve(Bounded { listener, places }, app).await {
+    if let Err(error) =
+        axum::serve(Bounded { listener, places }, app.into_make_service_with_connect_info::<Caller>()).await
+    {
         tracing::error!(%error, "the HTTP API ended");
     }
 }
@@ -86,13 +90,12 @@ fn router(api: Api) -> Router {
         .with_state(api)
 }
 
-async fn post_request(State(api): State<Api>, body: Bytes) -> Response {
+async fn post_request(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>, body: Bytes) -> Response {
     let request: PostRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(cause) => return error(StatusCode::BAD_REQUEST, &cause.to_string(), "see PostRequest in /v1/openapi.json"),
     };
-    let (reply, answer) = oneshot::channel();
-    match ask(&api, Call::Request(Box::new(request), reply), answer).await {
+    match ask(&api, caller, |reply| Call::Request(Box::new(request), reply)).await {
         Some(Ok(result)) => Json(result).into_response(),
         Some(Err(refusal)) => {
             let status = match refusal.kind == RefusalKind::QuotaExceeded {
@@ -105,30 +108,25 @@ async fn post_request(State(api): State<Api>, body: Bytes) -> Response {
     }
 }
 
-async fn node(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    ask(&api, Call::Node(reply), answer).await.map_or_else(stopping, |info| Json(info).into_response())
+async fn node(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    ask(&api, caller, Call::Node).await.map_or_else(stopping, |info| Json(info).into_response())
 }
 
-async fn modules(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    ask(&api, Call::Modules(reply), answer).await.map_or_else(stopping, |list| Json(list).into_response())
+async fn modules(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    ask(&api, caller, Call::Modules).await.map_or_else(stopping, |list| Json(list).into_response())
 }
 
-async fn users(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    ask(&api, Call::Users(reply), answer).await.map_or_else(stopping, |list| Json(list).into_response())
+async fn users(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    ask(&api, caller, Call::Users).await.map_or_else(stopping, |list| Json(list).into_response())
 }
 
-async fn usage(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    ask(&api, Call::Usage(reply), answer).await.map_or_else(stopping, |report| Json(report).into_response())
+async fn usage(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    ask(&api, caller, Call::Usage).await.map_or_else(stopping, |report| Json(report).into_response())
 }
 
-async fn metrics(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
+async fn metrics(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
     let text_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    ask(&api, Call::Metrics(reply), answer).await.map_or_else(stopping, |text| (text_type, text).into_response())
+    ask(&api, caller, Call::Metrics).await.map_or_else(stopping, |text| (text_type, text).into_response())
 }
 
 async fn config(State(api): State<Api>) -> Response {
@@ -136,9 +134,8 @@ async fn config(State(api): State<Api>) -> Response {
     Json(&*config).into_response()
 }
 
-async fn reload(State(api): State<Api>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    match ask(&api, Call::Reload(reply), answer).await {
+async fn reload(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    match ask(&api, caller, Call::Reload).await {
         Some(Ok(reloaded)) => Json(reloaded).into_response(),
         Some(Err(reason)) => error(
             StatusCode::BAD_REQUEST,
@@ -149,20 +146,19 @@ async fn reload(State(api): State<Api>) -> Response {
     }
 }
 
-async fn drain_report(State(api): State<Api>) -> Response {
-    ask_drain(&api, None).await
+async fn drain_report(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
+    ask_drain(&api, caller, None).await
 }
 
-async fn drain(State(api): State<Api>, body: Bytes) -> Response {
+async fn drain(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>, body: Bytes) -> Response {
     match serde_json::from_slice::<DrainRequest>(&body) {
-        Ok(request) => ask_drain(&api, Some(request.maintenance)).await,
+        Ok(request) => ask_drain(&api, caller, Some(request.maintenance)).await,
         Err(cause) => error(StatusCode::BAD_REQUEST, &cause.to_string(), "see DrainRequest in /v1/openapi.json"),
     }
 }
 
-async fn ask_drain(api: &Api, wanted: Option<bool>) -> Response {
-    let (reply, answer) = oneshot::channel();
-    match ask(api, Call::Drain(wanted, reply), answer).await {
+async fn ask_drain(api: &Api, caller: Caller, wanted: Option<bool>) -> Response {
+    match ask(api, caller, |reply| Call::Drain(wanted, reply)).await {
         Some(Ok(report)) => Json(report).into_response(),
         Some(Err(reason)) => error(StatusCode::BAD_REQUEST, &reason, "the node goes on as before; see its log"),
         None => stopping(),
@@ -213,12 +209,14 @@ async fn verify_audit(State(api): State<Api>) -> Response {
     api.audit.verify().await
 }
 
-async fn trace(State(api): State<Api>, body: Bytes) -> Response {
-    trace::post(api.control, body).await
+async fn trace(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>, body: Bytes) -> Response {
+    trace::post(&api, caller, body).await
 }
 
-async fn ask<T>(api: &Api, call: Call, answer: oneshot::Receiver<T>) -> Option<T> {
-    api.control.send(Event::Api(call)).await.ok()?;
+/// Asks the control loop; nothing if the node stops.
+async fn ask<T>(api: &Api, caller: Caller, call: impl FnOnce(Reply<T>) -> Call) -> Option<T> {
+    let (to, answer) = oneshot::channel();
+    api.control.send(Event::Api(call(Reply { caller, to }))).await.ok()?;
     answer.await.ok()
 }
 
@@ -254,6 +252,23 @@ mod tests {
         assert!(ask_config(&path).await.is_none());
         staying.pop();
         assert!(ask_config(&path).await.is_some());
+    }
+
+    /// Goal: each call says which process of which user made it.
+    #[tokio::test]
+    async fn calls_name_their_callers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("netservd.sock");
+        let (control, mut inbox) = mpsc::channel(1);
+        let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
+        let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
+        let audit = AuditFiles::new(Folder::of(dir.path(), 1, 1));
+        tokio::spawn(serve(listener, Api { control, logs: Logs::default(), news, config, audit }));
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        stream.write_all(b"POST /v1/reload HTTP/1.1\r\nhost: node\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        let Some(Event::Api(Call::Reload(reply))) = inbox.recv().await else { panic!("no reload") };
+        let own = (rustix::process::getuid().as_raw(), rustix::process::getpid().as_raw_nonzero().get());
+        assert_eq!(reply.caller, Caller::Process { uid: own.0, pid: Some(own.1) });
     }
 
     /// Returns a connection on which an answer came, open for more.

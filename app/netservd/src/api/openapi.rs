@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
-use netserv_model::api::{
-    ApiError, DrainReport, DrainRequest, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded,
-    RequestResult, UsageReport, UserList,
-};
+use netserv_api::{ApiError, DrainReport, DrainRequest, EventLine, LogLine, ModuleList, NodeInfo, Reloaded, UserList};
+use netserv_model::api::{PostRequest, RequestResult, UsageReport};
 use netserv_model::audit::{AuditLine, AuditReport};
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;

@@ -15,15 +15,17 @@ use netserv_model::trace::{TraceEnd, TraceEndReason, TraceLine, TraceOrigin, Tra
 use netserv_packet_loop::Traced;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::answer::{error, stopping};
-use crate::event::{Call, Event};
+use super::{Api, ask};
+use crate::caller::Caller;
+use crate::event::Call;
 use crate::limits::{TRACE_LINES_WAITING_MAX, TRACE_TIME_MAX};
 
 /// Starts a trace and answers with its lines.
-pub async fn post(control: mpsc::Sender<Event>, body: Bytes) -> Response {
+pub async fn post(api: &Api, caller: Caller, body: Bytes) -> Response {
     let parsed = if body.is_empty() { Ok(TraceRequest::default()) } else { serde_json::from_slice(&body) };
     let request: TraceRequest = match parsed {
         Ok(request) => request,
@@ -32,14 +34,10 @@ pub async fn post(control: mpsc::Sender<Event>, body: Bytes) -> Response {
         }
     };
     let (count, timeout) = (request.count, time(request.timeout_ms));
-    let (reply, answer) = oneshot::channel();
-    if control.send(Event::Api(Call::Trace(Box::new(request), reply))).await.is_err() {
-        return stopping();
-    }
-    let (feed, driver) = match answer.await {
-        Ok(Ok(started)) => started,
-        Ok(Err(refusal)) => return error(status(&refusal), &refusal.to_string(), refusal.fix()),
-        Err(_) => return stopping(),
+    let (feed, driver) = match ask(api, caller, |reply| Call::Trace(Box::new(request), reply)).await {
+        Some(Ok(started)) => started,
+        Some(Err(refusal)) => return error(status(&refusal), &refusal.to_string(), refusal.fix()),
+        None => return stopping(),
     };
     let (lines, body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
     tokio::spawn(run(feed, driver, count, timeout, lines));
@@ -149,6 +147,8 @@ fn json_line(line: &TraceLine) -> String {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::limits::TRACED_WAITING_MAX;

@@ -2,15 +2,13 @@
 //! The files of the audit log.
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use netserv_audit::{Chain, Check, Found, Reader, first_of_file, name_of_file};
 use netserv_model::Digest;
 use netserv_model::audit::{AuditEntry, AuditReport};
-
-use crate::limits::AUDIT_READ_BYTES;
 
 /// Where the files are, and how many of what size there may be.
 #[derive(Clone, Debug)]
@@ -51,7 +49,7 @@ impl Folder {
         let (mut reader, mut check) = (Reader::default(), Check::default());
         let mut files = self.read()?.into_iter().peekable();
         while let Some(mut file) = files.next() {
-            read_all(&mut file, &mut reader, &mut |found| check.take(&found))?;
+            reader.take_all(&mut file, &mut |found| check.take(&found))?;
             if files.peek().is_some() {
                 reader.end_file(&mut |found| check.take(&found));
             }
@@ -118,7 +116,7 @@ impl End {
             };
             let mut reader = Reader::default();
             for first in &files[from..] {
-                read_all(&mut File::open(folder.file(*first))?, &mut reader, &mut found)?;
+                reader.take_all(&mut File::open(folder.file(*first))?, &mut found)?;
                 is_unfinished = reader.end_file(&mut found);
             }
             reader.end(&mut found);
@@ -180,13 +178,3 @@ impl End {
 /// Whether nothing is left of a line that could not be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Removed(pub bool);
-
-fn read_all(file: &mut File, reader: &mut Reader, found: &mut impl FnMut(Found<'_>)) -> io::Result<()> {
-    let mut buffer = vec![0; AUDIT_READ_BYTES];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(()),
-            bytes => reader.take(&buffer[..bytes], found),
-        }
-    }
-}

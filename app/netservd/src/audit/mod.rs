@@ -15,11 +15,12 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 use netserv_audit::{Share, Shares};
-use netserv_model::audit::{AuditEntry, LOCAL};
+use netserv_model::audit::AuditEntry;
 use netserv_model::effect::Notice;
 use netserv_model::request::Outcome;
 use netserv_model::{NodeId, Now, SessionId, UserId};
 
+use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::config::Audit;
 use crate::limits::{AUDIT_SESSIONS_MAX, AUDIT_WAITING_MAX};
@@ -86,15 +87,21 @@ impl AuditLog {
                 let share = Share { user, is_stranger, refused: matches!(outcome, Outcome::Refused(_)) };
                 let entry = AuditEntry::of_answer(now.wall, self.node.clone(), *asked, proven, &outcome);
                 let Some(entry) = entry.filter(|entry| self.is_news(entry, &outcome)) else { return };
-                if lock(&self.shares).take(now.instant, share) {
-                    self.push(entry);
-                } else {
-                    add(&self.counts.left_out, 1);
-                }
+                self.push_within(now, share, entry);
             }
             Notice::Revoked { user, module, refusal, evidence } => {
-                let evidence = evidence.as_deref();
-                self.push(AuditEntry::of_end(now.wall, self.node.clone(), user, &module, evidence, &refusal));
+                let entry = self.entry(now, "REVOKE", "revoked", &refusal.to_string());
+                self.push(entry.of_end(user, Some(&module), evidence.as_deref()));
+            }
+            Notice::Expired { user, module, evidence, is_stranger } => {
+                let share = Share { user: Some(user.clone()), is_stranger, refused: false };
+                let entry = self.entry(now, "EXPIRE", "removed", "its lease ended");
+                self.push_within(now, share, entry.of_end(user, Some(&module), evidence.as_deref()));
+            }
+            Notice::Forgotten { user, refusal, evidence } => {
+                let share = Share { user: Some(user.clone()), is_stranger: true, refused: false };
+                let entry = self.entry(now, "FORGET", "removed", &refusal.to_string());
+                self.push_within(now, share, entry.of_end(user, None, Some(&evidence)));
             }
             Notice::Requested { .. }
             | Notice::Notified(_)
@@ -107,13 +114,13 @@ impl AuditLog {
     }
 
     /// Takes what the operator asked for, by the API or a signal, and what came of it.
-    pub fn take_operation(&self, now: Now, verb: &str, result: Result<&str, &str>) {
+    pub fn take_operation(&self, now: Now, caller: Caller, verb: &str, result: Result<&str, &str>) {
         let (outcome, detail) = match result {
             Ok(detail) => ("done", detail),
             Err(why) => ("failed", why),
         };
-        let entry = AuditEntry::new(now.wall, self.node.clone(), verb, outcome, detail);
-        self.push(AuditEntry { from: Some(LOCAL.to_owned()), ..entry });
+        let entry = self.entry(now, verb, outcome, detail);
+        self.push(AuditEntry { from: Some(caller.to_string()), ..entry });
     }
 
     /// Returns what became of lines.
@@ -132,6 +139,19 @@ impl AuditLog {
         }
         self.known.insert(key, entry.evidence.clone());
         !is_as_before
+    }
+
+    fn entry(&self, now: Now, verb: &str, outcome: &str, detail: &str) -> AuditEntry {
+        AuditEntry::new(now.wall, self.node.clone(), verb, outcome, detail)
+    }
+
+    /// Writes a line if the share that it belongs to has room, and counts it otherwise.
+    fn push_within(&self, now: Now, share: Share, entry: AuditEntry) {
+        if lock(&self.shares).take(now.instant, share) {
+            self.push(entry);
+        } else {
+            add(&self.counts.left_out, 1);
+        }
     }
 
     fn push(&self, entry: AuditEntry) {

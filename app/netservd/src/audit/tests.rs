@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::audit::folder::End;
+use crate::caller::Caller;
 use crate::limits::{AUDIT_FILE_BYTES_MIN, AUDIT_FILES_MIN, AUDIT_LOOK};
 
 /// Set for a test that runs once more in a process of its own, to the state directory.
@@ -31,18 +32,22 @@ fn decisions_of_several_runs_are_one_chain() {
         let (mut log, thread) = start(dir.path(), &node(), Audit::default(), Clock::start()).unwrap();
         log.take(now(1), answer("jane", true, Outcome::Installed { lease_s: 60 }));
         log.take(now(2), answer("eve", false, refused()));
-        log.take_operation(now(3), "RELOAD", Ok("admission.ttl-max-s"));
-        let module = "example.org/m@1.0.0".parse().unwrap();
+        log.take_operation(now(3), Caller::Node, "RELOAD", Ok("admission.ttl-max-s"));
+        let user = || "jane".parse().unwrap();
+        let module = || "example.org/m@1.0.0".parse().unwrap();
         let refusal = Refusal::new(RefusalKind::BadProof, "it ended");
-        log.take(now(4), Notice::Revoked { user: "jane".parse().unwrap(), module, refusal, evidence: None });
+        let revoked = Notice::Revoked { user: user(), module: module(), refusal: refusal.clone(), evidence: None };
+        log.take(now(4), revoked);
+        log.take(now(5), Notice::Expired { user: user(), module: module(), evidence: None, is_stranger: false });
+        log.take(now(6), Notice::Forgotten { user: user(), refusal, evidence: "address 192.0.2.1".to_owned() });
         drop(log);
         thread.unwrap().join().unwrap();
         let report = verify(dir.path());
-        assert_eq!((report.broken, report.last), (None, Some(run * 5)), "after run {run}");
+        assert_eq!((report.broken, report.last), (None, Some(run * 7)), "after run {run}");
     }
     let lines = lines(dir.path());
     let verbs: Vec<&str> = lines.iter().map(|line| line["verb"].as_str().unwrap()).collect();
-    assert_eq!(verbs, ["START", "SETUP", "SETUP", "RELOAD", "REVOKE"].repeat(3));
+    assert_eq!(verbs, ["START", "SETUP", "SETUP", "RELOAD", "REVOKE", "EXPIRE", "FORGET"].repeat(3));
     let of_jane = serde_json::json!({
         "line": 2, "time": "2026-11-21T02:00:01Z", "node": "n1", "verb": "SETUP", "outcome": "installed", "detail": "for 60 s",
         "user": "jane", "key": format!("ed25519:{}", "07".repeat(32)), "evidence": "configured", "module": "example.org/m@1.0.0",
@@ -50,6 +55,10 @@ fn decisions_of_several_runs_are_one_chain() {
     });
     assert_eq!(lines[1], of_jane);
     assert_eq!(lines[2]["evidence"], serde_json::Value::Null, "nobody has proven to be eve");
+    assert_eq!(lines[5]["module"], "example.org/m@1.0.0");
+    let (evidence, detail, module) = (&lines[6]["evidence"], &lines[6]["detail"], &lines[6]["module"]);
+    assert_eq!((evidence.as_str(), detail.as_str()), (Some("address 192.0.2.1"), Some("bad-proof: it ended")));
+    assert_eq!(*module, serde_json::Value::Null);
     for path in [dir.path().join("audit"), only_file(dir.path())] {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
     }

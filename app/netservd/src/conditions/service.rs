@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use netserv_api::{ConditionInfo, OperatorServiceInfo};
 use netserv_dataplane::DestinationCount;
-use netserv_model::api::{ConditionInfo, OperatorServiceInfo, PostRequest, RequestResult};
+use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind};
@@ -13,12 +14,13 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::rate::{Rate, Watch};
+use crate::caller::{Caller, Reply};
 use crate::config::services::{Quantity, Service as ServiceConfig};
 use crate::event::{Call, Event};
 use crate::limits::{PACKAGE_LOOK, SERVICE_LEASE, SERVICE_RETRY_FIRST, SERVICE_RETRY_MAX};
 use crate::operator::Identity;
 
-type Reply = oneshot::Receiver<Result<RequestResult, Refusal>>;
+type Answer = oneshot::Receiver<Result<RequestResult, Refusal>>;
 
 /// A service at work.
 pub struct Service {
@@ -46,7 +48,7 @@ enum State {
     Installed {
         renew_at: Instant,
     },
-    Asked(Ask, Reply),
+    Asked(Ask, Answer),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +182,8 @@ impl Service {
             Err(error) => return self.failed(now, format!("{error:#}")),
         };
         let request = PostRequest { message, path: None, session: None, timeout_ms: 0 };
-        let (reply, answered) = oneshot::channel();
+        let (to, answered) = oneshot::channel();
+        let reply = Reply { caller: Caller::Node, to };
         match events.try_send(Event::Api(Call::Request(Box::new(request), reply))) {
             Ok(()) => self.state = State::Asked(ask, answered),
             // The next turn tries again; the node may be about to end.

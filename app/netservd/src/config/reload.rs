@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use netserv_model::api::{ConfigChange, InForceFrom};
+use netserv_api::{ConfigChange, InForceFrom};
 use netserv_model::effect::{Hold, Late};
 use serde_json::Value;
 

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use netserv_model::effect::EffectOutcome;
-use netserv_model::evidence::{Checklist, Holder};
+use netserv_model::evidence::Checklist;
 use netserv_model::policy::AddressTls;
 use netserv_model::{Digest, Refusal, RefusalKind, UserId};
 use netserv_repository::Asker;
-use netserv_rpki::{Cache, Invalid, Spoken};
+use netserv_rpki::{Cache, Invalid};
 use tokio::sync::Semaphore;
 
 use super::ticket::Ticket;
@@ -52,7 +52,7 @@ impl Holders {
                 let kind = if invalid.may_pass() { RefusalKind::FetchFailed } else { RefusalKind::BadProof };
                 Refusal::new(kind, format!("checklist: {invalid}"))
             };
-            found.map(|Spoken { prefixes, until }| EffectOutcome::Held(Holder { prefixes, until })).map_err(refusal)
+            found.map(EffectOutcome::Held).map_err(refusal)
         });
     }
 }

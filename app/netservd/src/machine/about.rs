@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the node says of itself.
 
+use netserv_api::PlaneInfo;
 use netserv_model::UnixTime;
-use netserv_model::api::{DeviceInfo, PlaneInfo};
+use netserv_model::api::DeviceInfo;
 
 use super::notices::Notices;
 use super::runtimes::Runtimes;

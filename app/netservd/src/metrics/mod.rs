@@ -14,7 +14,7 @@ use netserv_model::exposition::{Exposition, Kind};
 use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
-use netserv_node::controller::Controller;
+use netserv_node::controller::{Controller, Counters};
 use netserv_node::gist;
 use netserv_node::nslp::Nslp;
 use netserv_node::{ApplicationCounters, NodeCounters};
@@ -81,6 +81,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     signaling(out, from);
     applications(out, from);
     requests(out, from);
+    checklists(out, from.controller.counters());
     revocations(out, &from.revocations);
     packets(out, &from.packets);
     modules(out, &from.modules);
@@ -193,6 +194,21 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
     for (event, value) in counters.all() {
         family.sample(&[("event", event)], value);
     }
+}
+
+fn checklists(out: &mut Exposition, counters: &Counters) {
+    let help = "Checklists looked at again: their holder still vouches, does not any more, or was not found out";
+    let mut family = out.family("checklist_checks_total", Kind::Counter, help);
+    for (outcome, count) in [
+        ("confirmed", counters.checklists_confirmed),
+        ("denied", counters.checklists_denied),
+        ("unknown", counters.checklists_unknown),
+    ] {
+        family.sample(&[("outcome", outcome)], count);
+    }
+    let help = "How long looking at checklists again took in all";
+    out.family("checklist_check_seconds_total", Kind::Counter, help)
+        .sample(&[], seconds(Duration::from_millis(counters.checklists_ms)));
 }
 
 fn revocations(out: &mut Exposition, all: &[RevocationInfo]) {

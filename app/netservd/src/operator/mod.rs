@@ -8,7 +8,7 @@ mod identity;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use netserv_model::api::OperatorServiceInfo;
+use netserv_api::OperatorServiceInfo;
 use netserv_model::policy::{NodePolicy, OperatorPolicy};
 
 use crate::config::services::{OPERATOR, Service};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::Chain;
 use crate::grant::digest_of_grant;
-use crate::jws::{self, Malformed, SECONDS_MAX};
+use crate::jws::{self, Malformed};
 use crate::limits::{REVOCATIONS_BYTES_MAX, REVOKED_MAX};
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ impl Revocations {
         if entries > REVOKED_MAX {
             return bad(format!("{entries} grants and keys, at most {REVOKED_MAX} are taken back"));
         }
-        if self.exp > SECONDS_MAX {
+        if self.exp > UnixTime::LAST.0 / 1000 {
             return bad("`exp` is after the year 9999; it is in seconds".to_owned());
         }
         if self.iat >= self.exp {
@@ -244,7 +244,7 @@ impl Lists {
             return Ok(());
         }
         let why = match good_until {
-            Some(until) => format!("the revocation list was good until {until}"),
+            Some(until) => format!("the revocation list was good until {until}, it is {now} here"),
             None => "the node has no revocation list".to_owned(),
         };
         Err(format!("{why}: wait, or ask the operator (`netserv node status`)"))

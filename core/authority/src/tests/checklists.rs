@@ -2,6 +2,7 @@
 //! Grants whose first one a checklist names.
 
 use netserv_model::evidence::{Checklist, Holder};
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::digest_of_grant;
@@ -66,7 +67,7 @@ fn who_is_behind_a_checklist_is_found_out_again() {
     assert!(*first == user && matches!(question, Question::Holder { .. }));
     assert_eq!(authority.next_checklist(Some(&user)), None);
 
-    let mut again = |of: Checklist, said| authority.checked_again(&policy, &user, &of, said);
+    let mut again = |of: Checklist, said| authority.checked_again(&policy, at(NOW).instant, &user, &of, said);
     assert!(!again(checklist(1), Ok(holder("10.2.0.0/15", 5))), "it has all that is needed");
     assert!(!again(checklist(9), Err(Refusal::new(RefusalKind::BadProof, "of another"))));
     assert!(again(checklist(1), Ok(Holder { until: NOW + Duration::from_secs(9), ..holder("10.2.0.0/15", 0) })));
@@ -74,7 +75,7 @@ fn who_is_behind_a_checklist_is_found_out_again() {
     assert!(!again(checklist(1), Err(Refusal::new(RefusalKind::BadProof, "revoked"))), "there was nothing to lose");
     assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
     // The cache may be there again later.
-    assert!(!authority.checked_again(&policy, &user, &checklist(1), Ok(holder("10.2.0.0/16", 5))));
+    assert!(!authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Ok(holder("10.2.0.0/16", 5))));
     assert!(authority.rights(&policy, &user, NOW).is_ok());
 }
 
@@ -109,8 +110,66 @@ fn a_reload_does_not_bring_back_who_was_behind_a_checklist() {
     let proof = authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW).unwrap();
     authority.accept(proof, NOW, |_| true).unwrap();
     let revoked = Refusal::new(RefusalKind::BadProof, "revoked");
-    assert!(authority.checked_again(&policy, &user, &checklist(1), Err(revoked)));
+    assert!(authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Err(revoked)));
     authority.set_policy(&policy);
     assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
     assert!(matches!(authority.prove(&policy, &asked, NOW), Err(Unproven::Ask(_))));
+}
+
+/// Has a user whose rights came by a checklist have none since the cache is too old.
+fn unknown(policy: &NodePolicy) -> (UserId, Authority) {
+    let mut authority = Authority::default();
+    let (user, asked) = by_checklist(1);
+    let proof = authority.vouched_for(policy, &asked, Said::Holder(holder("10.0.0.0/8", 50)), NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    assert!(!look(&mut authority, &user, 1, RefusalKind::FetchFailed));
+    assert!(look(&mut authority, &user, 1, RefusalKind::FetchFailed));
+    assert!(authority.rights(policy, &user, NOW).is_err());
+    (user, authority)
+}
+
+fn look(authority: &mut Authority, user: &UserId, hours: u64, kind: RefusalKind) -> bool {
+    let now = at(NOW + Duration::from_secs(hours * HOUR)).instant;
+    authority.checked_again(&rpki_policy(), now, user, &checklist(1), Err(Refusal::new(kind, "old")))
+}
+
+/// Goal: nobody loses what its modules kept since the relying party is down for some hours; what is denied is over at once.
+#[test]
+fn who_is_behind_a_checklist_is_waited_for_over_unknown_kept_time() {
+    let forget = |authority: &mut Authority, hours: u64| {
+        let gone = authority.forget_ended(at(NOW + Duration::from_secs(hours * HOUR)), |_| false);
+        gone.into_iter().map(|gone| gone.user).collect::<Vec<_>>()
+    };
+    let (user, mut authority) = unknown(&rpki_policy());
+    look(&mut authority, &user, 5, RefusalKind::FetchFailed);
+    assert_eq!(forget(&mut authority, 24), []);
+    assert_eq!(forget(&mut authority, 25), [user], "a day after it was not known for the first time");
+    let (user, mut authority) = unknown(&rpki_policy());
+    look(&mut authority, &user, 5, RefusalKind::BadProof);
+    assert_eq!(forget(&mut authority, 5), [user], "nobody is behind it");
+    let (user, mut authority) = unknown(&rpki_policy());
+    authority.set_policy(&policy());
+    assert_eq!(forget(&mut authority, 5), [user], "the operator takes no checklists");
+}
+
+/// Goal: who is waited for takes no place of a user with rights, neither of its class's nor of all.
+#[test]
+fn who_is_waited_for_gives_way() {
+    let mut policy = rpki_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = GRANTED_USERS_MAX;
+    let (user, mut authority) = unknown(&policy);
+    let mut come = |number: usize| {
+        let by = SigningKey::from_bytes(&Sha256::digest(number.to_be_bytes()).into());
+        let sub = PublicKey(by.verifying_key().to_bytes());
+        let (other, grants) = (user_of(&sub), [Grant { sub, ..grant(2) }.sign(&key(1))]);
+        let signature = Some(Signature(by.sign(b"a request").to_bytes()));
+        let asked = Request { signature, ..request(2, &other, &grants) };
+        let proof = refused(authority.prove(&policy, &asked, NOW)).unwrap();
+        authority.accept(proof, NOW, |other| *other != user)
+    };
+    for number in 0..GRANTED_USERS_MAX - 1 {
+        assert_eq!(come(number).unwrap(), []);
+    }
+    let gone = come(GRANTED_USERS_MAX).unwrap();
+    assert_eq!(gone.into_iter().map(|gone| gone.user).collect::<Vec<_>>(), [user]);
 }

@@ -13,7 +13,7 @@ use netserv_model::evidence::{AddressProof, Evidence};
 use netserv_model::policy::{Class, Issuer, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Probe, Request};
 use netserv_model::{
-    Digest, Nonce, PortRange, PublicKey, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId,
+    Digest, Instant, Nonce, Now, PortRange, PublicKey, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId,
 };
 use proptest::prelude::*;
 
@@ -91,6 +91,10 @@ pub(crate) fn request(by: u8, user: &UserId, grants: &[String]) -> Request {
         passed_by: None,
         from: None,
     }
+}
+
+pub(crate) fn at(wall: UnixTime) -> Now {
+    Now { instant: Instant::from_millis(wall.0 - NOW.0), wall }
 }
 
 /// Has a user ask with grants whose last one is for its key; returns what it may do then.
@@ -307,9 +311,9 @@ fn who_has_no_good_grant_is_unknown() {
     let forged = format!("{}.{}", good.rsplit_once('.').unwrap().0, other.rsplit_once('.').unwrap().1);
     unknown(&[forged], 2, "did not sign");
     let past = Grant { exp: NOW.0 / 1000, ..grant(2) };
-    unknown(&[past.sign(&key(1))], 2, "it ended at");
+    unknown(&[past.sign(&key(1))], 2, &format!("it ended at {NOW}, it is {NOW} here"));
     let future = Grant { nbf: NOW.0 / 1000 + 1, ..grant(2) };
-    unknown(&[future.sign(&key(1))], 2, "it begins at");
+    unknown(&[future.sign(&key(1))], 2, &format!("it begins at {}, it is {NOW} here", NOW + Duration::from_secs(1)));
     // The grant is good, and another one signs.
     let user = user_of(&public(2));
     let other = request(3, &user, &[grant(2).sign(&key(1))]);
@@ -368,9 +372,9 @@ fn rights_end_with_their_proof_and_with_the_operators_trust() {
     policy.issuers = trusted;
     authority.set_policy(&policy);
     assert!(authority.rights(&policy, &user, NOW).is_ok(), "the operator trusts it again");
-    authority.forget_ended(NOW + Duration::from_secs(200), |_| true);
+    authority.forget_ended(at(NOW + Duration::from_secs(200)), |_| true);
     assert!(authority.evidence(&user).is_some(), "it has modules");
-    authority.forget_ended(NOW + Duration::from_secs(200), |_| false);
+    authority.forget_ended(at(NOW + Duration::from_secs(200)), |_| false);
     assert!(authority.evidence(&user).is_none());
 }
 

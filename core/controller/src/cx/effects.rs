@@ -10,6 +10,7 @@ use netserv_model::request::Outcome;
 use netserv_model::{Instant, Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::cx::request::{Key, PendingAnswer};
+use crate::limits::PROOF_ANSWER_TIME_MAX;
 
 /// What an effect is for, and so who continues when it has its outcome.
 #[derive(Debug)]
@@ -60,8 +61,14 @@ pub(crate) struct Checking {
     pub(crate) id: EffectId,
     pub(crate) user: UserId,
     pub(crate) checklist: Checklist,
-    /// Until when that may take.
-    pub(crate) until: Instant,
+    pub(crate) started: Instant,
+}
+
+impl Checking {
+    /// Returns until when that may take.
+    pub(crate) fn until(&self) -> Instant {
+        self.started + PROOF_ANSWER_TIME_MAX
+    }
 }
 
 /// The effects that have no outcome yet: a few for each module and request at most.

@@ -9,7 +9,7 @@ pub(crate) mod timers;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_authority::{Authority, Proof};
+use netserv_authority::{Authority, Forgotten, Proof};
 use netserv_model::control::ModuleMessage;
 use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews, Notice, RequestId, StoreJob};
 use netserv_model::notify::NotifyEvent;
@@ -167,6 +167,11 @@ impl Cx {
         }
     }
 
+    /// Says of a request that it is of the user whom it names, before it is answered.
+    pub(crate) fn say_proven(&mut self, ticket: &PendingAnswer) {
+        self.answers.push_back(Command::Proven(ticket.request));
+    }
+
     /// Answers a request with a report.
     pub(crate) fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
         let PendingAnswer { request, method, received: _, proven } = ticket;
@@ -185,6 +190,13 @@ impl Cx {
         self.counters.revoked += 1;
         let evidence = self.authority.basis(&self.policy, user);
         self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence }));
+    }
+
+    /// Says that a module is removed since its last lease ended.
+    pub(crate) fn say_expired(&mut self, user: &UserId, module: ModuleRef) {
+        let evidence = self.authority.basis(&self.policy, user);
+        let is_stranger = !self.policy.users.contains_key(user);
+        self.say(Command::Notify(Notice::Expired { user: user.clone(), module, evidence, is_stranger }));
     }
 
     /// Has the requester of one SETUP told what happened to a module, or what the module itself says.
@@ -241,9 +253,10 @@ impl Cx {
     }
 
     /// Has users forgotten who have nothing on the node, with what their modules kept.
-    pub(crate) fn forget_users(&mut self, users: Vec<UserId>) {
-        for user in users {
-            self.start_node_effect(Job::Store(StoreJob::ForgetUser { user }), Purpose::Nothing);
+    pub(crate) fn forget_users(&mut self, users: Vec<Forgotten>) {
+        for Forgotten { user, basis, why } in users {
+            self.start_node_effect(Job::Store(StoreJob::ForgetUser { user: user.clone() }), Purpose::Nothing);
+            self.say(Command::Notify(Notice::Forgotten { user, refusal: why, evidence: basis }));
         }
     }
 

@@ -235,8 +235,9 @@ fn expire_if_due(cx: &mut Cx, modules: &mut Modules, key: &Key) {
         || entry.waiting.iter().any(|waiter| renews(&waiter.task));
     if over > 0 && !is_renewed {
         cx.counters.leases_expired += u64::try_from(over).unwrap_or(u64::MAX);
-        if !leave_module(cx, &mut modules.tenants, key, is_over) {
-            uninstall(cx, modules, key, Leave::Drain);
+        let module = entry.active.as_ref().map(|active| active.record.module.clone());
+        if !leave_module(cx, &mut modules.tenants, key, is_over) && uninstall(cx, modules, key, Leave::Drain) {
+            cx.say_expired(&key.0, module.expect("it was there"));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use netserv_authority::scope;
+use netserv_authority::{may_pass, scope};
 use netserv_model::effect::EffectId;
 use netserv_model::evidence::Holder;
 use netserv_model::manifest::Manifest;
@@ -51,12 +51,11 @@ pub(crate) fn apply_policy(cx: &mut Cx, modules: &mut Modules, users: &mut Users
 
 /// Takes away what users have whose proofs have ended or were taken back, and forgets those who have nothing.
 pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
-    let now = cx.now.wall;
     if modules.tenants.iter().any(|(user, _)| cx.may(user).is_none()) {
         apply_policy(cx, modules, users);
     }
     let tenants = &modules.tenants;
-    let gone = cx.authority.forget_ended(now, |user| tenants.get(user).is_some());
+    let gone = cx.authority.forget_ended(cx.now, |user| tenants.get(user).is_some());
     let changes = !gone.is_empty();
     cx.forget_users(gone);
     if changes {
@@ -69,7 +68,7 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
 pub(crate) fn look_at_checklists(cx: &mut Cx, modules: &mut Modules, users: &mut Users) {
     match &cx.checking {
         None => check_again(cx, None),
-        Some(checking) if cx.now.instant < checking.until => cx.timers.set(Timer::Checklists, checking.until),
+        Some(checking) if cx.now.instant < checking.until() => cx.timers.set(Timer::Checklists, checking.until()),
         Some(checking) => checked_again(cx, modules, users, checking.id, Err(nobody_found())),
     }
 }
@@ -82,9 +81,17 @@ pub(crate) fn checked_again(
     id: EffectId,
     said: Result<Holder, Refusal>,
 ) {
-    let Some(Checking { user, checklist, .. }) = cx.checking.take_if(|checking| checking.id == id) else { return };
+    let found = cx.checking.take_if(|checking| checking.id == id);
+    let Some(Checking { user, checklist, started, .. }) = found else { return };
     cx.timers.cancel(&Timer::Checklists);
-    if cx.authority.checked_again(&cx.policy, &user, &checklist, said) {
+    let took = cx.now.instant.since(started).as_millis();
+    cx.counters.checklists_ms += u64::try_from(took).unwrap_or(u64::MAX);
+    match &said {
+        Ok(_) => cx.counters.checklists_confirmed += 1,
+        Err(refusal) if may_pass(refusal) => cx.counters.checklists_unknown += 1,
+        Err(_) => cx.counters.checklists_denied += 1,
+    }
+    if cx.authority.checked_again(&cx.policy, cx.now.instant, &user, &checklist, said) {
         apply_policy(cx, modules, users);
     }
     check_again(cx, Some(&user));

@@ -45,6 +45,7 @@ pub(crate) fn restore_records(
         }
         if record.lease_until <= cx.now.wall {
             cx.counters.leases_expired += 1;
+            cx.say_expired(&key.0, record.module);
             forget_record(cx, &key);
             continue;
         }

@@ -211,7 +211,9 @@ fn a_request_works_once_also_across_a_restart() {
         node.request("jane", Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None }));
     node.sleep_ms(1000);
     node.controller.restore(node.now, Vec::new());
-    assert_refused(&node.ask(request), RefusalKind::StaleRequest, "before the node started");
+    // Whoever signs by a clock that is behind is refused for that long, and has to see why.
+    let why = format!("made at {}, before the node started at {1}; it is {1} here", request.created, node.now.wall);
+    assert_refused(&node.ask(request), RefusalKind::StaleRequest, &why);
     node.now.wall = UnixTime(node.now.wall.0 + 999);
     node.controller.restore(node.now, Vec::new());
     let mut request = node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] }));

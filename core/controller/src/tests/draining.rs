@@ -98,7 +98,7 @@ fn connections_stay_while_a_module_stands_still() {
 fn a_lease_that_ends_lets_them_go_on_and_they_end_with_their_time() {
     let mut node = running();
     node.sleep(std::time::Duration::from_secs(3600));
-    commands!(node, "unfilter 1", "let-go 0", "drain jane 0", "forget jane m");
+    commands!(node, "unfilter 1", "let-go 0", "drain jane 0", "forget jane m", "expired jane m@1.0.0");
     node.sleep(DRAIN_TIME_MAX - std::time::Duration::from_secs(1));
     commands!(node,);
     node.sleep(std::time::Duration::from_secs(1));

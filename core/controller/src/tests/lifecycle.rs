@@ -46,7 +46,7 @@ fn the_same_again_only_renews_the_lease() {
     node.sleep_ms(59_999);
     commands!(node,);
     node.sleep_ms(1);
-    commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "stop jane");
+    commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "expired jane m@1.0.0", "stop jane");
     assert_eq!(node.controller.counters().leases_expired, 1);
     node.assert_empty();
 }
@@ -227,7 +227,8 @@ fn a_lease_waits_for_a_request_under_way() {
     node.sleep_ms(10_000);
     commands!(node,);
     node.fetch_failed(1, RefusalKind::FetchFailed);
-    commands!(node, "answer 1 fetch-failed", "unfilter 0", "unload jane 0", "forget jane m", "stop jane");
+    let gone = ["unfilter 0", "unload jane 0", "forget jane m", "expired jane m@1.0.0", "stop jane"];
+    assert_eq!(node.commands(), [&["answer 1 fetch-failed"], &gone[..]].concat());
     node.assert_empty();
 }
 

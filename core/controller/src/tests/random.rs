@@ -534,7 +534,7 @@ impl World {
                 self.abandoned.insert(id);
             }
             Command::Answer { request, report, proven: _ } => self.take_answer(request.0, &report),
-            Command::Notify(_) | Command::TellRequesters(_) => {}
+            Command::Notify(_) | Command::TellRequesters(_) | Command::Proven(_) => {}
             Command::Settled => self.settled = true,
             Command::InForce(_, late) => {
                 assert!(late.is_empty());

@@ -326,6 +326,7 @@ impl Node {
                     let outcome = EffectOutcome::Refused(refusal(RefusalKind::Timeout));
                     self.controller.handle_outcome(self.now, id, outcome);
                 }
+                Command::Proven(request) => assert!(!self.reports.contains_key(&request.0), "it is answered"),
                 Command::Answer { request, report, proven } => {
                     self.lines.push_back(format!("answer {} {}", request.0, outcome(&report.outcome)));
                     let before = self.reports.insert(request.0, *report);
@@ -555,6 +556,8 @@ fn said(notice: &Notice) -> String {
         Notice::Revoked { user, module, refusal, evidence: _ } => {
             format!("revoked {user} {} {}", short(module), refusal.kind)
         }
+        Notice::Expired { user, module, .. } => format!("expired {user} {}", short(module)),
+        Notice::Forgotten { user, refusal, evidence } => format!("forgotten {user} {} {evidence}", refusal.kind),
         Notice::GaveUp { user, module, addresses, epoch } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             format!("gave-up {user} {} {} {epoch}", short(module), addresses.join(" "))

@@ -19,7 +19,9 @@ use sha2::{Digest as _, Sha256};
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
-use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
+use crate::limits::{
+    CHECKLISTS_OF_SITE_MAX, EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX,
+};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 pub(super) fn open_policy() -> NodePolicy {
@@ -322,7 +324,10 @@ fn held() -> EffectOutcome {
 
 /// Returns the effects that ask who is behind a checklist, of those that are begun now.
 fn looked_at(node: &mut Node) -> Vec<u64> {
-    let commands = node.commands();
+    looks_of(&node.commands())
+}
+
+fn looks_of(commands: &[String]) -> Vec<u64> {
     let asked = commands.iter().filter_map(|line| line.strip_prefix("find-holder "));
     asked.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
 }
@@ -358,6 +363,20 @@ fn a_cache_that_is_being_replaced_ends_no_rights() {
     node.package(soon, passing());
     node.commands();
     assert_eq!(node.states(), [""; 0], "it does not pass");
+    // What its modules kept is there until the cache has had a day, and no longer.
+    let gone = format!("forget-user {}", user_of(&public("eve")));
+    let is_gone_within = |node: &mut Node, hours: u64| {
+        (0..hours * 120).any(|_| {
+            node.sleep_ms(30_000);
+            let commands = node.commands();
+            looks_of(&commands).into_iter().for_each(|look| node.package(look, passing()));
+            commands.contains(&gone)
+        })
+    };
+    assert!(!is_gone_within(&mut node, 23) && is_gone_within(&mut node, 2));
+    let counts = node.controller.counters();
+    assert_eq!((counts.checklists_confirmed, counts.checklists_denied), (1, 0));
+    assert!(counts.checklists_unknown > 3);
 }
 
 /// Goal: a checklist of which it is not found out in time who is behind it keeps no other from being looked at.
@@ -380,6 +399,9 @@ fn checklists_are_looked_at_again_though_one_is_not_answered() {
     node.sleep_ms(8000);
     node.commands();
     assert_eq!(node.states(), [""; 0], "nobody knows for long who is behind the first");
+    let counts = node.controller.counters();
+    let looks = [counts.checklists_confirmed, counts.checklists_denied, counts.checklists_unknown];
+    assert_eq!((looks, counts.checklists_ms), ([0, 1, 2], 2 * 8000));
 }
 
 /// Goal: addresses that do not answer keep no checklist from being looked at.
@@ -393,6 +415,27 @@ fn slow_addresses_do_not_hold_up_checklists() {
     node.commands();
     node.send(by_checklist(&node, "eve"));
     assert_eq!(looked_at(&mut node).len(), 1);
+}
+
+/// Goal: peers of one site leave places to others who bring checklists, and clients of the node have all that are free. Method: as many
+/// come from one site as there are places, then one from another site, then clients.
+#[test]
+fn checklists_of_one_site_leave_places_to_others() {
+    let mut node = Node::with(rpki_policy());
+    let bring = |node: &mut Node, who: String, from: Option<&str>| {
+        let from = from.map(|address| address.parse().unwrap());
+        let id = node.send(Request { from, ..by_checklist(node, &who) });
+        let is_asked = looked_at(node).len() == 1;
+        assert_eq!(is_asked, !node.reports.contains_key(&id));
+        is_asked
+    };
+    let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("u{n}"), Some(&format!("192.0.2.{n}")))).count();
+    assert_eq!(of_site, CHECKLISTS_OF_SITE_MAX);
+    assert!(bring(&mut node, "other".to_owned(), Some("198.51.100.1")));
+    let of_clients = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("client{n}"), None)).count();
+    assert_eq!(of_clients, PROOFS_MAX - CHECKLISTS_OF_SITE_MAX - 1);
+    let refused = node.reports.values().next().unwrap();
+    assert_refused(refused, RefusalKind::QuotaExceeded, "32 of one site");
 }
 
 #[test]
@@ -492,6 +535,28 @@ fn strangers_who_are_too_many_are_not_remembered() {
     assert_refused(&node.ask(late.clone()), RefusalKind::QuotaExceeded, "1 users with modules");
     assert_eq!(node.controller.modules.nonces.users(), before, "it fills what is for those who are taken");
     assert_refused(&node.ask(late), RefusalKind::QuotaExceeded, "1 users with modules");
+}
+
+/// Goal: it is said why a user without modules is not known any more. Method: one that gives way to another, and one whose grant ends.
+#[test]
+fn users_without_modules_are_not_forgotten_in_silence() {
+    let mut policy = open_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = 1;
+    let mut node = Node::with(policy);
+    let ask = |node: &mut Node, who: &str| {
+        let body = Body::Probe(Probe { ask: vec![Ask::Policy] });
+        let asked = request(node, who, body, Some(grant(who, "10.2.0.0/24", 200)));
+        node.send(asked);
+        node.commands()
+    };
+    let line = |who: &str, kind| format!("forgotten {} {kind} grant of house sha256:", user_of(&public(who)));
+    let is_said = |commands: &[String], line: &str| commands.iter().any(|command| command.starts_with(line));
+    ask(&mut node, "eve");
+    let commands = ask(&mut node, "mallory");
+    assert!(is_said(&commands, &line("eve", "quota-exceeded")), "{commands:?}");
+    node.sleep_ms(200_000);
+    let commands = node.commands();
+    assert!(is_said(&commands, &line("mallory", "bad-proof")), "{commands:?}");
 }
 
 /// Goal: a restart takes nothing away that a grant in force gives. Method: two modules, of which the later one needs a wider grant

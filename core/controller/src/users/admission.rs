@@ -269,7 +269,7 @@ impl Users {
         let (created, wall, skew) = (request.created, cx.now.wall, cx.policy.clock_skew_max);
         let fresh_from = self.fresh_from(cx.now);
         if created < fresh_from {
-            let detail = format!("made at {created}, before the node started at {fresh_from}");
+            let detail = format!("made at {created}, before the node started at {fresh_from}; it is {wall} here");
             return Err(Refusal::new(RefusalKind::StaleRequest, detail));
         }
         if created.distance(wall) <= skew {

@@ -14,7 +14,7 @@ use crate::cx::Cx;
 use crate::cx::effects::{Checking, Purpose};
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
-use crate::limits::{PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
+use crate::limits::{CHECKLISTS_OF_SITE_MAX, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
 
 /// The requests that wait for that.
 #[derive(Debug, Default)]
@@ -26,31 +26,38 @@ pub(crate) struct Proving {
 struct Waiting {
     ticket: PendingAnswer,
     request: Request,
-    /// The site of the address that is asked.
+    asked: Asked,
+    /// The site of the address that is asked, or of the peer that brought the checklist; nothing if that was a client of this node.
     site: Option<IpAddr>,
+}
+
+/// Who is asked. Addresses may be slow, and checklists do not wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Address,
+    Holder,
 }
 
 impl Proving {
     /// Has a question asked; until it is answered, the request waits.
     pub(crate) fn ask(&mut self, cx: &mut Cx, ticket: PendingAnswer, request: Request, question: Question) {
         let Some(user) = request.user.clone() else { return };
-        let site = match &question {
-            Question::Address(address) => Some(share::network(*address, 24, 48)),
-            Question::Holder { .. } => None,
+        let (asked, of, site_max) = match &question {
+            Question::Address(address) => (Asked::Address, Some(*address), PROOFS_OF_SITE_MAX),
+            Question::Holder { .. } => (Asked::Holder, request.from, CHECKLISTS_OF_SITE_MAX),
         };
-        // Addresses may be slow, and checklists do not wait for them.
-        let alike = || self.waiting.values().filter(|waiting| waiting.site.is_some() == site.is_some());
+        let site = of.map(|address| share::network(address, 24, 48));
+        let alike = || self.waiting.values().filter(|waiting| waiting.asked == asked);
         let of_site = alike().filter(|waiting| site.is_some() && waiting.site == site).count();
-        if alike().count() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX {
-            let detail = format!(
-                "the node asks {PROOFS_MAX} questions at a time who vouches for users, {PROOFS_OF_SITE_MAX} of one site"
-            );
+        if alike().count() >= PROOFS_MAX || of_site >= site_max {
+            let detail =
+                format!("the node asks {PROOFS_MAX} questions at a time who vouches for users, {site_max} of one site");
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         let job = job_of(cx, question, &user);
         let id = cx.start_effect(&user, job, Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
-        self.waiting.insert(id, Waiting { ticket, request, site });
+        self.waiting.insert(id, Waiting { ticket, request, asked, site });
     }
 
     /// Returns the request that waited for an effect, unless it was given up.
@@ -88,9 +95,9 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
             let checklist = checklist.clone();
             let job = job_of(cx, question, &user);
             let id = cx.start_effect(&user, job, Purpose::CheckAgain);
-            let until = cx.now.instant + PROOF_ANSWER_TIME_MAX;
-            cx.timers.set(Timer::Checklists, until);
-            cx.checking = Some(Checking { id, user, checklist, until });
+            let checking = Checking { id, user, checklist, started: cx.now.instant };
+            cx.timers.set(Timer::Checklists, checking.until());
+            cx.checking = Some(checking);
         }
         None => cx.watch_checklists(),
     }

@@ -47,6 +47,8 @@ pub(crate) struct Exchange {
     pub passed_by: Option<String>,
     /// The controller knows its user, or it is for this node.
     pub is_vouched: bool,
+    /// The controller has found that it is of the user whom it names.
+    pub is_proven: bool,
     /// A next node got it, or could not be looked for.
     pub has_next: bool,
     /// It was sent to the next node, so GIST may have state for it.
@@ -194,6 +196,7 @@ impl Exchange {
             returning: Returning::No,
             passed_by: None,
             is_vouched: true,
+            is_proven: false,
             has_next: matches!(beyond, Beyond::Known { incomplete: Some(_), .. }),
             goes_on: matches!(beyond, Beyond::Waiting { .. }),
             own,

@@ -106,6 +106,13 @@ impl Exchanges {
         self.by_request.insert(id, key);
     }
 
+    /// Takes that the controller has found a request to be of the user whom it names.
+    pub(crate) fn set_proven(&mut self, id: RequestId) {
+        if let Some(exchange) = self.by_request.get(&id).and_then(|key| self.by_key.get_mut(key)) {
+            exchange.is_proven = true;
+        }
+    }
+
     /// Takes that the controller has answered.
     pub(crate) fn reported(&mut self, id: RequestId) -> Option<(ExchangeKey, &mut Exchange)> {
         let key = self.by_request.remove(&id)?;

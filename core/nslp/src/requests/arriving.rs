@@ -63,7 +63,7 @@ pub(crate) fn on_request(
     }
     cx.out.counters.requests_not_taken += u64::from(refusal.is_some());
     cx.out.counters.requests_received += 1;
-    if let Err(refusal) = make_room(cx, requests, &message) {
+    if let Err(refusal) = make_room(cx, requests, &message, false) {
         return refuse(cx, &from, message.nonce(), refusal);
     }
     let arrival = Arrival {

@@ -43,7 +43,7 @@ pub(crate) fn on_local(
     if let Some(refusal) = misdirected(&message, mri.as_ref(), true) {
         return Err(refusal);
     }
-    make_room(cx, requests, &message)?;
+    make_room(cx, requests, &message, true)?;
     let time = if timeout.is_zero() { cx.config.timeout_default } else { timeout };
     let own = &cx.config.own_addresses;
     let address = path.map(|path| path.source).or_else(|| own.first().copied());

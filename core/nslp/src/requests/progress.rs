@@ -48,8 +48,13 @@ pub(crate) fn on_report(cx: &mut Cx<'_>, requests: &mut Requests, request: Reque
 }
 
 /// Makes room for a request, or says why there is none.
-pub(super) fn make_room(cx: &mut Cx<'_>, requests: &mut Requests, message: &Message) -> Result<(), Refusal> {
-    match room_for(&requests.exchanges, message) {
+pub(super) fn make_room(
+    cx: &mut Cx<'_>,
+    requests: &mut Requests,
+    message: &Message,
+    is_local: bool,
+) -> Result<(), Refusal> {
+    match room_for(&requests.exchanges, message, is_local) {
         Room::Free => return Ok(()),
         Room::InPlaceOf(slowest) => {
             cx.out.counters.requests_displaced += 1;
@@ -60,7 +65,7 @@ pub(super) fn make_room(cx: &mut Cx<'_>, requests: &mut Requests, message: &Mess
         }
         Room::Full => cx.out.counters.requests_over_limit += 1,
     }
-    let detail = format!("the node works on {PENDING_MAX} requests already");
+    let detail = "the node works on as many requests already as it may";
     Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
 }
 

@@ -11,7 +11,9 @@ use crate::limits::*;
 fn pending_exchanges_have_a_bound() {
     let mut node = Node::new(|_| {});
     for n in 0..PENDING_MAX {
-        node.receive(&flow(), 20, numbered(n).as_bytes());
+        let (id, timeout) = (LocalId(n.try_into().unwrap()), Duration::from_secs(60));
+        let request = LocalRequest { id, message: numbered(n), path: path(), session: None, timeout };
+        node.nslp.handle_local(node.now, request).unwrap();
         node.asked();
     }
     while node.nslp.poll_api_call().is_some() {}
@@ -29,10 +31,6 @@ fn pending_exchanges_have_a_bound() {
 #[test]
 fn the_slowest_request_of_who_has_the_most_gives_way() {
     let mut node = Node::new(|_| {});
-    let by = |user: &str, n: usize| {
-        let request = RequestBuilder::probe(&[]).user(&user.parse().unwrap());
-        request.build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
-    };
     let waits = |node: &mut Node, id: usize, message: String| {
         let (id, timeout) = (LocalId(id.try_into().unwrap()), Duration::from_secs(60));
         let taken = node.nslp.handle_local(node.now, LocalRequest { id, message, path: None, session: None, timeout });
@@ -40,12 +38,16 @@ fn the_slowest_request_of_who_has_the_most_gives_way() {
         taken
     };
     for n in 0..PENDING_MAX {
-        waits(&mut node, n, by("greedy", n)).unwrap();
-        node.asked();
+        waits(&mut node, n, numbered_by("greedy", n)).unwrap();
+        node.proven();
     }
-    assert_eq!(kind(waits(&mut node, 998, by("greedy", 998)).err().as_ref()), Some(RefusalKind::QuotaExceeded));
+    assert_eq!(
+        kind(waits(&mut node, 998, numbered_by("greedy", 998)).err().as_ref()),
+        Some(RefusalKind::QuotaExceeded)
+    );
     for n in PENDING_MAX..PENDING_MAX + 3 {
-        waits(&mut node, n, by("other", n)).unwrap();
+        waits(&mut node, n, numbered_by("other", n)).unwrap();
+        node.proven();
         let early = node.nslp.poll_result().expect("one gives way");
         assert_eq!(early.0, LocalId((n - PENDING_MAX).try_into().unwrap()), "the slowest first");
     }
@@ -56,19 +58,17 @@ fn the_slowest_request_of_who_has_the_most_gives_way() {
 #[test]
 fn requests_whose_users_are_not_proven_have_one_share() {
     let mut node = Node::new(|_| {});
-    let by = |user: &str, n: usize| {
-        let request = RequestBuilder::probe(&[]).user(&user.parse().unwrap());
-        request.build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
-    };
     let ask = |node: &mut Node, n: usize, user: &str| {
         let (id, timeout) = (LocalId(n.try_into().unwrap()), Duration::from_secs(60));
-        let request = LocalRequest { id, message: by(user, n), path: path(), session: None, timeout };
+        let request = LocalRequest { id, message: numbered_by(user, n), path: path(), session: None, timeout };
         node.nslp.handle_local(node.now, request).unwrap();
         node.asked()
     };
     for n in 0..PENDING_MAX {
         let asked = ask(&mut node, n, &if n < 2 { "honest".to_owned() } else { format!("madeup{n}") });
-        if n >= 2 {
+        if n < 2 {
+            node.nslp.handle_proven(asked);
+        } else if n % 2 == 0 {
             let refusal = Refusal::new(RefusalKind::UnknownUser, "no such user");
             node.report(asked, NodeReport { outcome: Outcome::Refused(refusal), ..report("me", "0.0.0.0") });
         }
@@ -78,6 +78,35 @@ fn requests_whose_users_are_not_proven_have_one_share() {
         let (early, _) = node.nslp.poll_result().expect("one gives way");
         assert!(early.0 >= 2, "{early:?} is of an honest user");
     }
+}
+
+/// Goal: a flood of requests by made-up names keeps no proven user out, and takes no place away from one. Method: peers fill what such requests
+/// may have, and the controller says nothing of them; then come requests of a proven user, and more of the flood.
+#[test]
+fn a_flood_of_unproven_requests_leaves_unproven_max_places_to_proven_users() {
+    let mut node = Node::new(|_| {});
+    let flood = |node: &mut Node, n: usize| {
+        node.receive(&flow(), 20, numbered_by(&format!("madeup{n}"), n).as_bytes());
+        node.asked();
+        node.now.instant = node.now.instant + Duration::from_millis(1);
+    };
+    (0..PENDING_MAX).for_each(|n| flood(&mut node, n));
+    let displaced = |node: &Node| node.nslp.counters().requests_displaced;
+    let free = u64::try_from(PENDING_MAX - UNPROVEN_MAX).unwrap();
+    assert_eq!((node.nslp.state_counts().pending, displaced(&node)), (UNPROVEN_MAX, free));
+    node.receive(&flow(), 20, numbered(0x7000).as_bytes());
+    assert!(node.nslp.poll_request().is_none(), "nobody can be proven to have sent that");
+    for n in 0..free {
+        let message = numbered_by("honest", 0x8000 + usize::try_from(n).unwrap());
+        let request = LocalRequest { id: LocalId(n), message, path: path(), session: None, timeout: Duration::ZERO };
+        node.nslp.handle_local(node.now, request).unwrap();
+        node.proven();
+    }
+    assert_eq!((node.nslp.state_counts().pending, displaced(&node)), (PENDING_MAX, free), "none had to give way");
+    (PENDING_MAX..2 * PENDING_MAX).for_each(|n| flood(&mut node, n));
+    assert!(node.nslp.poll_result().is_none(), "and none has to for the flood");
+    node.receive(&flow(), 20, numbered_by("another", 0x9000).as_bytes());
+    node.proven();
 }
 
 #[test]
@@ -181,6 +210,11 @@ fn nonce(n: usize) -> Nonce {
     let mut bytes = [0; 16];
     bytes[8..].copy_from_slice(&n.to_be_bytes());
     Nonce(bytes)
+}
+
+fn numbered_by(user: &str, n: usize) -> String {
+    let request = RequestBuilder::probe(&[]).user(&user.parse().unwrap());
+    request.build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
 }
 
 fn numbered(n: usize) -> String {

@@ -124,6 +124,12 @@ impl Node {
         self.nslp.poll_request().expect("a request for the controller").0
     }
 
+    /// The controller is asked, and finds the request to be of its user.
+    fn proven(&mut self) {
+        let asked = self.asked();
+        self.nslp.handle_proven(asked);
+    }
+
     fn report(&mut self, request: RequestId, report: NodeReport) {
         self.nslp.handle_report(self.now, request, report);
     }

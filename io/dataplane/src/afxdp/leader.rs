@@ -137,7 +137,8 @@ impl Leader {
     /// Serves the devices that are to be served, lets go of the others, and tells the program.
     fn follow_links(&mut self, lane: &mut Lane) -> Result<(), DriverError> {
         let wanted = wanted_devices(&self.plane.config.interfaces, lane.forwarding.interfaces());
-        let gone: Vec<u32> = self.links.keys().copied().filter(|device| !wanted.contains_key(device)).collect();
+        let is_gone = |device: &u32| !wanted.contains_key(device) || lane.ports.is_gone(*device);
+        let gone: Vec<u32> = self.links.keys().copied().filter(is_gone).collect();
         gone.into_iter().for_each(|device| self.let_go(lane, device));
         lane.troubled.retain(|device| wanted.contains_key(device));
         for (device, queues) in wanted {

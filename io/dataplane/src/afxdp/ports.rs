@@ -181,6 +181,11 @@ impl Ports {
         self.device(device).is_some_and(|device| device.zero_copy)
     }
 
+    /// Returns whether a device is gone that we have sockets of, though there may be another one with its index.
+    pub fn is_gone(&self, device: u32) -> bool {
+        self.device(device).and_then(|device| device.sockets.first()).is_some_and(Socket::is_unbound)
+    }
+
     /// Returns how many frames there are.
     pub fn frames(&self) -> usize {
         self.lent_to.len()

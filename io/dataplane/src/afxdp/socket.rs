@@ -113,6 +113,11 @@ impl Socket {
         let _ = rustix::net::recv(&self.descriptor, &mut [0_u8; 0], RecvFlags::DONTWAIT);
     }
 
+    /// Returns whether the device is gone, also if another one has its index now: the kernel has taken the socket off it.
+    pub fn is_unbound(&self) -> bool {
+        rustix::net::recv(&self.descriptor, &mut [0_u8; 0], RecvFlags::DONTWAIT) == Err(Errno::NXIO)
+    }
+
     /// Returns how many packets stand in the rings.
     pub fn waiting(&mut self) -> u64 {
         u64::from(self.rx.ready()) + u64::from(self.tx.waiting())

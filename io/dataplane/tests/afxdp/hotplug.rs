@@ -38,6 +38,42 @@ fn devices_that_come_later_are_served() {
     assert_eq!(named.unwrap().mode, "native");
 }
 
+/// Goal: a device in the place of another one is served, also if it has the same index and the driver hears of both changes at once. Method: a device
+/// with an index of ours is taken out and made again, and then moved to another namespace and back, while the driver is not asked.
+#[test]
+fn a_device_with_the_index_of_one_that_is_gone_is_served() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("again", &["udp port 5060"]);
+    let add = || {
+        add_extra_as(&chain, &["index", "4077"]);
+        chain.run(RECEIVER, &["ip", "route", "add", "10.0.0.1/32", "via", "10.9.0.1"]);
+        Flow {
+            sender: chain.udp(RECEIVER, "10.9.0.2:0"),
+            receiver: chain.udp(SENDER, "10.0.0.1:5060"),
+            to: "10.0.0.1:5060".parse().unwrap(),
+        }
+    };
+    let flow = add();
+    until(&mut driver, |driver| driver.devices().len() == 3);
+    exchange(&mut driver, &flow, 5);
+    drop(flow);
+    chain.run(ROUTER, &["ip", "link", "del", "extra"]);
+    let flow = add();
+    idle(&mut driver);
+    exchange(&mut driver, &flow, 5);
+
+    let names = chain.names();
+    chain.run(ROUTER, &["ip", "link", "set", "extra", "netns", &names[SENDER]]);
+    chain.run(SENDER, &["ip", "link", "set", "extra", "netns", &names[ROUTER]]);
+    chain.run(ROUTER, &["ip", "addr", "add", "10.9.0.1/24", "dev", "extra"]);
+    chain.run(ROUTER, &["ip", "link", "set", "extra", "up"]);
+    idle(&mut driver);
+    exchange(&mut driver, &flow, 5);
+    let (all, accounted_for) = driver.frames();
+    assert_eq!(accounted_for, all);
+}
+
 #[test]
 fn named_devices_are_served_when_they_come_and_others_never() {
     let Some(chain) = Chain::new(3) else { return };
@@ -253,11 +289,13 @@ fn four_queues_are_served_by_one_driver() {
 
 /// Adds a second link between router and receiver, 10.9.0.1 and 10.9.0.2.
 fn add_extra(chain: &Chain) {
+    add_extra_as(chain, &[]);
+}
+
+fn add_extra_as(chain: &Chain, more: &[&str]) {
     let names = chain.names();
-    chain.run(
-        ROUTER,
-        &["ip", "link", "add", "extra", "type", "veth", "peer", "name", "extra", "netns", &names[RECEIVER]],
-    );
+    let kind = ["type", "veth", "peer", "name", "extra", "netns", &names[RECEIVER]];
+    chain.run(ROUTER, &[&["ip", "link", "add", "extra"], more, &kind].concat());
     for (node, address) in [(ROUTER, "10.9.0.1/24"), (RECEIVER, "10.9.0.2/24")] {
         chain.run(node, &["ip", "address", "add", address, "dev", "extra"]);
         chain.run(node, &["ip", "link", "set", "extra", "up"]);

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use netserv_model::UnixTime;
+use netserv_model::evidence::Holder;
+use netserv_rpki::Invalid;
 use netserv_rpki::limits::CHECKLIST_BYTES_MAX;
-use netserv_rpki::{Invalid, Spoken};
 use netserv_rpki_tree::{ANCHOR_PATH, ROUTE_ORIGIN, Tree, digest};
 
 use crate::relying_party::{self, Verdict};
@@ -368,7 +369,7 @@ fn with_holder(scene: &mut Scene, change: impl Fn(&mut netserv_rpki_tree::Certif
     scene.tree.route_origin(scene.signer, "route", nets(&["10.1.0.0/24"])[0]);
 }
 
-fn reason(said: &Result<Spoken, Invalid>) -> String {
+fn reason(said: &Result<Holder, Invalid>) -> String {
     match said {
         Ok(_) => "Ok".to_owned(),
         Err(invalid) => format!("{invalid:?}").split([' ', '{']).next().unwrap().to_owned(),

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
+use netserv_model::evidence::Holder;
 use netserv_model::{Digest, UnixTime};
-use netserv_rpki::{Cache, Invalid, Spoken};
+use netserv_rpki::{Cache, Invalid};
 use netserv_rpki_tree::{Checklist, Files, Tree, digest, write};
 use tempfile::TempDir;
 
@@ -92,7 +93,7 @@ impl Written {
         Cache::open(self.cache.clone(), std::slice::from_ref(&self.tal), age_max).unwrap()
     }
 
-    pub(crate) fn check(&self, checklist: &[u8]) -> Result<Spoken, Invalid> {
+    pub(crate) fn check(&self, checklist: &[u8]) -> Result<Holder, Invalid> {
         self.open().check(checklist, &grant(), now())
     }
 

@@ -182,6 +182,10 @@ fn answered(mut response: Response<Incoming>, patience: Patience, sender: Sender
         hop_by_hop::make_private(response.headers_mut());
     }
     let mut keep = keeper.map(|keeper| (sender, keeper));
+    // RFC 9110 §8.6, RFC 9112 §6.1: a 204 has neither. A body that comes behind it all the same would be the next answer.
+    if response.status() == StatusCode::NO_CONTENT && promises_body(response.headers()) {
+        keep = None;
+    }
     // RFC 9112 §6.3: with both, the chunks count, and the connection ends.
     if response.headers().contains_key(TRANSFER_ENCODING) && response.headers_mut().remove(CONTENT_LENGTH).is_some() {
         keep = None;
@@ -192,6 +196,10 @@ fn answered(mut response: Response<Incoming>, patience: Patience, sender: Sender
     let mut pause = tokio::time::interval(patience.between_bytes);
     pause.reset();
     Ok(response.map(|body| ResponseBody { body, pause, is_awaited: false, is_whole: false, keep }.boxed_unsync()))
+}
+
+fn promises_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
 /// Returns what a body is coded by besides its chunks: whoever gets it without that could not read it (RFC 9112 §6.1).

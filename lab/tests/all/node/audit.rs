@@ -47,6 +47,7 @@ fn decisions_are_kept_and_changes_are_found() {
         let from: std::net::IpAddr = line.from.as_ref().unwrap().parse().unwrap();
         assert_eq!(from, std::net::IpAddr::from(net.lab.v4("sender")));
     }
+    assert!(all[3].from.as_ref().is_some_and(|from| from.starts_with("local uid ")), "{:?}", all[3].from);
     assert!(all[2].detail.starts_with("prefix-not-allowed"), "{}", all[2].detail);
 
     net.lab.kill("n1", "netservd").unwrap();

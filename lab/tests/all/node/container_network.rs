@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{Driver, ask_udp, eventually, refusal, request_as, serving_net};
+use netserv_api::Reloaded;
 use netserv_lab::netns::{Lab, host_port};
 use netserv_lab::node::{LabPackage, LabUser};
-use netserv_model::api::{Reloaded, RequestResult};
+use netserv_model::api::RequestResult;
 use netserv_model::container_link::is_container_link;
 use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::{RefusalKind, UserId};

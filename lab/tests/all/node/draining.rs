@@ -4,10 +4,10 @@
 use std::process::{Command, Stdio};
 
 use crate::common::{Driver, eventually};
+use netserv_api::DrainReport;
 use netserv_lab::netns::{is_root, program};
 use netserv_lab::relocating::Relocating;
 use netserv_model::RefusalKind;
-use netserv_model::api::DrainReport;
 use netserv_model::request::{ModuleState, NodeReport};
 use netserv_skips::skipped;
 

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::common::{Driver, ask_udp, assert_nodes, eventually, net, processes_under};
+use netserv_api::NodeInfo;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_model::api::NodeInfo;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, eventually};
+use netserv_api::{ModuleList, NodeInfo, OperatorServiceInfo};
 use netserv_lab::flood::{Flood, Kind};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::topology::{Kind as Machine, Topology};
-use netserv_model::api::{ModuleList, NodeInfo, OperatorServiceInfo, UsageReport};
+use netserv_model::api::UsageReport;
 use netserv_skips::skipped;
 
 over_one_driver! {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Grants that their issuer takes back, while their users' modules run.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with};
-use crate::node::strangers::{Stranger, grant, trust};
+use crate::node::strangers::{is_on, set_up, stranger, trust};
+use netserv_api::NodeInfo;
 use netserv_lab::node::{FILES_ALLOWED, LabUser, cli};
+use netserv_lab::stranger::grant;
 use netserv_model::RefusalKind;
-use netserv_model::api::{NodeInfo, RevocationInfo};
+use netserv_model::api::RevocationInfo;
 use netserv_model::request::Outcome;
 
 /// Seconds until the nodes ask for the list again.
@@ -31,24 +33,27 @@ fn a_module_goes_when_its_grant_is_taken_back() {
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &config).unwrap();
     }
     eventually("the nodes have the list", || ["n1", "n2"].iter().all(|node| number(&net, node) == Some(1)));
-    let [evil, good] = ["evil", "good"].map(|name| Stranger::new(&net, name));
-    let [evils, goods] = [&evil, &good].map(|who| grant(&net, &house, &who.key, None, &["--prefix", &four]).unwrap());
+    let [evil, good] = ["evil", "good"].map(|name| stranger(&net, name));
+    let [evils, goods] =
+        [&evil, &good].map(|who| grant(&net.lab, &house, &who.key, None, &["--prefix", &four]).unwrap());
     let filter = format!("udp dst {four} port 5060");
     for (who, grant) in [(&evil, &evils), (&good, &goods)] {
-        assert_nodes(&who.set_up(&net, &filter, grant).1, |outcome| matches!(outcome, Outcome::Installed { .. }));
+        assert_nodes(&set_up(&net, who, &filter, &["--grant", grant]), |outcome| {
+            matches!(outcome, Outcome::Installed { .. })
+        });
     }
 
     revoke(&net, &house, &[&evils]);
     let taken = Instant::now();
-    eventually("it is gone", || ["n1", "n2"].iter().all(|node| !evil.is_on(&net, node)));
+    eventually("it is gone", || ["n1", "n2"].iter().all(|node| !is_on(&net, &evil, node)));
     assert!(taken.elapsed() < Duration::from_secs(EVERY_S + 10), "{:?}", taken.elapsed());
-    assert!(["n1", "n2"].iter().all(|node| good.is_on(&net, node)), "the other one stays");
+    assert!(["n1", "n2"].iter().all(|node| is_on(&net, &good, node)), "the other one stays");
     let log = |machine: &str| {
         let output = net.lab.netserv(machine, &["node", "logs"]).unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     eventually("the requester is told", || log("sender").lines().any(|line| line.contains("takes back grant")));
-    assert_refused(&evil.set_up(&net, &filter, &evils).1, RefusalKind::BadProof);
+    assert_refused(&set_up(&net, &evil, &filter, &["--grant", &evils]), RefusalKind::BadProof);
     let metrics = net.lab.metrics("n1").unwrap();
     for line in
         ["netserv_revocation_list_number{issuer=\"house\"} 2", "netserv_controller_events_total{event=\"revoked\"} 1"]
@@ -65,19 +70,16 @@ fn a_module_goes_when_its_grant_is_taken_back() {
         failure.contains("number 1, after another one with number 2")
     };
     eventually("the older list is refused", || is_refused("n1") && is_refused("n2"));
-    eventually("the other one is there after the restart", || good.is_on(&net, "n1"));
+    eventually("the other one is there after the restart", || is_on(&net, &good, "n1"));
     assert_eq!(number(&net, "n1"), Some(2));
-    assert_refused(&evil.set_up(&net, &filter, &evils).1, RefusalKind::BadProof);
+    assert_refused(&set_up(&net, &evil, &filter, &["--grant", &evils]), RefusalKind::BadProof);
 }
 
 /// Makes the next list, with grants; returns its text.
-fn revoke(net: &Net, by: &LabUser, grants: &[&Path]) -> String {
+fn revoke(net: &Net, by: &LabUser, grants: &[&str]) -> String {
     let (list, key) = (list_path(net), by.key.to_string_lossy().into_owned());
     let text = list.to_string_lossy().into_owned();
-    let grants: Vec<String> = grants.iter().map(|grant| grant.to_string_lossy().into_owned()).collect();
-    let mut all = vec!["grant", "revoke", "--key", &key, "--list", &text];
-    all.extend(grants.iter().map(String::as_str));
-    cli(&all).unwrap();
+    cli(&[&["grant", "revoke", "--key", &key, "--list", &text], grants].concat()).unwrap();
     std::fs::read_to_string(list).unwrap()
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Users whom no configuration names: grants of an issuer whom the operators trust, and of its holders.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with, request_as};
 use netserv_authority::digest_of_grant;
-use netserv_lab::node::{FILES_ALLOWED, LabPackage, LabUser, cli};
+use netserv_lab::node::{FILES_ALLOWED, LabUser};
+use netserv_lab::stranger::{Stranger, grant};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleState, Outcome};
-use netserv_model::{RefusalKind, UnixTime, UserId};
+use netserv_model::{RefusalKind, UnixTime};
 
 /// The operators' words for what strangers get.
 pub(super) fn trust(issuer: &LabUser, prefixes: &str) -> String {
@@ -20,61 +20,17 @@ pub(super) fn trust(issuer: &LabUser, prefixes: &str) -> String {
     )
 }
 
-pub(super) struct Stranger {
-    pub(super) key: LabUser,
-    user: UserId,
+pub(super) fn stranger(net: &Net, name: &str) -> Stranger {
+    Stranger::new(&net.lab, name).unwrap()
 }
 
-impl Stranger {
-    pub(super) fn new(net: &Net, name: &str) -> Stranger {
-        let key = net.lab.user(name, &[]).unwrap();
-        let user = netserv_authority::grant::user_of(&key.public.parse().unwrap());
-        Stranger { key, user }
-    }
-
-    /// Signs and publishes keep-alive, and asks for it with a grant.
-    pub(super) fn set_up(&self, net: &Net, filter: &str, grant: &Path) -> (LabPackage, RequestResult) {
-        let package = net.lab.package("keep-alive", &self.key).unwrap();
-        let url = net.lab.publish("sender", &package).unwrap();
-        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
-        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", filter];
-        (package, self.request(net, &args, grant))
-    }
-
-    fn request(&self, net: &Net, args: &[&str], grant: &Path) -> RequestResult {
-        self.request_by(net, args, "--grant", grant)
-    }
-
-    fn request_by(&self, net: &Net, args: &[&str], option: &str, evidence: &Path) -> RequestResult {
-        let (key, file) = (self.key.key.to_string_lossy().into_owned(), evidence.to_string_lossy().into_owned());
-        net.lab.request("sender", &[args, &["--key", &key, option, &file]].concat()).unwrap()
-    }
-
-    pub(super) fn is_on(&self, net: &Net, node: &str) -> bool {
-        net.lab.modules(node).unwrap().modules.iter().any(|status| status.user == self.user)
-    }
+/// Has a stranger ask for keep-alive with some evidence.
+pub(super) fn set_up(net: &Net, who: &Stranger, filter: &str, evidence: &[&str]) -> RequestResult {
+    who.set_up(&net.lab, "keep-alive", filter, evidence).unwrap()
 }
 
-/// Makes a grant in a new file; `from` is nothing but the key for an issuer's own.
-pub(super) fn grant(
-    net: &Net,
-    by: &LabUser,
-    to: &LabUser,
-    from: Option<&Path>,
-    args: &[&str],
-) -> anyhow::Result<PathBuf> {
-    let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
-    let out = net.lab.dir().join(format!("{}-{count}.grant", to.name));
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let (key, file, from) = (text(&by.key), text(&out), from.map(text));
-    let mut all = match &from {
-        None => vec!["grant", "issue"],
-        Some(from) => vec!["grant", "delegate", from],
-    };
-    all.extend(["--key", &key, "--to", &to.public, "--out", &file]);
-    all.extend(args);
-    cli(&all)?;
-    Ok(out)
+pub(super) fn is_on(net: &Net, who: &Stranger, node: &str) -> bool {
+    who.is_on(&net.lab, node).unwrap()
 }
 
 /// Goal: who has a grant, or a part of one, runs its module at each node that trusts the issuer, and nobody gets more than was granted; all of
@@ -91,54 +47,57 @@ fn grants_let_strangers_in_and_out() {
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust(&house, &prefixes)).unwrap();
     }
     let both = format!("{four},{six}");
-    let [provider, app, other] = ["provider", "app", "other"].map(|name| Stranger::new(&net, name));
-    let whole = grant(&net, &house, &provider.key, None, &["--prefix", &both, "--delegations", "1"]).unwrap();
-    let part = grant(&net, &provider.key, &app.key, Some(&whole), &["--prefix", &six, "--for", "1h"]).unwrap();
-    assert!(grant(&net, &app.key, &other.key, Some(&part), &[]).is_err(), "it may not be passed on");
-    let made_up = grant(&net, &provider.key, &other.key, None, &["--prefix", &both]).unwrap();
+    let [provider, app, other] = ["provider", "app", "other"].map(|name| stranger(&net, name));
+    let whole = grant(&net.lab, &house, &provider.key, None, &["--prefix", &both, "--delegations", "1"]).unwrap();
+    let part = grant(&net.lab, &provider.key, &app.key, Some(&*whole), &["--prefix", &six, "--for", "1h"]).unwrap();
+    assert!(grant(&net.lab, &app.key, &other.key, Some(&*part), &[]).is_err(), "it may not be passed on");
+    let made_up = grant(&net.lab, &provider.key, &other.key, None, &["--prefix", &both]).unwrap();
 
     let [own_four, own_six] = [format!("udp dst {four} port 5060"), format!("udp dst {six} port 5060")];
     let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
-    let (package, result) = provider.set_up(&net, &own_four, &whole);
+    let result = set_up(&net, &provider, &own_four, &["--grant", &whole]);
     assert_nodes(&result, is_installed);
-    assert_nodes(&app.set_up(&net, &own_six, &part).1, is_installed);
-    assert_refused(&app.set_up(&net, &own_four, &part).1, RefusalKind::PrefixNotAllowed);
-    assert_refused(&app.set_up(&net, &own_six.replace("5060", "5061"), &part).1, RefusalKind::PortNotAllowed);
+    assert_nodes(&set_up(&net, &app, &own_six, &["--grant", &part]), is_installed);
+    assert_refused(&set_up(&net, &app, &own_four, &["--grant", &part]), RefusalKind::PrefixNotAllowed);
+    assert_refused(
+        &set_up(&net, &app, &own_six.replace("5060", "5061"), &["--grant", &part]),
+        RefusalKind::PortNotAllowed,
+    );
     // Somebody else's grant, one of nobody's whom the operators know, and none.
-    assert_refused(&other.set_up(&net, &own_four, &whole).1, RefusalKind::BadProof);
-    assert_refused(&other.set_up(&net, &own_four, &made_up).1, RefusalKind::BadProof);
+    assert_refused(&set_up(&net, &other, &own_four, &["--grant", &whole]), RefusalKind::BadProof);
+    assert_refused(&set_up(&net, &other, &own_four, &["--grant", &made_up]), RefusalKind::BadProof);
     let nobody = LabUser { name: other.user.to_string(), ..other.key.clone() };
     let removed = ["remove", "example.org/keep-alive", "--to", &net.lab.v4("receiver").to_string()].map(str::to_owned);
     let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
     assert_refused(&request_as(&net.lab, &nobody, &removed), RefusalKind::UnknownUser);
-    let wide = grant(&net, &house, &other.key, None, &["--prefix", "10.0.0.0/8"]).unwrap();
-    assert_refused(&other.set_up(&net, &own_four, &wide).1, RefusalKind::PrefixNotAllowed);
+    let wide = grant(&net.lab, &house, &other.key, None, &["--prefix", "10.0.0.0/8"]).unwrap();
+    assert_refused(&set_up(&net, &other, &own_four, &["--grant", &wide]), RefusalKind::PrefixNotAllowed);
 
     net.lab.stop("n1", "netservd").unwrap();
     net.lab.restart_netservd("n1").unwrap();
     eventually("the strangers' modules are there after a restart", || {
         let modules = net.lab.modules("n1").unwrap().modules;
-        provider.is_on(&net, "n1")
-            && app.is_on(&net, "n1")
+        is_on(&net, &provider, "n1")
+            && is_on(&net, &app, "n1")
             && modules.iter().all(|status| status.state == ModuleState::Running)
     });
 
-    let short = grant(&net, &house, &other.key, None, &["--prefix", &both, "--for", "7s"]).unwrap();
+    let short = grant(&net.lab, &house, &other.key, None, &["--prefix", &both, "--for", "7s"]).unwrap();
     let asked = Instant::now();
-    assert_nodes(&other.set_up(&net, &own_four, &short).1, is_installed);
-    eventually("what a grant gave goes with it", || ["n1", "n2"].iter().all(|node| !other.is_on(&net, node)));
+    assert_nodes(&set_up(&net, &other, &own_four, &["--grant", &short]), is_installed);
+    eventually("what a grant gave goes with it", || ["n1", "n2"].iter().all(|node| !is_on(&net, &other, node)));
     assert!(asked.elapsed() > Duration::from_secs(5), "{:?}", asked.elapsed());
-    assert_refused(&other.set_up(&net, &own_four, &short).1, RefusalKind::BadProof);
+    assert_refused(&set_up(&net, &other, &own_four, &["--grant", &short]), RefusalKind::BadProof);
 
     let config = net.lab.dir().join("n1.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace(&house.public, &net.user.public)).unwrap();
     net.lab.netserv("n1", &["node", "reload"]).unwrap();
-    eventually("an operator takes its trust back", || !provider.is_on(&net, "n1") && !app.is_on(&net, "n1"));
-    assert!(provider.is_on(&net, "n2"), "the other one does not");
-    let name = package.module.split('@').next().unwrap();
+    eventually("an operator takes its trust back", || !is_on(&net, &provider, "n1") && !is_on(&net, &app, "n1"));
+    assert!(is_on(&net, &provider, "n2"), "the other one does not");
     let to = net.lab.v4("receiver").to_string();
-    let result = provider.request(&net, &["remove", name, "--to", &to, "--node", "n2"], &whole);
+    let remove = ["remove", "example.org/keep-alive", "--to", &to, "--node", "n2"];
+    let result = provider.request(&net.lab, &remove, &["--grant", &whole]).unwrap();
     assert!(result.nodes.iter().any(|node| node.outcome == Outcome::Removed), "{result:?}");
 }
 
@@ -154,27 +113,15 @@ fn an_address_lets_its_owner_in() {
         net.lab.stop(node, "netservd").unwrap();
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust).unwrap();
     }
-    let www = net.lab.dir().join("www").to_string_lossy().into_owned();
+    let www = net.lab.dir().join("www");
     let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
     let prove = |net: &Net, who: &Stranger, address: &str, confirmed: bool| {
-        let count = std::fs::read_dir(net.lab.dir()).unwrap().count();
-        let out = net.lab.dir().join(format!("{count}.proof"));
-        let (key, file) = (who.key.key.to_string_lossy().into_owned(), out.to_string_lossy().into_owned());
-        let root = ["--web-root", www.as_str()];
-        let more: &[&str] = if confirmed { &root } else { &[] };
-        cli(&[&["prove", "address", address, "--key", &key, "--out", &file], more].concat()).unwrap();
-        out
+        who.proof(&net.lab, address, confirmed.then_some(&*www)).unwrap()
     };
-    let set_up = |net: &Net, who: &Stranger, filter: &str, proof: &Path| {
-        let package = net.lab.package("keep-alive", &who.key).unwrap();
-        let url = net.lab.publish("sender", &package).unwrap();
-        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
-        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", filter];
-        who.request_by(net, &args, "--proof", proof)
-    };
+    let set_up = |net: &Net, who: &Stranger, filter: &str, proof: &str| set_up(net, who, filter, &["--proof", proof]);
     let (four, six) = (net.lab.v4("sender").to_string(), net.lab.v6("sender").to_string());
     for (name, address, other) in [("four", &four, &six), ("six", &six, &four)] {
-        let owner = Stranger::new(&net, name);
+        let owner = stranger(&net, name);
         let unconfirmed = prove(&net, &owner, address, false);
         assert_refused(
             &set_up(&net, &owner, &format!("udp dst {address} port 5060"), &unconfirmed),
@@ -189,12 +136,12 @@ fn an_address_lets_its_owner_in() {
         // What lies there is for another random number.
         let another = prove(&net, &owner, other, false);
         assert_refused(&set_up(&net, &owner, &format!("udp dst {other} port 5060"), &another), RefusalKind::BadProof);
-        assert!(owner.is_on(&net, "n1") && owner.is_on(&net, "n2"));
+        assert!(is_on(&net, &owner, "n1") && is_on(&net, &owner, "n2"));
     }
     // The receiver speaks HTTPS only, with a certificate that is for another address.
     net.lab.serve_https("receiver").unwrap();
     for address in [net.lab.v4("receiver").to_string(), net.lab.v6("receiver").to_string()] {
-        let owner = Stranger::new(&net, if address.contains(':') { "tls-six" } else { "tls-four" });
+        let owner = stranger(&net, if address.contains(':') { "tls-six" } else { "tls-four" });
         let filter = format!("udp dst {address} port 5060");
         let unconfirmed = prove(&net, &owner, &address, false);
         let refused = set_up(&net, &owner, &filter, &unconfirmed);
@@ -207,7 +154,7 @@ fn an_address_lets_its_owner_in() {
     std::fs::write(&config, text.replace("address-class", "address-tls = \"require\"\naddress-class")).unwrap();
     net.lab.netserv("n1", &["node", "reload"]).unwrap();
     for machine in ["receiver", "sender"] {
-        let (unsure, address) = (Stranger::new(&net, &format!("unsure-{machine}")), net.lab.v4(machine).to_string());
+        let (unsure, address) = (stranger(&net, &format!("unsure-{machine}")), net.lab.v4(machine).to_string());
         let result = set_up(&net, &unsure, &format!("dst {address}"), &prove(&net, &unsure, &address, true));
         assert!(is_installed(&result.nodes.last().unwrap().outcome), "n2 does not: {result:?}");
         let Outcome::Refused(refusal) = &result.nodes[0].outcome else { panic!("{result:?}") };
@@ -216,7 +163,7 @@ fn an_address_lets_its_owner_in() {
     std::fs::write(&config, text).unwrap();
     net.lab.netserv("n1", &["node", "reload"]).unwrap();
     // Nobody listens at the router, and a node does not ask itself.
-    let nobody = Stranger::new(&net, "nobody");
+    let nobody = stranger(&net, "nobody");
     for address in [net.lab.v4("r").to_string(), net.lab.v4("n2").to_string()] {
         let result = set_up(&net, &nobody, &format!("dst {address}"), &prove(&net, &nobody, &address, true));
         assert!(result.nodes.iter().all(|node| matches!(node.outcome, Outcome::Refused(_))), "{result:?}");
@@ -244,31 +191,28 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
         "{FILES_ALLOWED}\n[class.guest]\nmodules-max = 1\n[admission]\nrpki-class = \"guest\"\n\
          [rpki]\ncache = {cache:?}\ntals = [{tal:?}]\n"
     );
-    let [mine, wide, nobodys] = ["mine", "wide", "nobodys"].map(|name| Stranger::new(&net, name));
+    let [mine, wide, nobodys] = ["mine", "wide", "nobodys"].map(|name| stranger(&net, name));
     let issuer = net.lab.user("holder", &[]).unwrap();
     let evidence = |tree: &mut netserv_rpki_tree::Tree, who: &Stranger, prefix: &ipnet::IpNet| {
-        let grant = grant(&net, &issuer, &who.key, None, &["--prefix", &prefix.to_string()]).unwrap();
+        let grant = grant(&net.lab, &issuer, &who.key, None, &["--prefix", &prefix.to_string()]).unwrap();
         let text = std::fs::read_to_string(&grant).unwrap();
         let checklist = tree.checklist(&[own], digest_of_grant(text.trim()));
         let file = net.lab.dir().join(format!("{}.sig", who.key.name));
         std::fs::write(&file, tree.sign(holder, &checklist)).unwrap();
-        (grant, file)
+        (grant, file.to_string_lossy().into_owned())
     };
     let (good, beyond) = (evidence(&mut tree, &mine, &own), evidence(&mut tree, &wide, &other));
     // A grant that no checklist names.
-    let unnamed = (grant(&net, &issuer, &nobodys.key, None, &["--prefix", &own.to_string()]).unwrap(), good.1.clone());
+    let unnamed =
+        (grant(&net.lab, &issuer, &nobodys.key, None, &["--prefix", &own.to_string()]).unwrap(), good.1.clone());
     netserv_rpki_tree::write(&tree.publish(), &cache).unwrap();
     for node in ["n1", "n2"] {
         net.lab.stop(node, "netservd").unwrap();
         net.lab.start_netservd(node, "node", std::slice::from_ref(&net.user), &trust).unwrap();
     }
-    let set_up = |net: &Net, who: &Stranger, (grant, checklist): &(PathBuf, PathBuf), prefix: &ipnet::IpNet| {
-        let package = net.lab.package("keep-alive", &who.key).unwrap();
-        let url = net.lab.publish("sender", &package).unwrap();
-        let (file, to) = (package.path.to_string_lossy().into_owned(), net.lab.v4("receiver").to_string());
-        let (filter, checklist) = (format!("udp dst {prefix} port 5060"), checklist.to_string_lossy().into_owned());
-        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--checklist", &checklist];
-        who.request(net, &args, grant)
+    let set_up = |net: &Net, who: &Stranger, (grant, checklist): &(String, String), prefix: &ipnet::IpNet| {
+        let evidence = ["--grant", grant, "--checklist", checklist];
+        set_up(net, who, &format!("udp dst {prefix} port 5060"), &evidence)
     };
     let is_installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
     assert_nodes(&set_up(&net, &mine, &good, &own), is_installed);
@@ -278,16 +222,37 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
 
     net.lab.stop("n1", "netservd").unwrap();
     net.lab.restart_netservd("n1").unwrap();
-    eventually("the stranger's module is there after a restart", || mine.is_on(&net, "n1"));
+    eventually("the stranger's module is there after a restart", || is_on(&net, &mine, "n1"));
     let shown = net.lab.netserv("n1", &["node", "user", "show", mine.user.as_str()]).unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("checklist sha256:") && shown.contains("example.org/keep-alive@"), "{shown}");
+
+    // The relying party has not run for two days; then it does. What the module kept is not forgotten for that.
+    let has_run = |days: u64| {
+        let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);
+        let folders = [cache.clone(), cache.join("ta/lab")];
+        folders.iter().for_each(|folder| std::fs::File::open(folder).unwrap().set_modified(then).unwrap());
+    };
+    has_run(2);
+    for node in ["n1", "n2"] {
+        net.lab.netserv(node, &["node", "reload"]).unwrap();
+    }
+    eventually("the cache is too old", || !is_on(&net, &mine, "n1") && !is_on(&net, &mine, "n2"));
+    assert_refused(&set_up(&net, &mine, &good, &own), RefusalKind::FetchFailed);
+    has_run(0);
+    assert_nodes(&set_up(&net, &mine, &good, &own), is_installed);
+    let audit = net.lab.netserv("n1", &["node", "audit", "--user", mine.user.as_str()]).unwrap();
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    assert!(audit.contains("REVOKE") && !audit.contains("FORGET"), "{audit}");
 
     tree.revoke(holder);
     netserv_rpki_tree::write(&tree.publish(), &cache).unwrap();
     for node in ["n1", "n2"] {
         net.lab.netserv(node, &["node", "reload"]).unwrap();
     }
-    eventually("what the holder vouched for goes with it", || !mine.is_on(&net, "n1") && !mine.is_on(&net, "n2"));
+    eventually("what the holder vouched for goes with it", || !is_on(&net, &mine, "n1") && !is_on(&net, &mine, "n2"));
+    let metrics = net.lab.metrics("n1").unwrap();
+    assert!(metrics.contains("netserv_checklist_checks_total{outcome=\"denied\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("netserv_checklist_check_seconds_total "), "{metrics}");
     assert_refused(&set_up(&net, &mine, &good, &own), RefusalKind::BadProof);
 }

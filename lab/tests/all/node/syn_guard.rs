@@ -6,13 +6,13 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, eventually};
+use netserv_api::{ModuleList, NodeInfo};
 use netserv_lab::flood::{Flood, Kind};
 use netserv_lab::netns::{Lab, host_port, is_root};
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, workspace};
 use netserv_lab::patience::grown;
 use netserv_lab::topology::{Kind as Machine, Topology};
-use netserv_model::api::{ModuleList, NodeInfo};
 use netserv_skips::skipped;
 
 over_one_driver! {

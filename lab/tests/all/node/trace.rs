@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::common::{Driver, Net, ask_udp, assert_nodes, eventually, net};
+use netserv_api::NodeInfo;
 use netserv_lab::netns::program;
-use netserv_model::api::NodeInfo;
 use netserv_model::request::Outcome;
 use netserv_model::trace::{
     TraceEgress, TraceEnd, TraceEndReason, TraceLine, TraceOrigin, TracePacket, TraceStep, TraceVerdict,

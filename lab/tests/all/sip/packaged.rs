@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use netserv_api::{AgentCheck, AgentFinding};
 use netserv_lab::netns::{is_root, program, wait_until};
 use netserv_lab::packaged::{Packaged, Unit};
 use netserv_lab::provider::{Phones, SipProvider};
 use netserv_lab::topology::Kind;
 use netserv_lab::voip::documented;
-use netserv_model::api::{AgentCheck, AgentFinding};
 use netserv_skips::skipped;
 
 use crate::common::{Driver, eventually};

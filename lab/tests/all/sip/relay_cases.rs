@@ -28,7 +28,7 @@ over_one_driver! {
 /// depends on moments, it is `some`.
 type Case = (&'static str, fn(&Relay<'_>) -> Vec<String>);
 
-const CASES: [Case; 21] = [
+const CASES: [Case; 23] = [
     ("re-INVITE to another port, then one late packet of the old one: the new port hears, the old one", late_packet),
     ("the same, the new port silent for 3.2 s, then with another SSRC: the other party hears", late_packet_and_silence),
     ("re-INVITE with the same SDP, another port of the NAT and another SSRC: the other party hears, this one", rebound),
@@ -41,6 +41,14 @@ const CASES: [Case; 21] = [
         branch_after_answer,
     ),
     ("the same before the answer of the other one", branch_before_answer),
+    (
+        "fork, early media of both, the newer branch deleted by `via-branch`: the caller hears the older one, that one hears",
+        newer_branch_ends,
+    ),
+    (
+        "a second 183 with another To tag and address: that party hears from the port that it was told",
+        second_early_media,
+    ),
     ("a call that passes the relay twice by one Call-ID: each party hears", spiral),
     ("a party behind a NAT that sends nothing but an empty datagram: it hears", |relay| kept_open(relay, &[])),
     ("the same with four zeros", |relay| kept_open(relay, &[0; 4])),
@@ -253,6 +261,36 @@ fn branches(relay: &Relay<'_>, act: impl FnOnce(&dyn Fn() -> Value) -> Value) ->
     let b_to = destination(&offered[0]).unwrap();
     let there = relay.talk(&a, 5, 1, a_to, &[&b])[0];
     vec![of(there, 5), of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
+}
+
+fn newer_branch_ends(relay: &Relay<'_>) -> Vec<String> {
+    let (a, older, newer) = (relay.phone("receiver"), relay.phone("sender"), relay.phone("sender"));
+    let mut ends = Vec::new();
+    for (tag, branch, b) in [("b0", ".0", &older), ("b1", ".1", &newer)] {
+        let names = [("from-tag", "a"), ("via-branch", branch)];
+        let b_to = destination(&relay.ask("offer", &names, Some(a.local_addr().unwrap()))).unwrap();
+        let a_to = relay.answer(("a", tag), b.local_addr().unwrap(), &[("via-branch", branch)]);
+        relay.talk(b, 5, 2, b_to, &[]);
+        ends.push((a_to, b_to));
+    }
+    let (a_to, b_to) = ends[0];
+    relay.ask("delete", &[("from-tag", "a"), ("to-tag", "b1"), ("via-branch", ".1")], None);
+    // Longer than late packets are heard.
+    std::thread::sleep(Duration::from_millis(3200));
+    let there = relay.talk(&older, 5, 2, b_to, &[&a])[0];
+    vec![of(there, 5), of(relay.talk(&a, 5, 1, a_to, &[&older])[0], 5)]
+}
+
+fn second_early_media(relay: &Relay<'_>) -> Vec<String> {
+    let (a, first, second) = (relay.phone("receiver"), relay.phone("sender"), relay.phone("sender"));
+    let b_to = relay.offer("a", "", a.local_addr().unwrap());
+    relay.answer(("a", "b1"), first.local_addr().unwrap(), &[]);
+    relay.talk(&first, 5, 2, b_to, &[]);
+    let a_to = relay.answer(("a", "b2"), second.local_addr().unwrap(), &[]);
+    relay.talk(&second, 5, 3, b_to, &[]);
+    // As a party that takes media from nowhere else.
+    second.connect(b_to).unwrap();
+    vec![of(relay.talk(&a, 5, 1, a_to, &[&second])[0], 5)]
 }
 
 fn spiral(relay: &Relay<'_>) -> Vec<String> {

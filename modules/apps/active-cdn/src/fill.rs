@@ -8,11 +8,11 @@ use netserv_server_sdk::cache::{self, Details, Error, Reader, Writer};
 use netserv_server_sdk::http::{ErrorCode, Fetched, Method, fetch, write_all};
 use netserv_server_sdk::wasi::io::streams::OutputStream;
 use netserv_server_sdk::wasi::random::random::get_random_u64;
-use netserv_server_sdk::{counters, kv, unread};
+use netserv_server_sdk::{cache_read, counters, kv, unread};
 
 use crate::entries::{mark, put};
 use crate::forwarded;
-use crate::found::Place;
+use crate::found::{Held, Place};
 use crate::purge::VARIANTS_MAX;
 use crate::site::{Site, now};
 use crate::usage::Counted;
@@ -57,8 +57,8 @@ enum Turn {
 /// Asks the origin for what goes to a place, by the validators of what is stored there.
 ///
 /// Without a writer, nobody waits for it, and what is stored there may be fresh.
-pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Stored>) -> Outcome {
-    let (mut place, mut writer) = (Place { base: place.base.clone(), key: place.key.clone() }, writer);
+pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Held>) -> Outcome {
+    let (mut place, mut writer) = (place.clone(), writer);
     for left in (0..PURGED_MAX).rev() {
         match ask_once(site, &place, writer.take(), held, left > 0) {
             Ok(outcome) => return outcome,
@@ -87,13 +87,13 @@ fn ask_once(
     site: &Site,
     place: &Place,
     writer: Option<Writer>,
-    held: Option<&Stored>,
+    held: Option<&Held>,
     is_stored: bool,
 ) -> Result<Outcome, Purged> {
     let request = site.get();
     let mut headers = forward::fill(&request, &site.policy);
     forwarded::tell(&mut headers);
-    headers.extend(held.map(|held| held.conditions(&request)).unwrap_or_default());
+    headers.extend(held.map(|held| held.stored.conditions(&request)).unwrap_or_default());
     let (requested, purged) = (now(), purge::last());
     let answer = fetch(&site.scheme, &site.authority, &Method::Get, request.path, &headers);
     stall::asked(&site.label, &answer);
@@ -107,22 +107,22 @@ fn ask_once(
         && fetched.status == 304
     {
         count("refreshed");
-        return Ok(match held.refreshed(&site.policy, &request, &head, &times) {
+        return Ok(match held.stored.refreshed(&site.policy, &request, &head, &times) {
             // It is the same for this viewer, and stays what it is for others.
-            Refresh::Kept(stored) if stored.is_less_than(held) => Outcome::Refreshed(stored),
-            refreshed @ (Refresh::Kept(_) | Refresh::Once(_) | Refresh::Gone | Refresh::Same) => same(place, refreshed),
+            Refresh::Kept(stored) if stored.is_less_than(&held.stored) => Outcome::Refreshed(stored),
+            refreshed @ (Refresh::Kept(_) | Refresh::Once(_) | Refresh::Gone | Refresh::Same) => same(held, refreshed),
         });
     }
     match site.policy.keep(&request, &head, &times) {
         Ok(_) if !is_stored => Ok(Outcome::Fetched(fetched, times)),
-        Ok(stored) if writer.is_none() && held.is_some_and(|held| stored.is_less_than(held)) => {
+        Ok(stored) if writer.is_none() && held.is_some_and(|held| stored.is_less_than(&held.stored)) => {
             Ok(Outcome::Fetched(fetched, times))
         }
         Ok(stored) => begin(site, place, Before { writer, purged }, stored, fetched, times),
         Err(why) => {
             // What one viewer is told says nothing of what is stored for others.
             let of_viewer =
-                matches!(why, NotKept::Stale | NotKept::Personal) && held.is_some_and(|held| !held.is_personal);
+                matches!(why, NotKept::Stale | NotKept::Personal) && held.is_some_and(|held| !held.stored.is_personal);
             if !of_viewer || writer.is_some() {
                 not_kept(place, writer, why, &fetched, held.is_some());
             }
@@ -132,25 +132,25 @@ fn ask_once(
 }
 
 /// Stores what a 304 says.
-fn same(place: &Place, refreshed: Refresh) -> Outcome {
+fn same(held: &Held, refreshed: Refresh) -> Outcome {
     match refreshed {
         Refresh::Kept(stored) => {
-            store_head(place, &stored);
+            store_head(held, &stored);
             Outcome::Refreshed(stored)
         }
         Refresh::Once(stored) => {
-            cache::remove(&place.key);
+            cache::remove(&held.place.key);
             Outcome::Refreshed(stored)
         }
         Refresh::Gone | Refresh::Same => Outcome::Failed(ErrorCode::HttpProtocolError),
     }
 }
 
-/// Stores new headers of a body.
-pub fn store_head(place: &Place, stored: &Stored) {
-    let kept = details(stored).is_some_and(|details| cache::update(&place.key, &details).is_ok());
+/// Stores new headers of a body, unless another one has come in its place.
+pub fn store_head(held: &Held, stored: &Stored) {
+    let kept = details(stored).is_some_and(|details| cache_read::update(&held.reader, &details).is_ok());
     if !kept {
-        cache::remove(&place.key);
+        cache::remove(&held.place.key);
     }
 }
 

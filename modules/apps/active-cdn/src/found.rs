@@ -36,6 +36,7 @@ pub struct Held {
 }
 
 /// Where a response is or would be.
+#[derive(Clone)]
 pub struct Place {
     /// The key of all variants.
     pub base: String,
@@ -103,7 +104,7 @@ pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
         };
         match Entry::decode(&reader.entry().details.meta) {
             Some(Entry::Stored(stored)) if may_be_had(&stored, request) => {
-                let held = Held { place: Place { base: place.base.clone(), key: place.key.clone() }, reader, stored };
+                let held = Held { place: place.clone(), reader, stored };
                 return (place, Filled::Held(held));
             }
             // The variant is another place, which this request may be the first to want.
@@ -120,8 +121,7 @@ pub fn open(place: Place, request: &Request<'_>) -> (Place, Filled) {
 fn given_up(place: Place, request: &Request<'_>) -> (Place, Filled) {
     let held = match entry_of(&place.key) {
         Some((Entry::Stored(stored), reader)) if may_be_had(&stored, request) => {
-            let place = Place { base: place.base.clone(), key: place.key.clone() };
-            Filled::Held(Held { place, reader, stored })
+            Filled::Held(Held { place: place.clone(), reader, stored })
         }
         Some(_) | None => Filled::Pass,
     };

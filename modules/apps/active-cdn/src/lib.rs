@@ -101,7 +101,7 @@ fn with_stored(site: Site, request: Request, held: Held) -> Response {
                 return passed(&site, request, reason);
             }
             if by_request && site.may_ask() {
-                let outcome = fill::ask(&site, &held.place, None, Some(&held.stored));
+                let outcome = fill::ask(&site, &held.place, None, Some(&held));
                 return given(site, request, outcome, Some((held, or_stale)), reason);
             }
             filled(site, request, Sought::Stale(held, or_stale), reason)
@@ -147,10 +147,7 @@ enum Sought {
 fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Response {
     let (place, held) = match sought {
         Sought::Nothing(place) => (place, None),
-        Sought::Stale(held, or_stale) => {
-            let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
-            (place, Some((held, or_stale)))
-        }
+        Sought::Stale(held, or_stale) => (held.place.clone(), Some((held, or_stale))),
     };
     if !site.may_ask() {
         return stalled(&site, held);
@@ -160,8 +157,7 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
     }
     match found::open(place, &site.request()) {
         (place, Filled::Writer(writer)) => {
-            let stored = held.as_ref().map(|(held, _)| &held.stored);
-            let outcome = fill::ask(&site, &place, Some(writer), stored);
+            let outcome = fill::ask(&site, &place, Some(writer), held.as_ref().map(|(held, _)| held));
             given(site, request, outcome, held, reason)
         }
         (_, Filled::Held(joined)) => {
@@ -170,14 +166,13 @@ fn filled(site: Site, request: Request, sought: Sought, reason: Forwarded) -> Re
             answer(&site, &joined.reader, &joined.stored, status)
         }
         (place, Filled::Alone) => {
-            let stored = held.as_ref().map(|(held, _)| &held.stored);
-            let outcome = fill::ask(&site, &place, None, stored);
+            let outcome = fill::ask(&site, &place, None, held.as_ref().map(|(held, _)| held));
             given(site, request, outcome, held, reason)
         }
         // Each validates on its own then.
         (place, Filled::Pass) => match held {
             Some((held, or_stale)) => {
-                let outcome = fill::ask(&site, &place, None, Some(&held.stored));
+                let outcome = fill::ask(&site, &place, None, Some(&held));
                 given(site, request, outcome, Some((held, or_stale)), reason)
             }
             None => passed(&site, request, reason),
@@ -257,14 +252,13 @@ fn given(site: Site, request: Request, outcome: Outcome, held: Option<(Held, boo
 
 /// Validates a response that was served stale, unless somebody does.
 fn refresh(site: &Site, held: Held) {
-    let place = Place { base: held.place.base.clone(), key: held.place.key.clone() };
     if !site.may_ask() {
         return;
     }
-    let (place, opened) = found::open(place, &site.get());
+    let (place, opened) = found::open(held.place.clone(), &site.get());
     let Filled::Writer(writer) = opened else { return };
     usage::add(&site.label, Counted::Misses, 1);
-    if let Outcome::Filling(_, _, fill) = fill::ask(site, &place, Some(writer), Some(&held.stored)) {
+    if let Outcome::Filling(_, _, fill) = fill::ask(site, &place, Some(writer), Some(&held)) {
         fill.run(|_| true);
     }
 }
@@ -280,7 +274,7 @@ fn head(site: &Site, request: Request, held: Held) -> Response {
     let times = Times { requested, received: now() };
     let head = Head { status: fetched.status, headers: &fetched.headers };
     match held.stored.after_head(&site.policy, &site.request(), &head, &times, size) {
-        Refresh::Kept(stored) => fill::store_head(&held.place, &stored),
+        Refresh::Kept(stored) => fill::store_head(&held, &stored),
         Refresh::Once(_) | Refresh::Gone => _ = cache::remove(&held.place.key),
         Refresh::Same => {}
     }

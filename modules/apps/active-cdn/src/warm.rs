@@ -49,7 +49,7 @@ fn fetch(line: &str) -> Result<(), &'static str> {
         Found::Stored(held) => match held.stored.decide(&site.request(), now()) {
             Decision::Serve => return Ok(()),
             Decision::ServeAndRefresh | Decision::Unavailable | Decision::Validate { .. } => {
-                (held.place, Some(held.stored))
+                (held.place.clone(), Some(held))
             }
         },
         Found::Nothing(place) => (place, None),

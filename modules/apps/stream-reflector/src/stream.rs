@@ -215,12 +215,16 @@ impl Stream {
                 Answered::Stream(answer) if self.goes_on_with(&answer) => self.answered(host, answer, now_ms),
                 // Whoever comes back to the server has the sound that it has now.
                 Answered::Stream(answer) if self.is_begun && !self.is_of_type(&answer) => return Course::Ends,
+                Answered::Other { is_media: true, .. } if self.is_begun => return Course::Ends,
                 Answered::Stream(_) | Answered::Other { .. } if self.is_begun => return self.give_up(host, now_ms),
                 Answered::Stream(_) => return self.is_none(true),
-                Answered::Other { has_titles } => return self.is_none(has_titles),
+                Answered::Other { has_titles, .. } => return self.is_none(has_titles),
             }
         } else {
             self.sound(host, now_ms, bytes);
+        }
+        if self.joining.as_ref().is_some_and(Joining::is_of_other_kind) {
+            return Course::Ends;
         }
         if self.is_again(now_ms) {
             self.end(host);
@@ -405,8 +409,8 @@ impl Stream {
             self.raw = Vec::new();
         }
         let Answer { interval, media_type, onward, is_radio, .. } = answer;
-        // Listeners that were told that there are titles go on to get some, or none.
-        self.answer.get_or_insert(Told { media_type, onward, has_titles: interval > 0, is_radio });
+        // Those that were told before that there are titles go on to get some, or none.
+        self.answer = Some(Told { media_type, onward, has_titles: interval > 0, is_radio });
         self.sound(host, now_ms, &rest);
     }
 
@@ -533,7 +537,7 @@ fn finish(
     (ring, titles, opening): (&mut Ring, &mut Titles, &[u8]),
     now_ms: u64,
 ) {
-    let first = match joining.as_ref().map(|pending| pending.place(now_ms, opening)) {
+    let first = match joining.as_ref().filter(|it| !it.is_of_other_kind()).map(|it| it.place(now_ms, opening)) {
         None | Some(Place::Unknown | Place::Again) => return,
         Some(Place::Behind) => {
             host.count(Counter::Continued, 1);

@@ -200,8 +200,9 @@ fn max_age(headers: &[(String, Vec<u8>)]) -> Option<u64> {
     for part in all("cache-control").join(",").split(',').map(str::trim) {
         match part.split_once('=').unwrap_or((part, "")) {
             ("no-store" | "no-cache" | "private", _) => return None,
-            ("max-age", seconds) => said = Some(seconds.parse::<u64>().ok()?),
-            ("s-maxage", seconds) => said_for_all = Some(seconds.parse::<u64>().ok()?),
+            // Of several, the first one counts (RFC 9111 §4.2.1).
+            ("max-age", seconds) if said.is_none() => said = Some(seconds.parse::<u64>().ok()?),
+            ("s-maxage", seconds) if said_for_all.is_none() => said_for_all = Some(seconds.parse::<u64>().ok()?),
             _ => {}
         }
     }
@@ -266,6 +267,7 @@ mod tests {
         }
         assert_eq!(control("max-age=60, s-maxage=5"), Some(5));
         assert_eq!(control("s-maxage=5, max-age=60"), Some(5));
+        assert_eq!(control("max-age=1, max-age=60"), Some(1));
         assert_eq!(of(&[("cache-control", "max-age=60"), ("cache-control", "private")]), None, "each line counts");
         assert_eq!(of(&[("cache-control", "max-age=60"), ("age", "50")]), Some(10));
         assert_eq!(of(&[("cache-control", "max-age=60"), ("age", "60")]), None, "it is stale already");

@@ -72,6 +72,7 @@ impl Policy {
         let age = freshness::initial_age(response.headers, date, times);
         // What never was fresh is stale for others only if it says so itself.
         let forbids_stale = control.forbids_stale() || control.s_maxage.is_some() || age >= lifetime;
+        // Beside `s-maxage`, which is for shared caches alone, an origin means them by these as well (RFC 5861 §3, §4).
         let named = |seconds: u64| if control.forbids_stale() { 0 } else { seconds };
         let by_policy = if forbids_stale { 0 } else { self.stale_if_error.as_secs() };
         Stored {

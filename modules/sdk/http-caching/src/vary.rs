@@ -123,6 +123,15 @@ mod tests {
             assert_eq!(languages(same), "a/\naccept-language:de,en", "{same}");
         }
         assert_ne!(languages("en;q=0.5, de"), languages("en, de"));
+        // haproxy/haproxy#987 and #988: two lines are one list, and no other one selects the same.
+        let codings = |lines: &[&str]| {
+            variant(&["accept-encoding"], &lines.iter().map(|line| ("Accept-Encoding", *line)).collect::<Vec<_>>())
+        };
+        assert_eq!(codings(&["gzip", "br"]), codings(&["br, gzip"]));
+        for other in ["gzip", "gzip;q=0", "br,gzip,xxx,jdcqiab", ""] {
+            assert_ne!(codings(&["gzip", "br"]), codings(&[other]), "{other}");
+        }
+        assert_ne!(codings(&[""]), codings(&[]));
         let foo = |lines: &[(&str, &str)]| variant(&["foo"], lines);
         assert_eq!(foo(&[("Foo", "1"), ("Foo", "2")]), foo(&[("foo", " 1, 2 ")]));
         assert_ne!(foo(&[("Foo", "2, 1")]), foo(&[("Foo", "1, 2")]));

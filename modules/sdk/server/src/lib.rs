@@ -113,6 +113,10 @@ pub use bindings::imports::netserv::cache1_1_0::entries as cache;
 #[doc(inline)]
 pub use bindings::imports::netserv::cache1_2_0::unread;
 
+/// Changes of entries that were read, and of nothing that has come in their place.
+#[doc(inline)]
+pub use bindings::imports::netserv::cache1_3_0::read as cache_read;
+
 /// Between whom the request came that an instance answers.
 ///
 /// ```no_run

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::EncodePrivateKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use netserv_model::api::{AgentStatus, PostRequest};
+use netserv_api::AgentStatus;
+use netserv_model::api::PostRequest;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind, SessionId};
 use rustix::process::{Pid, Signal, kill_process};
@@ -175,6 +176,12 @@ pub struct State {
     installed: BTreeMap<String, Instant>,
     /// How often the module came to a last node that had it not.
     pub came: usize,
+    /// No REMOVE succeeds.
+    pub keeps_all: bool,
+    /// The last node hears nothing of what is behind it.
+    pub host_is_silent: bool,
+    /// How many answers to a TELL lack the last node, which was not heard in time.
+    pub tells_cut: usize,
     /// The agent is killed at the request of that number, before or after it is done.
     pub kill_at: Option<(usize, bool)>,
     pid: i32,
@@ -237,11 +244,13 @@ impl State {
                 self.came += usize::from(is_new);
                 if is_new { Outcome::Installed { lease_s: LEASE_S } } else { Outcome::Refreshed { lease_s: LEASE_S } }
             }
+            "REMOVE" if self.keeps_all => Outcome::Refused(Refusal::new(RefusalKind::NodeFailed, "not now")),
             "REMOVE" if self.is_at(&edge) => {
                 self.installed.remove(&edge);
                 Outcome::Removed
             }
             "REMOVE" => Outcome::Refused(Refusal::new(RefusalKind::NotInstalled, "it is not here")),
+            "TELL" => Outcome::Told,
             _ => Outcome::Probed,
         };
         self.sessions += u8::from(post.session.is_none());
@@ -250,7 +259,16 @@ impl State {
             self.kill();
         }
         let node = |name: &str| json!({ "node": name, "address": "10.0.0.1", "outcome": outcome, "took_us": 1 });
-        json!({ "session": session, "nodes": [node("n1"), node(&edge)], "took_us": 1 })
+        if method == "TELL" && self.tells_cut > 0 {
+            self.tells_cut -= 1;
+            let incomplete = Refusal::new(RefusalKind::Timeout, "nobody after n1 answered");
+            return json!({ "session": session, "nodes": [node("n1")], "incomplete": incomplete, "took_us": 1 });
+        }
+        let mut result = json!({ "session": session, "nodes": [node("n1"), node(&edge)], "took_us": 1 });
+        if self.host_is_silent {
+            result["incomplete"] = json!(Refusal::new(RefusalKind::Timeout, format!("nobody after {edge} answered")));
+        }
+        result
     }
 
     fn kill(&mut self) {

@@ -2,7 +2,7 @@
 //! `netserv node audit`: who asked what, who decided, and by which evidence.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,11 +11,11 @@ use netserv_audit::{Check, Found, Reader, Wanted, first_of_file};
 use netserv_model::audit::{AuditEntry, AuditLine, AuditReport};
 use netserv_model::{UnixTime, UserId};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};
 use crate::units::parse_duration;
+use netserv_api::Client;
 
 /// Show who asked what, who decided, and by which evidence, or check that nothing of that was changed
 ///
@@ -178,15 +178,9 @@ fn read_folder(folder: &Path, found: &mut impl FnMut(Found<'_>)) -> Result<(), F
             files.extend(entry.file_name().to_str().and_then(first_of_file).map(|first| (first, entry.path())));
         }
         files.sort_unstable();
-        let (mut reader, mut buffer) = (Reader::default(), vec![0; READ_BYTES]);
+        let mut reader = Reader::default();
         for (_, path) in files {
-            let mut file = File::open(path)?;
-            loop {
-                match file.read(&mut buffer)? {
-                    0 => break,
-                    bytes => reader.take(&buffer[..bytes], found),
-                }
-            }
+            reader.take_all(&mut File::open(path)?, found)?;
             reader.end_file(found);
         }
         reader.end(found);
@@ -204,9 +198,6 @@ fn parse_since(text: &str) -> Result<UnixTime, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(UnixTime(u64::try_from(now.saturating_sub(ago).as_millis()).unwrap_or(u64::MAX)))
 }
-
-/// Bytes of a file that are read at a time.
-const READ_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

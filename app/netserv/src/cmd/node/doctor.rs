@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use netserv_api::{NodeInfo, PlaneInfo};
 use netserv_model::Flavour;
-use netserv_model::api::{DeviceInfo, NodeInfo, PlaneInfo, PostRequest, RequestResult};
+use netserv_model::api::{DeviceInfo, PostRequest, RequestResult};
 use netserv_model::request::{Ask, Outcome};
 use netserv_wire::nslp::RequestBuilder;
 use serde::Serialize;
 
-use crate::client::Client;
 use crate::cmd::module::worker;
 use crate::exit::{Exit, Failure};
 use crate::keys;
@@ -19,6 +19,7 @@ use crate::output::{Output, Style};
 use crate::report::count;
 use crate::request::Identity;
 use crate::table::{Table, plain};
+use netserv_api::Client;
 
 /// How long the question whether the node knows the user may take.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -98,7 +99,7 @@ fn table(checks: &[Check]) -> Table {
 async fn node_checks(client: &Client, socket: &Path) -> Vec<Check> {
     let info: NodeInfo = match client.get("/v1/node").await {
         Ok(info) => info,
-        Err(failure) => return vec![Check::bad("netservd", State::Fail, failure)],
+        Err(error) => return vec![Check::bad("netservd", State::Fail, error.into())],
     };
     let mut checks = vec![Check::ok("netservd", format!("{} answers on {}", info.node, socket.display()))];
     let own = env!("CARGO_PKG_VERSION");
@@ -163,9 +164,8 @@ async fn account_check(client: &Client, identity: &Identity) -> Check {
         Err(failure) => return Check::bad("user", State::Warn, failure),
     };
     let request = PostRequest { message, path: None, session: None, timeout_ms: 0 };
-    let result: Result<RequestResult, Failure> = client.post("/v1/requests", &request, PROBE_TIME_MAX).await;
-    match result {
-        Err(failure) => Check::bad("user", State::Warn, failure),
+    match client.post::<RequestResult>("/v1/requests", &request, PROBE_TIME_MAX).await {
+        Err(error) => Check::bad("user", State::Warn, error.into()),
         Ok(result) => match result.nodes.first().map(|node| &node.outcome) {
             Some(Outcome::Refused(refusal)) => {
                 Check::bad("user", State::Warn, Failure::new(refusal.to_string(), refusal.kind.fix()))

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use netserv_model::api::{DrainReport, DrainRequest};
+use netserv_api::{DrainReport, DrainRequest};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report::{count, modules};
+use netserv_api::Client;
 
 /// How long the node may take to hold to it.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);

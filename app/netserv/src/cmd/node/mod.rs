@@ -11,18 +11,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Subcommand;
-use netserv_model::UserId;
-use netserv_model::api::{
-    ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, PacketSums, Reloaded,
-    RevocationInfo, RevocationListInfo,
+use netserv_api::{
+    ConditionInfo, ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, OperatorServiceInfo, Reloaded,
 };
+use netserv_model::UserId;
+use netserv_model::api::{PacketSums, RevocationInfo, RevocationListInfo};
 use netserv_model::application::ApplicationInfo;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report;
 use crate::table::Table;
+use netserv_api::Client;
 
 /// How long a node may take to hold running containers to its configuration.
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(60);

@@ -5,11 +5,11 @@ use netserv_model::UserId;
 use netserv_model::api::{UsageReport, UserUsage};
 use netserv_model::usage::{Traffic, Usage};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Style};
 use crate::table::{Table, plain};
 use crate::units::{format_byte_seconds, format_bytes, format_cpu};
+use netserv_api::Client;
 
 /// Shows what users used: all of them, or one.
 ///

@@ -2,17 +2,18 @@
 //! `netserv node user`: who may do what, and by which proof.
 
 use clap::Subcommand;
-use netserv_model::api::{UsageReport, UserInfo, UserList, UserUsage};
+use netserv_api::UserList;
+use netserv_model::api::{UsageReport, UserInfo, UserUsage};
 use netserv_model::usage::Usage;
 use netserv_model::{ModuleRef, PublicKey, UserId};
 use serde::Serialize;
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::report;
 use crate::table::{Table, plain};
 use crate::units::{format_byte_seconds, format_bytes, format_cpu};
+use netserv_api::Client;
 
 /// Show who may do what on this node, and by which proof
 #[derive(Subcommand)]

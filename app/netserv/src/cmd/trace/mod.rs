@@ -9,11 +9,11 @@ use clap::Args;
 use netserv_model::trace::{TraceEnd, TraceEndReason, TraceLine, TraceRequest, TraceStart, parse_filters};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::Output;
 use crate::report::count;
 use crate::units::{format_seconds, parse_duration};
+use netserv_api::Client;
 
 /// Packets after which a trace of every packet ends by itself.
 const COUNT_OF_EVERYTHING: u64 = 100;

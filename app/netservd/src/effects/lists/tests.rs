@@ -144,6 +144,7 @@ impl Node {
                 | Command::Notify(_)
                 | Command::TellRequesters(_)
                 | Command::InForce(..)
+                | Command::Proven(_)
                 | Command::Settled => {}
             }
         }

@@ -61,10 +61,21 @@ pub struct Call {
     pub is_answered: bool,
     /// The branches that it was forked to and that are not over, by what their offers said.
     pub branches: Vec<Vec<u8>>,
+    /// What those of them answered that did, the newest last. A restart forgets it.
+    pub answers: Vec<Answered>,
     /// The streams, in the order of the descriptions.
     pub streams: Vec<Stream>,
     /// Streams of which an offer makes something else, with their places: they go on until there is an answer, and if there is none.
     pub former: Vec<(usize, Stream)>,
+}
+
+/// What the callee of a branch answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    branch: Vec<u8>,
+    tag: Option<Vec<u8>>,
+    /// What then faced it, for each stream.
+    sides: Vec<Side>,
 }
 
 /// A stream.
@@ -118,6 +129,13 @@ impl Side {
         (self.is_strict, self.is_fixed) = (options.is_strict, options.is_fixed);
         self.generation = self.generation.wrapping_add(1);
         self.is_still = media.port == 0 || media.is_still;
+    }
+
+    /// Takes once more what an earlier description said.
+    fn take_again(&mut self, earlier: &Side) {
+        self.peers = earlier.peers;
+        (self.is_strict, self.is_fixed, self.is_still) = (earlier.is_strict, earlier.is_fixed, earlier.is_still);
+        self.generation = self.generation.wrapping_add(1);
     }
 }
 
@@ -174,6 +192,27 @@ impl Call {
     /// Returns the streams, and those that were before.
     pub fn all(&self) -> impl Iterator<Item = &Stream> + Clone {
         self.streams.iter().chain(self.former.iter().map(|(_, stream)| stream))
+    }
+
+    /// Takes note of what a branch has just answered, if it is one.
+    pub fn note_answer(&mut self, branch: &[u8]) {
+        if self.branches.iter().any(|known| known == branch) {
+            self.answers.retain(|known| known.branch != branch);
+            let sides = self.streams.iter().map(|stream| stream.sides[Party::Callee as usize].clone()).collect();
+            let tag = self.tags[Party::Callee as usize].clone();
+            self.answers.push(Answered { branch: branch.to_vec(), tag, sides });
+        }
+    }
+
+    /// Ends one of several branches. If its answer was the newest, that of the branch before counts again.
+    pub fn end_branch(&mut self, branch: &[u8]) {
+        self.branches.retain(|known| known != branch);
+        let was_newest = self.answers.last().is_some_and(|newest| newest.branch == branch);
+        self.answers.retain(|known| known.branch != branch);
+        let Some(Answered { tag, sides, .. }) = self.answers.last().filter(|_| was_newest) else { return };
+        self.tags[Party::Callee as usize].clone_from(tag);
+        let callees = self.streams.iter_mut().map(|stream| &mut stream.sides[Party::Callee as usize]);
+        callees.zip(sides).for_each(|(side, earlier)| side.take_again(earlier));
     }
 
     /// Puts a stream aside whose place is for one of another kind. Returns one whose ports are free: no answer was for it.
@@ -277,6 +316,7 @@ impl Call {
             heard_ms: now_ms,
             is_answered: int(dict, "answered")? != 0,
             branches: branches.iter().filter_map(Value::as_text).take(BRANCHES_MAX).map(<[u8]>::to_vec).collect(),
+            answers: Vec::new(),
             streams,
             former,
         };

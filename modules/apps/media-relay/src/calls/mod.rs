@@ -308,6 +308,9 @@ impl Relay {
         take(call, party, (&sdp, &own), &options, now);
         call.streams.iter_mut().flat_map(|stream| &mut stream.sides).for_each(|side| side.is_offered = false);
         call.is_answered = true;
+        if let Some(branch) = text(dict, "via-branch").filter(|_| party == Party::Callee) {
+            call.note_answer(branch);
+        }
         let former: Vec<Stream> = call.former.drain(..).map(|(_, stream)| stream).collect();
         self.changes.push_back(put(id, call));
         let described = described(call, party.other(), &sdp, locals[1], &options);
@@ -321,7 +324,7 @@ impl Relay {
             Some((id, None)) => report::call(&self.end(&id).expect("it is there")),
             Some((id, Some(branch))) => {
                 let call = self.calls.get_mut(&id).expect("it is there");
-                call.branches.retain(|known| *known != branch);
+                call.end_branch(&branch);
                 self.changes.push_back(put(&id, call));
                 warning("Other branches of the call go on")
             }
@@ -396,6 +399,7 @@ impl Relay {
             heard_ms: now.ms,
             is_answered: false,
             branches: Vec::new(),
+            answers: Vec::new(),
             streams: Vec::new(),
             former: Vec::new(),
         };

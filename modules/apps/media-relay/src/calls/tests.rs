@@ -439,6 +439,35 @@ fn a_branch_is_deleted_alone() {
     }
 }
 
+/// Goal: where two callees of a fork have early media and the one that came last rejects, its branch's end leads back to the other one, who need not
+/// describe itself again (RFC 3262 §5; sipwise/rtpengine#439). Method: three branches, of which two are deleted.
+#[test]
+fn the_end_of_the_branch_that_answered_last_leads_back_to_the_one_before() {
+    let mut relay = relay(&[]);
+    for branch in [".0", ".1", ".2"] {
+        described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("via-branch", branch)]));
+    }
+    let answers = |relay: &mut Relay, number: u8, port: u16| {
+        let (tag, branch) = (format!("b{number}"), format!(".{number}"));
+        let description = sdp(&format!("10.0.0.{number}"), &[port]);
+        described(&answer(relay, "1", &description, &[("to-tag", &tag), ("via-branch", &branch)]));
+    };
+    for (number, port) in [(0, 6000), (1, 6100), (2, 6200), (0, 6002)] {
+        answers(&mut relay, number, port);
+    }
+    let ends = |relay: &mut Relay, branch: &str| {
+        let generation = relay.calls[&b"1"[..]].streams[0].sides[1].generation;
+        let deleted = [("command", "delete"), ("call-id", "1"), ("from-tag", "a"), ("via-branch", branch)];
+        ask(relay, &deleted);
+        let call = &relay.calls[&b"1"[..]];
+        let callee = &call.streams[0].sides[1];
+        let tag = String::from_utf8(call.tags[1].clone().unwrap()).unwrap();
+        (callee.peers[0].unwrap().to_string(), tag, callee.generation - generation)
+    };
+    assert_eq!(ends(&mut relay, ".1"), ("10.0.0.0:6002".to_owned(), "b0".to_owned(), 0), "another one counts");
+    assert_eq!(ends(&mut relay, ".0"), ("10.0.0.2:6200".to_owned(), "b2".to_owned(), 1));
+}
+
 /// Goal: offers in a dialog, of which there may be any number (hold, session timers), make no branches, each of which would have to be deleted.
 #[test]
 fn an_offer_in_a_dialog_is_no_branch() {

@@ -120,6 +120,8 @@ pub enum Answered {
     Other {
         /// Whether there are titles among the bytes.
         has_titles: bool,
+        /// Whether it says that it is sound or film.
+        is_media: bool,
     },
     /// A stream.
     Stream(Answer),
@@ -168,7 +170,8 @@ const VARIES_BY: [&str; 8] =
 pub fn answered(bytes: &[u8], has_origin: bool) -> Answered {
     let Some(length) = head_length(bytes) else {
         let is_endless = bytes.len() >= ANSWER_HEAD_BYTES_MAX;
-        return if is_endless { Answered::Other { has_titles: false } } else { Answered::Incomplete };
+        let other = Answered::Other { has_titles: false, is_media: false };
+        return if is_endless { other } else { Answered::Incomplete };
     };
     let mut lines = lines(&bytes[..length]);
     let first = lines.next().unwrap_or_default();
@@ -208,9 +211,12 @@ pub fn answered(bytes: &[u8], has_origin: bool) -> Answered {
         Some(interval) if is_found && is_known && !is_own && (is_radio || !is_file) => {
             Answered::Stream(Answer { length, interval, media_type, is_radio, onward })
         }
-        Some(0) => Answered::Other { has_titles: false },
-        Some(_) | None => Answered::Other { has_titles: true },
+        interval => Answered::Other { has_titles: interval != Some(0), is_media: is_found && is_media(&media_type) },
     }
+}
+
+fn is_media(media_type: &str) -> bool {
+    ["audio/", "video/"].iter().any(|begin| media_type.starts_with(begin)) || media_type == "application/ogg"
 }
 
 fn is_for_all(name: &str, has_origin: bool) -> bool {

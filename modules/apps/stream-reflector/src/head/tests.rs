@@ -77,7 +77,7 @@ fn heads_without_end_are_none() {
     head.resize(ANSWER_HEAD_BYTES_MAX - 1, b'a');
     assert_eq!(answered(&head, false), Answered::Incomplete);
     head.push(b'a');
-    assert_eq!(answered(&head, false), Answered::Other { has_titles: false });
+    assert_eq!(answered(&head, false), Answered::Other { has_titles: false, is_media: false });
 }
 
 #[test]
@@ -123,7 +123,8 @@ fn other_answers_are_for_one_client() {
         ("HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nicy-metaint: -5\r\n\r\n", true),
         ("\u{0}\n\n", false),
     ] {
-        assert_eq!(answered(text.as_bytes(), false), Answered::Other { has_titles }, "{text}");
+        let is_media = text.contains(" 200 OK\r\nContent-Type: a");
+        assert_eq!(answered(text.as_bytes(), false), Answered::Other { has_titles, is_media }, "{text}");
     }
 }
 
@@ -169,5 +170,6 @@ fn an_answer_with_too_much_to_say_is_for_one_client() {
     let answer = |length: usize| format!("ICY 200 OK\r\nicy-name: {}\r\n\r\n", "a".repeat(length));
     let most = SHARED_HEAD_BYTES_MAX - "ICY 200 OK\r\nicy-name: \r\n".len();
     assert!(matches!(answered(answer(most).as_bytes(), false), Answered::Stream(_)));
-    assert_eq!(answered(answer(most + 1).as_bytes(), false), Answered::Other { has_titles: false });
+    let too_much = Answered::Other { has_titles: false, is_media: true };
+    assert_eq!(answered(answer(most + 1).as_bytes(), false), too_much);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frames::{Codec, Header, mpeg};
+use crate::frames::{Codec, Header, Kind, mpeg, parse_header};
 use crate::limits::{
     ANCHOR_FRAMES, JOIN_BYTES_MAX, JOIN_MS_MAX, LEAD_BYTES_MAX, MOVED_JOIN_BYTES_MAX, MOVED_JOIN_MS_MAX, TITLES_MAX,
 };
@@ -19,6 +19,9 @@ pub struct Joining {
     titles: VecDeque<(usize, Vec<u8>)>,
     /// The last frames of the ring; nothing if it has not so many.
     anchor: Vec<u8>,
+    /// What these are, and the last one that came.
+    kind: Option<Kind>,
+    last_kind: Option<Kind>,
     begun_ms: u64,
     /// Whether the source may begin as far back as a reflector does.
     is_moved: bool,
@@ -52,13 +55,15 @@ impl Joining {
             ring.copy(at, ring.end(), &mut anchor);
         }
         let (bytes, frames, titles) = (Vec::new(), Vec::new(), VecDeque::new());
-        Joining { bytes, frames, titles, anchor, begun_ms: now_ms, is_moved }
+        let kind = parse_header(&anchor).map(|header| header.kind);
+        Joining { bytes, frames, titles, anchor, kind, last_kind: None, begun_ms: now_ms, is_moved }
     }
 
     /// Adds a frame.
     pub fn push(&mut self, frame: &[u8], header: &Header) {
         let is_alone = is_alone(frame, header);
         self.bytes.extend_from_slice(frame);
+        self.last_kind = Some(header.kind);
         self.frames.push(Pending { length: frame.len(), duration_us: header.duration_us, is_alone });
     }
 
@@ -68,6 +73,11 @@ impl Joining {
             self.titles.pop_front();
         }
         self.titles.push_back((self.bytes.len() + behind, text.to_vec()));
+    }
+
+    /// Returns whether the source has frames of another kind, at which players may stop: another rate, or number of channels.
+    pub fn is_of_other_kind(&self) -> bool {
+        self.kind.zip(self.last_kind).is_some_and(|(kind, last)| kind != last)
     }
 
     /// Returns where the source goes on, whose first frames ever are `opening`, if it may be a file.

@@ -53,8 +53,12 @@ fn stale_responses_are_served_as_they_say() {
         let stored = kept(&[("Cache-Control", control), ("ETag", "\"a\"")]);
         assert_eq!(decided(&stored, &[], seconds), wanted, "{control} {seconds}");
     }
-    let must = kept(&[("Cache-Control", "max-age=10, must-revalidate")]);
-    assert_eq!(decided(&must, &[("Cache-Control", "max-stale")], 11), ASK);
+    for control in
+        ["max-age=10, must-revalidate", "max-age=10, proxy-revalidate", "s-maxage=10", "no-cache, max-age=10"]
+    {
+        let must = kept(&[("Cache-Control", control), ("ETag", "\"a\"")]);
+        assert_eq!(decided(&must, &[("Cache-Control", "max-stale")], 11), ASK, "{control}");
+    }
     // What the operator allows holds where the response does not forbid it.
     let operator = Policy { stale_if_error: Duration::from_secs(60), ..policy() };
     for (control, wanted) in [("max-age=10", ASK_OR_STALE), ("s-maxage=10", ASK), ("max-age=10, must-revalidate", ASK)]

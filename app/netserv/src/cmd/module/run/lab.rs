@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use netserv_model::api::NodeInfo;
+use netserv_api::NodeInfo;
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{Filter, PublicKey, WantedFilter};
 use netserv_project::Project;
 
-use crate::client::Client;
 use crate::cmd::module::code_dir;
 use crate::cmd::module::source::Source;
 use crate::exit::{Failure, OrFail, one_line};
+use netserv_api::Client;
 
 /// The user of the lab.
 pub(super) const USER: &str = "developer";

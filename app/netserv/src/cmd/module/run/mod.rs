@@ -16,7 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
-use netserv_model::api::{LogLine, ModuleList, RequestResult};
+use netserv_api::{LogLine, ModuleList};
+use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 use serde_json::json;
 
@@ -25,10 +26,11 @@ use self::signals::Signals;
 use self::watch::{WATCH_EVERY, Watch, show_failure};
 use super::source::Source;
 use super::{build, files};
-use crate::client::{Client, Lines};
+use crate::client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::{Output, Style};
+use netserv_api::{Client, Lines};
 
 impl Run {
     /// Runs the module until it is interrupted.
@@ -73,7 +75,7 @@ impl Workbench {
         let lab = Lab::up(keys::public(&key), &source.project)?;
         let key_path = lab.dir().join("key.pem");
         keys::write_new(&key_path, &key)?;
-        let client = Client::new(&lab.socket());
+        let client = client::node(&lab.socket());
         let mut bench = Workbench {
             lab,
             client,
@@ -136,7 +138,7 @@ impl Workbench {
         }
         let ran = command.output().or_fail("cannot run netserv", fix)?;
         serde_json::from_slice(&ran.stdout).map_err(|_| {
-            let said: Option<netserv_model::api::ApiError> = serde_json::from_slice(&ran.stderr).ok();
+            let said: Option<netserv_api::ApiError> = serde_json::from_slice(&ran.stderr).ok();
             match said {
                 Some(said) => Failure::new(said.error, said.fix),
                 None => Failure::new(String::from_utf8_lossy(&ran.stderr), "see the lines above"),

@@ -21,11 +21,25 @@ impl Share {
     /// # Errors
     /// [`CacheError::Invalid`]; [`CacheError::TooLarge`] if there is no block for it; those of the disk.
     pub fn update(&self, key: &str, details: &Details, now: u64) -> Result<bool, CacheError> {
+        match self.stat(key) {
+            Some(old) => self.update_read(&old, details, now),
+            None if details.is_valid() => Ok(false),
+            None => Err(CacheError::Invalid),
+        }
+    }
+
+    /// Does what [`Share::update`] does, unless another entry, or another revision of it, has come in the place of `old`.
+    ///
+    /// # Errors
+    /// Those of [`Share::update`].
+    pub fn update_read(&self, old: &Arc<Entry>, details: &Details, now: u64) -> Result<bool, CacheError> {
         if !details.is_valid() {
             return Err(CacheError::Invalid);
         }
-        let Some(old) = self.stat(key) else { return Ok(false) };
-        let inline = self.or_forget(&old, old.read_inline(&self.cache.file))?;
+        if self.stat(old.key()).is_none_or(|current| current.number() != old.number()) {
+            return Ok(false);
+        }
+        let inline = self.or_forget(old, old.read_inline(&self.cache.file))?;
         let number = self.cache.number();
         let mut head = details.head(self.module.clone(), Arc::clone(old.key()), now, old.head.rest_number);
         (head.size, head.inline) = (old.head.size, old.head.inline);
@@ -49,12 +63,12 @@ impl Share {
         };
         let gone = self.cache.add(&entry, |index| {
             uncount(index);
-            index.revise(&old, Arc::clone(&entry))
+            index.revise(old, Arc::clone(&entry))
         });
         match gone {
             Some(gone) => {
                 self.cache.forget_all(&gone);
-                self.cache.forget_revised(&old);
+                self.cache.forget_revised(old);
                 Ok(true)
             }
             // While it was written, another one came, which may have the same rest.

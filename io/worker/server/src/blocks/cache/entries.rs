@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:cache/entries` and `netserv:cache/unread`.
+//! `netserv:cache/entries`, `netserv:cache/unread` and `netserv:cache/read`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::body::{Body, Part, Reading, Source};
 use super::found::{seconds, share};
 use super::sink::Writing;
 use super::wit::entries::{self as wit, Error, Range};
-use super::wit::unread;
+use super::wit::{read, unread};
 use crate::disk::spawn_blocking;
 use crate::state::ServerState;
 use crate::waiting;
@@ -146,6 +146,14 @@ impl wit::HostWriter for ServerState {
 impl unread::Host for ServerState {
     fn give_up(&mut self, writing: Resource<Writing>) -> wasmtime::Result<bool> {
         Ok(self.table.get(&writing)?.give_up())
+    }
+}
+
+impl read::Host for ServerState {
+    async fn update(&mut self, reading: Resource<Reading>, details: wit::Details) -> Answer<bool> {
+        let Source::Entry(share, entry) = self.table.get(&reading)?.source.clone() else { return Ok(Ok(false)) };
+        let updated = spawn_blocking(move || share.update_read(&entry, &details.into(), seconds())).await?;
+        Ok(updated.map_err(Error::from))
     }
 }
 

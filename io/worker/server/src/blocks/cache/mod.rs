@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv:cache/entries`, `unread` and `store`.
+//! `netserv:cache/entries`, `unread`, `read` and `store`.
 //!
 //! What may wait for the disk is done on threads for that: the first look through the file, reading ahead, each write.
 
@@ -25,5 +25,6 @@ use crate::state::ServerState;
 pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
     wit::first::store::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
     wit::entries::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
-    wit::unread::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+    wit::unread::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)?;
+    wit::read::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
 }

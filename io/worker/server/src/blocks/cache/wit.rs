@@ -7,6 +7,7 @@ mod bindings {
         inline: "package netserv:host-cache; world host {
             import netserv:cache/entries@1.1.0;
             import netserv:cache/unread@1.2.0;
+            import netserv:cache/read@1.3.0;
         }",
         imports: {
             "netserv:cache/entries.stat": async | trappable,
@@ -18,6 +19,7 @@ mod bindings {
             "netserv:cache/entries.list": async | trappable,
             "netserv:cache/entries.purge": async | trappable,
             "netserv:cache/entries.[static]writer.finish": async | trappable,
+            "netserv:cache/read.update": async | trappable,
             default: trappable,
         },
         require_store_data_send: true,
@@ -56,3 +58,4 @@ pub(super) mod first {
 
 pub(super) use bindings::netserv::cache1_1_0::entries;
 pub(super) use bindings::netserv::cache1_2_0::unread;
+pub(super) use bindings::netserv::cache1_3_0::read;

@@ -8,6 +8,7 @@ mod ended;
 mod late;
 mod numbers;
 mod processed;
+mod replaced;
 mod reports;
 mod reverse;
 mod slow;

@@ -3,9 +3,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::super::{connect, talk};
-use super::{Edge, Origin, body, header, is_hit, path_of, status};
+use super::{Edge, LONG, Origin, body, header, is_hit, path_of, status};
 
 /// Has an origin say `first` to the first request for each path, and `later` to all others.
 fn twice(first: &'static str, later: &'static str) -> Origin {
@@ -120,6 +124,44 @@ fn a_head_says_the_length_once_and_leaves_no_empty_page() {
     assert_eq!(body(&edge.ask_until_hit("/a")), "page");
     let after = head();
     assert!(lengths(&after) == 1 && body(&after).is_empty() && is_hit(&after), "{after}");
+}
+
+/// `github.com/fabiolb/fabio/pull/739`, `github.com/mattrobinsonsre/terrapod/pull/71`: events waited in a proxy until more of them came. Method: the
+/// origin sends each once its viewer has the one before, the first one once that has the head.
+#[test]
+fn events_wait_for_no_other_ones() {
+    let had = Arc::<AtomicUsize>::default();
+    let seen = Arc::clone(&had);
+    let origin = Origin::start(move |request, stream| {
+        let control = path_of(request).split_once('?').map_or("", |(_, control)| control);
+        let _ = write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{control}\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        for number in 1..=3 {
+            let begun = Instant::now();
+            while seen.load(Ordering::SeqCst) < number && begun.elapsed() < LONG {
+                thread::sleep(Duration::from_millis(5));
+            }
+            let _ = stream.write_all(format!("9\r\ndata: {number}\n\n\r\n").as_bytes());
+        }
+        let _ = stream.write_all(b"0\r\n\r\n");
+    });
+    let edge = Edge::start(origin.port);
+    for control in ["x-control:none", "cache-control:no-cache", "cache-control:max-age=60"] {
+        had.store(0, Ordering::SeqCst);
+        let mut viewer = connect(edge.port());
+        write!(viewer, "GET /events?{control} HTTP/1.1\r\nhost: a\r\naccept-encoding: gzip\r\n\r\n").unwrap();
+        let (mut all, mut piece) = (String::new(), [0; 4096]);
+        for awaited in ["\r\n\r\n", "data: 1\n\n", "data: 2\n\n", "data: 3\n\n"] {
+            while !all.contains(awaited) {
+                let length = viewer.read(&mut piece).unwrap();
+                assert!(length > 0, "{control}: {all}");
+                all.push_str(&String::from_utf8_lossy(&piece[..length]));
+            }
+            had.fetch_add(1, Ordering::SeqCst);
+        }
+    }
 }
 
 /// `github.com/caddyserver/caddy/issues/5074`: lines of an early hint (103) became lines of the answer.

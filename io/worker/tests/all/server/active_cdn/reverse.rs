@@ -2,14 +2,14 @@
 //! What is asked of the module itself: by which connections its origin hears of it, and under which name.
 
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker_server::limits::KEPT_PER_SERVER_MAX;
+use netserv_worker_server::limits::{KEPT_PER_SERVER_MAX, KEPT_TIME_MAX};
 
 use super::super::intercepted::{Nginx, WebSockets, accept, head, said};
 use super::super::{Worker, connect, talk};
@@ -98,6 +98,35 @@ fn an_odd_answer_ends_its_connection() {
                 assert_eq!(arrived.read(&mut [0]).unwrap(), 0, "{odd}");
             }
         }
+    }
+}
+
+/// Goal: a body that comes at once behind an answer which has none is the answer to no later request, nor is one that a 204 promises
+/// (`github.com/e2guardian/e2guardian/issues/136`, `github.com/Kaliumhexacyanoferrat/GenHTTP/issues/90`). Method: the connection ends, before a
+/// promised body comes, too.
+#[test]
+fn a_body_where_none_may_be_ends_its_connection() {
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = Edge::start(origin.local_addr().unwrap().port());
+    let port = edge.port();
+    for (said, expected) in [
+        ("HTTP/1.1 204 No Content\r\ncontent-length: 4\r\n\r\n", 204),
+        ("HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n", 204),
+        ("HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage", 204),
+        ("HTTP/1.1 304 Not Modified\r\ncontent-length: 4\r\n\r\npage", 304),
+    ] {
+        let viewer = thread::spawn(move || talk(port, b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        let mut arrived = accept(&origin);
+        head(&mut arrived);
+        arrived.write_all(said.as_bytes()).unwrap();
+        assert_eq!(status(&viewer.join().unwrap()), expected, "{said}");
+        // Idle ones end, too, but not so soon.
+        arrived.set_read_timeout(Some(KEPT_TIME_MAX / 3)).unwrap();
+        let left = arrived.read(&mut [0]);
+        assert!(
+            matches!(&left, Ok(0)) || left.as_ref().is_err_and(|it| it.kind() == ErrorKind::ConnectionReset),
+            "{said}: {left:?}"
+        );
     }
 }
 

@@ -109,6 +109,65 @@ fn one_of_another_kind_is_no_way_to_go_on() {
     assert!(String::from_utf8_lossy(bench.node.to_client(2)).to_lowercase().contains("content-type: audio/aac"));
 }
 
+/// Goal: a source that comes back as what the reflector cannot pass on ends its listeners as well: who asks again has what the server has then
+/// (`github.com/karlheyes/icecast-kh/issues/331`).
+#[test]
+fn one_whose_kind_is_not_known_is_no_way_to_go_on() {
+    for media_type in ["application/ogg", "audio/ogg", "audio/flac", "video/webm"] {
+        let mut at = 0;
+        let mut bench = playing(&mut at);
+        bench.closed(FIRST);
+        bench.wait(500);
+        let second = bench.node.opened.last().unwrap().0;
+        bench.server(second, format!("HTTP/1.0 200 OK\r\nContent-Type: {media_type}\r\n\r\nOggS").as_bytes());
+        assert!(bench.node.closed.contains(&1) && bench.reflector.is_idle(), "{media_type}");
+        bench.listen(2, "");
+        let third = bench.node.opened.last().unwrap().0;
+        let said = format!("HTTP/1.0 200 OK\r\nContent-Type: {media_type}\r\n\r\nOggS");
+        bench.server(third, said.as_bytes());
+        assert_eq!(bench.node.to_client(2), said.as_bytes());
+    }
+}
+
+/// Goal: nor do listeners go on with sound of the same type whose frames are others: players stop at these, but begin anew with them.
+#[test]
+fn one_whose_frames_are_others_is_no_way_to_go_on() {
+    // MPEG-2 of layer III: 22.05 kHz, and 44.1 kHz with one channel.
+    let slower = [&[0xff, 0xf3, 0x80, 0][..], &[0; 204]].concat();
+    let mono = [&[0xff, 0xfb, 0x90, 0xc4][..], &[0; MP3_BYTES - 4]].concat();
+    for frame in [slower, mono] {
+        for at_a_time in [1, 400] {
+            let mut at = 0;
+            let mut bench = playing(&mut at);
+            bench.closed(FIRST);
+            bench.wait(500);
+            let second = bench.node.opened.last().unwrap().0;
+            bench.server(second, b"HTTP/1.0 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n");
+            for _ in 0..3 {
+                bench.server(second, &frame.repeat(at_a_time));
+            }
+            assert!(bench.node.closed.contains(&1) && bench.reflector.is_idle(), "{:x?}", &frame[..4]);
+        }
+    }
+}
+
+/// Goal: who comes when the source is back is told what its server says then, and not what it said at first.
+#[test]
+fn later_listeners_are_told_what_the_server_says_now() {
+    let mut at = 0;
+    let mut bench = playing(&mut at);
+    bench.closed(FIRST);
+    bench.wait(500);
+    let second = bench.node.opened.last().unwrap().0;
+    bench.server(second, b"HTTP/1.0 200 OK\r\nContent-Type: audio/mpeg\r\nicy-name: other\r\nicy-br: 64\r\n\r\n");
+    bench.server(second, &mp3s(360..400));
+    bench.listen(2, "Icy-MetaData: 1\r\n");
+    let told = String::from_utf8_lossy(bench.node.to_client(2)).into_owned();
+    assert!(told.contains("icy-name: other\r\nicy-br: 64\r\n"), "{told:.200}");
+    assert!(!told.contains("icy-metaint"), "it has no titles: {told:.200}");
+    assert!(!bench.node.closed.contains(&1), "who listens goes on");
+}
+
 /// Goal: what is live is asked for anew where the way may lead elsewhere by now, and no listener misses a frame or has one twice; a file is not.
 #[test]
 fn a_source_that_is_asked_for_anew_goes_on_where_it_was() {

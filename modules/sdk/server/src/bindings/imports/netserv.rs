@@ -4,6 +4,7 @@
 pub mod cache1_0_0;
 pub mod cache1_1_0;
 pub mod cache1_2_0;
+pub mod cache1_3_0;
 pub mod channel;
 pub mod compress1_0_0;
 pub mod compress1_1_0;

@@ -82,6 +82,24 @@ fn an_update_leaves_the_body_and_needs_no_room_for_it() {
     }
 }
 
+#[test]
+fn an_update_of_what_was_read_is_of_nothing_else() {
+    let (_, share) = cache();
+    put(&share, "k", b"first");
+    let first = share.get("k").unwrap();
+    let fresh_for = |max_age| Details { max_age, ..Details::default() };
+    assert!(share.update_read(&first, &fresh_for(7), 0).unwrap());
+    assert!(!share.update_read(&first, &fresh_for(8), 0).unwrap(), "it has changed since");
+    let revised = share.get("k").unwrap();
+    assert_eq!(revised.max_age(), 7);
+    put(&share, "k", b"second");
+    assert!(!share.update_read(&revised, &fresh_for(9), 0).unwrap());
+    let second = share.get("k").unwrap();
+    assert!(second.max_age() != 9 && read(&share, &second, 0, usize::MAX) == b"second");
+    assert!(share.remove("k"));
+    assert!(!share.update_read(&second, &fresh_for(9), 0).unwrap());
+}
+
 /// Goal: an update that is cut off leaves the entry with the old or the new details. Method: the disk breaks after each
 /// number of writes.
 #[test]

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one user has proven, and what it gives.
+
+use netserv_model::evidence::{Checklist, Evidence, Holder};
+use netserv_model::policy::NodePolicy;
+use netserv_model::{Digest, Instant, Now, PublicKey, Refusal, RefusalKind, UnixTime};
+use sha2::{Digest as _, Sha256};
+
+use crate::chain::Chain;
+use crate::grant::digest_of_grant;
+use crate::limits::UNKNOWN_KEPT_TIME;
+use crate::revocations::Lists;
+use crate::vouched::{Vouched, Voucher};
+
+/// What one user has proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) evidence: Evidence,
+    /// What it gives by the policy in force, or why nothing.
+    pub(crate) vouched: Result<Vouched, Refusal>,
+    /// Why nobody is behind its checklist, as it was found last.
+    denied: Option<Refusal>,
+    /// Whether it was not found out last time who is behind it.
+    pub(crate) is_doubted: bool,
+    /// Since when it gives nothing for that alone.
+    unknown: Option<Instant>,
+}
+
+impl Granted {
+    pub(crate) fn new(evidence: Evidence, vouched: Result<Vouched, Refusal>) -> Granted {
+        Granted { evidence, vouched, denied: None, is_doubted: false, unknown: None }
+    }
+
+    pub(crate) fn basis(&self) -> String {
+        match (&self.evidence, &self.vouched) {
+            (Evidence::Grants(texts), vouched) => {
+                let digest = digest_of_grant(texts.last().map_or("", String::as_str));
+                match vouched {
+                    Ok(Vouched { voucher: Voucher::Issuer(name), .. }) => format!("grant of {name} {digest}"),
+                    Ok(_) | Err(_) => format!("grant {digest}"),
+                }
+            }
+            (Evidence::Address(proven), _) => format!("address {}", proven.address),
+            (Evidence::Checklist(checked), _) => {
+                format!("checklist {}", Digest(Sha256::digest(checked.checklist.der()).into()))
+            }
+        }
+    }
+
+    /// Returns the key that signs the user's requests.
+    pub(crate) fn key(&self) -> Option<PublicKey> {
+        match &self.evidence {
+            Evidence::Address(proven) => Some(proven.key),
+            Evidence::Grants(grants) => last_key(grants),
+            Evidence::Checklist(checked) => last_key(&checked.grants),
+        }
+    }
+
+    /// Returns what it gives at a time, if it gives something then.
+    pub(crate) fn in_force(&self, lists: &Lists, now: UnixTime) -> Option<&Vouched> {
+        self.vouched.as_ref().ok().filter(|vouched| holds(lists, vouched, now))
+    }
+
+    /// Returns why it gives nothing, and its user may be forgotten.
+    pub(crate) fn ended(&self, lists: &Lists, now: Now) -> Option<Refusal> {
+        let is_waited_for = |since: Instant| now.instant.since(since) < UNKNOWN_KEPT_TIME;
+        match &self.vouched {
+            Ok(vouched) => check(lists, vouched, now.wall).err(),
+            Err(_) if self.unknown.is_some_and(is_waited_for) => None,
+            Err(refusal) => Some(refusal.clone()),
+        }
+    }
+
+    /// Takes over another policy.
+    pub(crate) fn set_policy(&mut self, policy: &NodePolicy) {
+        let vouched = Vouched::by(policy, &self.evidence);
+        self.unknown = self.unknown.filter(|_| vouched.is_ok());
+        self.vouched = self.denied.clone().map_or(vouched, Err);
+    }
+
+    /// Takes over who is behind its checklist now, or why nobody is; returns whether something is lost by that.
+    pub(crate) fn checked_again(
+        &mut self,
+        policy: &NodePolicy,
+        now: Instant,
+        asked: &Checklist,
+        said: Result<Holder, Refusal>,
+    ) -> bool {
+        let checked = match &mut self.evidence {
+            Evidence::Checklist(checked) if checked.checklist == *asked => checked,
+            // It has other evidence by now.
+            Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_) => return false,
+        };
+        let is_unknown = said.as_ref().is_err_and(may_pass) && self.vouched.is_ok();
+        self.is_doubted = is_unknown && !self.is_doubted;
+        if self.is_doubted {
+            return false;
+        }
+        self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now));
+        self.denied = said.as_ref().err().cloned();
+        let vouched = said.and_then(|holder| {
+            checked.holder = holder;
+            Vouched::by_checklist(policy, checked)
+        });
+        let before = std::mem::replace(&mut self.vouched, vouched);
+        match (before, &self.vouched) {
+            (Ok(before), Ok(now)) => !now.has_all_of(&before) || now.until < before.until,
+            (Ok(_), Err(_)) => true,
+            (Err(_), Ok(_) | Err(_)) => false,
+        }
+    }
+}
+
+fn last_key(grants: &[String]) -> Option<PublicKey> {
+    Chain::parse(grants).ok().map(|chain| chain.last().sub)
+}
+
+/// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.
+pub fn may_pass(refusal: &Refusal) -> bool {
+    matches!(refusal.kind, RefusalKind::FetchFailed | RefusalKind::NodeFailed)
+}
+
+/// Returns whether what was proven before gives rights now.
+pub(crate) fn holds(lists: &Lists, vouched: &Vouched, now: UnixTime) -> bool {
+    check(lists, vouched, now).is_ok()
+}
+
+/// Says why what was proven before gives no rights any more, if it does not.
+pub(crate) fn check(lists: &Lists, vouched: &Vouched, now: UnixTime) -> Result<(), Refusal> {
+    vouched.check_end(now)?;
+    check_list(lists, vouched, now, true)
+}
+
+/// Says why what is proven does not count, if its issuer took it back or cannot be heard. `is_known` says that it counted before.
+pub(crate) fn check_list(lists: &Lists, vouched: &Vouched, now: UnixTime, is_known: bool) -> Result<(), Refusal> {
+    let Some(revocable) = &vouched.revocable else { return Ok(()) };
+    lists.check(revocable, now, is_known).or_else(|why| vouched.refuse(&why))
+}
