@@ -96,8 +96,8 @@ pub struct AuditEntry {
     /// The session of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The address of the peer that the request came from, or `local` for a client of this node. Of what the operator asked for by the API, with
-    /// the caller's user and process: `local uid 1000 pid 7321`.
+    /// The address of the peer that the request came from, or `local` for a client of this node. A reload, drain or
+    /// trace has the caller's user and process, too: `local uid 1000 pid 7321`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// How many lines an `AUDIT` speaks of.
