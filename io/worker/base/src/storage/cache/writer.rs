@@ -223,7 +223,10 @@ impl Writer {
         let cache = &self.share.cache;
         let gone = cache.add(&entry, |index| {
             index.end(&self.share.module, &self.fill, count);
-            if self.fill.is_purged() { None } else { Some(index.insert(Arc::clone(&entry))) }
+            // What was begun later stays: it was asked for later.
+            let younger = index.find(&self.share.module, self.fill.key(), false);
+            let is_late = younger.is_some_and(|younger| younger.head.rest_number > self.fill.number());
+            (!is_late && !self.fill.is_purged()).then(|| index.insert(Arc::clone(&entry)))
         });
         cache.forget_all(&gone.unwrap_or_else(|| vec![Arc::clone(&entry)]));
         self.fill.end(Ok(entry));

@@ -100,6 +100,29 @@ fn an_update_of_what_was_read_is_of_nothing_else() {
     assert!(!share.update_read(&second, &fresh_for(9), 0).unwrap());
 }
 
+/// Goal: of two that are written at a time, the one that was begun later stays, whichever is whole first; and after its end others may come.
+#[test]
+fn what_was_begun_later_stays() {
+    let (_, share) = cache();
+    for is_first_whole_first in [true, false] {
+        let [mut first, mut second] =
+            ["first", "second"].map(|_| Writer::alone(&share, "k", Details::default(), 0).unwrap());
+        first.write(b"first").unwrap();
+        second.write(b"second").unwrap();
+        let writers = if is_first_whole_first { [first, second] } else { [second, first] };
+        for writer in writers {
+            writer.finish().unwrap();
+        }
+        assert_eq!(value(&share, "k").as_deref(), Some("second"));
+    }
+    // What is known of it since makes it no younger.
+    let mut third = Writer::alone(&share, "k", Details::default(), 0).unwrap();
+    third.write(b"third").unwrap();
+    assert!(share.update("k", &Details { max_age: 7, ..Details::default() }, 0).unwrap());
+    third.finish().unwrap();
+    assert_eq!(value(&share, "k").as_deref(), Some("third"));
+}
+
 /// Goal: an update that is cut off leaves the entry with the old or the new details. Method: the disk breaks after each
 /// number of writes.
 #[test]
