@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The processes inside a service container that run packet modules: on Wasmtime, and, in [`jvm`], on a JVM.
+//! The processes inside a service container that run packet modules: `netserv-worker` on Wasmtime, and `netserv-jvm` on a JVM, which has none
+//! of Wasmtime in it.
 //!
-//! Only the binaries use this library: `netserv-worker` and `netserv-jvm`, which has none of Wasmtime in it. `serve`
-//! runs modules on a container's packet ring, `compile` makes the code that `serve` loads, `test` runs a module against
-//! captures. What modules see is in `wit/packet-abi.md`.
+//! Only these programs use this library. `serve` runs modules on a container's packet ring, `compile` makes the code that `serve` loads, `test`
+//! runs a module against captures. What modules see is in `wit/packet-abi.md`. The engines are crates of their own: `netserv-worker-packet`,
+//! `netserv-worker-server` and `netserv-worker-jvm`.
 //!
 //! Invariant: one thread has the ring; nothing here waits for the node but the one `poll` in each `serve`.
 
-pub mod clock;
-pub mod compute;
-pub mod error;
-pub mod failure;
-pub mod jvm;
-pub mod limits;
-pub mod link;
-pub mod media;
-pub mod packet;
 pub mod serve;
-pub mod server;
-pub mod shared;
-pub mod storage;
-mod sys;
 pub mod tools;
-pub mod wakeup;

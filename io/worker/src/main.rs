@@ -7,14 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use netserv_worker::limits;
-use netserv_worker::packet::engine::Interruption;
 use netserv_worker::serve::Delivery;
-use netserv_worker::server::route;
 use netserv_worker::tools::test::jobs::{self, Jobs};
 use netserv_worker::tools::test::wasm::{self, Code};
 use netserv_worker::tools::test::{http, tcp};
 use netserv_worker::tools::{bench, compile, serve_http};
+use netserv_worker_packet::engine::Interruption;
+use netserv_worker_server::{limits, route};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -31,7 +30,7 @@ enum Command {
         #[arg(long, hide = true)]
         copy: bool,
         /// The directory of the files that outlive the process, for tests.
-        #[arg(long, hide = true, default_value = netserv_worker::storage::STORE)]
+        #[arg(long, hide = true, default_value = netserv_worker_base::storage::STORE)]
         store: PathBuf,
         /// The file of the operator's own certificate authorities, for tests.
         #[arg(long, hide = true, default_value = route::AUTHORITIES)]

@@ -2,8 +2,8 @@
 //! The process inside a service container that runs OSGi bundles on a JVM.
 
 use clap::{Parser, Subcommand};
-use netserv_worker::jvm;
 use netserv_worker::tools::test::{bundle, jobs};
+use netserv_worker_jvm as jvm;
 
 #[derive(Parser)]
 #[command(version, about)]

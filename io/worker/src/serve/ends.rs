@@ -4,10 +4,10 @@
 use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::FromWorker;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_packet::host::Clock;
 
 use super::Worker;
-use crate::error::ServeError;
-use crate::packet::host::Clock;
 
 impl Worker {
     /// Ends what packets a module sees, and tells the node why.

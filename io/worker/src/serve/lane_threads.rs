@@ -12,12 +12,12 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::shared::log::Line;
+use netserv_worker_base::wakeup::Wakeup;
+use netserv_worker_packet::host::Host;
 
 use super::rounds::Rounds;
-use crate::error::ServeError;
-use crate::packet::host::Host;
-use crate::shared::log::Line;
-use crate::wakeup::Wakeup;
 
 /// The packet threads of lanes beyond the first.
 pub struct LaneThreads {

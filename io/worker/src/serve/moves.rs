@@ -8,11 +8,11 @@ use std::os::fd::OwnedFd;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel};
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::shared::state::{self, Said};
+use netserv_worker_packet::chain::Surroundings as _;
 
 use super::Worker;
-use crate::error::ServeError;
-use crate::packet::chain::Surroundings as _;
-use crate::shared::state::{self, Said};
 
 impl Worker {
     /// Begins to write the state of a module.

@@ -11,13 +11,12 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::request::ServerCounts;
 use netserv_model::{Filter, Refusal, RefusalKind};
 use netserv_wire::container::frames::{PartKind, ToWorker};
-
-use crate::error::ServeError;
-use crate::server::module::{Module, Profile, Shared};
-use crate::server::{Order, Report, Server, ServerLoad};
-use crate::shared::log::Line;
-use crate::shared::state::Said;
-use crate::wakeup::Wakeup;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::shared::log::Line;
+use netserv_worker_base::shared::state::Said;
+use netserv_worker_base::wakeup::Wakeup;
+use netserv_worker_server::module::{Module, Profile, Shared};
+use netserv_worker_server::{Order, Report, Server, ServerLoad};
 
 /// What came with a load frame.
 pub struct Parts {

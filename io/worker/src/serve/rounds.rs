@@ -5,14 +5,16 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::ring::{Arrival, Ingress};
+use netserv_worker_base::clock;
+use netserv_worker_base::error::ServeError;
+use netserv_worker_base::link::lanes::Lanes;
+use netserv_worker_base::shared::log::Line;
+use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
+use netserv_worker_packet::host::{Clock, Host};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::error::ServeError;
-use crate::link::lanes::Lanes;
-use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
-use crate::packet::host::{Clock, Host};
-use crate::shared::log::Line;
-use crate::{clock, limits};
+/// How often a worker that need not sleep looks for packets until it looks at the control socket and its timers.
+const SPINS_BETWEEN_CONTROL: u32 = 64;
 
 /// The modules of a packet thread, and what they are run on.
 pub struct Rounds {
@@ -110,7 +112,7 @@ impl Rounds {
     /// Looks for packets for a while, as long as the node lets it, while others may have the core; returns whether some came.
     pub fn spin(&self) -> bool {
         let may = |_: &u32| self.around.lanes.may_spin();
-        (0..limits::SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
+        (0..SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
             rustix::thread::sched_yield();
             self.around.lanes.has_more()
         })

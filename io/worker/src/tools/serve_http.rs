@@ -10,17 +10,17 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;
+use netserv_worker_base::wakeup::Wakeup;
+use netserv_worker_server::component::{self, ComponentKind};
+use netserv_worker_server::engine::ServerEngine;
+use netserv_worker_server::http::service::HttpService;
+use netserv_worker_server::http::site::{HttpSite, Version};
+use netserv_worker_server::listeners::{Handler, Listeners};
+use netserv_worker_server::module::{Module, Profile, Shared};
+use netserv_worker_server::{blocks, route, thread, tls};
+use netserv_worker_wasm::limits;
 
 use super::compile;
-use crate::limits;
-use crate::server::component::{self, ComponentKind};
-use crate::server::engine::ServerEngine;
-use crate::server::http::service::HttpService;
-use crate::server::http::site::{HttpSite, Version};
-use crate::server::listeners::{Handler, Listeners};
-use crate::server::module::{Module, Profile, Shared};
-use crate::server::{blocks, route, thread, tls};
-use crate::wakeup::Wakeup;
 
 /// What to serve, and where.
 #[derive(Clone, Debug, clap::Args)]

@@ -9,10 +9,10 @@ use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Arrival, HostEnd, Ingress, WorkerEnd};
-use netserv_worker::link::ring_memory::RingMemory;
-use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
-use netserv_worker::packet::host::Host;
 use netserv_worker::tools::pcap;
+use netserv_worker_base::link::ring_memory::RingMemory;
+use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
+use netserv_worker_packet::host::Host;
 
 use crate::node::sys;
 use crate::samples;

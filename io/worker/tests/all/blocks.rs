@@ -3,9 +3,9 @@
 
 use std::sync::LazyLock;
 
-use netserv_worker::limits;
-use netserv_worker::server::testing::code::HostSettings;
-use netserv_worker::server::testing::http::{HttpTester, TestRequest};
+use netserv_worker_base::limits;
+use netserv_worker_server::testing::code::HostSettings;
+use netserv_worker_server::testing::http::{HttpTester, TestRequest};
 
 use crate::samples;
 

@@ -5,7 +5,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::{RefusalKind, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};
-use netserv_worker::packet::chain::Outcome;
+use netserv_worker_packet::chain::Outcome;
 
 fn per_packet(each: &str) -> Vec<u8> {
     guest(&for_each_packet(each))

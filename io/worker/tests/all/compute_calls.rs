@@ -2,7 +2,7 @@
 //! The host calls that only compute, with what they return for good and for bad arguments.
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{HASH_BYTES_MAX, PATTERN_SETS_MAX, SEARCH_BYTES_MAX};
+use netserv_worker_base::limits::{HASH_BYTES_MAX, PATTERN_SETS_MAX, SEARCH_BYTES_MAX};
 
 use crate::host_calls::{BAD_ADDRESS, INVALID, NOT_FOUND, QUOTA, TOO_LARGE, eval};
 use crate::support::{Setup, guest};

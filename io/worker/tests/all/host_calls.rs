@@ -4,9 +4,9 @@ use crate::support::{Bench, PACKET, Setup, VERDICT, guest, guest_returning, gues
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now, RefusalKind};
-use netserv_worker::limits::CHANNEL_TOPICS_MAX;
-use netserv_worker::packet::instance::Instance;
-use netserv_worker::shared::channel::{Framing, Start};
+use netserv_worker_base::limits::CHANNEL_TOPICS_MAX;
+use netserv_worker_base::shared::channel::{Framing, Start};
+use netserv_worker_packet::instance::Instance;
 
 pub const NOT_FOUND: i32 = -1;
 pub const BAD_ADDRESS: i32 = -2;

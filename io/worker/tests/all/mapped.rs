@@ -8,7 +8,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_wire::container::ring::{Answer, HOST_SLOTS, HostEnd, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_OFFSET};
-use netserv_worker::link::ring_memory::RingMemory;
+use netserv_worker_base::link::ring_memory::RingMemory;
 
 use crate::node::sys;
 use crate::serve::Node;

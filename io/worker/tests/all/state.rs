@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, StorageFailures, ToWorker};
-use netserv_worker::shared::kv::KvStores;
-use netserv_worker::storage::{KV_FILE, StoreFile};
+use netserv_worker_base::shared::kv::KvStores;
+use netserv_worker_base::storage::{KV_FILE, StoreFile};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use crate::serve::Node;

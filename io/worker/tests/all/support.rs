@@ -8,11 +8,11 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now, Refusal, UnixTime};
 use netserv_wire::container::ring::Ingress;
-use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
-use netserv_worker::packet::engine::{Interruption, Runtime};
-use netserv_worker::packet::host::{Clock, Entropy, Host, ManualClock};
-use netserv_worker::packet::instance::Instance;
-use netserv_worker::shared::kv::SharedKv;
+use netserv_worker_base::shared::kv::SharedKv;
+use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
+use netserv_worker_packet::engine::{Interruption, Runtime};
+use netserv_worker_packet::host::{Clock, Entropy, Host, ManualClock};
+use netserv_worker_packet::instance::Instance;
 
 /// Where the guests of [`guest`] have their first descriptor's verdict, and the first packet.
 pub const VERDICT: u32 = 65_536 + 12;

@@ -40,7 +40,7 @@ pub fn odd() -> PathBuf {
     shared::file(&format!("odd-{}.jar", shared::stamp(&source)), |jar| {
         let folder = tempfile::tempdir().unwrap();
         let (classes, manifest) = (folder.path().join("classes"), folder.path().join("manifest"));
-        let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
+        let class_path = netserv_worker_jvm::home::class_path(&built().unwrap().join("host")).unwrap();
         run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
         let headers = "Bundle-ManifestVersion: 2\nBundle-SymbolicName: odd\nBundle-Activator: odd.Odd\n\
             Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,\

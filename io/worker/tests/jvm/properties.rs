@@ -68,7 +68,7 @@ fn jar(folder: &Path, dist: &Path, name: &str, version: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/configured/Configured.java");
     let classes = folder.join("classes");
     if !classes.exists() {
-        let class_path = netserv_worker::jvm::home::class_path(&dist.join("host")).unwrap();
+        let class_path = netserv_worker_jvm::home::class_path(&dist.join("host")).unwrap();
         let class_path = format!("{class_path}:{}", dist.join("blocks/org.apache.felix.configadmin.jar").display());
         run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
         std::fs::create_dir(classes.join("OSGI-INF")).unwrap();

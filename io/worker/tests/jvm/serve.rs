@@ -83,7 +83,7 @@ fn refusals_are_told() {
     let FromWorker::Failed { slot, refusal } = answer else { panic!("a refusal") };
     assert_eq!((slot.0, refusal.kind), (5, RefusalKind::NodeFailed));
     let too_long = tempfile::tempfile().unwrap();
-    too_long.set_len(netserv_worker::limits::BUNDLE_BYTES_MAX + 1).unwrap();
+    too_long.set_len(netserv_worker_jvm::limits::BUNDLE_BYTES_MAX + 1).unwrap();
     let answer = worker.node.load_file(6, "null", Some(&too_long), ModuleLimits::default());
     let FromWorker::Failed { slot, refusal } = answer else { panic!("a refusal") };
     assert_eq!((slot.0, refusal.kind), (6, RefusalKind::PackageTooLarge));

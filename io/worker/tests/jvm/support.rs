@@ -20,7 +20,7 @@ pub fn java_homes() -> Vec<PathBuf> {
     let homes: BTreeSet<PathBuf> = installed
         .chain(named)
         .filter_map(|home| home.canonicalize().ok())
-        .filter(|home| netserv_worker::jvm::home::JavaHome::open(home).is_ok())
+        .filter(|home| netserv_worker_jvm::home::JavaHome::open(home).is_ok())
         .collect();
     assert!(!homes.is_empty(), "no Java of release 17 or later; install openjdk-17-jdk-headless, or set JAVA_HOME");
     homes.into_iter().collect()

@@ -12,7 +12,7 @@ use netserv_server_sdk::{cache_read, counters, kv, unread};
 
 use crate::entries::{mark, put};
 use crate::forwarded;
-use crate::found::{Held, Place};
+use crate::found::{self, Held, Place};
 use crate::purge::VARIANTS_MAX;
 use crate::site::{Site, now};
 use crate::usage::Counted;
@@ -69,7 +69,9 @@ pub fn ask(site: &Site, place: &Place, writer: Option<Writer>, held: Option<&Hel
 }
 
 /// What was known when the origin was asked.
-struct Before {
+struct Before<'a> {
+    /// What was stored.
+    held: Option<&'a Held>,
     /// The place's writer. Those who joined it wait for the response.
     writer: Option<Writer>,
     /// The number of the last purge.
@@ -118,7 +120,7 @@ fn ask_once(
         Ok(stored) if writer.is_none() && held.is_some_and(|held| stored.is_less_than(&held.stored)) => {
             Ok(Outcome::Fetched(fetched, times))
         }
-        Ok(stored) => begin(site, place, Before { writer, purged }, stored, fetched, times),
+        Ok(stored) => begin(site, place, Before { held, writer, purged }, stored, fetched, times),
         Err(why) => {
             // What one viewer is told says nothing of what is stored for others.
             let of_viewer =
@@ -258,7 +260,7 @@ pub fn is_unwell() -> bool {
 fn begin(
     site: &Site,
     place: &Place,
-    before: Before,
+    before: Before<'_>,
     mut stored: Stored,
     fetched: Fetched,
     times: Times,
@@ -272,6 +274,10 @@ fn begin(
         variant_key(&place.base, &names, &site.get()).filter(|key| has_room(place, key))
     };
     let (Some(key), Some(details)) = (key, details(&stored)) else { return passed(fetched) };
+    // What has no writer is asked for beside what is there. If that has gone since, somebody may have purged or changed it.
+    if before.writer.is_none() && !found::is_as_before(place, before.held) {
+        return passed(fetched);
+    }
     // The cache ends a writer that is older than a purge. One that is younger may have been asked for before the purge.
     let is_older = before.writer.is_some() && place.key == key;
     let Some(writer) = at(place, &key, before.writer, names) else { return passed(fetched) };

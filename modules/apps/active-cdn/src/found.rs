@@ -138,6 +138,16 @@ fn entry_of(key: &str) -> Option<(Entry, Reader)> {
     Some((Entry::decode(&reader.entry().details.meta)?, reader))
 }
 
+/// Returns whether what was found is still there, by its number; of nothing, whether responses may be stored at its place.
+pub fn is_as_before(place: &Place, held: Option<&Held>) -> bool {
+    match (held, entry_of(held.map_or(&place.base, |held| &held.place.key))) {
+        (Some(held), Some((Entry::Stored(stored), _))) => stored.number == held.stored.number,
+        (Some(_), _) => false,
+        (None, Some((Entry::Pass, reader))) => !is_fresh(&reader),
+        (None, _) => true,
+    }
+}
+
 fn is_fresh(reader: &Reader) -> bool {
     let entry = reader.entry();
     entry.age < entry.details.max_age

@@ -7,11 +7,11 @@
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_server::testing::code::HostSettings;
+use netserv_worker_server::testing::http::{HttpTester, TestRequest};
 use serde::Serialize;
 
 use super::packet::Spread;
-use crate::server::testing::code::HostSettings;
-use crate::server::testing::http::{HttpTester, TestRequest};
 
 /// Rounds that are measured.
 const ROUNDS: usize = 7;

@@ -13,10 +13,10 @@ use anyhow::{Context as _, anyhow, ensure};
 use netserv_model::Refusal;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_project::{PROJECT_FILE, Project, TcpSide, test_client, test_server};
+use netserv_worker_server::testing::code::HostSettings;
+use netserv_worker_server::testing::tcp::TestFlow;
 use serde::Serialize;
 
-use crate::server::testing::code::HostSettings;
-use crate::server::testing::tcp::TestFlow;
 use crate::tools::test::{self, jobs};
 use crate::tools::{compile, pcap};
 

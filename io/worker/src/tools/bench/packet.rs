@@ -12,12 +12,11 @@ use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind, Verdict};
 use netserv_wire::container::ring::Ingress;
+use netserv_worker_base::shared::kv::KvStores;
+use netserv_worker_packet::engine::{Interruption, Runtime};
+use netserv_worker_packet::host::{Clock, Entropy, Host};
+use netserv_worker_packet::instance::{Instance, Left};
 use serde::Serialize;
-
-use crate::packet::engine::{Interruption, Runtime};
-use crate::packet::host::{Clock, Entropy, Host};
-use crate::packet::instance::{Instance, Left};
-use crate::shared::kv::KvStores;
 
 /// A packet for modules without recorded ones: UDP over IPv4, 36 bytes.
 pub const SAMPLE: &[u8] = &[

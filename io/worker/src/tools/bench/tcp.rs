@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind};
 use netserv_project::{TcpOutcome, TcpSide};
+use netserv_worker_server::component::ComponentKind;
+use netserv_worker_server::testing::code::{HostSettings, TestCode};
+use netserv_worker_server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 use serde::Serialize;
 
 use super::packet::Spread;
-use crate::server::component::ComponentKind;
-use crate::server::testing::code::{HostSettings, TestCode};
-use crate::server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 
 /// Bytes that are shown at once.
 pub const CHUNK_BYTES: usize = 64 * 1024;

@@ -2,10 +2,9 @@
 //! Several HTTP components as one: each but the last hands requests on to the next.
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_server::blocks::CHAIN_INTERFACE;
 use wac_graph::types::{Interface, ItemKind, Package};
 use wac_graph::{CompositionGraph, EncodeOptions};
-
-use crate::server::blocks::CHAIN_INTERFACE;
 
 /// A component with what it is called in refusals.
 #[derive(Clone, Debug)]

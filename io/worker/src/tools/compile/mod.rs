@@ -8,11 +8,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_packet::engine::{Interruption, Runtime};
+use netserv_worker_server::component;
+use netserv_worker_server::engine::ServerEngine;
+use netserv_worker_wasm::limits;
 
-use crate::limits;
-use crate::packet::engine::{Interruption, Runtime};
-use crate::server::component;
-use crate::server::engine::ServerEngine;
 use compose::{Part, compose};
 
 /// Compiles the files `wasm` into the file `out`, after checking what it is: one packet module, one component, or

@@ -9,9 +9,9 @@ use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Now, Refusal, UnixTime};
+use netserv_worker_base::shared::log::Line;
 use serde::Serialize;
 
-use crate::shared::log::Line;
 use crate::tools::pcap::Captured;
 
 /// One test of a module.

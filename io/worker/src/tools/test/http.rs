@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, ensure};
 use netserv_model::Refusal;
 use netserv_project::{HttpTest, Project};
+use netserv_worker_base::shared::log::Line;
+use netserv_worker_server::testing::code::{HostSettings, TestCode};
+use netserv_worker_server::testing::http::{HttpTester, TestRequest, TestResponse};
 use serde::Serialize;
 
-use crate::server::testing::code::{HostSettings, TestCode};
-use crate::server::testing::http::{HttpTester, TestRequest, TestResponse};
-use crate::shared::log::Line;
 use crate::tools::compile;
 
 /// Bytes of a body that a report shows.

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use netserv_model::Refusal;
 use netserv_project::{Project, TcpOutcome, TcpSide, TcpStep, TcpTest, TestBytes};
+use netserv_worker_server::testing::code::HostSettings;
+use netserv_worker_server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 use serde::Serialize;
 
 use super::http::{code_of, log_line, read, write};
-use crate::server::testing::code::HostSettings;
-use crate::server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 
 /// Bytes that a difference shows, from the first one on that is another.
 const SHOWN_BYTES_MAX: usize = 60;

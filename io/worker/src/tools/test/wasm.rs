@@ -9,13 +9,13 @@ use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::container::ring::{Answer, Ingress};
+use netserv_worker_base::shared::kv::KvStores;
+use netserv_worker_packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
+use netserv_worker_packet::engine::{Checked, Interruption, Runtime};
+use netserv_worker_packet::host::{Clock, Entropy, Host, ManualClock};
+use netserv_worker_packet::instance::{EPOCH_MS, Instance};
 
 use super::case::{self, Case, Finished, Report, Tested, at};
-use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
-use crate::packet::engine::{Checked, Interruption, Runtime};
-use crate::packet::host::{Clock, Entropy, Host, ManualClock};
-use crate::packet::instance::{EPOCH_MS, Instance};
-use crate::shared::kv::KvStores;
 use crate::tools::pcap::Captured;
 
 /// A packet module that is compiled for tests: epochs end its endless loops.

@@ -8,8 +8,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, TURN_TIME_MAX};
-use netserv_worker::server::engine::instances;
+use netserv_worker_server::engine::instances;
+use netserv_worker_server::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, TURN_TIME_MAX};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::http::read_response;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::thread;
 
-use netserv_worker::storage::CACHE_FILE;
+use netserv_worker_base::storage::CACHE_FILE;
 
 use super::{Spec, Worker, compiled, get};
 

@@ -145,6 +145,6 @@ fn connections_go_on_with_the_next_version() {
     ended.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "all of it, the rest");
     // Longer than a version without connections may take to end.
-    std::thread::sleep(netserv_worker::limits::STOP_TIME_MAX + Duration::from_millis(500));
+    std::thread::sleep(netserv_worker_server::limits::STOP_TIME_MAX + Duration::from_millis(500));
     round(30);
 }

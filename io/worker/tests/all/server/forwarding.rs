@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::ToWorker;
-use netserv_worker::limits;
+use netserv_worker_server::limits;
 
 use super::compressed::{Answer, Unchunked, decoded, head_of, header_of};
 use super::intercepted::Site;

@@ -13,8 +13,8 @@ use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
-use netserv_worker::limits::{HEAD_TIME_MAX, HELD_WIDE_BYTES_MAX, STOP_TIME_MAX};
-use netserv_worker::storage::CACHE_FILE;
+use netserv_worker_base::storage::CACHE_FILE;
+use netserv_worker_server::limits::{HEAD_TIME_MAX, HELD_WIDE_BYTES_MAX, STOP_TIME_MAX};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::http::runtime;

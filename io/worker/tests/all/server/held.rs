@@ -35,7 +35,7 @@ fn viewers_stay_over_an_upgrade_and_go_with_the_module() {
     worker
         .send(&netserv_wire::container::frames::ToWorker::Unload { slot: netserv_model::effect::ModuleSlot(0) }, None);
     // As long as requests under way have to end.
-    std::thread::sleep(netserv_worker::limits::STOP_TIME_MAX + Duration::from_secs(1));
+    std::thread::sleep(netserv_worker_server::limits::STOP_TIME_MAX + Duration::from_secs(1));
     say(spec.port(), "still there");
     assert!(viewer.next().contains("still there"));
     worker

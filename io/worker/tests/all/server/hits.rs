@@ -14,8 +14,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
-use netserv_worker::limits;
-use netserv_worker::storage::CACHE_FILE;
+use netserv_worker_base::storage::CACHE_FILE;
+use netserv_worker_server::limits;
 
 use super::crowd::Origin;
 use super::http::runtime;

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_wire::container::frames::ToWorker;
-use netserv_worker::limits;
-use netserv_worker::server::testing::code::HostSettings;
-use netserv_worker::server::testing::http::TestRequest;
 use netserv_worker::tools::bench;
+use netserv_worker_server::limits;
+use netserv_worker_server::testing::code::HostSettings;
+use netserv_worker_server::testing::http::TestRequest;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -144,7 +144,7 @@ fn https_has_the_certificate_of_the_module() {
         runtime().block_on(async {
             let mut roots = RootCertStore::empty();
             roots.add(CertificateDer::from_pem_file(&pem).unwrap()).unwrap();
-            let provider = netserv_worker::server::tls::provider();
+            let provider = netserv_worker_server::tls::provider();
             let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
             let mut config = builder.with_root_certificates(roots).with_no_client_auth();
             config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 
-use netserv_worker::storage::CACHE_FILE;
+use netserv_worker_base::storage::CACHE_FILE;
 
 use super::crowd::{Crowd, Origin};
 use super::peer::{Nginx, median, on_core, wrk};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use netserv_model::manifest::ModuleLimits;
-use netserv_worker::limits::{HEAD_BYTES_MAX, HEADERS_MAX, SERVER_HEADERS_MAX};
+use netserv_worker_server::limits::{HEAD_BYTES_MAX, HEADERS_MAX, SERVER_HEADERS_MAX};
 
 use super::compressed::head_of;
 use super::intercepted::{Nginx, Site, accept, connect, head, listener};

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netserv_worker::limits::{HELD_CROWDED_SHARE, HELD_PATIENCE_CROWDED};
+use netserv_worker_server::limits::{HELD_CROWDED_SHARE, HELD_PATIENCE_CROWDED};
 
 use super::handed_over::{Server, ask, body_of, with_cache};
 use super::{LONG, Spec, Worker, compiled};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 use netserv_wire::container::frames::FromWorker;
-use netserv_worker::limits::HANDOVER_TIME_MAX;
+use netserv_worker_server::limits::HANDOVER_TIME_MAX;
 
 use super::{Spec, Worker, connect, free_port, wait_until_closed};
 

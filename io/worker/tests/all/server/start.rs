@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::START_TIME_MAX;
+use netserv_worker_server::limits::START_TIME_MAX;
 
 use super::{LONG, Spec, Worker, compile, get};
 use crate::shared;

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use netserv_worker::limits::{
+use netserv_worker_server::limits::{
     GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX,
 };
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use netserv_model::RefusalKind;
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
-use netserv_worker::limits::STOP_TIME_MAX;
-use netserv_worker::server::origin::Origin;
-use netserv_worker::server::tcp::service::Times;
+use netserv_worker_server::limits::STOP_TIME_MAX;
+use netserv_worker_server::origin::Origin;
+use netserv_worker_server::tcp::service::Times;
 
 use super::slow::{Server, Service};
 use super::{LONG, Spec, Worker, compiled, connect};

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{UDP_BATCH_MAX, UDP_PAYLOAD_BYTES_MAX};
+use netserv_worker_server::limits::{UDP_BATCH_MAX, UDP_PAYLOAD_BYTES_MAX};
 
 use super::{LONG, Spec, Worker, compiled};
 

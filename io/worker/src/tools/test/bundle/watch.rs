@@ -7,9 +7,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_worker_jvm::outbox::{FromJava, Outbox};
+use netserv_worker_jvm::{End, replace_program};
 
-use crate::jvm::outbox::{FromJava, Outbox};
-use crate::jvm::{self, End};
 use crate::tools::test::case::{Finished, Report};
 use crate::tools::test::jobs::Jobs;
 
@@ -116,7 +116,7 @@ impl Watch {
     pub(super) fn go_on(&self) -> ! {
         let next = self.state().job + 1;
         let _ = std::fs::remove_dir_all(&self.data);
-        let error = jvm::replace_program(with_skip(std::env::args_os().skip(1), next));
+        let error = replace_program(with_skip(std::env::args_os().skip(1), next));
         eprintln!("test: cannot go on: {error}");
         std::process::exit(2)
     }

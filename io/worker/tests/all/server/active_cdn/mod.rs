@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use netserv_worker::storage::CACHE_FILE;
+use netserv_worker_base::storage::CACHE_FILE;
 use tempfile::TempDir;
 
 use super::{LONG, Spec, Worker, body, compiled, status, talk};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{KEPT_PER_SERVER_MAX, KEPT_TIME_MAX};
+use netserv_worker_server::limits::{KEPT_PER_SERVER_MAX, KEPT_TIME_MAX};
 
 use super::super::intercepted::{Nginx, WebSockets, accept, head, said};
 use super::super::{Worker, connect, talk};
