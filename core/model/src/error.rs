@@ -20,7 +20,7 @@ words! {
             "name yourself as the operator does (`--user`), or ask the operator to add you and your public key",
         /// What should prove the user's rights does not, or does not any more.
         BadProof = "bad-proof" =>
-            "bring grants that hold (`netserv grant verify`), or have the address confirm the proof (`netserv prove`)",
+            "see the cause; `netserv grant verify` shows whether the grants themselves hold",
         /// The signature does not fit the message and any of the user's keys.
         BadSignature = "bad-signature" => "sign with the key whose public half the operator has (`netserv key show`)",
         /// `created` is too far from the node's clock.
@@ -56,7 +56,7 @@ words! {
         /// The URL is not of a kind that the node fetches, or of a host that it does not ask.
         BadUrl = "bad-url" => "use an https, http or file URL that the operator allows",
         /// The download failed or took too long.
-        FetchFailed = "fetch-failed" => "check that the node can reach the URL",
+        FetchFailed = "fetch-failed" => "check what the cause names, and that the node can reach it",
         /// The package is larger than the node takes.
         PackageTooLarge = "package-too-large" => "make the package smaller, or ask the operator for a higher limit",
         /// The package is not an OCI image layout with a NetServ manifest.

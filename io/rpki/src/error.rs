@@ -202,7 +202,7 @@ pub enum Invalid {
         reason: String,
     },
     /// The relying party has not run for too long, by the node's clock.
-    #[error("the relying party's last run is {} s from now, and at most {} s are allowed", age.as_secs(), age_max.as_secs())]
+    #[error("the relying party's last run is {} s away from the node's clock, and at most {} s are allowed", age.as_secs(), age_max.as_secs())]
     OldCache {
         /// How long ago it ran. A run in the future counts as one in the past: the clock is wrong.
         age: Duration,

@@ -63,7 +63,7 @@ impl Key {
 fn make(file: &std::path::Path, output: &Output) -> Result<Option<PublicKey>, Failure> {
     let key = keys::generate()?;
     keys::write_new(file, &key)?;
-    output.note(format!("made {}; give node operators this line:", file.display()));
+    output.note(format!("made {}; give this line to node operators, or to who issues grants:", file.display()));
     Ok(Some(keys::public(&key)))
 }
 

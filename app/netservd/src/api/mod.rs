@@ -140,7 +140,7 @@ async fn reload(State(api): State<Api>, ConnectInfo(caller): ConnectInfo<Caller>
         Some(Err(reason)) => error(
             StatusCode::BAD_REQUEST,
             &reason,
-            "mend the file (`netservd config check FILE`); what was in force stays so",
+            "mend the file (`netservd config check FILE`), or restart netservd if the cause says so; what was in force stays so",
         ),
         None => stopping(),
     }
