@@ -327,7 +327,7 @@ impl Authority {
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<Vec<UserId>, Refusal> {
-        let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.voucher == *voucher);
+        let by_it = |granted: &Granted| granted.voucher().is_some_and(|of_it| of_it == voucher);
         let others = || self.granted.iter().filter(|(other, _)| *other != user);
         let known = self.granted.get(user);
         let of_it = others().filter(|(_, granted)| by_it(granted)).count();
