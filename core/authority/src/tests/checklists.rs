@@ -182,7 +182,8 @@ fn who_is_waited_for_gives_way_to_others_of_its_class() {
     let (user, mut authority) = unknown(&policy);
     let other = user_of(&public(4));
     let asked = Request { checklist: Some(checklist(2)), ..request(4, &other, &[grant(4).sign(&key(7))]) };
-    let come = |authority: &Authority| authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW);
+    let come =
+        |authority: &Authority| authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW);
     let proof = come(&authority).unwrap();
     assert_refused(authority.accept(proof, NOW, |_| true).map(drop), RefusalKind::QuotaExceeded, "by checklists");
     let proof = come(&authority).unwrap();
