@@ -59,6 +59,14 @@ pub(crate) enum Denied {
     NotYet(Question),
 }
 
+impl Denied {
+    /// Returns whether a request is denied since anybody may have copied it that its user made before.
+    pub(crate) fn is_for_copies(&self) -> bool {
+        let kinds = [RefusalKind::Replayed, RefusalKind::StaleRequest];
+        matches!(self, Denied::Answer(outcome) if kinds.iter().any(|kind| outcome.is_refused_for(*kind)))
+    }
+}
+
 impl From<Outcome> for Denied {
     fn from(outcome: Outcome) -> Denied {
         Denied::Answer(outcome)
