@@ -19,9 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
-use crate::limits::{
-    CHECKLISTS_OF_SITE_MAX, EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX,
-};
+use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_PEERS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 pub(super) fn open_policy() -> NodePolicy {
@@ -430,12 +428,12 @@ fn checklists_of_one_site_leave_places_to_others() {
         is_asked
     };
     let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("u{n}"), Some(&format!("192.0.2.{n}")))).count();
-    assert_eq!(of_site, CHECKLISTS_OF_SITE_MAX);
+    assert_eq!(of_site, PROOFS_OF_PEERS_MAX);
     assert!(bring(&mut node, "other".to_owned(), Some("198.51.100.1")));
     let of_clients = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("client{n}"), None)).count();
-    assert_eq!(of_clients, PROOFS_MAX - CHECKLISTS_OF_SITE_MAX - 1);
+    assert_eq!(of_clients, PROOFS_MAX - PROOFS_OF_PEERS_MAX - 1);
     let refused = node.reports.values().next().unwrap();
-    assert_refused(refused, RefusalKind::QuotaExceeded, "32 of one site");
+    assert_refused(refused, RefusalKind::QuotaExceeded, "32 for peers of one site");
 }
 
 #[test]
@@ -455,6 +453,21 @@ fn addresses_are_asked_within_bounds() {
     node.sleep_ms(8000);
     node.commands();
     assert_eq!(node.reports.len(), all, "each is answered");
+}
+
+/// Goal: who has a node ask silent addresses of ever more sites leaves places to those who come by other paths.
+#[test]
+fn addresses_that_peers_of_one_site_name_leave_places_to_others() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let bring = |node: &mut Node, n: usize, from: &str| {
+        let (asked, _) = by_address(node, &format!("u{n}"), &format!("203.0.{n}.1"));
+        let id = node.send(Request { from: Some(from.parse().unwrap()), ..asked });
+        node.commands();
+        !node.reports.contains_key(&id)
+    };
+    let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, *n, &format!("192.0.2.{n}"))).count();
+    assert_eq!(of_site, PROOFS_OF_PEERS_MAX);
+    assert!(bring(&mut node, PROOFS_MAX, "198.51.100.1"));
 }
 
 /// Goal: strangers whose requests come late make the node remember no more either, and none of theirs is taken twice. Method: one more
