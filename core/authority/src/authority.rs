@@ -53,6 +53,21 @@ impl Authority {
         }
     }
 
+    /// Returns the user who has proven to ask by rights that it has already, whatever evidence the request brings.
+    ///
+    /// # Errors
+    /// It has none, or did not sign the request.
+    pub fn prove_by_rights<'a>(
+        &self,
+        policy: &NodePolicy,
+        request: &'a Request,
+        now: UnixTime,
+    ) -> Result<Proof<'a>, Refusal> {
+        let user = request.user.as_ref().ok_or_else(nothing_asked)?;
+        let may = self.rights(policy, user, now)?;
+        self.asking(policy, user, request, now).by_rights(may, policy.users.contains_key(user))
+    }
+
     /// Returns the user who has proven to ask by the answer to a question.
     ///
     /// # Errors

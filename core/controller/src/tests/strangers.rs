@@ -273,6 +273,53 @@ fn a_request_waits_until_its_address_has_vouched_for_it() {
     assert_eq!(node.states(), [""; 0]);
 }
 
+/// Goal: nobody keeps an address that is another's by now, since its own module answers for it. Method: a module sees what the address's
+/// web server sends; neither its user's rights are prolonged by that, nor does another user get some.
+#[test]
+fn no_address_is_asked_through_a_module_of_its_user() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let by = |node: &Node, who: &str, filter: &str| {
+        let (asked, said) = by_address(node, who, "203.0.113.9");
+        let Body::Setup(setup) = asked.body else { unreachable!() };
+        let body = Body::from(Setup { filters: vec![filter.parse().unwrap()], ..*setup });
+        (sign(Request { body, ..asked }, &key(who)), said)
+    };
+    let (asked, said) = by(&node, "eve", "tcp src 203.0.113.9");
+    node.send(asked);
+    node.commands();
+    node.package(0, EffectOutcome::Vouched(said));
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    let is_asked = |commands: &[String]| commands.iter().any(|line| line.starts_with("ask "));
+    node.sleep_ms(200_000);
+    let (again, _) = by(&node, "eve", "tcp src 203.0.113.9");
+    let id = node.send(again);
+    assert!(!is_asked(&node.commands()));
+    assert_eq!(node.reports[&id].outcome, Outcome::Refreshed { lease_s: 100 }, "its rights are as long as before");
+    let (other, _) = by(&node, "mallory", "tcp src 203.0.113.9");
+    assert_refused(&node.ask(other), RefusalKind::BadProof, "sees packets of the address's web server");
+    node.sleep_ms(100_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0]);
+    for who in ["mallory", "eve"] {
+        let (new, _) = by(&node, who, "tcp src 203.0.113.9");
+        node.send(new);
+        assert!(is_asked(&node.commands()), "the address itself answers by now");
+    }
+    // What does not see that does not matter.
+    for filter in ["tcp src 203.0.113.9 sport 8080", "udp src 203.0.113.9", "dst 203.0.113.9"] {
+        let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+        let (asked, said) = by(&node, "eve", filter);
+        node.send(asked);
+        node.commands();
+        node.package(0, EffectOutcome::Vouched(said));
+        node.carry_out(&manifest(&long("m@1.0.0")));
+        node.sleep_ms(200_000);
+        let (again, _) = by(&node, "eve", filter);
+        node.send(again);
+        assert!(is_asked(&node.commands()), "{filter}");
+    }
+}
+
 /// Goal: who has a checklist of the holder of its prefixes runs its modules as long as somebody is behind that; it is looked at again each
 /// 30 s, and what depends on it goes with it.
 #[test]
