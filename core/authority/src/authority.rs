@@ -80,6 +80,10 @@ impl Authority {
         now: UnixTime,
     ) -> Result<Proof<'a>, Refusal> {
         let user = request.user.as_ref().ok_or_else(nothing_asked)?;
+        // The operator may have named the user meanwhile, with other keys.
+        if policy.users.contains_key(user) {
+            return self.prove_by_rights(policy, request, now);
+        }
         self.asking(policy, user, request, now).by_answer(said)
     }
 
