@@ -634,7 +634,7 @@ fn log(notice: &Notice) {
         Notice::Dissolved { user, module, refusal } => {
             tracing::warn!(%user, %module, %refusal, "a service is removed");
         }
-        Notice::Revoked { user, module, refusal, evidence: _ } => {
+        Notice::Revoked { user, module, refusal, evidence: _, is_stranger: _ } => {
             tracing::warn!(%user, %module, %refusal, "a module is removed, since its user may no longer run it");
         }
         Notice::Expired { user, module, evidence: _, is_stranger: _ } => {

@@ -21,5 +21,5 @@ mod wanted;
 pub use chain::{Chain, first_of_file, name_of_file};
 pub use check::{Check, DAMAGED, LEFT_OUT, LOST};
 pub use reader::{Found, Reader};
-pub use shares::{Share, Shares};
+pub use shares::{Share, Shares, Whose};
 pub use wanted::Wanted;

@@ -26,15 +26,19 @@ pub struct Share {
 #[derive(Debug, Default)]
 pub struct Shares {
     used: BTreeMap<(Whose, bool), Used>,
-    left_out: BTreeMap<Option<UserId>, u64>,
+    left_out: BTreeMap<Whose, u64>,
     /// When it was first left out since the last look.
     since: Option<Instant>,
 }
 
+/// Who shares room in the log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Whose {
+pub enum Whose {
+    /// A user alone.
     User(UserId),
+    /// All users together whom the configuration does not name.
     Strangers,
+    /// All requests together that nobody has proven to have made.
     Nobody,
 }
 
@@ -77,21 +81,23 @@ impl Shares {
         };
         let shared = shared.map(|whose| (whose, refused));
         let shares: Vec<(Whose, bool)> = of_user.filter(|_| has_own).into_iter().chain(shared).collect();
-        let has_room = shares.iter().all(|share| self.used_by(now, share).lines < share.0.room().0);
-        if has_room {
+        let full = shares.iter().find(|share| self.used_by(now, share).lines >= share.0.room().0).cloned();
+        let has_room = full.is_none();
+        if let Some((whose, _)) = full {
+            *self.left_out.entry(whose).or_default() += 1;
+            self.since.get_or_insert(now);
+        } else {
             for share in shares {
                 let used = self.used_by(now, &share);
                 self.used.insert(share, Used { lines: used.lines + 1, ..used });
             }
-        } else {
-            *self.left_out.entry(user).or_default() += 1;
-            self.since.get_or_insert(now);
         }
         has_room
     }
 
-    /// Returns how many lines were left out of whom, if it is time to say so or `is_last`; they are not counted any more.
-    pub fn left_out(&mut self, now: Instant, is_last: bool) -> BTreeMap<Option<UserId>, u64> {
+    /// Returns how many lines were left out of whose share, if it is time to say so or `is_last`; they are not counted any more. Each of
+    /// these users had a share that was full, so there are few of them, however many keys a stranger has.
+    pub fn left_out(&mut self, now: Instant, is_last: bool) -> BTreeMap<Whose, u64> {
         let is_due = self.since.is_some_and(|since| is_last || now.since(since) >= LEFT_OUT_INTERVAL);
         if is_due {
             self.since = None;

@@ -13,7 +13,7 @@ use crate::limits::{
     LEFT_OUT_INTERVAL, LINE_BYTES_MAX, SHARE_LINE_INTERVAL, SHARE_LINES_BURST, SHARES_MAX, STRANGERS_LINE_INTERVAL,
     STRANGERS_LINES_BURST,
 };
-use crate::{Chain, Check, Found, Reader, Share, Shares, first_of_file, name_of_file};
+use crate::{Chain, Check, Found, Reader, Share, Shares, Whose, first_of_file, name_of_file};
 
 #[test]
 fn a_log_as_it_was_written_is_whole() {
@@ -191,7 +191,7 @@ fn a_share_has_share_lines_burst_lines_at_once() {
     assert!(shares.left_out(now, false).is_empty(), "it is not time");
     now = now + LEFT_OUT_INTERVAL;
     let left_out: Vec<_> = shares.left_out(now, false).into_iter().collect();
-    assert_eq!(left_out, [(None, 2), (Some("jane".parse().unwrap()), 41)]);
+    assert_eq!(left_out, [(Whose::User("jane".parse().unwrap()), 41), (Whose::Nobody, 2)]);
     assert!(shares.left_out(now, true).is_empty());
     let rest = (LEFT_OUT_INTERVAL.as_millis() + SHARE_LINE_INTERVAL.as_millis() / 2) / SHARE_LINE_INTERVAL.as_millis();
     assert_eq!(u128::from(take(&mut shares, now, jane(), 99)), rest, "nothing of an interval is lost");
@@ -211,7 +211,13 @@ fn strangers_together_have_strangers_lines_burst_lines_at_once() {
     let later = now + STRANGERS_LINE_INTERVAL;
     assert!(shares.take(later, stranger(1 << 20)) && !shares.take(later, stranger(1 << 20)));
     let left_out = shares.left_out(later, true);
-    assert_eq!(left_out.values().sum::<u64>(), STRANGERS_LINES_BURST + 1, "each counts with its name");
+    assert_eq!(left_out.into_iter().collect::<Vec<_>>(), [(Whose::Strangers, STRANGERS_LINES_BURST + 1)], "one line");
+    // A stranger that fills its own share counts by its name.
+    let mut shares = Shares::default();
+    let one = || Share { is_stranger: true, ..share(Some("k-1"), false) };
+    assert!((0..=SHARE_LINES_BURST).filter(|_| shares.take(now, one())).count() as u64 == SHARE_LINES_BURST);
+    let left_out = shares.left_out(now, true);
+    assert_eq!(left_out.into_iter().collect::<Vec<_>>(), [(Whose::User("k-1".parse().unwrap()), 1)]);
 }
 
 #[test]

@@ -53,6 +53,21 @@ impl Authority {
         }
     }
 
+    /// Returns the user who has proven to ask by rights that it has already, whatever evidence the request brings.
+    ///
+    /// # Errors
+    /// It has none, or did not sign the request.
+    pub fn prove_by_rights<'a>(
+        &self,
+        policy: &NodePolicy,
+        request: &'a Request,
+        now: UnixTime,
+    ) -> Result<Proof<'a>, Refusal> {
+        let user = request.user.as_ref().ok_or_else(nothing_asked)?;
+        let may = self.rights(policy, user, now)?;
+        self.asking(policy, user, request, now).by_rights(may, policy.users.contains_key(user))
+    }
+
     /// Returns the user who has proven to ask by the answer to a question.
     ///
     /// # Errors
@@ -65,6 +80,10 @@ impl Authority {
         now: UnixTime,
     ) -> Result<Proof<'a>, Refusal> {
         let user = request.user.as_ref().ok_or_else(nothing_asked)?;
+        // The operator may have named the user meanwhile, with other keys.
+        if policy.users.contains_key(user) {
+            return self.prove_by_rights(policy, request, now);
+        }
         self.asking(policy, user, request, now).by_answer(said)
     }
 
@@ -327,7 +346,7 @@ impl Authority {
         now: UnixTime,
         has_modules: impl Fn(&UserId) -> bool,
     ) -> Result<Vec<UserId>, Refusal> {
-        let by_it = |granted: &Granted| granted.vouched.as_ref().is_ok_and(|vouched| vouched.voucher == *voucher);
+        let by_it = |granted: &Granted| granted.voucher().is_some_and(|of_it| of_it == voucher);
         let others = || self.granted.iter().filter(|(other, _)| *other != user);
         let known = self.granted.get(user);
         let of_it = others().filter(|(_, granted)| by_it(granted)).count();

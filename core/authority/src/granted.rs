@@ -56,6 +56,14 @@ impl Granted {
         }
     }
 
+    /// Returns who vouches, also while it is not known who is behind its checklist: its user may have rights again later.
+    pub(crate) fn voucher(&self) -> Option<&Voucher> {
+        match &self.vouched {
+            Ok(vouched) => Some(&vouched.voucher),
+            Err(_) => self.unknown.map(|_| &Voucher::Checklist),
+        }
+    }
+
     /// Returns what it gives at a time, if it gives something then.
     pub(crate) fn in_force(&self, lists: &Lists, now: UnixTime) -> Option<&Vouched> {
         self.vouched.as_ref().ok().filter(|vouched| holds(lists, vouched, now))

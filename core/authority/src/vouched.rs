@@ -135,7 +135,9 @@ impl Vouched {
             return Err(Refusal::new(RefusalKind::PrefixNotAllowed, format!("{address} is that of a container")));
         }
         let may = UserPolicy { keys: vec![key], prefixes: vec![net], ..class.rights.clone() };
-        let (from, until) = (UnixTime(0), asked + class.lease_max.unwrap_or(ADDRESS_TIME));
+        let time = class.lease_max.unwrap_or(ADDRESS_TIME);
+        let before = asked.0.saturating_sub(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let (from, until) = (UnixTime(before), asked + time);
         let (voucher, users_max) = (Voucher::Address, class.users_max);
         Ok(Vouched { may, from, until, lease_max: class.lease_max, voucher, revocable: None, users_max })
     }
@@ -149,7 +151,11 @@ impl Vouched {
     }
 
     /// Says why it does not hold any more at a time, if it does not. It held before, so if it begins later than that, the clock was set.
+    /// An address was asked at a time by this clock, which says nothing of a much earlier one.
     pub(crate) fn check_end(&self, now: UnixTime) -> Result<(), Refusal> {
+        if self.voucher == Voucher::Address && now < self.from {
+            return self.refuse(&format!("the clock was set back to {now} since the address was asked"));
+        }
         if now < self.until {
             return Ok(());
         }

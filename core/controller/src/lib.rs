@@ -153,7 +153,7 @@ impl Controller {
         }
         let claim = Claim { request: &request, said, proven: &mut ticket.proven };
         let admitted = users.admit(cx, &modules.tenants, &mut modules.nonces, load, claim);
-        if ticket.proven.is_some() {
+        if ticket.proven.is_some() && !admitted.as_ref().is_err_and(Denied::is_for_copies) {
             cx.say_proven(&ticket);
         }
         let (user, time) = match admitted {

@@ -94,8 +94,8 @@ pub const REMEMBERED_USERS_MAX: usize = 4096;
 pub const PROOFS_MAX: usize = 64;
 /// Addresses of one site: 24 bits of IPv4, 48 of IPv6.
 pub const PROOFS_OF_SITE_MAX: usize = 4;
-/// Of [`PROOFS_MAX`], the checklists that peers of one site brought: all requests of a path come by its previous node.
-pub const CHECKLISTS_OF_SITE_MAX: usize = PROOFS_MAX / 2;
+/// Of [`PROOFS_MAX`], those that peers of one site brought: all requests of a path come by its previous node.
+pub const PROOFS_OF_PEERS_MAX: usize = PROOFS_MAX / 2;
 /// How long one may take to answer.
 pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 /// How long a revocation list may be on its way before that counts as a failure.

@@ -468,6 +468,8 @@ pub enum Notice {
         refusal: Refusal,
         /// What the owner's rights came from, in words, unless the policy does not name it any more.
         evidence: Option<String>,
+        /// Whether these came from a proof.
+        is_stranger: bool,
     },
     /// A module is removed since its last lease ended.
     Expired {

@@ -10,7 +10,10 @@ fn a_new_key_is_private_shown_and_never_overwritten() {
     let home = Home::empty();
     let made = home.netserv(&["key", "new"]);
     let file = home.path().join(".config/netserv/key.pem");
-    assert_eq!(text(&made.stderr), format!("made {}; give this line to node operators, or to who issues grants:\n", file.display()));
+    assert_eq!(
+        text(&made.stderr),
+        format!("made {}; give this line to node operators, or to who issues grants:\n", file.display())
+    );
     let public = text(&made.stdout);
     assert!(public.trim().parse::<netserv_model::PublicKey>().is_ok(), "{public}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

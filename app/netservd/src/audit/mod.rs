@@ -89,9 +89,15 @@ impl AuditLog {
                 let Some(entry) = entry.filter(|entry| self.is_news(entry, &outcome)) else { return };
                 self.push_within(now, share, entry);
             }
-            Notice::Revoked { user, module, refusal, evidence } => {
+            Notice::Revoked { user, module, refusal, evidence, is_stranger } => {
                 let entry = self.entry(now, "REVOKE", "revoked", &refusal.to_string());
-                self.push(entry.of_end(user, Some(&module), evidence.as_deref()));
+                let entry = entry.of_end(user.clone(), Some(&module), evidence.as_deref());
+                // Strangers may make grants that end at once, one after the other; the operator ends all others' rights.
+                if is_stranger {
+                    self.push_within(now, Share { user: Some(user), is_stranger, refused: false }, entry);
+                } else {
+                    self.push(entry);
+                }
             }
             Notice::Expired { user, module, evidence, is_stranger } => {
                 let share = Share { user: Some(user.clone()), is_stranger, refused: false };

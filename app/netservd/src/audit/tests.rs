@@ -36,8 +36,9 @@ fn decisions_of_several_runs_are_one_chain() {
         let user = || "jane".parse().unwrap();
         let module = || "example.org/m@1.0.0".parse().unwrap();
         let refusal = Refusal::new(RefusalKind::BadProof, "it ended");
-        let revoked = Notice::Revoked { user: user(), module: module(), refusal: refusal.clone(), evidence: None };
-        log.take(now(4), revoked);
+        let why = refusal.clone();
+        let (evidence, is_stranger) = (None, false);
+        log.take(now(4), Notice::Revoked { user: user(), module: module(), refusal: why, evidence, is_stranger });
         log.take(now(5), Notice::Expired { user: user(), module: module(), evidence: None, is_stranger: false });
         log.take(now(6), Notice::Forgotten { user: user(), refusal, evidence: "address 192.0.2.1".to_owned() });
         drop(log);
@@ -212,6 +213,22 @@ fn audit_waiting_max_entries_wait() {
         log.take(now(1), answer(&format!("u{number}"), true, Outcome::Removed));
     }
     assert_eq!((inbox.try_iter().count(), count(&log.counts.lost)), (AUDIT_WAITING_MAX, 3));
+}
+
+/// Goal: rights that end again and again get no lines of others out of the log. Method: more modules of a stranger go than it has lines for,
+/// and as many of a user of the configuration.
+#[test]
+fn a_flood_of_ends_of_a_strangers_rights_is_counted() {
+    let (mut log, inbox) = stuck_log();
+    for is_stranger in [true, false] {
+        for _ in 0..2 * SHARE_LINES_BURST {
+            let (user, module) = ("k-1".parse().unwrap(), "example.org/m@1.0.0".parse().unwrap());
+            let refusal = Refusal::new(RefusalKind::BadProof, "it ended");
+            log.take(now(1), Notice::Revoked { user, module, refusal, evidence: None, is_stranger });
+        }
+    }
+    assert_eq!(inbox.try_iter().count() as u64, 3 * SHARE_LINES_BURST);
+    assert_eq!(count(&log.counts.left_out), SHARE_LINES_BURST);
 }
 
 /// Goal: whoever floods the node with requests gets neither the lines of others out of the log nor its own decisions before.

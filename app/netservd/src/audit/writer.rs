@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 
-use netserv_audit::{DAMAGED, LEFT_OUT, LOST, Shares};
+use netserv_audit::{DAMAGED, LEFT_OUT, LOST, Shares, Whose};
 use netserv_model::audit::AuditEntry;
-use netserv_model::{Instant, NodeId, UserId};
+use netserv_model::{Instant, NodeId};
 
 use super::folder::{End, Folder, Removed};
 use super::{AuditCounts, add, lock};
@@ -49,7 +49,7 @@ impl Writer {
             let mut entries: Vec<AuditEntry> =
                 first.into_iter().chain(inbox.try_iter().take(AUDIT_BATCH - 1)).collect();
             let left_out = lock(&self.shares).left_out(self.clock.now().instant, is_last);
-            entries.extend(left_out.into_iter().map(|(user, count)| self.left_out(user, count)));
+            entries.extend(left_out.into_iter().map(|(whose, count)| self.left_out(whose, count)));
             self.write(entries);
             if is_last {
                 return;
@@ -119,10 +119,15 @@ impl Writer {
         })
     }
 
-    fn left_out(&self, user: Option<UserId>, count: u64) -> AuditEntry {
-        let detail = match &user {
-            Some(_) => "decisions about the user beyond its share of the log",
-            None => "refusals of requests that are not proven to be of a user, beyond their share of the log",
+    fn left_out(&self, whose: Whose, count: u64) -> AuditEntry {
+        let (user, detail) = match whose {
+            Whose::User(user) => (Some(user), "decisions about the user beyond its share of the log"),
+            Whose::Strangers => {
+                (None, "decisions about users whom the configuration does not name, beyond their share of the log")
+            }
+            Whose::Nobody => {
+                (None, "refusals of requests that are not proven to be of a user, beyond their share of the log")
+            }
         };
         AuditEntry { user, count: Some(count), ..self.entry("AUDIT", LEFT_OUT, detail) }
     }

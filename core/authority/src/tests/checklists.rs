@@ -173,3 +173,22 @@ fn who_is_waited_for_gives_way() {
     let gone = come(GRANTED_USERS_MAX).unwrap();
     assert_eq!(gone.into_iter().map(|gone| gone.user).collect::<Vec<_>>(), [user]);
 }
+
+/// Goal: users of whom it was not known who is behind their checklists do not come back beside as many others as the class has places.
+#[test]
+fn who_is_waited_for_gives_way_to_others_of_its_class() {
+    let mut policy = rpki_policy();
+    policy.classes.get_mut("guest").unwrap().users_max = 1;
+    let (user, mut authority) = unknown(&policy);
+    let other = user_of(&public(4));
+    let asked = Request { checklist: Some(checklist(2)), ..request(4, &other, &[grant(4).sign(&key(7))]) };
+    let come =
+        |authority: &Authority| authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW);
+    let proof = come(&authority).unwrap();
+    assert_refused(authority.accept(proof, NOW, |_| true).map(drop), RefusalKind::QuotaExceeded, "by checklists");
+    let proof = come(&authority).unwrap();
+    let gone = authority.accept(proof, NOW, |_| false).unwrap();
+    assert!(gone.len() == 1 && gone[0].user == user);
+    assert!(!authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Ok(holder("10.0.0.0/8", 50))));
+    assert!(authority.rights(&policy, &user, NOW).is_err() && authority.rights(&policy, &other, NOW).is_ok());
+}

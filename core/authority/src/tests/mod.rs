@@ -495,6 +495,34 @@ fn an_address_vouches_for_itself_alone_and_for_a_while() {
     assert_refused(authority.rights(&closed, &user, late).cloned(), RefusalKind::BadProof, "no address vouch");
 }
 
+/// Goal: a user whom the operator names while its address is asked has the operator's keys.
+#[test]
+fn an_answer_gives_nothing_to_a_user_who_is_named_by_then() {
+    let (authority, mut policy) = (Authority::default(), address_policy());
+    let (user, asked) = by_address(2, "203.0.113.9");
+    let said = || Said::Address(digest_of(&asked.address_proof.unwrap()));
+    for (named, is_taken) in [(3, false), (2, true)] {
+        policy.users.insert(user.clone(), UserPolicy { keys: vec![public(named)], ..UserPolicy::default() });
+        let proof = authority.vouched_for(&policy, &asked, said(), NOW);
+        assert_eq!(proof.map(|proof| proof.brings_evidence()).ok(), is_taken.then_some(false));
+    }
+}
+
+/// Goal: a clock that was years ahead when an address was asked does not give its user years.
+#[test]
+fn an_address_vouches_for_no_longer_since_the_clock_was_set_back() {
+    let (mut authority, policy) = (Authority::default(), address_policy());
+    let (user, asked) = by_address(2, "203.0.113.9");
+    let said = Said::Address(digest_of(&asked.address_proof.unwrap()));
+    let proof = authority.vouched_for(&policy, &asked, said, NOW).unwrap();
+    authority.accept(proof, NOW, |_| true).unwrap();
+    let before = |time: Duration| UnixTime(NOW.0 - u64::try_from(time.as_millis()).unwrap());
+    assert!(authority.rights(&policy, &user, before(ADDRESS_TIME)).is_ok(), "a clock that is set right by little");
+    let years = before(Duration::from_secs(3 * 365 * 24 * HOUR));
+    assert_refused(authority.rights(&policy, &user, years).cloned(), RefusalKind::BadProof, "was set back");
+    assert!(matches!(authority.prove(&policy, &asked, years), Err(Unproven::Ask(_))));
+}
+
 /// Goal: nobody has a node ask an address without a signed request of a key that the user's name is, and none that vouches for nobody.
 #[test]
 fn no_address_is_asked_for_nothing() {

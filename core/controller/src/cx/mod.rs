@@ -189,7 +189,8 @@ impl Cx {
     pub(crate) fn say_revoked(&mut self, user: &UserId, module: ModuleRef, refusal: Refusal) {
         self.counters.revoked += 1;
         let evidence = self.authority.basis(&self.policy, user);
-        self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence }));
+        let is_stranger = self.authority.evidence(user).is_some();
+        self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence, is_stranger }));
     }
 
     /// Says that a module is removed since its last lease ended.

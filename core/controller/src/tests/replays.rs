@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use netserv_model::request::{Body, Outcome, Probe, Request, Setup};
-use netserv_model::{Nonce, RefusalKind, SessionId};
+use netserv_model::{Nonce, RefusalKind, SessionId, UnixTime};
 
 use super::script::{Node, assert_refused, key, manifest, name, setup, sign, user};
 use super::sessions::{ONE, OTHER, last_stored, toward};
@@ -248,4 +248,19 @@ fn a_request_that_could_be_copied_elsewhere_is_refused_where_the_operator_says_s
         let probe = node.request("jane", Body::Probe(Probe::default()));
         assert_eq!(node.ask(probe).outcome, Outcome::Probed);
     }
+}
+
+/// Goal: who has copies of a user's requests takes no places in signaling as that user. Method: the request of long ago, and the one by
+/// another session, are found to be nobody's; the user's own is found to be its.
+#[test]
+fn copies_are_not_found_to_be_of_their_user() {
+    let mut node = Node::new();
+    let old = Request { created: UnixTime(0), ..node.request("jane", Body::from(setup("m@1.0.0"))) };
+    assert_refused(&node.ask(sign(old, &key("jane"))), RefusalKind::StaleRequest, "");
+    let own = node.request("jane", Body::from(setup("m@1.0.0")));
+    let id = node.send(own.clone());
+    node.carry_out(&manifest(&setup("m@1.0.0")));
+    let copy = Request { session: SessionId([3; 16]), ..own };
+    assert_refused(&node.ask(copy), RefusalKind::Replayed, "");
+    assert_eq!(node.found, [id]);
 }

@@ -43,6 +43,8 @@ pub(crate) struct Node {
     pub(crate) reports: BTreeMap<u64, NodeReport>,
     /// By what each answered request is proven to be its user's.
     pub(crate) proven: BTreeMap<u64, Option<Proven>>,
+    /// The requests that were found to be their users', before they were answered.
+    pub(crate) found: Vec<u64>,
     /// Of whom modules were removed as rights ended, and what these came from.
     pub(crate) ended: Vec<(UserId, Option<String>)>,
     /// Every job that was seen, in order.
@@ -79,6 +81,7 @@ impl Node {
             policy,
             reports: BTreeMap::new(),
             proven: BTreeMap::new(),
+            found: Vec::new(),
             ended: Vec::new(),
             jobs: Vec::new(),
             requests: 0,
@@ -326,7 +329,10 @@ impl Node {
                     let outcome = EffectOutcome::Refused(refusal(RefusalKind::Timeout));
                     self.controller.handle_outcome(self.now, id, outcome);
                 }
-                Command::Proven(request) => assert!(!self.reports.contains_key(&request.0), "it is answered"),
+                Command::Proven(request) => {
+                    assert!(!self.reports.contains_key(&request.0), "it is answered");
+                    self.found.push(request.0);
+                }
                 Command::Answer { request, report, proven } => {
                     self.lines.push_back(format!("answer {} {}", request.0, outcome(&report.outcome)));
                     let before = self.reports.insert(request.0, *report);
@@ -553,7 +559,7 @@ fn lines(job: &Job) -> Vec<String> {
 fn said(notice: &Notice) -> String {
     match notice {
         Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
-        Notice::Revoked { user, module, refusal, evidence: _ } => {
+        Notice::Revoked { user, module, refusal, .. } => {
             format!("revoked {user} {} {}", short(module), refusal.kind)
         }
         Notice::Expired { user, module, .. } => format!("expired {user} {}", short(module)),

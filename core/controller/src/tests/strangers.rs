@@ -19,9 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
-use crate::limits::{
-    CHECKLISTS_OF_SITE_MAX, EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX,
-};
+use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_PEERS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
 pub(super) fn open_policy() -> NodePolicy {
@@ -275,6 +273,53 @@ fn a_request_waits_until_its_address_has_vouched_for_it() {
     assert_eq!(node.states(), [""; 0]);
 }
 
+/// Goal: nobody keeps an address that is another's by now, since its own module answers for it. Method: a module sees what the address's
+/// web server sends; neither its user's rights are prolonged by that, nor does another user get some.
+#[test]
+fn no_address_is_asked_through_a_module_of_its_user() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let by = |node: &Node, who: &str, filter: &str| {
+        let (asked, said) = by_address(node, who, "203.0.113.9");
+        let Body::Setup(setup) = asked.body else { unreachable!() };
+        let body = Body::from(Setup { filters: vec![filter.parse().unwrap()], ..*setup });
+        (sign(Request { body, ..asked }, &key(who)), said)
+    };
+    let (asked, said) = by(&node, "eve", "tcp src 203.0.113.9");
+    node.send(asked);
+    node.commands();
+    node.package(0, EffectOutcome::Vouched(said));
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    let is_asked = |commands: &[String]| commands.iter().any(|line| line.starts_with("ask "));
+    node.sleep_ms(200_000);
+    let (again, _) = by(&node, "eve", "tcp src 203.0.113.9");
+    let id = node.send(again);
+    assert!(!is_asked(&node.commands()));
+    assert_eq!(node.reports[&id].outcome, Outcome::Refreshed { lease_s: 100 }, "its rights are as long as before");
+    let (other, _) = by(&node, "mallory", "tcp src 203.0.113.9");
+    assert_refused(&node.ask(other), RefusalKind::BadProof, "sees packets of the address's web server");
+    node.sleep_ms(100_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0]);
+    for who in ["mallory", "eve"] {
+        let (new, _) = by(&node, who, "tcp src 203.0.113.9");
+        node.send(new);
+        assert!(is_asked(&node.commands()), "the address itself answers by now");
+    }
+    // What does not see that does not matter.
+    for filter in ["tcp src 203.0.113.9 sport 8080", "udp src 203.0.113.9", "dst 203.0.113.9"] {
+        let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+        let (asked, said) = by(&node, "eve", filter);
+        node.send(asked);
+        node.commands();
+        node.package(0, EffectOutcome::Vouched(said));
+        node.carry_out(&manifest(&long("m@1.0.0")));
+        node.sleep_ms(200_000);
+        let (again, _) = by(&node, "eve", filter);
+        node.send(again);
+        assert!(is_asked(&node.commands()), "{filter}");
+    }
+}
+
 /// Goal: who has a checklist of the holder of its prefixes runs its modules as long as somebody is behind that; it is looked at again each
 /// 30 s, and what depends on it goes with it.
 #[test]
@@ -430,12 +475,12 @@ fn checklists_of_one_site_leave_places_to_others() {
         is_asked
     };
     let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("u{n}"), Some(&format!("192.0.2.{n}")))).count();
-    assert_eq!(of_site, CHECKLISTS_OF_SITE_MAX);
+    assert_eq!(of_site, PROOFS_OF_PEERS_MAX);
     assert!(bring(&mut node, "other".to_owned(), Some("198.51.100.1")));
     let of_clients = (0..PROOFS_MAX).filter(|n| bring(&mut node, format!("client{n}"), None)).count();
-    assert_eq!(of_clients, PROOFS_MAX - CHECKLISTS_OF_SITE_MAX - 1);
+    assert_eq!(of_clients, PROOFS_MAX - PROOFS_OF_PEERS_MAX - 1);
     let refused = node.reports.values().next().unwrap();
-    assert_refused(refused, RefusalKind::QuotaExceeded, "32 of one site");
+    assert_refused(refused, RefusalKind::QuotaExceeded, "32 for peers of one site");
 }
 
 #[test]
@@ -455,6 +500,21 @@ fn addresses_are_asked_within_bounds() {
     node.sleep_ms(8000);
     node.commands();
     assert_eq!(node.reports.len(), all, "each is answered");
+}
+
+/// Goal: who has a node ask silent addresses of ever more sites leaves places to those who come by other paths.
+#[test]
+fn addresses_that_peers_of_one_site_name_leave_places_to_others() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let bring = |node: &mut Node, n: usize, from: &str| {
+        let (asked, _) = by_address(node, &format!("u{n}"), &format!("203.0.{n}.1"));
+        let id = node.send(Request { from: Some(from.parse().unwrap()), ..asked });
+        node.commands();
+        !node.reports.contains_key(&id)
+    };
+    let of_site = (0..PROOFS_MAX).filter(|n| bring(&mut node, *n, &format!("192.0.2.{n}"))).count();
+    assert_eq!(of_site, PROOFS_OF_PEERS_MAX);
+    assert!(bring(&mut node, PROOFS_MAX, "198.51.100.1"));
 }
 
 /// Goal: strangers whose requests come late make the node remember no more either, and none of theirs is taken twice. Method: one more

@@ -13,6 +13,7 @@ use netserv_model::{ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, User
 use crate::cx::Cx;
 use crate::limits::{CLOCK_SLEW_MAX, REMEMBERED_USERS_MAX};
 use crate::tenants::Tenants;
+use crate::users::overheard::{is_overheard, overheard};
 use crate::users::quota::{Newest, Nonces};
 use crate::users::seen::{Seen, check_same};
 use crate::workers::changes::{held_of, hold_to_proof};
@@ -57,6 +58,14 @@ pub(crate) enum Denied {
     ForOthers(UserId, Outcome),
     /// It is not known before this is answered.
     NotYet(Question),
+}
+
+impl Denied {
+    /// Returns whether a request is denied since anybody may have copied it that its user made before.
+    pub(crate) fn is_for_copies(&self) -> bool {
+        let kinds = [RefusalKind::Replayed, RefusalKind::StaleRequest];
+        matches!(self, Denied::Answer(outcome) if kinds.iter().any(|kind| outcome.is_refused_for(*kind)))
+    }
 }
 
 impl From<Outcome> for Denied {
@@ -134,11 +143,15 @@ impl Users {
             let detail = "it names no path, domain or node, and the operator wants it to (`admission.require-target`)";
             return Err(Refusal::new(RefusalKind::NotForThisNode, detail).into());
         }
+        let is_overheard = || request.address_proof.is_some_and(|proof| is_overheard(cx, tenants, proof.address));
+        let by_rights = || cx.authority.prove_by_rights(&cx.policy, request, cx.now.wall).map_err(overheard);
         let proof = match said {
+            Some(Said::Address(_)) if is_overheard() => by_rights()?,
             Some(said) => cx.authority.vouched_for(&cx.policy, request, said, cx.now.wall)?,
             None => match cx.authority.prove(&cx.policy, request, cx.now.wall) {
                 Ok(proof) => proof,
                 Err(Unproven::Refused(refusal)) => return Err(refusal.into()),
+                Err(Unproven::Ask(Question::Address(_))) if is_overheard() => by_rights()?,
                 Err(Unproven::Ask(question)) => {
                     // Nobody is asked for a request that came from elsewhere long ago.
                     self.check_fresh(cx, request)?;

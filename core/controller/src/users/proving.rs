@@ -14,7 +14,7 @@ use crate::cx::Cx;
 use crate::cx::effects::{Checking, Purpose};
 use crate::cx::request::PendingAnswer;
 use crate::cx::timers::Timer;
-use crate::limits::{CHECKLISTS_OF_SITE_MAX, PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_SITE_MAX};
+use crate::limits::{PROOF_ANSWER_TIME_MAX, PROOFS_MAX, PROOFS_OF_PEERS_MAX, PROOFS_OF_SITE_MAX};
 
 /// The requests that wait for that.
 #[derive(Debug, Default)]
@@ -27,8 +27,10 @@ struct Waiting {
     ticket: PendingAnswer,
     request: Request,
     asked: Asked,
-    /// The site of the address that is asked, or of the peer that brought the checklist; nothing if that was a client of this node.
+    /// The site of the address that is asked.
     site: Option<IpAddr>,
+    /// The site of the peer that brought the request; nothing if that was a client of this node.
+    peer: Option<IpAddr>,
 }
 
 /// Who is asked. Addresses may be slow, and checklists do not wait for them.
@@ -42,22 +44,25 @@ impl Proving {
     /// Has a question asked; until it is answered, the request waits.
     pub(crate) fn ask(&mut self, cx: &mut Cx, ticket: PendingAnswer, request: Request, question: Question) {
         let Some(user) = request.user.clone() else { return };
-        let (asked, of, site_max) = match &question {
-            Question::Address(address) => (Asked::Address, Some(*address), PROOFS_OF_SITE_MAX),
-            Question::Holder { .. } => (Asked::Holder, request.from, CHECKLISTS_OF_SITE_MAX),
+        let (asked, address) = match &question {
+            Question::Address(address) => (Asked::Address, Some(*address)),
+            Question::Holder { .. } => (Asked::Holder, None),
         };
-        let site = of.map(|address| share::network(address, 24, 48));
+        let [site, peer] = [address, request.from].map(|of| of.map(|address| share::network(address, 24, 48)));
         let alike = || self.waiting.values().filter(|waiting| waiting.asked == asked);
         let of_site = alike().filter(|waiting| site.is_some() && waiting.site == site).count();
-        if alike().count() >= PROOFS_MAX || of_site >= site_max {
-            let detail =
-                format!("the node asks {PROOFS_MAX} questions at a time who vouches for users, {site_max} of one site");
+        let of_peer = alike().filter(|waiting| peer.is_some() && waiting.peer == peer).count();
+        if alike().count() >= PROOFS_MAX || of_site >= PROOFS_OF_SITE_MAX || of_peer >= PROOFS_OF_PEERS_MAX {
+            let detail = format!(
+                "the node asks {PROOFS_MAX} questions at a time who vouches for users, {PROOFS_OF_PEERS_MAX} for peers of \
+                 one site, and {PROOFS_OF_SITE_MAX} of the addresses of one"
+            );
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         let job = job_of(cx, question, &user);
         let id = cx.start_effect(&user, job, Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
-        self.waiting.insert(id, Waiting { ticket, request, asked, site });
+        self.waiting.insert(id, Waiting { ticket, request, asked, site, peer });
     }
 
     /// Returns the request that waited for an effect, unless it was given up.

@@ -106,9 +106,19 @@ impl Exchanges {
         self.by_request.insert(id, key);
     }
 
-    /// Takes that the controller has found a request to be of the user whom it names.
+    /// Takes that the controller has found a request to be of the user whom it names. Nothing that is signed names the session, so
+    /// those by further sessions may be anybody's copies.
     pub(crate) fn set_proven(&mut self, id: RequestId) {
-        if let Some(exchange) = self.by_request.get(&id).and_then(|key| self.by_key.get_mut(key)) {
+        let Some(&key @ (session, nonce)) = self.by_request.get(&id) else { return };
+        let user = self.get(key).and_then(|exchange| exchange.message.user());
+        let is_first = |((other, of), exchange): (ExchangeKey, &Exchange)| {
+            exchange.is_proven
+                && of == nonce
+                && other.either_way() != session.either_way()
+                && exchange.message.user() == user
+        };
+        let is_copy = self.iter().any(is_first);
+        if let Some(exchange) = self.by_key.get_mut(&key).filter(|_| !is_copy) {
             exchange.is_proven = true;
         }
     }

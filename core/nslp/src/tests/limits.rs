@@ -109,6 +109,29 @@ fn a_flood_of_unproven_requests_leaves_unproven_max_places_to_proven_users() {
     node.proven();
 }
 
+/// Goal: copies of a user's request take no places as the user's. Method: a peer brings one by ever more sessions, each of which the
+/// controller finds to be signed by the user; then the user's own comes.
+#[test]
+fn copies_of_a_request_do_not_count_as_their_users() {
+    let mut node = Node::new(|_| {});
+    let bring = |node: &mut Node, n: u8, text: &str| {
+        let mut event = received(&flow(), 20, text.as_bytes());
+        if let Event::RecvMessage { session, .. } = &mut event {
+            session.0[..2].copy_from_slice(&[1 + n / 100, n % 100]);
+        }
+        node.nslp.handle_event(node.now, event);
+        node.now.instant = node.now.instant + Duration::from_millis(1);
+    };
+    for n in 0..u8::try_from(UNPROVEN_MAX).unwrap() + 9 {
+        bring(&mut node, n, &numbered_by("jane", 1));
+        node.proven();
+    }
+    assert_eq!((node.nslp.state_counts().pending, node.nslp.counters().requests_displaced), (UNPROVEN_MAX + 1, 8));
+    bring(&mut node, 255, &numbered_by("jane", 2));
+    node.proven();
+    assert_eq!(node.nslp.state_counts().pending, UNPROVEN_MAX + 1, "a copy gave way");
+}
+
 #[test]
 fn finished_exchanges_and_sessions_have_a_bound() {
     let mut node = Node::new(|_| {});
