@@ -222,7 +222,7 @@ async fn ask<T>(api: &Api, caller: Caller, call: impl FnOnce(Reply<T>) -> Call) 
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::time::Duration;
 
     use netserv_model::UnixTime;
@@ -237,14 +237,8 @@ mod tests {
     /// Clients that stay hold up other clients, and nothing else; one that leaves makes room.
     #[tokio::test]
     async fn only_clients_max_clients_are_served_at_a_time() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("netservd.sock");
-        let (control, _inbox) = mpsc::channel(1);
-        let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
-        let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
-        let audit = AuditFiles::new(Folder::of(dir.path(), 1, 1));
-        let served = serve(listener, Api { control, logs: Logs::default(), news, config, audit });
-        tokio::spawn(served);
+        let (dir, path) = folder();
+        let _inbox = serve_in(dir.path(), &path);
         let mut staying = Vec::new();
         for _ in 0..CLIENTS_MAX {
             staying.push(ask_config(&path).await.expect("there is a place"));
@@ -257,18 +251,29 @@ mod tests {
     /// Goal: each call says which process of which user made it.
     #[tokio::test]
     async fn calls_name_their_callers() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("netservd.sock");
-        let (control, mut inbox) = mpsc::channel(1);
-        let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
-        let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
-        let audit = AuditFiles::new(Folder::of(dir.path(), 1, 1));
-        tokio::spawn(serve(listener, Api { control, logs: Logs::default(), news, config, audit }));
+        let (dir, path) = folder();
+        let mut inbox = serve_in(dir.path(), &path);
         let mut stream = UnixStream::connect(&path).await.unwrap();
         stream.write_all(b"POST /v1/reload HTTP/1.1\r\nhost: node\r\ncontent-length: 0\r\n\r\n").await.unwrap();
         let Some(Event::Api(Call::Reload(reply))) = inbox.recv().await else { panic!("no reload") };
         let own = (rustix::process::getuid().as_raw(), rustix::process::getpid().as_raw_nonzero().get());
         assert_eq!(reply.caller, Caller::Process { uid: own.0, pid: Some(own.1) });
+    }
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("netservd.sock");
+        (dir, path)
+    }
+
+    /// Serves the API at a socket, and returns what the control loop would get.
+    fn serve_in(dir: &Path, path: &Path) -> mpsc::Receiver<Event> {
+        let (control, inbox) = mpsc::channel(1);
+        let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
+        let listener = bind(path, OWNER_AND_GROUP, "socket").unwrap();
+        let audit = AuditFiles::new(Folder::of(dir, 1, 1));
+        tokio::spawn(serve(listener, Api { control, logs: Logs::default(), news, config, audit }));
+        inbox
     }
 
     /// Returns a connection on which an answer came, open for more.

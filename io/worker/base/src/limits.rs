@@ -17,7 +17,7 @@ pub const CONTROL_WAITING_BYTES_MAX: usize = 256 * 1024;
 pub const SAID_BYTES_MAX: usize = 2048;
 /// How long before its failure what a module wrote has to do with it.
 pub const SAID_TIME_MAX: Duration = Duration::from_secs(1);
-/// Lines of that which a refusal has.
+/// Lines of what it said that a refusal shows.
 pub const SAID_LINES_SHOWN_MAX: usize = 8;
 /// Characters of the line of it that is in a refusal's detail.
 pub const SAID_LINE_SHOWN_CHARS_MAX: usize = 280;
