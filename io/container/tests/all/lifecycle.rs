@@ -158,12 +158,15 @@ fn a_start_that_is_held_up_is_no_failure() {
         return;
     }
     let node = Node::start();
-    node.launch(&ContainerLimits { cpu_permille: 10, ..LIMITS });
+    let slow = node.launch(&ContainerLimits { cpu_permille: 10, ..LIMITS }).process.pid();
     // It is a child of the thread that started it.
     let children = fs::read_to_string("/proc/thread-self/children").unwrap();
     let launcher: u32 = children.trim().parse().unwrap();
-    eventually("all spares are made", || children_of(launcher).len() == SPARES);
-    let spares = children_of(launcher);
+    let mut spares = vec![];
+    eventually("the slow one has ended, and all spares are made", || {
+        spares = children_of(launcher);
+        spares.len() == SPARES && !spares.contains(&slow)
+    });
     let signal = move |signal| {
         for pid in &spares {
             rustix::process::kill_process(rustix::process::Pid::from_raw(*pid).unwrap(), signal).unwrap();
