@@ -68,7 +68,7 @@ plain() { if [ -n "$BOLD" ]; then cat; else sed -u $'s/\033\\[[0-9;]*m//g'; fi; 
 # and be built once more.
 build_programs() {
   say "building netservd, netserv, netserv-agent, netserv-worker, netserv-jvm and netserv-lab${1:+ ($1)}; the first time takes some minutes"
-  cargo build --workspace --bin netservd --bin netserv --bin netserv-agent --bin netserv-worker --bin netserv-jvm --bin netserv-lab ${1:+"$1"}
+  cargo build --workspace --bin netservd --bin netserv --bin netserv-agent --bin netserv-worker --bin netserv-jvm --bin netserv-lab "${while_built[@]}" ${1:+"$1"}
 }
 
 # built PROFILE: where the programs are.

@@ -2,9 +2,28 @@
 # shellcheck shell=bash
 # Lint, tests and guards: what CI runs.
 
+# What CI builds is linted while it is compiled: clippy alone would check everything, and all dependencies, once more.
+readonly LINTED=(--config 'build.rustc-workspace-wrapper="clippy-driver"')
+# Arguments of each cargo command that compiles what tests run.
+while_built=()
+lint_while_built() {
+  while_built=("${LINTED[@]}")
+  export CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"
+}
+
 cmd_lint() {
+  local strict=()
+  [ -z "${CI:-}" ] || strict=(-- -D warnings)
+  lint_text
+  say "clippy"
+  cargo clippy --quiet --workspace --all-targets "${strict[@]}"
+  lint_modules
+}
+
+# Format, and what `deny.toml` says of dependencies.
+lint_text() {
   need_build
-  local manifest strict=() host
+  local manifest
   say "format"
   for manifest in Cargo.toml modules/Cargo.toml; do
     cargo fmt --all --check --manifest-path "$manifest" -- --color "$COLOUR" || fail "code is not formatted" "cargo fmt --all --manifest-path $manifest"
@@ -15,11 +34,14 @@ cmd_lint() {
   for manifest in Cargo.toml modules/Cargo.toml; do
     cargo-deny --log-level error --manifest-path "$manifest" --config deny.toml check bans licenses sources >&2 || fail "deny.toml does not hold of $manifest" "see above"
   done
-  say "clippy"
-  [ -n "${CI:-}" ] && strict=(-- -D warnings)
-  cargo clippy --quiet --workspace --all-targets "${strict[@]}"
-  # For release and a named target, as modules are built: so what runs while they are built is built once.
+}
+
+# For release and a named target, as modules are built: so what runs while they are built is built once.
+lint_modules() {
+  local host strict=()
   host=$(rustc -vV | sed -n 's/^host: //p')
+  [ -z "${CI:-}" ] || strict=(-- -D warnings)
+  say "clippy of the modules"
   (cd modules && cargo clippy --quiet --workspace --all-targets --release --target "$host" "${strict[@]}")
 }
 
@@ -90,7 +112,7 @@ failed_tests() {
 # Lab nodes take code from each other, but where a test is about how long it takes to compile.
 nextest() {
   NETSERV_LAB_CODE_DIR="$PWD/target/lab-code" NETSERV_MODULES_BUILT=1 NETSERV_SKIPS="$(skips)" \
-    cargo-nextest nextest run --workspace "$@"
+    cargo-nextest nextest run --workspace "${while_built[@]}" "$@"
 }
 
 # Modules are tested as programs of this machine.
@@ -170,7 +192,7 @@ test_java_newest() {
 
 # The native side of building blocks, which the Java host's tests load: a copy, since cargo may write its own while they run.
 build_natives() {
-  cargo build --quiet --workspace --example netserv_natives
+  cargo build --quiet --workspace --example netserv_natives "${while_built[@]}"
   cp "$(built debug)/examples/libnetserv_natives.so" "$(natives)"
 }
 
@@ -221,8 +243,14 @@ guards_if_due() {
 # With --all, tests run over every driver and version of IP, and not over pairs of them.
 cmd_ci() {
   # What is built once is not built in increments: half as much again to compile, and twice as much to keep.
-  [ -z "${CI:-}" ] || { export CARGO_INCREMENTAL=0; need_build; restore_dependencies; }
-  cmd_lint; prepare_tests
+  if [ -n "${CI:-}" ]; then
+    export CARGO_INCREMENTAL=0
+    need_build; restore_dependencies
+    lint_text; lint_modules; lint_while_built
+  else
+    cmd_lint
+  fi
+  prepare_tests
   [ -z "${CI:-}" ] || keep_dependencies
   run_tests "$@"
   guards_if_due

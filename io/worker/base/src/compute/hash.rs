@@ -77,7 +77,7 @@ impl Hasher {
             Algorithm::Sha512 => Hasher::Sha512(Sha512::new()),
             Algorithm::Md5 => Hasher::Md5(Md5::new()),
             Algorithm::Crc32 => Hasher::Crc32(0),
-            Algorithm::Xxh3 => Hasher::Xxh3(Box::new(Xxh3::new())),
+            Algorithm::Xxh3 => Hasher::Xxh3(Box::default()),
         }
     }
 
