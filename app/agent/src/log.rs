@@ -3,7 +3,7 @@
 //! `log_custom`.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
 use crate::ids::give;
 use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
-use crate::pattern::Pattern;
+use crate::pattern::{CLIENT, Pattern, address};
 use crate::socket::make_way;
 
 /// One log, with the rules that its lines count for.
@@ -123,7 +123,7 @@ impl Matcher {
     fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) -> bool {
         let line = String::from_utf8_lossy(line);
         let Some(fields) = self.pattern.fields(&line) else { return false };
-        let Some(client) = fields.get("client").and_then(|text| text.parse::<IpAddr>().ok()) else { return false };
+        let Some(client) = fields.get(CLIENT).and_then(|text| address(text)) else { return false };
         for (rule, only) in &self.rules {
             if only.iter().all(|(field, value)| fields.get(field.as_str()) == Some(&value.as_str())) {
                 batch.push(Observation { rule: *rule, client, count: 1 });
