@@ -177,4 +177,23 @@ mod tests {
             assert!(observed(garbage).is_empty());
         }
     }
+
+    /// Goal: a server that writes to a path is heard by the next agent, too, though this one was killed (haproxy/haproxy 1821).
+    #[tokio::test]
+    async fn a_server_is_heard_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let pattern = "{client} ".parse().unwrap();
+        let log = Log { name: "log".to_owned(), socket: Some(path.clone()), udp: None, group: None, pattern };
+        let server = UnixDatagram::unbound().unwrap();
+        for _ in 0..3 {
+            let socket = LogSocket::open(&log).unwrap();
+            server.send_to(b"line", &path).await.unwrap();
+            let mut line = [0; 8];
+            assert_eq!(socket.recv(&mut line).await.unwrap(), 4);
+            // Its file stays, as of one that was killed.
+            drop(socket);
+            assert!(server.send_to(b"lost", &path).await.is_err());
+        }
+    }
 }
