@@ -3,7 +3,7 @@
 //! `log_custom`.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::config::{Config, Log};
 use crate::event::{Observation, Observations};
 use crate::ids::give;
 use crate::limits::{BATCH_MAX, LINE_BYTES_MAX};
-use crate::pattern::Pattern;
+use crate::pattern::{CLIENT, Pattern, address};
 use crate::socket::make_way;
 
 /// One log, with the rules that its lines count for.
@@ -123,7 +123,7 @@ impl Matcher {
     fn observe(&self, line: &[u8], batch: &mut Vec<Observation>) -> bool {
         let line = String::from_utf8_lossy(line);
         let Some(fields) = self.pattern.fields(&line) else { return false };
-        let Some(client) = fields.get("client").and_then(|text| text.parse::<IpAddr>().ok()) else { return false };
+        let Some(client) = fields.get(CLIENT).and_then(|text| address(text)) else { return false };
         for (rule, only) in &self.rules {
             if only.iter().all(|(field, value)| fields.get(field.as_str()) == Some(&value.as_str())) {
                 batch.push(Observation { rule: *rule, client, count: 1 });
@@ -175,6 +175,25 @@ mod tests {
         assert_eq!(observed(b"2001:db8::1 404 /"), [0, 2]);
         for garbage in [&b""[..], b"\xff\xfe\0", b"nobody 200 /", b"192.0.2.1", b"999.0.2.1 200 /", &[b'{'; 8192]] {
             assert!(observed(garbage).is_empty());
+        }
+    }
+
+    /// Goal: a server that writes to a path is heard by the next agent, too, though this one was killed (haproxy/haproxy 1821).
+    #[tokio::test]
+    async fn a_server_is_heard_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let pattern = "{client} ".parse().unwrap();
+        let log = Log { name: "log".to_owned(), socket: Some(path.clone()), udp: None, group: None, pattern };
+        let server = UnixDatagram::unbound().unwrap();
+        for _ in 0..3 {
+            let socket = LogSocket::open(&log).unwrap();
+            server.send_to(b"line", &path).await.unwrap();
+            let mut line = [0; 8];
+            assert_eq!(socket.recv(&mut line).await.unwrap(), 4);
+            // Its file stays, as of one that was killed.
+            drop(socket);
+            assert!(server.send_to(b"lost", &path).await.is_err());
         }
     }
 }

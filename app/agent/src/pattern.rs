@@ -2,6 +2,7 @@
 //! Lines of logs, as far as a rule wants to know them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use anyhow::{Result, bail, ensure};
@@ -33,7 +34,7 @@ impl Pattern {
                 Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
                 Part::Field(name) => {
                     let end = match self.parts.get(index + 1) {
-                        Some(Part::Text(text)) => rest.find(text.as_str())?,
+                        Some(Part::Text(text)) => end_before(name, rest, text)?,
                         Some(Part::Field(_)) | None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
                     };
                     fields.insert(name.as_str(), &rest[..end]);
@@ -49,6 +50,27 @@ impl Pattern {
         self.parts.iter().any(|part| matches!(part, Part::Field(name) if name == field))
     }
 }
+
+/// Returns where a field ends that a text follows. HAProxy writes `2001:db8::1:5060` for an address and a port, so a client ends
+/// where it is an address.
+fn end_before(field: &str, rest: &str, text: &str) -> Option<usize> {
+    let mut ends = rest.match_indices(text).map(|(end, _)| end);
+    let addresses = ends.clone().take_while(|end| *end <= ADDRESS_BYTES_MAX && field == CLIENT);
+    let longest = addresses.filter(|end| address(&rest[..*end]).is_some()).last();
+    longest.or_else(|| ends.next())
+}
+
+/// Reads a client's address, also as `[2001:db8::1]`.
+pub fn address(text: &str) -> Option<IpAddr> {
+    let within = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    within.unwrap_or(text).parse().ok()
+}
+
+/// The field that says who came.
+pub const CLIENT: &str = "client";
+
+/// Bytes of the longest text of an address: eight groups, the last two as IPv4 has them, in brackets.
+const ADDRESS_BYTES_MAX: usize = 47;
 
 impl TryFrom<String> for Pattern {
     type Error = anyhow::Error;
@@ -100,6 +122,30 @@ mod tests {
         let last: Pattern = "from {client}".parse().unwrap();
         assert_eq!(last.fields("a REGISTER from 2001:db8::1 came").unwrap()["client"], "2001:db8::1");
         assert_eq!(last.fields("from ").unwrap()["client"], "");
+    }
+
+    /// Goal: a client is its address whatever follows it, as HAProxy, Envoy and Apache write it. fail2ban/fail2ban 1745.
+    #[test]
+    fn a_clients_port_is_none_of_its_address() {
+        let pattern: Pattern = "haproxy[{pid}]: {client}:{port} [".parse().unwrap();
+        for (text, client) in [
+            ("10.0.0.1:58340", "10.0.0.1"),
+            ("2001:db8::1:58340", "2001:db8::1"),
+            ("::1:1", "::1"),
+            ("2001:67c:2564:ab0e:e93:3cf1:b20b:f512:39694", "2001:67c:2564:ab0e:e93:3cf1:b20b:f512"),
+            ("::ffff:195.95.239.60:54241", "::ffff:195.95.239.60"),
+            ("[2001:db8::1]:58340", "2001:db8::1"),
+        ] {
+            let line = format!("<134>Feb  9 17:28:18 haproxy[1540]: {text} [09/Feb/2021:17:28:18.698] https~ a/b 0/0");
+            let fields = pattern.fields(&line).unwrap();
+            assert_eq!(address(fields[CLIENT]), Some(client.parse().unwrap()), "{text}");
+            assert_eq!(Some(fields["port"]), text.rsplit(':').next());
+        }
+        // What is no address ends before what follows it, as any field does.
+        for (text, client) in [("unix:1", "unix"), (":1", "")] {
+            assert_eq!(pattern.fields(&format!("haproxy[1]: {text} [")).unwrap()[CLIENT], client);
+        }
+        assert!(pattern.fields(&format!("haproxy[1]: {}", ":".repeat(8192))).is_none());
     }
 
     #[test]

@@ -9,13 +9,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use netserv_model::{Digest, Refusal};
-use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use ureq::http::{Method, Request};
 
 use crate::archive::Archive;
 use crate::oci::{self, Descriptor, ImageIndex, ImageManifest};
 use crate::package::Package;
-use crate::registry::{Challenge, Reference, referrers_tag, token};
+use crate::registry::{Challenge, Reference, list_of_referrers, referrers_tag, token};
+use crate::source::challenges;
 
 /// How long one exchange with a registry may take.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(120);
@@ -361,18 +362,21 @@ impl<'a> Session<'a> {
         if parts.signatures.is_empty() {
             return Ok(());
         }
+        let new: Vec<Descriptor> = parts.signatures.iter().map(Part::descriptor).collect();
         let url = self.url(&format!("referrers/{}", parts.module.digest));
-        if self.ask(&Ask { method: Method::GET, url, media_type: "", body: None })?.status == 200 {
+        let answer = self.ask(&Ask { method: Method::GET, url, media_type: "", body: None })?;
+        // Some registries without the API answer 200 all the same.
+        let listed = list_of_referrers(&answer.body).map_or_else(|_| Vec::new(), |index| index.manifests);
+        if answer.status == 200 && new.iter().all(|one| listed.iter().any(|entry| entry.digest == one.digest)) {
             return Ok(());
         }
         let tag = referrers_tag(parts.module.digest);
         let url = self.url(&format!("manifests/{tag}"));
         let listed = self.ask(&Ask { method: Method::GET, url, media_type: "", body: None })?;
         let mut manifests = match listed.status {
-            200 => oci::from_json::<ImageIndex>("the list of referrers", &listed.body)?.manifests,
+            200 => list_of_referrers(&listed.body)?.manifests,
             _ => Vec::new(),
         };
-        let new: Vec<Descriptor> = parts.signatures.iter().map(Part::descriptor).collect();
         manifests.retain(|entry| new.iter().all(|one| one.digest != entry.digest));
         manifests.extend(new);
         let media_type = Some(oci::IMAGE_INDEX.to_owned());
@@ -422,7 +426,7 @@ impl<'a> Session<'a> {
         };
         let answered = answered.map_err(|error| self.unreachable(error))?.map_err(|error| self.unreachable(error))?;
         let header = |name| answered.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let (status, location, challenge) = (answered.status().as_u16(), header(LOCATION), header(WWW_AUTHENTICATE));
+        let (status, location, challenge) = (answered.status().as_u16(), header(LOCATION), challenges(&answered));
         let body = answered.into_body().into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| self.unreachable(error))?;
         Ok(Answer { status, location, challenge, body })

@@ -87,21 +87,18 @@ pub(crate) enum Challenge {
 }
 
 impl Challenge {
-    /// Reads the header.
+    /// Reads the header. Of several challenges the one for a token counts, wherever it stands (RFC 9110 §11.6.1).
     pub(crate) fn parse(header: &str) -> Option<Challenge> {
-        let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
-        if scheme.eq_ignore_ascii_case("basic") {
-            return Some(Challenge::Basic);
-        }
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        let mut parameters = parameters(rest);
-        let realm = parameters.remove("realm")?;
-        let wanted = ["service", "scope"].iter().filter_map(|key| Some((*key, parameters.get(*key)?)));
-        let query: Vec<String> = wanted.map(|(key, value)| format!("{key}={}", percent_encode(value))).collect();
-        let separator = if realm.contains('?') { '&' } else { '?' };
-        Some(Challenge::Bearer { url: format!("{realm}{separator}{}", query.join("&")) })
+        let all = challenges(header);
+        let named = |name: &'static str| all.iter().filter(move |(scheme, _)| scheme.eq_ignore_ascii_case(name));
+        let bearer = named("bearer").find_map(|(_, parameters)| {
+            let realm = parameters.get("realm")?;
+            let wanted = ["service", "scope"].iter().filter_map(|key| Some((*key, parameters.get(*key)?)));
+            let query: Vec<String> = wanted.map(|(key, value)| format!("{key}={}", percent_encode(value))).collect();
+            let separator = if realm.contains('?') { '&' } else { '?' };
+            Some(Challenge::Bearer { url: format!("{realm}{separator}{}", query.join("&")) })
+        });
+        bearer.or_else(|| named("basic").next().map(|_| Challenge::Basic))
     }
 }
 
@@ -196,11 +193,13 @@ impl<'a> Session<'a> {
             let base = format!("{scheme}://{}", reference.host);
             let repository = &reference.repository;
             let left = limits.bytes;
-            let mut session = Session { fetcher, base, repository, authorization: None, deadline, limits, left };
+            let session = Session { fetcher, base, repository, authorization: None, deadline, limits, left };
             if schemes.len() == 1 {
                 return Ok(session);
             }
-            match session.get("/v2/", "application/json", u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX)) {
+            let mut body = Vec::new();
+            match session.ask(&format!("{}/v2/", session.base), "application/json", JSON_ROOM, &mut body) {
+                // A token for this URL would be for no repository, or for a made-up one: what is wanted of the package, its own URLs say.
                 Ok(_) => return Ok(session),
                 // What the operator does not allow stays so with the other scheme.
                 Err(refusal) if refusal.kind == RefusalKind::BadUrl => return Err(refusal),
@@ -214,7 +213,7 @@ impl<'a> Session<'a> {
     fn manifest(&mut self, tag: &str) -> Result<Option<Vec<u8>>, Refusal> {
         let path = format!("/v2/{}/manifests/{tag}", self.repository);
         let accept = format!("{}, {}", oci::IMAGE_MANIFEST, oci::IMAGE_INDEX);
-        self.get(&path, &accept, u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX))
+        self.get(&path, &accept, JSON_ROOM)
     }
 
     /// Gets the config and the layers of a manifest.
@@ -255,13 +254,21 @@ impl<'a> Session<'a> {
     /// Lists the signatures of a package, by the API for that or by the tag that stands in for it.
     fn signatures(&mut self, module: Digest) -> Result<Vec<Digest>, Refusal> {
         let path = format!("/v2/{}/referrers/{module}", self.repository);
-        let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX);
-        let index = match self.get(&path, oci::IMAGE_INDEX, room)? {
-            Some(index) => Some(index),
-            None => self.manifest(&referrers_tag(module))?,
+        let mut body = Vec::new();
+        let listed = match self.status_of(&path, oci::IMAGE_INDEX, JSON_ROOM, &mut body)? {
+            // A registry without the API may answer with a page for people.
+            200..=299 => list_of_referrers(&body).ok(),
+            400..=499 => None,
+            status => return Err(failed(format!("the registry answered {status}"))),
         };
-        let Some(index) = index else { return Ok(Vec::new()) };
-        let index: ImageIndex = oci::from_json("the list of referrers", &index)?;
+        self.left = self.left.saturating_sub(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        let index = match listed {
+            Some(index) => index,
+            None => match self.manifest(&referrers_tag(module))? {
+                Some(json) => list_of_referrers(&json)?,
+                None => return Ok(Vec::new()),
+            },
+        };
         let is_signature = |entry: &&Descriptor| entry.artifact_type.as_deref() == Some(oci::SIGNATURE);
         Ok(index.manifests.iter().filter(is_signature).take(SIGNATURES_MAX).map(|entry| entry.digest).collect())
     }
@@ -276,18 +283,23 @@ impl<'a> Session<'a> {
 
     /// Writes what is at a path; returns false if the registry says that there is nothing.
     fn get_into(&mut self, path: &str, accept: &str, bytes_max: u64, out: &mut dyn Write) -> Result<bool, Refusal> {
-        let url = format!("{}{path}", self.base);
-        let mut answered = self.ask(&url, accept, bytes_max, out)?;
-        if answered.status == 401 && self.authorization.is_none() {
-            self.authorize(answered.challenge.as_deref())?;
-            answered = self.ask(&url, accept, bytes_max, out)?;
-        }
-        match answered.status {
+        match self.status_of(path, accept, bytes_max, out)? {
             200..=299 => Ok(true),
             404 => Ok(false),
             401 | 403 => Err(failed("the registry does not give the package to everybody")),
             status => Err(failed(format!("the registry answered {status}"))),
         }
+    }
+
+    /// Writes what is at a path, with a new token if the registry wants one: a token is for some paths, and for some time.
+    fn status_of(&mut self, path: &str, accept: &str, bytes_max: u64, out: &mut dyn Write) -> Result<u16, Refusal> {
+        let url = format!("{}{path}", self.base);
+        let answered = self.ask(&url, accept, bytes_max, out)?;
+        if answered.status != 401 {
+            return Ok(answered.status);
+        }
+        self.authorize(answered.challenge.as_deref())?;
+        Ok(self.ask(&url, accept, bytes_max, out)?.status)
     }
 
     fn ask(&self, url: &str, accept: &str, bytes_max: u64, out: &mut dyn Write) -> Result<Answered, Refusal> {
@@ -308,8 +320,8 @@ impl<'a> Session<'a> {
             return Err(failed("the registry wants a name and a password, which a node has not"));
         };
         let mut body = Vec::new();
-        let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX);
-        let answered = self.ask(&url, "application/json", room, &mut body)?;
+        self.authorization = None;
+        let answered = self.ask(&url, "application/json", JSON_ROOM, &mut body)?;
         let token = token(&body).filter(|_| answered.status == 200);
         let token = token.ok_or_else(|| failed("the registry does not give a token to everybody"))?;
         self.authorization = Some(format!("Bearer {token}"));
@@ -317,16 +329,49 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Reads `key="value",key="value"`.
-fn parameters(text: &str) -> BTreeMap<&str, String> {
-    let mut found = BTreeMap::new();
-    let mut rest = text;
-    while let Some((key, after)) = rest.split_once("=\"") {
-        let Some((value, after)) = after.split_once('"') else { break };
-        found.insert(key.trim_matches([',', ' ']), value.to_owned());
+/// Reads what lists the signatures of a package among what else refers to it.
+pub(crate) fn list_of_referrers(json: &[u8]) -> Result<ImageIndex, Refusal> {
+    oci::from_json("the list of referrers", json)
+}
+
+/// Reads challenges: schemes, each with its parameters, whose names are in lower case.
+fn challenges(header: &str) -> Vec<(&str, BTreeMap<String, String>)> {
+    let mut found: Vec<(&str, BTreeMap<String, String>)> = Vec::new();
+    let mut rest = header;
+    loop {
+        rest = rest.trim_start_matches([',', ' ', '\t']);
+        let (word, after) = rest.split_at(rest.find(|c| !is_token(c)).unwrap_or(rest.len()));
+        if word.is_empty() {
+            return found;
+        }
+        rest = after;
+        let Some(text) = after.trim_start().strip_prefix('=') else {
+            found.push((word, BTreeMap::new()));
+            continue;
+        };
+        let Some((_, parameters)) = found.last_mut() else { return found };
+        let (value, after) = value(text.trim_start());
+        parameters.insert(word.to_ascii_lowercase(), value);
         rest = after;
     }
-    found
+}
+
+/// Reads a parameter's value, in quotes or without. Returns what follows, too.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (value, after) = text.split_at(text.find([',', ' ', '\t']).unwrap_or(text.len()));
+        return (value.to_owned(), after);
+    };
+    let (mut value, mut chars) = (String::new(), quoted.chars());
+    while let Some(c) = chars.next().filter(|c| *c != '"') {
+        value.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    (value, chars.as_str())
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }
 
 fn percent_encode(text: &str) -> String {
@@ -348,6 +393,9 @@ fn failed(detail: impl AsRef<str>) -> Refusal {
 fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }
+
+/// Bytes of a document that are read.
+const JSON_ROOM: u64 = JSON_BYTES_MAX as u64;
 
 #[cfg(test)]
 mod tests {
@@ -390,6 +438,18 @@ mod tests {
         let url = "https://auth.example/token?service=registry.example&scope=repository:a/b:pull".to_owned();
         assert_eq!(Challenge::parse(header), Some(Challenge::Bearer { url }));
         assert_eq!(Challenge::parse("Basic realm=\"x\""), Some(Challenge::Basic));
+        for same in [
+            r#"Bearer realm="https://auth.example/token", service=registry.example , scope=repository:a/b:pull"#,
+            r#"Basic realm="x, Bearer", Bearer Realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull""#,
+            r#"bearer error=insufficient_scope,scope="repository:a/b:pull",service="registry\.example",realm="https://auth.example/token", Basic"#,
+        ] {
+            assert_eq!(Challenge::parse(same), Challenge::parse(header), "{same}");
+        }
+        for odd in ["", ",", "=", "Bearer =", "Bearer realm", "Bearer realm=\"", "Basic=x", "Bearer realm=\"x\\", "é"]
+        {
+            // None of them ends anything.
+            let _ = Challenge::parse(odd);
+        }
         assert_eq!(Challenge::parse("Bearer service=\"x\""), None);
         assert_eq!(Challenge::parse("Negotiate"), None);
         assert_eq!(token(br#"{"token":"abc"}"#), Some("abc".to_owned()));

@@ -268,7 +268,7 @@ pub(crate) fn take(
         return resolve(uri, header(LOCATION).ok_or_else(|| failed(format!("{status} without a location")))?)
             .map(Hop::Redirect);
     }
-    let (challenge, etag) = (header(WWW_AUTHENTICATE).map(str::to_owned), header(ETAG).map(str::to_owned));
+    let (challenge, etag) = (challenges(&response), header(ETAG).map(str::to_owned));
     let answered = Answered { status: status.as_u16(), line: status.to_string(), challenge, etag };
     if !status.is_success() {
         return Ok(Hop::Answer(answered));
@@ -281,6 +281,12 @@ pub(crate) fn take(
         Err(error) => failed(format!("the download broke off: {error}")),
     })?;
     Ok(Hop::Answer(answered))
+}
+
+/// Returns what a server wants to be asked with, of however many lines.
+pub(crate) fn challenges(response: &Response<Body>) -> Option<String> {
+    let lines = response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    lines.map(str::to_owned).reduce(|all, line| format!("{all}, {line}"))
 }
 
 /// Looks names up, and leaves out addresses that a stranger's URL must not lead to unless the operator allows it: those of

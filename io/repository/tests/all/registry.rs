@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packages in registries and in image layouts: Debian's docker-registry and skopeo know nothing of NetServ.
 
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::server::{Server, ok, status};
 use crate::common::{MANIFEST, WASM, digest, public, signed};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use netserv_model::{Digest, Refusal, RefusalKind};
 use netserv_repository::push::{self, Credentials, Options, PushError};
 use netserv_repository::registry::Reference;
@@ -140,6 +143,53 @@ fn credentials_are_read_from_the_usual_file() {
     }
 }
 
+/// Goal: a package comes from a registry whose tokens are for one repository each, as those of GitHub and of Docker Hub are, also to a node
+/// that tries `https` first. Method: Debian's docker-registry, with tokens of a server that gives them to everybody, for what is asked.
+/// cloudflare/serverless-registry 148.
+#[test]
+fn a_token_is_for_what_it_was_asked_for() {
+    let test = "a_token_is_for_what_it_was_asked_for";
+    let Some(tokens) = Tokens::start(test) else { return };
+    let Some(registry) = Registry::with(test, &tokens.auth()) else { return };
+    let (package, reference) = (signed(MANIFEST, WASM, &[1]), registry.reference("m:1"));
+    push::to_registry(&package, &reference, &PLAIN).unwrap();
+    let stored = registry.fetch(&reference.to_string(), package.digest(), 1).unwrap();
+    assert_eq!(stored.digest, package.digest());
+    let Some(skopeo) = Skopeo::find(test) else { return };
+    let from = reference.to_string().replace("oci:", "docker:");
+    skopeo.run(&["inspect", "--raw", "--tls-verify=false", &from]);
+}
+
+/// Goal: a registry without the API for referrers is asked by the tag that stands in for it, whatever it answers to the API.
+/// sigstore/sigstore-js 1187.
+#[test]
+fn a_registry_that_knows_no_referrers_may_say_so_in_its_way() {
+    let package = signed(MANIFEST, WASM, &[1]);
+    let blobs = blobs_of(&package);
+    let (index, module) = (index_of(&package), package.digest().to_string());
+    for answer in ["200 OK", "400 Bad Request", "403 Forbidden", "405 Method Not Allowed"] {
+        let (blobs, index, module) = (blobs.clone(), index.clone(), module.clone());
+        let server = Server::start(move |path, stream| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            if path.contains("/referrers/") {
+                return match answer {
+                    "200 OK" => ok(stream, b"<html>a page for people</html>"),
+                    _ => status(stream, answer, ""),
+                };
+            }
+            if name == module.replace(':', "-") {
+                return ok(stream, &index);
+            }
+            match blobs.iter().find(|(known, _)| known == if name == "1" { &module } else { name }) {
+                Some((_, blob)) => ok(stream, blob),
+                None => status(stream, "404 Not Found", ""),
+            }
+        });
+        let fetched = fetch(&server.url("/m:1").replace("http://", "oci://"), package.digest(), 1);
+        assert!(fetched.is_ok(), "{answer}: {fetched:?}");
+    }
+}
+
 /// A token for everybody is asked for where the registry says, once.
 #[test]
 fn a_node_gets_a_token_where_the_registry_says() {
@@ -226,6 +276,20 @@ fn blobs_of(package: &Package) -> Vec<(String, Vec<u8>)> {
     entries.map(blob).collect()
 }
 
+/// What lists the signatures of a package.
+fn index_of(package: &Package) -> Vec<u8> {
+    let signature = "application/vnd.netserv.signature.v1";
+    let of_signature = |(digest, blob): (String, Vec<u8>)| {
+        let manifest: serde_json::Value = serde_json::from_slice(&blob).ok()?;
+        (manifest["artifactType"] == signature).then(|| {
+            let media_type = "application/vnd.oci.image.manifest.v1+json";
+            serde_json::json!({ "mediaType": media_type, "digest": digest, "size": blob.len(), "artifactType": signature })
+        })
+    };
+    let manifests: Vec<_> = blobs_of(package).into_iter().filter_map(of_signature).collect();
+    serde_json::json!({ "schemaVersion": 2, "manifests": manifests }).to_string().into_bytes()
+}
+
 fn fetch(url: &str, digest: Digest, signer: u8) -> Result<Stored, Refusal> {
     let dir = tempfile::tempdir().unwrap();
     let hosts = Some(vec!["127.0.0.1".to_owned()]);
@@ -239,23 +303,28 @@ struct Registry {
     child: Child,
     port: u16,
     _dir: tempfile::TempDir,
+    _password: Option<tempfile::TempDir>,
 }
 
 impl Registry {
     fn start(test: &str, with_password: bool) -> Option<Registry> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("htpasswd");
+        std::fs::write(&file, HTPASSWD).unwrap();
+        let auth = format!("auth:\n  htpasswd:\n    realm: here\n    path: {}\n", file.display());
+        let mut registry = Registry::with(test, if with_password { &auth } else { "" })?;
+        registry._password = Some(dir);
+        Some(registry)
+    }
+
+    /// Starts one with this section `auth`.
+    fn with(test: &str, auth: &str) -> Option<Registry> {
         if Command::new("docker-registry").arg("--version").output().is_err() {
             skipped(test, "docker-registry is not installed");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let auth = if with_password {
-            let file = dir.path().join("htpasswd");
-            std::fs::write(&file, HTPASSWD).unwrap();
-            format!("auth:\n  htpasswd:\n    realm: here\n    path: {}\n", file.display())
-        } else {
-            String::new()
-        };
         let config = format!(
             "version: 0.1\nlog: {{ level: error }}\nstorage:\n  filesystem:\n    rootdirectory: {}\n\
              http:\n  addr: 127.0.0.1:{port}\n{auth}",
@@ -266,7 +335,7 @@ impl Registry {
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
-        let registry = Registry { child, port, _dir: dir };
+        let registry = Registry { child, port, _dir: dir, _password: None };
         let end = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < end, "docker-registry does not listen");
@@ -286,7 +355,7 @@ impl Registry {
     /// Fetches as a node that tries `https` first.
     fn fetch(&self, url: &str, digest: Digest, signer: u8) -> Result<Stored, Refusal> {
         let dir = tempfile::tempdir().unwrap();
-        let hosts = Some(vec![self.host()]);
+        let hosts = Some(vec!["127.0.0.1".to_owned()]);
         let sources = Sources { http: true, hosts, own_addresses: true, ..Sources::default() };
         let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
         repository.fetch(&"jane".parse().unwrap(), url, digest, &[public(signer)], &FetchLimits::default())
@@ -297,6 +366,57 @@ impl Drop for Registry {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A server that signs tokens for everybody, each for the repository that it was asked for.
+struct Tokens {
+    server: Server,
+    dir: tempfile::TempDir,
+}
+
+impl Tokens {
+    fn start(test: &str) -> Option<Tokens> {
+        let dir = tempfile::tempdir().unwrap();
+        let (key, certificate) = (dir.path().join("key.pem"), dir.path().join("certificate.pem"));
+        let mut made = Command::new("openssl");
+        made.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9", "-subj", "/CN=tokens", "-keyout"]);
+        if !made.arg(&key).arg("-out").arg(&certificate).output().is_ok_and(|made| made.status.success()) {
+            skipped(test, "openssl is not installed");
+            return None;
+        }
+        let pem = std::fs::read_to_string(certificate).unwrap();
+        let chain: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        let server = Server::start(move |path, stream| {
+            let path = path.replace("%3A", ":");
+            let scope =
+                path.split("scope=repository:").nth(1).and_then(|scope| scope.split('&').next()?.split_once(':'));
+            let access = scope.map(|(name, actions)| {
+                let actions: Vec<&str> = actions.split(',').collect();
+                serde_json::json!({ "type": "repository", "name": name, "actions": actions })
+            });
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+            let head = serde_json::json!({ "typ": "JWT", "alg": "RS256", "x5c": [chain] });
+            let claims = serde_json::json!({ "iss": "tokens", "sub": "", "aud": "here", "jti": "1", "iat": now - 5,
+                "nbf": now - 5, "exp": now + 300, "access": access.into_iter().collect::<Vec<_>>() });
+            let text = [head, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
+            let mut signing = Command::new("openssl");
+            signing.args(["dgst", "-sha256", "-sign"]).arg(&key).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut signing = signing.spawn().unwrap();
+            signing.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            let signature = URL_SAFE_NO_PAD.encode(signing.wait_with_output().unwrap().stdout);
+            ok(stream, format!("{{\"token\":\"{text}.{signature}\"}}").as_bytes())
+        });
+        Some(Tokens { server, dir })
+    }
+
+    /// What a docker-registry is told of it.
+    fn auth(&self) -> String {
+        let (realm, bundle) = (self.server.url("/token"), self.dir.path().join("certificate.pem"));
+        let bundle = bundle.display();
+        format!(
+            "auth:\n  token:\n    realm: {realm}\n    service: here\n    issuer: tokens\n    rootcertbundle: {bundle}\n"
+        )
     }
 }
 

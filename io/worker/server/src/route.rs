@@ -23,7 +23,7 @@ use super::http::passing::Passing;
 use super::http::upstream::Upstream;
 use super::module::{Module, Transport};
 use super::origin::Stream;
-use super::{connect_to, tls};
+use super::{connect_to, relay, tls};
 
 /// Where a container has the operator's own authorities, if there are any.
 pub const AUTHORITIES: &str = "/etc/authorities.pem";
@@ -76,8 +76,7 @@ impl Route {
             Some(upstream) => upstream.connect().await.map_err(Error::Connect)?,
             None => self.connect_as_permitted(time).await?,
         };
-        // Small requests are not to wait for acknowledgements; without the option they do, and still arrive.
-        let _ = stream.set_nodelay(true);
+        relay::prepare(&stream);
         if !self.tls {
             return Ok(Box::new(stream));
         }

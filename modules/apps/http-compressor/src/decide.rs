@@ -87,14 +87,16 @@ fn permille(text: &str) -> Option<u16> {
     }
 }
 
-/// Returns whether an answer is such that it is compressed for whoever takes that.
-pub fn may_be_coded(request: &[(String, Vec<u8>)], status: u16, response: &[(String, Vec<u8>)], least: u64) -> bool {
+/// Returns whether an answer is such that all of it is compressed for whoever takes that. Of an answer with a part, that is what the whole is.
+pub fn is_negotiated(request: &[(String, Vec<u8>)], status: u16, response: &[(String, Vec<u8>)], least: u64) -> bool {
     let untouched = |headers| words(headers, "cache-control").any(|word| word.eq_ignore_ascii_case("no-transform"));
-    let has_body = !matches!(status, 100..=199 | 204..=206 | 226 | 304);
+    let has_body = !matches!(status, 100..=199 | 204 | 205 | 226 | 304);
     let is_coded = words(response, "content-encoding").any(|word| !word.eq_ignore_ascii_case("identity"));
-    let is_short = header(response, "content-length")
-        .is_some_and(|length| length.parse().map_or(true, |length: u64| length < least));
-    let is_part = header(request, "range").is_some() || header(response, "content-range").is_some();
+    let is_less = |length: &str| length.parse().map_or(true, |length: u64| length < least);
+    let is_short = match header(response, "content-range").and_then(|range| range.rsplit_once('/')) {
+        Some((_, whole)) => whole != "*" && is_less(whole),
+        None => header(response, "content-length").is_some_and(is_less),
+    };
     // What cannot be read may say that it is not to be touched.
     let is_clear = response.iter().chain(request).all(|(name, value)| {
         let matters = ["cache-control", "content-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
@@ -104,10 +106,14 @@ pub fn may_be_coded(request: &[(String, Vec<u8>)], status: u16, response: &[(Str
         && is_clear
         && !is_coded
         && !is_short
-        && !is_part
         && !untouched(request)
         && !untouched(response)
         && header(response, "content-type").is_some_and(shrinks)
+}
+
+/// Returns whether an answer may be a part, which is sent as it is.
+pub fn is_part(request: &[(String, Vec<u8>)], status: u16, response: &[(String, Vec<u8>)]) -> bool {
+    status == 206 || header(request, "range").is_some() || header(response, "content-range").is_some()
 }
 
 /// Returns whether what has this media type gets shorter, as a rule.
@@ -290,7 +296,8 @@ mod tests {
     fn only_what_shrinks_and_may_be_changed_is_compressed() {
         let text = ("content-type", "text/html; charset=utf-8");
         let check = |request: &[(&str, &str)], status, response: &[(&str, &str)]| {
-            may_be_coded(&head(request), status, &head(response), 1024)
+            let (request, response) = (head(request), head(response));
+            is_negotiated(&request, status, &response, 1024) && !is_part(&request, status, &response)
         };
         assert!(
             check(&[], 200, &[text])
@@ -320,8 +327,25 @@ mod tests {
         }
         let mut unclear = head(&[text]);
         unclear.push(("Cache-Control".to_owned(), b"no-transform, x=\xe9".to_vec()));
-        assert!(!may_be_coded(&[], 200, &unclear, 0) && !may_be_coded(&unclear, 200, &head(&[text]), 0));
+        assert!(!is_negotiated(&[], 200, &unclear, 0) && !is_negotiated(&unclear, 200, &head(&[text]), 0));
         assert!(!check(&[], 200, &[]), "what it is has to be known");
+    }
+
+    /// Goal: a part says of itself what the whole does (RFC 9110 §15.3.7, `github.com/caddyserver/caddy/issues/5849`).
+    #[test]
+    fn a_part_is_of_what_is_compressed() {
+        let text = ("content-type", "text/html");
+        for (lines, expected) in [
+            (&[text, ("content-range", "bytes 0-9/2000"), ("content-length", "10")][..], true),
+            (&[text, ("content-range", "bytes 0-9/*")], true),
+            (&[text, ("content-range", "bytes 0-9/1000"), ("content-length", "10")], false),
+            (&[text, ("content-range", "bytes 0-9/2000"), ("content-encoding", "gzip")], false),
+            (&[("content-type", "image/png"), ("content-range", "bytes 0-9/2000")], false),
+        ] {
+            let lines = head(lines);
+            assert_eq!(is_negotiated(&[], 206, &lines, 1024), expected, "{lines:?}");
+            assert!(is_part(&[], 206, &lines));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use netserv_server_sdk::http::{Bounds, ErrorCode, Fetched, HttpModule, Request, 
 use netserv_server_sdk::{counters, http_module, properties};
 
 use crate::decide::{
-    Coding, Headers, accepted, code, is_of_connection, map_back, may_be_coded, unchanged, vary, worth,
+    Coding, Headers, accepted, code, is_negotiated, is_of_connection, is_part, map_back, unchanged, vary, worth,
 };
 
 struct HttpCompressor;
@@ -35,10 +35,13 @@ impl HttpModule for HttpCompressor {
         if status == 304 {
             unchanged(&mut head, had_weak_tag);
         }
-        if !may_be_coded(&asked, status, &head, number("least", LEAST)) {
+        if !is_negotiated(&asked, status, &head, number("least", LEAST)) {
             return passed(fetched, head);
         }
         vary(&mut head);
+        if is_part(&asked, status, &head) {
+            return passed(fetched, head);
+        }
         let mut codings = accepted(&asked, &known(properties::get("codings").as_deref()));
         worth(&mut codings, &head);
         if is_head {

@@ -42,6 +42,8 @@ pub fn asked(range: &str, size: u64) -> Asked {
 fn part(start: u64, end: u64) -> Asked {
     match end.checked_sub(start) {
         Some(length) if length > 0 => Asked::Part(ByteRange { start, length }),
+        // There is nothing in an empty body that is not asked for: all of it is the answer, as nginx has it.
+        Some(_) if start == 0 => Asked::Whole,
         Some(_) | None => Asked::Nothing,
     }
 }
@@ -84,7 +86,14 @@ mod tests {
         ] {
             assert_eq!(asked(text, 11), wanted, "{text}");
         }
-        assert_eq!(asked("bytes=0-", 0), Asked::Nothing);
-        assert_eq!(asked("bytes=-5", 0), Asked::Nothing);
+    }
+
+    /// Goal: a file without a byte can be downloaded, whatever range a client makes of that (`github.com/NVIDIA/nvcf/issues/1338`).
+    #[test]
+    fn all_of_nothing_is_nothing() {
+        for text in ["bytes=0-", "bytes=0-0", "bytes=0--1", "bytes=-5", "bytes=-0"] {
+            assert_eq!(asked(text, 0), Asked::Whole, "{text}");
+        }
+        assert_eq!(asked("bytes=5-", 0), Asked::Nothing);
     }
 }

@@ -35,6 +35,7 @@ use crate::accepted::Accepted;
 use crate::limits;
 use crate::origin::Origin;
 use crate::places::{IsIdle, Place, Places};
+use crate::relay;
 use crate::sys;
 
 /// Where the connections of one HTTP module arrive.
@@ -250,8 +251,7 @@ impl HttpSite {
     }
 
     async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>, progress: &Progress) {
-        // Without the option answers wait for acknowledgements, and still arrive.
-        let _ = accepted.stream.set_nodelay(true);
+        relay::prepare(&accepted.stream);
         let client = self.version().service.client(&accepted.stream);
         let via = Via { flow: accepted.flow(tls.is_some()), upstream: None, client };
         match tls {

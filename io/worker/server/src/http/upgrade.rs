@@ -23,7 +23,7 @@ use super::{hop_by_hop, opening};
 use crate::limits;
 use crate::module::Module;
 use crate::origin::Stream;
-use crate::route;
+use crate::{relay, route};
 
 /// Returns whether a request makes its connection something else.
 pub fn is_wanted<B>(request: &Request<B>) -> bool {
@@ -149,8 +149,7 @@ async fn sent(module: &Module, mut request: Request<Incoming>, upstream: &Upstre
 /// Connects to the server, by TLS if that is what the client speaks.
 pub async fn connect(module: &Module, upstream: &Upstream) -> Result<Box<dyn Stream>, ()> {
     let stream = upstream.connect().await.map_err(drop)?;
-    // Small messages are not to wait for acknowledgements; without the option they do, and still arrive.
-    let _ = stream.set_nodelay(true);
+    relay::prepare(&stream);
     match &upstream.name {
         Some(name) => Ok(Box::new(route::secure(module, name, name, stream).await.map_err(drop)?)),
         None => Ok(Box::new(stream)),

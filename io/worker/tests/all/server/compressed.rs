@@ -42,6 +42,20 @@ fn what_clients_take_is_compressed_and_the_same_again() {
     assert!(answer.body == text && worker.counts().failed == 0);
 }
 
+/// Goal: a cache that has a part from here learns that the whole differs by what its client takes
+/// (`github.com/caddyserver/caddy/issues/5849`); nginx says so, too.
+#[test]
+fn a_part_says_what_the_whole_says() {
+    let port = serve(|stream, _| {
+        let lines = "content-type: text/plain\r\ncontent-range: bytes 0-4/9000\r\ncontent-length: 5\r\nvary: cookie";
+        write!(stream, "HTTP/1.1 206 Partial Content\r\n{lines}\r\nconnection: close\r\n\r\nbegin")
+    });
+    let (spec, _worker) = start(port);
+    let answer = ask(&spec, port, "range: bytes=0-4\r\naccept-encoding: gzip\r\n").whole();
+    assert_eq!((answer.header("content-encoding"), answer.body.as_slice()), (None, &b"begin"[..]));
+    assert!(answer.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", answer.head);
+}
+
 /// Goal: events reach their reader while the stream goes on, and for longer than a request may take.
 #[test]
 fn events_go_on_at_once_and_for_longer_than_a_request_may_take() {

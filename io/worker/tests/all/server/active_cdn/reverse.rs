@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker_server::limits::{KEPT_PER_SERVER_MAX, KEPT_TIME_MAX};
+use netserv_worker_server::limits::{KEPT_PER_SERVER_MAX, KEPT_TIME_MAX, TCP_KEEP_IDLE};
 
 use super::super::intercepted::{Nginx, WebSockets, accept, head, said};
 use super::super::{Worker, connect, talk};
@@ -235,6 +236,66 @@ fn what_upgrades_goes_to_the_origin() {
     let mut arrived = accept(&origin);
     let asked = head(&mut arrived).to_ascii_lowercase();
     assert!(asked.starts_with("get /page ") && !asked.contains("\r\nupgrade:"), "{asked}");
+}
+
+/// Goal: a viewer or an origin that vanishes from a WebSocket without a word is found (`github.com/mtrudel/bandit/issues/577`).
+/// Method: the kernel says when it asks the other end of each of the two silent connections whether it exists.
+#[test]
+fn who_vanishes_from_a_websocket_is_found() {
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = Edge::start(origin.local_addr().unwrap().port());
+    let mut viewer = connect(edge.port());
+    viewer.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n").unwrap();
+    let mut arrived = accept(&origin);
+    head(&mut arrived);
+    arrived.write_all(b"HTTP/1.1 101 Any\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhello").unwrap();
+    assert!(head(&mut viewer).starts_with("HTTP/1.1 101 "));
+    assert_eq!(said(&mut viewer), "hello");
+    let by_origin = (arrived.peer_addr().unwrap(), arrived.local_addr().unwrap());
+    for (near, far) in [(viewer.peer_addr().unwrap(), viewer.local_addr().unwrap()), by_origin] {
+        let asked = asked_in(near.port(), far.port());
+        assert!(asked.is_some_and(|time| time <= TCP_KEEP_IDLE), "{near} to {far}: {asked:?}");
+    }
+}
+
+/// Returns when a connection's other end is asked whether it exists, if ever.
+fn asked_in(local: u16, remote: u16) -> Option<Duration> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let ends = [local, remote].map(|port| format!(":{port:04X}"));
+    let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = row.into_iter().find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1])).unwrap();
+    let (timer, ticks) = row[5].split_once(':').unwrap();
+    (timer == "02").then(|| Duration::from_millis(10 * u64::from_str_radix(ticks, 16).unwrap()))
+}
+
+/// Goal: clients that offer HTTP/2 with each request, as those of Java do, are served as any (`github.com/envoyproxy/envoy/issues/7161`).
+/// Method: curl, also with a body; the origin hears nothing of the offer, and the second answer comes from the cache.
+#[test]
+fn an_offer_of_http_2_is_passed_over() {
+    let origin = Origin::saying(&kept("", "page"));
+    let edge = Edge::start(origin.port);
+    for (more, expected) in [(&[][..], "page"), (&[], "page"), (&["-d", "x=1"], "page")] {
+        let url = format!("http://127.0.0.1:{}/offered", edge.port());
+        let curl =
+            Command::new("curl").args(["-sS", "--http2", "--max-time", "20"]).args(more).arg(url).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&curl.stdout), expected, "{curl:?}");
+        let asked = origin.last().to_ascii_lowercase();
+        assert!(!asked.contains("h2c") && !asked.contains("http2-settings"), "{asked}");
+    }
+    assert_eq!(origin.count(), 2, "one GET and one POST");
+}
+
+/// Goal: a file without a byte comes to clients that ask for a part of it (`github.com/NVIDIA/nvcf/issues/1338`), as from nginx.
+#[test]
+fn an_empty_page_comes_whole() {
+    let origin = Origin::saying(&kept("", ""));
+    let edge = Edge::start(origin.port);
+    edge.ask_until_hit("/empty");
+    for range in ["0-", "0-0", "0--1", "-5"] {
+        let answer = edge.ask("/empty", &format!("range: bytes={range}\r\n"));
+        assert!(status(&answer) == 200 && is_hit(&answer), "{range}: {answer}");
+    }
+    assert_eq!(status(&edge.ask("/empty", "range: bytes=5-\r\n")), 416);
 }
 
 /// A real client and a real server of WebSocket, with the cache asked itself.
