@@ -117,6 +117,8 @@ pub const SOCKET_BATCHES_BURST: f64 = 192.0;
 pub const SOCKET_BATCHES_PER_SECOND: f64 = 64.0;
 /// How long a change of filters waits for all packet threads to know it, if somebody goes on with what modules saw until then.
 pub const LANES_ANSWER_TIME_MAX: Duration = Duration::from_millis(100);
+/// Filters of packets that each user may have although others have many: beyond these, all together have half of the node's.
+pub const FILTERS_EACH: usize = 16;
 /// Changes of filters that wait and are made as one change of the forwarding plane.
 pub const FILTER_CHANGES_BATCH: usize = 64;
 /// Runs of modules and workers whose last count was not read; over it, none begins.

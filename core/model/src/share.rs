@@ -14,6 +14,13 @@ pub fn is_fair(own: u64, held: u64, all: u64) -> bool {
     own <= all.saturating_sub(held) / SHARE_PART
 }
 
+/// Returns whether what users hold leaves something for those who hold little: together at most `all`, and at most half of that beyond the first
+/// `each` of each user. It does not depend on who came first, so what is fair before a restart is so after it.
+pub fn leaves_room(held: impl Iterator<Item = usize>, each: usize, all: usize) -> bool {
+    let (sum, beyond) = held.fold((0, 0), |(sum, beyond), own| (sum + own, beyond + own.saturating_sub(each)));
+    sum <= all && beyond <= all / 2
+}
+
 /// Returns who holds the most of something that is full, and how much, if one who holds `own` would still hold less with one more.
 pub fn greediest<K>(held: impl Iterator<Item = (K, usize)>, own: usize) -> Option<(K, usize)> {
     held.max_by_key(|(_, count)| *count).filter(|(_, most)| own + 1 < *most)
@@ -36,6 +43,14 @@ mod tests {
         assert_eq!(greediest(held(), 3), Some(("b", 5)));
         assert_eq!(greediest(held(), 4), None);
         assert_eq!(greediest(std::iter::empty::<(&str, usize)>(), 0), None);
+    }
+
+    #[test]
+    fn who_holds_much_leaves_room_for_who_holds_little() {
+        let leaves_room = |held: &[usize]| leaves_room(held.iter().copied(), 4, 64);
+        assert!(leaves_room(&[36]) && !leaves_room(&[37]) && !leaves_room(&[20, 21]));
+        assert!(leaves_room(&[36, 4, 4, 4, 4, 4, 4, 4]) && !leaves_room(&[36, 4, 4, 4, 4, 4, 4, 4, 1]));
+        assert!(leaves_room(&[4; 16]) && !leaves_room(&[4; 17]));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Putting long texts together again.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use netserv_model::{Instant, Nonce, SessionId};
+use netserv_model::{Instant, Nonce, SessionId, share};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::Part;
 
@@ -35,15 +37,17 @@ struct Assembly {
     received: usize,
     bytes: Vec<u8>,
     expires: Instant,
+    /// The network of the peer that sends it.
+    site: IpAddr,
 }
 
 impl Assemblies {
-    /// Takes one part. Parts travel in order, so the first one starts a text afresh.
-    pub(crate) fn handle_part(&mut self, now: Instant, key: AssemblyKey, part: Part) -> Assembled {
+    /// Takes one part of a peer's. Parts travel in order, so the first one starts a text afresh.
+    pub(crate) fn handle_part(&mut self, now: Instant, peer: IpAddr, key: AssemblyKey, part: Part) -> Assembled {
         if part.index == 1 {
-            self.make_room(&key);
-            let expires = now + ASSEMBLY_TIME;
-            self.by_key.insert(key, Assembly { count: part.count, received: 1, bytes: part.bytes, expires });
+            let (expires, site) = (now + ASSEMBLY_TIME, share::network(peer, 24, 56));
+            self.make_room(&key, site);
+            self.by_key.insert(key, Assembly { count: part.count, received: 1, bytes: part.bytes, expires, site });
             return Assembled::Waiting;
         }
         let Some(mut assembly) = self.by_key.remove(&key) else { return Assembled::Broken };
@@ -76,13 +80,19 @@ impl Assemblies {
         self.by_key.len()
     }
 
-    fn make_room(&mut self, key: &AssemblyKey) {
+    /// Has the oldest text of the site with the most give way to one more of a site, if there are as many as may be.
+    fn make_room(&mut self, key: &AssemblyKey, site: IpAddr) {
         if self.by_key.len() < ASSEMBLIES_MAX || self.by_key.contains_key(key) {
             return;
         }
-        let oldest = self.by_key.iter().min_by_key(|(_, assembly)| assembly.expires).map(|(key, _)| key.clone());
-        if let Some(oldest) = oldest {
-            self.by_key.remove(&oldest);
+        let mut held = BTreeMap::from([(site, 1)]);
+        for assembly in self.by_key.values() {
+            *held.entry(assembly.site).or_default() += 1;
+        }
+        let order = |assembly: &Assembly| (held[&assembly.site], Reverse(assembly.expires));
+        let gives_way = self.by_key.iter().max_by_key(|(_, assembly)| order(assembly)).map(|(key, _)| key.clone());
+        if let Some(gives_way) = gives_way {
+            self.by_key.remove(&gives_way);
         }
     }
 }

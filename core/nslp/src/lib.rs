@@ -382,7 +382,7 @@ impl Nslp {
     fn whole_text(&mut self, now: Instant, from: &Received, data: Vec<u8>) -> Option<Vec<u8>> {
         let Some(part) = Part::parse(&data) else { return Some(data) };
         let key = (from.session, from.mri.clone(), part.nonce);
-        match self.assemblies.handle_part(now, key, part) {
+        match self.assemblies.handle_part(now, from.asker.address, key, part) {
             Assembled::Waiting => None,
             Assembled::Whole(bytes) => Some(bytes),
             Assembled::Broken => {

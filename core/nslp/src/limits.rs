@@ -13,7 +13,7 @@ pub const FINISHED_MAX: usize = 256;
 pub const SESSIONS_MAX: usize = PENDING_MAX + FINISHED_MAX;
 /// Local callers that wait for one exchange.
 pub const WAITERS_MAX: usize = 8;
-/// Texts of which some parts are still to come; the oldest makes room.
+/// Texts of which some parts are still to come; the oldest of the site with the most (24 bits of IPv4, 56 of IPv6) makes room.
 pub const ASSEMBLIES_MAX: usize = 64;
 /// How long the next part of a text may take.
 pub const ASSEMBLY_TIME: Duration = Duration::from_secs(10);

@@ -176,6 +176,26 @@ fn texts_in_parts_have_a_bound_in_number_and_time() {
     assert_eq!(node.nslp.state_counts().assemblies, 0);
 }
 
+/// Goal: peers of one site that begin texts and never end them keep no other peer's from coming whole. Method: one that began before them
+/// sends the rest.
+#[test]
+fn texts_in_parts_of_one_site_leave_room_for_others() {
+    let mut node = Node::new(|_| {});
+    let mut parts = netserv_wire::nslp::parts(&"a".repeat(20_000), nonce(0));
+    let last = parts.split_off(1);
+    node.receive(&flow(), 8, &parts[0]);
+    for n in 1..2 * ASSEMBLIES_MAX {
+        let begun = netserv_wire::nslp::parts(&"a".repeat(20_000), nonce(n)).swap_remove(0);
+        let mut event = received(&flow(), 8, &begun);
+        let Event::RecvMessage { peer, .. } = &mut event else { unreachable!() };
+        *peer = IpAddr::from([198, 51, 100, u8::try_from(n).unwrap()]);
+        node.nslp.handle_event(node.now, event);
+    }
+    assert_eq!(node.nslp.state_counts().assemblies, ASSEMBLIES_MAX);
+    last.iter().for_each(|part| node.receive(&flow(), 8, part));
+    assert_eq!((node.nslp.state_counts().assemblies, node.nslp.counters().assemblies_lost), (ASSEMBLIES_MAX - 1, 0));
+}
+
 #[test]
 fn resends_have_a_bound() {
     let mut node = Node::new(|_| {});

@@ -17,15 +17,15 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use netserv_model::Filter;
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link_group, container_link_prefix};
+use netserv_model::{Filter, share};
 use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_netlink::{Requests, Socket};
 use netserv_wire::ip::IpVersion;
 
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
-use super::limits::NODE_INTERCEPTS_MAX;
+use super::limits::{INTERCEPTS_EACH, NODE_INTERCEPTS_MAX};
 use super::link_state::HostEnd;
 use super::matching::{TCP, VERSIONS, about_too_long, octets, too_long, version_of};
 use super::{intercept, link, routing, sockets};
@@ -82,9 +82,11 @@ impl HostIntercepts {
         intercept::check(filters.iter())?;
         let mut state = self.state();
         let name = network.name().to_owned();
-        let others: usize = state.links.iter().filter(|(link, _)| **link != name).map(|(_, l)| l.filters.len()).sum();
-        if others + filters.len() > NODE_INTERCEPTS_MAX {
-            let text = format!("a node intercepts by {NODE_INTERCEPTS_MAX} filters at most");
+        let others = state.links.iter().filter(|(link, _)| **link != name).map(|(_, link)| link.filters.len());
+        if !share::leaves_room(others.chain([filters.len()]), INTERCEPTS_EACH, NODE_INTERCEPTS_MAX) {
+            let text = format!(
+                "a node intercepts by {NODE_INTERCEPTS_MAX} filters at most, half of them beyond {INTERCEPTS_EACH} of each container"
+            );
             return Err(NetworkError::Spec(text));
         }
         let mut links = state.links.clone();

@@ -41,6 +41,8 @@ pub const MTU: u32 = 1500;
 pub const INTERCEPTS_MAX: usize = 64;
 /// Such filters of all containers of a node: each packet that the kernel forwards may be compared with all of them.
 pub const NODE_INTERCEPTS_MAX: usize = 256;
+/// Such filters that each container may have although others have many: beyond these, all together have half of the node's.
+pub const INTERCEPTS_EACH: usize = 4;
 /// Transparent sockets that are made at a time.
 pub const TRANSPARENT_SOCKETS_MAX: usize = 64;
 /// What a connection of a container may have to be read, and as much to be sent, in bytes, with what the kernel adds. Once

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::triple::{ENDS, LONG, Lab, SHORT, accept, at, filters, inside, is_idle, pass, run};
-use netserv_container::network::limits::{INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX};
+use netserv_container::network::limits::{
+    INTERCEPTS_EACH, INTERCEPTS_MAX, NODE_INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX,
+};
 use netserv_container::network::{
     ContainerNetwork, HostIntercepts, Intercept, Listeners, NetworkError, remove_networks,
 };
@@ -455,13 +457,30 @@ fn bounds_are_kept_and_what_is_no_flow_is_refused() {
     network.intercept(&many[1..]).unwrap();
     assert_eq!(network.transparent_sockets(false, TRANSPARENT_SOCKETS_MAX).unwrap().len(), TRANSPARENT_SOCKETS_MAX);
     assert!(matches!(network.transparent_sockets(true, TRANSPARENT_SOCKETS_MAX + 1), Err(NetworkError::Spec(_))));
+}
+
+/// Goal: containers that intercept by as many filters as they get leave some for every other one, up to the node's bound. Method: the first two
+/// have what a container may have, the third gets its own few, and so do all others.
+#[test]
+fn containers_that_intercept_much_leave_room_for_others() {
+    let Some(lab) = Lab::start("containers_that_intercept_much_leave_room_for_others") else { return };
+    let host = HostIntercepts::open(&lab.instance()).unwrap();
     let most = vec!["tcp dst 10.72.2.0/24 port 80"; INTERCEPTS_MAX];
-    let networks: Vec<ContainerNetwork> =
-        (2..6).map(|number| lab.container(number, &[&format!("10.72.9.{number}")])).collect();
-    networks.iter().for_each(|network| host.set(network, &filters(&most)).unwrap());
-    assert!(matches!(host.set(&network, &filters(&most[..1])), Err(NetworkError::Spec(_))), "the node's bound");
+    let mut left = NODE_INTERCEPTS_MAX;
+    let mut networks = Vec::new();
+    for number in 1.. {
+        let network = lab.container(number, &[&format!("10.72.9.{number}")]);
+        let sizes = [INTERCEPTS_MAX, INTERCEPTS_EACH];
+        let Some(size) = sizes.into_iter().find(|size| host.set(&network, &filters(&most[..*size])).is_ok()) else {
+            break;
+        };
+        assert_eq!(size == INTERCEPTS_MAX, number <= 2, "{number}");
+        left -= size;
+        networks.push(network);
+    }
+    assert_eq!((left, networks.len()), (0, 2 + (NODE_INTERCEPTS_MAX - 2 * INTERCEPTS_MAX) / INTERCEPTS_EACH));
     host.set(&networks[0], &[]).unwrap();
-    host.set(&network, &filters(&most[..1])).unwrap();
+    host.set(&networks[2], &filters(&most)).unwrap();
 }
 
 /// Goal: whatever others take away of what leads packets to a module that fails closed, no packet of its flows goes past it, and the

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
@@ -90,7 +90,7 @@ pub async fn send(
 ) -> Result<(Response<WasiBody>, Option<AbortHandle>), Error> {
     let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     *request.uri_mut() = path.into();
-    let keeper = Keeper::of(route, &request);
+    let (is_head, keeper) = (request.method() == Method::HEAD, Keeper::of(route, &request));
     let kept = keeper.as_ref().and_then(|keeper| keeper.take(route, repeated(&request).is_some()));
     if let Some(mut sender) = kept
         && matches!(timeout(patience.connect, sender.requests.ready()).await, Ok(Ok(())))
@@ -102,7 +102,7 @@ pub async fn send(
         match sent.await.map_err(|_| Error::ConnectionReadTimeout)? {
             Ok(response) => {
                 let driver = sender.driver.clone();
-                return Ok((answered(response, patience, sender, keeper)?, driver));
+                return Ok((answered(response, is_head, patience, sender, keeper)?, driver));
             }
             // RFC 9110 §9.2.2: the server may have closed it before it saw the request.
             Err(mut error) => match error.take_message().or(again).filter(|_| !route.is_passed()) {
@@ -119,7 +119,7 @@ pub async fn send(
     let request = sender.heads.expect(request, true, route.taker());
     let sent = timeout(patience.first_byte, sender.requests.send_request(request));
     let response = sent.await.map_err(|_| Error::ConnectionReadTimeout)??;
-    Ok((answered(response, patience, sender, keeper)?, Some(driver)))
+    Ok((answered(response, is_head, patience, sender, keeper)?, Some(driver)))
 }
 
 /// Where connections are kept for the next request.
@@ -172,8 +172,14 @@ fn repeated(request: &Request<WasiBody>) -> Option<Request<WasiBody>> {
     Some(copy)
 }
 
-/// Returns what the component gets of a response.
-fn answered(mut response: Response<Incoming>, patience: Patience, sender: Sender, keeper: Option<Keeper>) -> Answer {
+/// Returns what the component gets of a response, to `HEAD` or another request.
+fn answered(
+    mut response: Response<Incoming>,
+    is_head: bool,
+    patience: Patience,
+    sender: Sender,
+    keeper: Option<Keeper>,
+) -> Answer {
     if let Some(coding) = other_coding(response.headers()) {
         return Err(Error::HttpResponseTransferCoding(Some(coding)));
     }
@@ -182,8 +188,9 @@ fn answered(mut response: Response<Incoming>, patience: Patience, sender: Sender
         hop_by_hop::make_private(response.headers_mut());
     }
     let mut keep = keeper.map(|keeper| (sender, keeper));
-    // RFC 9110 §8.6, RFC 9112 §6.1: a 204 has neither. A body that comes behind it all the same would be the next answer.
-    if response.status() == StatusCode::NO_CONTENT && promises_body(response.headers()) {
+    // RFC 9112 §6.3: none of these has a body. One that comes all the same, and later, would be the next answer.
+    let is_bodiless = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if is_bodiless && promises_body(response.headers()) {
         keep = None;
     }
     // RFC 9112 §6.3: with both, the chunks count, and the connection ends.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::date;
 use crate::fields::{Fields, Request, has, is_of_connection, is_one_of, members};
 use crate::policy::Policy;
+use crate::vary;
 
 /// Returns the headers of a request whose response is not stored.
 #[must_use]
@@ -40,11 +41,15 @@ pub fn is_loop(request: &Request<'_>, policy: &Policy) -> bool {
 
 /// Returns the headers of a request whose response is to be stored for others.
 ///
-/// Conditions and ranges are left out, and fields that make some servers answer for another place than the key says.
+/// Conditions and ranges are left out, and fields that make some servers answer for another place than the key says. Codings are those that
+/// select a variant.
 #[must_use]
 pub fn fill(request: &Request<'_>, policy: &Policy) -> Vec<(String, Vec<u8>)> {
     let mut headers = self::request(request, policy);
-    headers.retain(|(name, _)| !is_of_one_client(name));
+    let codings = vary::codings(request.headers);
+    let is_replaced = |name: &str| codings.is_some() && name.eq_ignore_ascii_case(vary::ACCEPT_ENCODING);
+    headers.retain(|(name, _)| !is_of_one_client(name) && !is_replaced(name));
+    headers.extend(codings.map(|codings| (vary::ACCEPT_ENCODING.to_owned(), codings.into_bytes())));
     headers
 }
 

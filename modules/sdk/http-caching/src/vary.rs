@@ -47,8 +47,31 @@ pub fn variant_key(key: &str, names: &[String], request: &Request<'_>) -> Option
     Some(variant)
 }
 
+/// Returns what the origin is told of a client's `Accept-Encoding`, and what selects by it: those codings of its list that origins use, in one
+/// order. Nothing if the list stays as it is: it is missing, or takes other codings, or does not take an uncoded response (RFC 9110 §12.5.3).
+pub fn codings(fields: &Fields) -> Option<String> {
+    let wishes: Vec<(String, bool)> = members(fields, ACCEPT_ENCODING)
+        .map(wish)
+        .map(|wish| match wish.split_once(';') {
+            Some((coding, weight)) => (coding.to_owned(), NO_WEIGHT.contains(&weight)),
+            None => (wish, false),
+        })
+        .collect();
+    let says = |coding: &str, is_refused: bool| wishes.contains(&(coding.to_owned(), is_refused));
+    if !has(fields, ACCEPT_ENCODING) || wishes.iter().any(|(coding, _)| coding == "*") || says("identity", true) {
+        return None;
+    }
+    let taken: Vec<&str> = CODINGS.into_iter().filter(|coding| says(coding, false) && !says(coding, true)).collect();
+    Some(if taken.is_empty() { "identity".to_owned() } else { taken.join(", ") })
+}
+
 /// Returns a field's value so that values that mean the same are the same.
 fn normal(fields: &Fields, name: &str) -> String {
+    if name == ACCEPT_ENCODING
+        && let Some(codings) = codings(fields)
+    {
+        return codings;
+    }
     if is_one_of(name, &PREFERENCES) {
         let mut wishes: Vec<String> = members(fields, name).map(wish).collect();
         wishes.sort();
@@ -78,6 +101,12 @@ fn escaped(bytes: &[u8]) -> String {
     text
 }
 
+/// The field of the codings that a client takes.
+pub const ACCEPT_ENCODING: &str = "accept-encoding";
+/// Codings of origins. `deflate` is none: all who take it take `gzip`, too.
+const CODINGS: [&str; 3] = ["br", "gzip", "zstd"];
+/// The weight of what is refused (RFC 9110 §12.4.2).
+const NO_WEIGHT: [&str; 4] = ["q=0", "q=0.0", "q=0.00", "q=0.000"];
 /// Lists of preferences, whose order says nothing.
 const PREFERENCES: [&str; 4] = ["accept", "accept-charset", "accept-encoding", "accept-language"];
 
@@ -128,7 +157,7 @@ mod tests {
             variant(&["accept-encoding"], &lines.iter().map(|line| ("Accept-Encoding", *line)).collect::<Vec<_>>())
         };
         assert_eq!(codings(&["gzip", "br"]), codings(&["br, gzip"]));
-        for other in ["gzip", "gzip;q=0", "br,gzip,xxx,jdcqiab", ""] {
+        for other in ["gzip", "gzip;q=0, br", "br,gzip,*", "br,gzip,identity;q=0", ""] {
             assert_ne!(codings(&["gzip", "br"]), codings(&[other]), "{other}");
         }
         assert_ne!(codings(&[""]), codings(&[]));
@@ -138,6 +167,29 @@ mod tests {
         assert_ne!(foo(&[("Foo", "\"1, 2\"")]), foo(&[("Foo", "\"1,2\"")]));
         assert_ne!(foo(&[("Foo", "")]), foo(&[]));
         assert_ne!(foo(&[("Foo", "A")]), foo(&[("Foo", "a")]));
+    }
+
+    #[test]
+    fn codings_are_those_that_origins_use() {
+        let check = |lines: &[&str], expected: Option<&str>| {
+            let lines: Vec<_> = lines.iter().map(|line| ("Accept-Encoding", *line)).collect();
+            assert_eq!(codings(&fields(&lines)).as_deref(), expected, "{lines:?}");
+        };
+        check(&[], None);
+        // Chrome, Firefox and curl; Safari; all of them without TLS.
+        for browser in ["gzip, deflate, br, zstd", "deflate, gzip, br, zstd"] {
+            check(&[browser], Some("br, gzip, zstd"));
+        }
+        check(&["gzip, deflate, br"], Some("br, gzip"));
+        check(&["gzip, deflate"], Some("gzip"));
+        check(&["GZip;Q=0.5", "x, deflate"], Some("gzip"));
+        for uncoded in ["", "identity", "deflate", "x-made-up", "gzip;q=0", "gzip; q=0.000, br;q=0.0"] {
+            check(&[uncoded], Some("identity"));
+        }
+        check(&["gzip, gzip;q=0"], Some("identity"));
+        for other in ["*", "gzip, *;q=0", "gzip, identity;q=0", "*;q=0.1, gzip"] {
+            check(&[other], None);
+        }
     }
 
     #[test]

@@ -5,26 +5,27 @@
 
 pub mod traces;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result};
+use netserv_dataplane::limits::FILTERS_MAX;
 use netserv_dataplane::signal::Routes;
 use netserv_dataplane::{Change, FilterTable};
 use netserv_model::effect::{Buffering, FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
 use netserv_model::verdict::FailureMode;
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Refusal, RefusalKind, UserId, share};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketSender;
 use netserv_packet_loop::{Buffers, ModuleFilter, PacketCommand, TraceId};
 use tokio::sync::oneshot;
 
 use super::ticket::Ticket;
-use crate::limits::{FILTER_CHANGES_BATCH, LANES_ANSWER_TIME_MAX};
+use crate::limits::{FILTER_CHANGES_BATCH, FILTERS_EACH, LANES_ANSWER_TIME_MAX};
 use traces::Traces;
 
 /// What the thread is to do.
@@ -103,6 +104,7 @@ impl Filters {
         if add.is_empty() && remove.is_empty() {
             return Ok(());
         }
+        self.check_room(&add, &remove)?;
         let known = self.tell(add.iter(), remove.clone());
         let installs = add.iter().map(|rule| match rule.on_failure {
             FailureMode::Open => Change::Install(rule.id, &rule.filter),
@@ -130,6 +132,24 @@ impl Filters {
             let _ = known.recv_timeout(LANES_ANSWER_TIME_MAX);
         }
         Ok(())
+    }
+
+    /// Checks that rules which come leave room for those of other users.
+    fn check_room(&self, add: &[FilterRule], remove: &[FilterId]) -> Result<(), Refusal> {
+        if add.is_empty() || self.rules.len() + add.len() <= FILTERS_MAX / 2 {
+            return Ok(());
+        }
+        let goes: BTreeSet<&FilterId> = remove.iter().collect();
+        let stay = self.rules.values().filter(|rule| !goes.contains(&rule.id));
+        let mut held: BTreeMap<&UserId, usize> = BTreeMap::new();
+        for rule in stay.chain(add) {
+            *held.entry(&rule.worker.user).or_default() += 1;
+        }
+        if share::leaves_room(held.into_values(), FILTERS_EACH, FILTERS_MAX) {
+            return Ok(());
+        }
+        let detail = format!("the node has {FILTERS_MAX} filters, half of them beyond {FILTERS_EACH} of each user");
+        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 
     /// Tells the packet threads of rules that come and go; what it returns ends when each of them knows.

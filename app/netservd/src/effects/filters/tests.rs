@@ -56,6 +56,31 @@ fn merged_changes_do_not_name_what_comes_and_goes() {
     assert_eq!((added, merged.remove), (vec![2, 3], vec![FilterId(7)]));
 }
 
+/// Goal: a user with many filters leaves some for every other one, up to the node's bound.
+#[test]
+fn filters_of_one_user_leave_room_for_others() {
+    let mut rig = Rig::new();
+    let mut next = 0;
+    let mut add = |rig: &mut Rig, name: &str, count: usize| {
+        let first = next;
+        next += u64::try_from(count).unwrap();
+        let mut added = change(&(first..next).collect::<Vec<_>>(), &[]);
+        added.add.iter_mut().for_each(|rule| rule.worker.user = name.parse().unwrap());
+        rig.filters.change(added)
+    };
+    add(&mut rig, "alice", FILTERS_MAX / 2 + FILTERS_EACH).unwrap();
+    let refusal = add(&mut rig, "alice", 1).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::QuotaExceeded, "{refusal}");
+    for number in 0..(FILTERS_MAX / 2 - FILTERS_EACH) / FILTERS_EACH {
+        assert!(add(&mut rig, &format!("user{number}"), FILTERS_EACH + 1).is_err());
+        add(&mut rig, &format!("user{number}"), FILTERS_EACH).unwrap();
+    }
+    assert_eq!(rig.installed().len(), FILTERS_MAX);
+    assert!(add(&mut rig, "bob", 1).is_err(), "the node's bound");
+    rig.filters.change(change(&[], &[0])).unwrap();
+    add(&mut rig, "bob", 1).unwrap();
+}
+
 struct Rig {
     filters: Filters,
     table: Arc<Refusing>,

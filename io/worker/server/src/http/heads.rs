@@ -250,6 +250,17 @@ impl Answers {
         Err(no_answer())
     }
 
+    /// Returns whether a request may be written: not the next one of a connection on which the server said more than it was asked for, since
+    /// that would be its answer.
+    fn may_write(&self) -> io::Result<()> {
+        let is_next = self.heads.expected().as_ref().is_some_and(|it| !it.is_first && !it.sending.has_begun);
+        let has_more = || !self.begun.is_empty() || !self.head.is_empty();
+        if is_next && (has_more() || self.stream.as_ref().is_some_and(|stream| stream.has_unread())) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the server sent what nobody asked for"));
+        }
+        Ok(())
+    }
+
     /// Has what came be read, behind `before`.
     fn is_known(&mut self, is_odd: bool, before: &[u8]) {
         self.begun = [&self.begun, before, &self.head].concat().into();
@@ -353,6 +364,7 @@ impl AsyncRead for Answers {
 
 impl AsyncWrite for Answers {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.may_write()?;
         let written = ready!(self.stream()?.poll_write(context, bytes));
         self.heads.has_written();
         Poll::Ready(written)
@@ -363,6 +375,7 @@ impl AsyncWrite for Answers {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.may_write()?;
         let written = ready!(self.stream()?.poll_write_vectored(context, slices));
         self.heads.has_written();
         Poll::Ready(written)
@@ -385,6 +398,14 @@ impl AsyncWrite for Answers {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpStream;
+    use tokio::runtime::Builder;
+
+    use super::super::body::nothing;
     use super::*;
 
     #[test]
@@ -424,5 +445,32 @@ mod tests {
         }
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(limits::SERVER_HEADERS_MAX + 1));
         check(many.as_bytes(), Look::Other { is_odd: true });
+    }
+
+    /// Goal: what a server sent before it is asked is no answer, also if the runtime has not heard of it yet. Method: a runtime that looks at its
+    /// sockets only when it waits, which it does not between the bytes and the request.
+    #[test]
+    fn what_came_before_its_request_is_no_answer() {
+        Builder::new_current_thread().enable_io().build().unwrap().block_on(async {
+            for (is_first, is_asked, said, is_sent) in [
+                (false, true, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"[..], false),
+                (false, true, b"", true),
+                // Servers may say first why they will not hear.
+                (true, true, b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", true),
+                // The end of what was asked before, such as a long body of the client's.
+                (false, false, b"HTTP/1.1 413 Long\r\ncontent-length: 0\r\n\r\n", true),
+            ] {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                let heads = Heads::default();
+                let mut answers = Answers::new(Box::new(stream), heads.clone(), Excess::default());
+                if is_asked {
+                    drop(heads.expect(Request::new(nothing()), is_first, None));
+                }
+                server.write_all(said).unwrap();
+                assert_eq!(answers.write(b"GET / HTTP/1.1\r\n\r\n").await.is_ok(), is_sent, "{is_first} {is_asked}");
+            }
+        });
     }
 }

@@ -103,6 +103,14 @@ fn a_fill_asks_for_all_and_for_nobody() {
     assert_eq!(names(&filled), ["Accept", "Via", "via", "surrogate-capability"]);
     let capability = &filled.last().unwrap().1;
     assert_eq!(capability, b"me=\"Surrogate/1.0\", other=\"Surrogate/1.0\"", "one line, ours first");
+    let codings = |lines: Lines<'_>| {
+        let filled = forward::fill(&get(&fields(lines)), &policy);
+        filled.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")).collect::<Vec<_>>()
+    };
+    let one_line = [("accept-encoding".to_owned(), b"br, gzip".to_vec())];
+    assert_eq!(codings(&[("Accept-Encoding", "gzip, deflate"), ("accept-encoding", "br;q=0.5")]), one_line);
+    assert_eq!(codings(&[("accept-encoding", "*")])[0].1, b"*");
+    assert!(codings(&[]).is_empty());
     let passed = forward::request(&get(&headers), &policy);
     assert_eq!(
         names(&passed),

@@ -286,6 +286,38 @@ fn what_is_made_of_a_request_is_for_requests_like_it() {
     }
 }
 
+/// Goal: browsers share a coded answer, however each of them lists the codings that it takes, and none gets one that it does not take.
+#[test]
+fn browsers_share_what_is_coded() {
+    let origin = Origin::start(|request, stream| {
+        let takes = header(request, "accept-encoding").unwrap_or_default();
+        let coding = ["deflate", "br", "gzip"].into_iter().find(|coding| takes.contains(coding)).unwrap_or("identity");
+        let lines = format!("vary: accept-encoding\r\ncontent-encoding: {coding}\r\n");
+        let _ = stream.write_all(kept(&lines, "hello").as_bytes());
+    });
+    let edge = Edge::start(origin.port);
+    for _ in 0..2 {
+        for (line, expected) in [
+            ("gzip, deflate, br, zstd", "br"),
+            ("deflate, gzip, br, zstd", "br"),
+            ("zstd, br;q=1.0, gzip;q=0.8, deflate;q=0.6", "br"),
+            ("gzip, deflate", "gzip"),
+            ("gzip", "gzip"),
+            ("gzip;q=1.0, deflate;q=0.6, identity;q=0.3", "gzip"),
+            ("identity", "identity"),
+            ("deflate", "identity"),
+            ("x-made-up", "identity"),
+        ] {
+            let answer = edge.ask("/page", &format!("accept-encoding: {line}\r\n"));
+            assert_eq!(header(&answer, "content-encoding"), Some(expected), "{line}: {answer}");
+        }
+    }
+    assert_eq!(origin.count(), 3, "one for each way of coding");
+    // A list that cannot be said in another way is the origin's to read.
+    edge.ask("/other", "accept-encoding: *;q=0.5\r\n");
+    assert_eq!(header(&origin.last(), "accept-encoding"), Some("*;q=0.5"));
+}
+
 /// Goal: one place is stored once, however clients spell it.
 #[test]
 fn a_place_is_stored_once_however_it_is_spelled() {

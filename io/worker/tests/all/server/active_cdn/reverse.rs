@@ -102,7 +102,7 @@ fn an_odd_answer_ends_its_connection() {
     }
 }
 
-/// Goal: a body that comes at once behind an answer which has none is the answer to no later request, nor is one that a 204 promises
+/// Goal: a body that comes at once behind an answer which has none is the answer to no later request, nor is one that its head promises
 /// (`github.com/e2guardian/e2guardian/issues/136`, `github.com/Kaliumhexacyanoferrat/GenHTTP/issues/90`). Method: the connection ends, before a
 /// promised body comes, too.
 #[test]
@@ -110,23 +110,28 @@ fn a_body_where_none_may_be_ends_its_connection() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let edge = Edge::start(origin.local_addr().unwrap().port());
     let port = edge.port();
-    for (said, expected) in [
-        ("HTTP/1.1 204 No Content\r\ncontent-length: 4\r\n\r\n", 204),
-        ("HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n", 204),
-        ("HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage", 204),
-        ("HTTP/1.1 304 Not Modified\r\ncontent-length: 4\r\n\r\npage", 304),
+    for (method, said, expected) in [
+        ("GET", "HTTP/1.1 204 No Content\r\ncontent-length: 4\r\n\r\n", 204),
+        ("GET", "HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n", 204),
+        ("GET", "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage", 204),
+        ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 4\r\n\r\npage", 304),
+        ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 4\r\n\r\n", 304),
+        ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n", 200),
+        ("HEAD", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", 200),
+        ("HEAD", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage", 200),
     ] {
-        let viewer = thread::spawn(move || talk(port, b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        let request = format!("{method} /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let viewer = thread::spawn(move || talk(port, request.as_bytes()));
         let mut arrived = accept(&origin);
         head(&mut arrived);
         arrived.write_all(said.as_bytes()).unwrap();
-        assert_eq!(status(&viewer.join().unwrap()), expected, "{said}");
+        assert_eq!(status(&viewer.join().unwrap()), expected, "{method} {said}");
         // Idle ones end, too, but not so soon.
         arrived.set_read_timeout(Some(KEPT_TIME_MAX / 3)).unwrap();
         let left = arrived.read(&mut [0]);
         assert!(
             matches!(&left, Ok(0)) || left.as_ref().is_err_and(|it| it.kind() == ErrorKind::ConnectionReset),
-            "{said}: {left:?}"
+            "{method} {said}: {left:?}"
         );
     }
 }
