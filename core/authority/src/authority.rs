@@ -284,6 +284,16 @@ impl Authority {
         Some(vouched.lease_max.map_or(left, |most| most.min(left)))
     }
 
+    /// Has a refusal of what lies outside a user's rights say which evidence bounds them.
+    pub fn explain(&self, user: &UserId, refusal: Refusal) -> Refusal {
+        let is_of_ports = refusal.kind == RefusalKind::PortNotAllowed;
+        let is_of_scope = is_of_ports || refusal.kind == RefusalKind::PrefixNotAllowed;
+        match self.granted.get(user).filter(|_| is_of_scope) {
+            Some(granted) => Refusal::new(refusal.kind, format!("{}; {}", refusal.detail, granted.bound(is_of_ports))),
+            None => refusal,
+        }
+    }
+
     /// Returns what a user's rights come from; nothing of those whom the policy names.
     pub fn evidence(&self, user: &UserId) -> Option<&Evidence> {
         self.granted.get(user).map(|granted| &granted.evidence)

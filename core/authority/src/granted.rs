@@ -7,7 +7,7 @@ use netserv_model::{Digest, Instant, Now, PublicKey, Refusal, RefusalKind, UnixT
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::digest_of_grant;
+use crate::grant::{Grant, digest_of_grant};
 use crate::limits::UNKNOWN_KEPT_TIME;
 use crate::revocations::Lists;
 use crate::vouched::{Vouched, Voucher};
@@ -47,12 +47,34 @@ impl Granted {
         }
     }
 
+    /// Says what bounds the user's prefixes, or its ports, and who can give more.
+    pub(crate) fn bound(&self, is_of_ports: bool) -> String {
+        let (basis, last) = (self.basis(), self.last());
+        let has_ports = last.as_ref().is_some_and(|last| !last.ports.is_empty());
+        if is_of_ports && !has_ports {
+            return format!("the node's operator gives these ports to users by proof ({basis})");
+        }
+        match last {
+            None => format!("the user has the {basis} and no other, since that vouches for itself alone"),
+            Some(last) => format!("the user has its {basis}: for more, have {} sign another grant", last.iss),
+        }
+    }
+
+    /// Returns the grant for the key that signs the user's requests.
+    fn last(&self) -> Option<Grant> {
+        let grants = match &self.evidence {
+            Evidence::Address(_) => return None,
+            Evidence::Grants(grants) => grants,
+            Evidence::Checklist(checked) => &checked.grants,
+        };
+        Chain::parse(grants).ok().map(|chain| chain.last().clone())
+    }
+
     /// Returns the key that signs the user's requests.
     pub(crate) fn key(&self) -> Option<PublicKey> {
         match &self.evidence {
             Evidence::Address(proven) => Some(proven.key),
-            Evidence::Grants(grants) => last_key(grants),
-            Evidence::Checklist(checked) => last_key(&checked.grants),
+            Evidence::Grants(_) | Evidence::Checklist(_) => self.last().map(|last| last.sub),
         }
     }
 
@@ -117,10 +139,6 @@ impl Granted {
             (Err(_), Ok(_) | Err(_)) => false,
         }
     }
-}
-
-fn last_key(grants: &[String]) -> Option<PublicKey> {
-    Chain::parse(grants).ok().map(|chain| chain.last().sub)
 }
 
 /// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.

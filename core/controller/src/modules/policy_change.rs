@@ -151,7 +151,8 @@ fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
 fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
     let active = tenants.active(key)?;
     let (record, user) = (&active.record, cx.may(&key.0)?);
-    why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
+    let refusal = why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())?;
+    Some(cx.authority.explain(&key.0, refusal))
 }
 
 fn why_not_allowed(

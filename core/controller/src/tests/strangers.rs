@@ -76,8 +76,13 @@ fn a_stranger_runs_what_its_grant_allows_until_it_ends() {
     let lease = set_up(&mut node, "eve", &long("m@1.0.0"), Some(inside.clone()));
     assert_eq!(lease, Outcome::Installed { lease_s: 200 }, "a lease is no longer than the grant");
     let wide = Setup { filters: vec!["dst 10.2.1.1".parse().unwrap()], ..long("o@1.0.0") };
-    let Outcome::Refused(refusal) = set_up(&mut node, "eve", &wide, Some(inside)) else { panic!("it is allowed") };
+    let Outcome::Refused(refusal) = set_up(&mut node, "eve", &wide, Some(inside.clone())) else {
+        panic!("it is allowed")
+    };
     assert_eq!(refusal.kind, RefusalKind::PrefixNotAllowed);
+    let remedy =
+        format!("grant of house {}: for more, have {} sign another grant", digest_of_grant(&inside), public("house"));
+    assert!(refusal.detail.ends_with(&remedy), "{refusal:?}");
     let probe = request(&node, "eve", Body::Probe(Probe { ask: vec![Ask::Policy, Ask::Modules] }), None);
     let report = node.ask(probe);
     assert_eq!(report.policy.unwrap().prefixes, ["10.2.0.0/24"]);
