@@ -96,6 +96,8 @@ pub const PROOFS_MAX: usize = 64;
 pub const PROOFS_OF_SITE_MAX: usize = 4;
 /// Of [`PROOFS_MAX`], those that peers of one site brought: all requests of a path come by its previous node.
 pub const PROOFS_OF_PEERS_MAX: usize = PROOFS_MAX / 2;
+/// Sources of filters that are remembered for so long, since modules could answer for addresses in them; if there are more, no address vouches meanwhile.
+pub const HEARING_MAX: usize = 4096;
 /// How long one may take to answer.
 pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 /// How long a revocation list may be on its way before that counts as a failure.

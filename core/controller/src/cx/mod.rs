@@ -2,6 +2,7 @@
 //! What every part of the controller is given, and where what it wants goes: commands, answers, effects, timers.
 
 pub(crate) mod effects;
+pub(crate) mod hearing;
 pub(crate) mod jobs;
 pub(crate) mod request;
 pub(crate) mod timers;
@@ -19,6 +20,7 @@ use netserv_model::{ModuleRef, Now, Refusal, UserId};
 
 use crate::counters::Counters;
 use crate::cx::effects::{Checking, Effects, Purpose};
+use crate::cx::hearing::Hearing;
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
 use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, DOUBTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
@@ -35,6 +37,7 @@ pub(crate) struct Cx {
     pub(crate) names: RuleNames,
     /// The checklist that is being looked at again.
     pub(crate) checking: Option<Checking>,
+    pub(crate) hearing: Hearing,
     effects: Effects,
     /// Answers, which need not wait for commands that others led to.
     answers: VecDeque<Command>,
@@ -68,6 +71,7 @@ impl Cx {
             counters: Counters::default(),
             names: RuleNames::default(),
             checking: None,
+            hearing: Hearing::default(),
             effects: Effects::default(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),

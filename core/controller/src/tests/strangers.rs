@@ -325,6 +325,57 @@ fn no_address_is_asked_through_a_module_of_its_user() {
     }
 }
 
+/// Goal: a grant that ends, or is taken back, is not followed by an hour by the address's own word, since its module answers for it. Method: a
+/// user by a grant, whose module sees what the address's web server sends, brings a proof by the address; so does another key.
+#[test]
+fn no_address_is_asked_through_a_module_of_a_user_by_a_grant() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let asked = Setup { filters: vec!["tcp src 10.2.0.9".parse().unwrap()], ..long("m@1.0.0") };
+    let lease = set_up(&mut node, "eve", &asked, Some(grant("eve", "10.2.0.0/24", 200)));
+    assert_eq!(lease, Outcome::Installed { lease_s: 200 });
+    node.sleep_ms(150_000);
+    let is_asked = |commands: &[String]| commands.iter().any(|line| line.starts_with("ask "));
+    let by = |node: &Node| {
+        let (again, _) = by_address(node, "eve", "10.2.0.9");
+        sign(Request { body: Body::from(asked.clone()), ..again }, &key("eve"))
+    };
+    let id = node.send(by(&node));
+    assert!(!is_asked(&node.commands()));
+    assert_eq!(node.reports[&id].outcome, Outcome::Refreshed { lease_s: 50 }, "its rights are as long as before");
+    let (other, _) = by_address(&node, "mallory", "10.2.0.9");
+    assert_refused(&node.ask(other), RefusalKind::BadProof, "sees packets of the address's web server");
+    let (elsewhere, _) = by_address(&node, "mallory", "10.2.0.10");
+    node.send(elsewhere);
+    assert!(is_asked(&node.commands()), "no module sees that one's");
+    node.sleep_ms(50_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0]);
+    node.send(by(&node));
+    assert!(is_asked(&node.commands()), "the address itself answers by now");
+}
+
+/// Goal: no module answers for an address that comes after the question and is gone before the answer.
+#[test]
+fn no_answer_counts_that_a_module_may_have_given_meanwhile() {
+    let mut node = Node::with(NodePolicy { address_class: Some("guest".to_owned()), ..open_policy() });
+    let (asked, said) = by_address(&node, "mallory", "10.2.0.9");
+    let id = node.send(asked);
+    assert!(node.commands().iter().any(|line| line.starts_with("ask ")));
+    let eves = Setup { filters: vec!["tcp src 10.2.0.9".parse().unwrap()], ..long("m@1.0.0") };
+    let eve = grant("eve", "10.2.0.0/24", 200);
+    assert!(set_up(&mut node, "eve", &eves, Some(eve.clone())).is_ok());
+    let body = Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None });
+    let remove = request(&node, "eve", body, Some(eve));
+    assert_eq!(node.ask(remove).outcome, Outcome::Removed);
+    assert_eq!(node.states(), [""; 0]);
+    node.package(0, EffectOutcome::Vouched(said));
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::BadProof, "sees packets of the address's web server");
+    node.sleep_ms(9000);
+    node.send(by_address(&node, "mallory", "10.2.0.9").0);
+    assert!(node.commands().iter().any(|line| line.starts_with("ask ")), "it can be asked again");
+}
+
 /// Goal: who has a checklist of the holder of its prefixes runs its modules as long as somebody is behind that; it is looked at again each
 /// 30 s, and what depends on it goes with it.
 #[test]
