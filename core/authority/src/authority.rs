@@ -218,6 +218,18 @@ impl Authority {
         }
     }
 
+    /// Takes over that it was not known at the end of an earlier run who is behind a user's checklist, since then.
+    pub fn set_unknown(&mut self, user: &UserId, since: UnixTime, now: Now) {
+        if let Some(granted) = self.granted.get_mut(user) {
+            granted.set_unknown(since, now);
+        }
+    }
+
+    /// Returns whether a user has no rights only since it is not known who is behind its checklist: it may have them again later.
+    pub fn is_unknown(&self, user: &UserId) -> bool {
+        self.granted.get(user).is_some_and(Granted::is_unknown)
+    }
+
     /// Puts a revocation list of an issuer into force; returns whether it is another one than before. Users whose rights it takes have none
     /// from here on.
     ///

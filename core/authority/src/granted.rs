@@ -22,7 +22,7 @@ pub(crate) struct Granted {
     denied: Option<Refusal>,
     /// Whether it was not found out last time who is behind it.
     pub(crate) is_doubted: bool,
-    /// Since when it gives nothing for that alone.
+    /// Until when its user is remembered though it gives nothing, for that alone.
     unknown: Option<Instant>,
 }
 
@@ -93,11 +93,28 @@ impl Granted {
 
     /// Returns why it gives nothing, and its user may be forgotten.
     pub(crate) fn ended(&self, lists: &Lists, now: Now) -> Option<Refusal> {
-        let is_waited_for = |since: Instant| now.instant.since(since) < UNKNOWN_KEPT_TIME;
+        let is_waited_for = |until: Instant| now.instant < until;
         match &self.vouched {
             Ok(vouched) => check(lists, vouched, now.wall).err(),
             Err(_) if self.unknown.is_some_and(is_waited_for) => None,
             Err(refusal) => Some(refusal.clone()),
+        }
+    }
+
+    /// Returns whether it gives nothing only since it is not known who is behind its checklist.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.unknown.is_some() && self.vouched.is_err()
+    }
+
+    /// Takes over that it was not known at the end of an earlier run who is behind its checklist, since then.
+    pub(crate) fn set_unknown(&mut self, since: UnixTime, now: Now) {
+        if self.vouched.is_ok() && matches!(self.evidence, Evidence::Checklist(_)) {
+            let passed = now.wall.distance(since.min(now.wall));
+            self.unknown = Some(now.instant + UNKNOWN_KEPT_TIME.saturating_sub(passed));
+            let refusal =
+                Refusal::new(RefusalKind::FetchFailed, "the node does not know yet who is behind the checklist");
+            self.denied = Some(refusal.clone());
+            self.vouched = Err(refusal);
         }
     }
 
@@ -126,7 +143,7 @@ impl Granted {
         if self.is_doubted {
             return false;
         }
-        self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now));
+        self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now + UNKNOWN_KEPT_TIME));
         self.denied = said.as_ref().err().cloned();
         let vouched = said.and_then(|holder| {
             checked.holder = holder;

@@ -652,6 +652,9 @@ pub struct InstalledRecord {
     /// What its owner's rights come from, if the configuration does not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Since when it is gone, since the node does not know who is behind its owner's checklist; it may come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<UnixTime>,
     /// The session of its last SETUP.
     pub session: SessionId,
     /// The nonce of that SETUP; none in records of versions before it was kept.

@@ -631,6 +631,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         url: setup.url,
         digest: setup.digest,
         evidence: None,
+        suspended: None,
         session: SessionId([9; 16]),
         nonce: None,
         filters: setup.filters,

@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::script::{
     Node, START, assert_refused, commands, key, manifest, name, policy, public, setup, sign, user, user_policy,
 };
+use super::sessions::last_stored;
 use crate::limits::{EPOCHS_REMEMBERED_MAX, PROOFS_MAX, PROOFS_OF_PEERS_MAX, PROOFS_OF_SITE_MAX, REMEMBERED_USERS_MAX};
 
 /// A policy that lets `house` vouch for users with parts of 10.2.0.0/15.
@@ -478,6 +479,107 @@ fn a_cache_that_is_being_replaced_ends_no_rights() {
     let counts = node.controller.counters();
     assert_eq!((counts.checklists_confirmed, counts.checklists_denied), (1, 0));
     assert!(counts.checklists_unknown > 3);
+}
+
+/// What says that the relying party is late.
+fn late() -> EffectOutcome {
+    EffectOutcome::Refused(Refusal::new(RefusalKind::FetchFailed, "checklist: the cache is too old"))
+}
+
+/// Returns a node on which nobody knows any more who is behind a stranger's checklist, a minute after it was let in.
+fn unknown() -> Node {
+    let mut node = Node::with(rpki_policy());
+    let_in(&mut node, "eve");
+    for ms in [30_000, 5000] {
+        node.sleep_ms(ms);
+        let [again] = looked_at(&mut node)[..] else { panic!("it is looked at again") };
+        node.package(again, late());
+    }
+    node.sleep_ms(25_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0], "nothing is there while nobody knows");
+    node
+}
+
+/// Goal: a relying party that is late ends no lease. Method: modules are gone at once, and come back with what is left of their leases when
+/// the node knows again.
+#[test]
+fn modules_come_back_when_the_cache_does() {
+    let mut node = unknown();
+    node.sleep_ms(5000);
+    let [again] = looked_at(&mut node)[..] else { panic!("it is looked at again") };
+    node.package(again, held());
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    assert_eq!(last_stored(&node).suspended, None);
+    node.sleep_ms(300_000 - 65_000);
+    node.commands();
+    assert_eq!(node.states(), [""; 0], "the lease is that of the SETUP");
+}
+
+/// Goal: what a user takes back while its modules are gone does not come back, and a newer SETUP counts.
+#[test]
+fn a_request_finds_what_would_come_back() {
+    for is_remove in [true, false] {
+        let mut node = unknown();
+        let request = by_checklist(&node, "eve");
+        let Body::Setup(setup) = request.body else { unreachable!() };
+        let body = if is_remove {
+            Body::Remove(Remove { module: name("m"), force: false, all: false, epoch: None })
+        } else {
+            Body::from(Setup { ttl: Duration::from_secs(100), ..*setup })
+        };
+        let request = sign(Request { body, ..request }, &key("eve"));
+        let id = node.send(request);
+        let [asked] = looked_at(&mut node)[..] else { panic!("it is asked") };
+        node.package(asked, held());
+        node.carry_out(&manifest(&long("m@1.0.0")));
+        assert!(node.reports[&id].outcome.is_ok(), "{:?}", node.reports[&id].outcome);
+        node.sleep_ms(60_000);
+        looked_at(&mut node).into_iter().for_each(|look| node.package(look, held()));
+        node.carry_out(&manifest(&long("m@1.0.0")));
+        assert_eq!(node.states().len(), usize::from(!is_remove));
+    }
+}
+
+/// Goal: modules come back after a restart, too, and a stranger's kept data has its day over that. Method: a node that starts from what was
+/// stored; somebody is behind the checklist, nobody is, or nobody knows.
+#[test]
+fn what_may_come_back_outlasts_a_restart() {
+    let stored = last_stored(&unknown());
+    assert_eq!(stored.suspended, Some(START.wall + Duration::from_secs(35)));
+    let restart = |late_s: u64| {
+        let mut node = Node::with(rpki_policy());
+        node.now = node.now + Duration::from_secs(late_s);
+        node.controller.restore(node.now, vec![stored.clone()]);
+        let [asked] = looked_at(&mut node)[..] else { panic!("it is looked at") };
+        assert_eq!(node.states(), [""; 0], "nobody knows yet");
+        (node, asked)
+    };
+    let (mut node, asked) = restart(100);
+    node.package(asked, held());
+    node.carry_out(&manifest(&long("m@1.0.0")));
+    assert_eq!(node.states(), ["m@1.0.0 Running"]);
+    let eve = user_of(&public("eve"));
+    let gone = [format!("forget {eve} m"), format!("forget-user {eve}")];
+    let (mut node, asked) = restart(100);
+    let revoked = Refusal::new(RefusalKind::BadProof, "checklist: its certificate is revoked");
+    node.package(asked, EffectOutcome::Refused(revoked));
+    node.sleep_ms(30_000);
+    let commands = node.commands();
+    assert!(gone.iter().all(|line| commands.contains(line)), "{commands:?}");
+    // What is kept has the rest of its day.
+    let (mut node, asked) = restart(23 * 3600);
+    node.package(asked, late());
+    let mut is_gone_within = |minutes: u64| {
+        (0..minutes * 2).any(|_| {
+            node.sleep_ms(30_000);
+            let commands = node.commands();
+            looks_of(&commands).into_iter().for_each(|look| node.package(look, late()));
+            gone.iter().all(|line| commands.contains(line))
+        })
+    };
+    assert!(!is_gone_within(55) && is_gone_within(10));
 }
 
 /// Goal: a checklist of which it is not found out in time who is behind it keeps no other from being looked at.
