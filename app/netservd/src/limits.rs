@@ -199,6 +199,8 @@ pub const AUDIT_FILES_MAX: usize = 256;
 pub const AUDIT_SESSIONS_MAX: usize = 4096;
 /// Clients that read the audit log at a time; further ones are refused.
 pub const AUDIT_READERS_MAX: usize = 8;
+/// Addresses of containers that are chosen again after all others only, since users let go of them; the oldest is like others then.
+pub const ADDRESSES_RESTING_MAX: usize = 1024;
 /// Threads that read the cache of the RPKI at a time: one for each question of the controller's, 64 of requests and one of rights that are
 /// looked at again. It gives a question up after 8 s, which a hanging disk does not. Further questions are refused.
 pub const CACHE_READERS_MAX: usize = 65;
