@@ -88,6 +88,8 @@ pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 pub(crate) const CHECKLISTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 /// Likewise if that was not found out last time, as while files of the cache are replaced.
 pub(crate) const DOUBTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(5);
+/// How long at least from the last look at a checklist to the next one at the first.
+pub(crate) const CHECKLISTS_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Users of whose requests something is remembered, above which strangers who are new are refused.
 pub const REMEMBERED_USERS_MAX: usize = 4096;
 /// Addresses that are asked at one time whom they vouch for; and as many checklists of which it is found out who is behind them.

@@ -163,6 +163,8 @@ pub enum Job {
         checklist: Checklist,
         /// The digest of the grant that it has to name.
         grant: Digest,
+        /// Whether rights depend on it already. Such a check waits for none of requests.
+        is_again: bool,
     },
     /// Ask for the revocation list at a URL, unless it is still this version; done by [`EffectOutcome::Listed`].
     AskList {

@@ -548,7 +548,9 @@ fn lines(job: &Job) -> Vec<String> {
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
         Job::AskAddress { address, user, tls } => format!("ask # {address} {user} {tls}"),
-        Job::FindHolder { grant, .. } => format!("find-holder # {grant}"),
+        Job::FindHolder { grant, is_again, .. } => {
+            format!("find-holder # {grant}{}", if *is_again { " again" } else { "" })
+        }
         Job::AskList { url, etag } => format!("ask {url} {}", etag.as_deref().unwrap_or("-")),
         Job::Store(StoreJob::PutList(list)) => format!("keep-list {}", list.issuer),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),

@@ -481,6 +481,24 @@ fn a_cache_that_is_being_replaced_ends_no_rights() {
     assert!(counts.checklists_unknown > 3);
 }
 
+/// Goal: checks that take long keep none from being done every 30 s. Method: both checks of a round take 14 s together.
+#[test]
+fn the_next_look_at_checklists_counts_from_the_begin_of_the_last_one() {
+    let mut node = Node::with(rpki_policy());
+    for who in ["eve", "mallory"] {
+        let_in(&mut node, who);
+    }
+    node.sleep_ms(30_000);
+    for _ in 0..2 {
+        let [look] = looked_at(&mut node)[..] else { panic!("one after the other") };
+        node.sleep_ms(7000);
+        node.package(look, held());
+    }
+    assert_eq!(looked_at(&mut node).len(), 0);
+    node.sleep_ms(16_000);
+    assert_eq!(looked_at(&mut node).len(), 1);
+}
+
 /// What says that the relying party is late.
 fn late() -> EffectOutcome {
     EffectOutcome::Refused(Refusal::new(RefusalKind::FetchFailed, "checklist: the cache is too old"))
@@ -535,9 +553,11 @@ fn a_request_finds_what_would_come_back() {
         node.package(asked, held());
         node.carry_out(&manifest(&long("m@1.0.0")));
         assert!(node.reports[&id].outcome.is_ok(), "{:?}", node.reports[&id].outcome);
-        node.sleep_ms(60_000);
-        looked_at(&mut node).into_iter().for_each(|look| node.package(look, held()));
-        node.carry_out(&manifest(&long("m@1.0.0")));
+        for _ in 0..12 {
+            node.sleep_ms(5000);
+            looked_at(&mut node).into_iter().for_each(|look| node.package(look, held()));
+            node.carry_out(&manifest(&long("m@1.0.0")));
+        }
         assert_eq!(node.states().len(), usize::from(!is_remove));
     }
 }
