@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use netserv_authority::scope;
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{InstalledRecord, StoredMessage};
+use netserv_model::limits::CONTAINERS_MAX;
 use netserv_model::{Refusal, RefusalKind, Topic};
 
 use crate::cx::Cx;
@@ -121,7 +122,9 @@ fn why_gone(cx: &Cx, key: &Key, record: &InstalledRecord) -> Refusal {
 
 fn may_stay(cx: &Cx, tenants: &Tenants, key: &Key, record: &InstalledRecord) -> bool {
     let installed = tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
+    let has_container = installed > 0 || tenants.len() < CONTAINERS_MAX;
     let user = cx.may(&key.0).filter(|_| !cx.policy.host_only);
-    installed < MODULES_PER_USER_MAX
+    has_container
+        && installed < MODULES_PER_USER_MAX
         && user.is_some_and(|user| scope::check_floating(&cx.policy, user, &record.floating).is_ok())
 }
