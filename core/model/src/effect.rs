@@ -484,6 +484,15 @@ pub enum Notice {
         /// Whether the configuration does not name the owner.
         is_stranger: bool,
     },
+    /// A module is back, since its user has rights again.
+    Resumed {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleRef,
+        /// What the rights come from, in words.
+        evidence: Option<String>,
+    },
     /// A user whom the configuration does not name is forgotten, with what its modules kept.
     Forgotten {
         /// The user.

@@ -200,6 +200,12 @@ impl Cx {
         self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence, is_stranger }));
     }
 
+    /// Says that a module is back since its user has rights again.
+    pub(crate) fn say_resumed(&mut self, user: &UserId, module: ModuleRef) {
+        let evidence = self.authority.basis(&self.policy, user);
+        self.say(Command::Notify(Notice::Resumed { user: user.clone(), module, evidence }));
+    }
+
     /// Says that a module is removed since its last lease ended.
     pub(crate) fn say_expired(&mut self, user: &UserId, module: ModuleRef) {
         let evidence = self.authority.basis(&self.policy, user);

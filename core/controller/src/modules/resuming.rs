@@ -19,9 +19,7 @@ pub(crate) fn settle_suspended(cx: &mut Cx, modules: &mut Modules) {
         if cx.may(&key.0).is_none() {
             forget_record(cx, &key);
         } else if modules.tenants.entry(&key).is_none() {
-            let record = InstalledRecord { suspended: None, ..record };
-            store_record(cx, &key, &record);
-            restore_records(cx, modules, vec![record], Vec::new());
+            resume(cx, modules, &key, InstalledRecord { suspended: None, ..record });
         }
     }
 }
@@ -30,5 +28,14 @@ pub(crate) fn settle_suspended(cx: &mut Cx, modules: &mut Modules) {
 pub(crate) fn settle_before(cx: &mut Cx, modules: &mut Modules, user: &UserId) {
     if modules.suspended.keys().any(|(of, _)| of == user) {
         settle_suspended(cx, modules);
+    }
+}
+
+fn resume(cx: &mut Cx, modules: &mut Modules, key: &Key, record: InstalledRecord) {
+    let module = record.module.clone();
+    store_record(cx, key, &record);
+    restore_records(cx, modules, vec![record], Vec::new());
+    if modules.tenants.active(key).is_some() {
+        cx.say_resumed(&key.0, module);
     }
 }

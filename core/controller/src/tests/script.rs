@@ -565,6 +565,7 @@ fn said(notice: &Notice) -> String {
             format!("revoked {user} {} {}", short(module), refusal.kind)
         }
         Notice::Expired { user, module, .. } => format!("expired {user} {}", short(module)),
+        Notice::Resumed { user, module, .. } => format!("resumed {user} {}", short(module)),
         Notice::Forgotten { user, refusal, evidence } => format!("forgotten {user} {} {evidence}", refusal.kind),
         Notice::GaveUp { user, module, addresses, epoch } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();

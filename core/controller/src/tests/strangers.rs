@@ -523,10 +523,15 @@ fn unknown() -> Node {
 /// the node knows again.
 #[test]
 fn modules_come_back_when_the_cache_does() {
-    let mut node = unknown();
-    node.sleep_ms(5000);
-    let [again] = looked_at(&mut node)[..] else { panic!("it is looked at again") };
-    node.package(again, held());
+    let come_back = || {
+        let mut node = unknown();
+        node.sleep_ms(5000);
+        let [again] = looked_at(&mut node)[..] else { panic!("it is looked at again") };
+        node.package(again, held());
+        node
+    };
+    assert!(come_back().commands().contains(&format!("resumed {} m@1.0.0", user_of(&public("eve")))));
+    let mut node = come_back();
     node.carry_out(&manifest(&long("m@1.0.0")));
     assert_eq!(node.states(), ["m@1.0.0 Running"]);
     assert_eq!(last_stored(&node).suspended, None);
