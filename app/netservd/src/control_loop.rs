@@ -332,6 +332,7 @@ impl ControlLoop {
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
             | Notice::Expired { .. }
+            | Notice::Resumed { .. }
             | Notice::Forgotten { .. }
             | Notice::Listed { .. }
             | Notice::NotListed { .. }
@@ -639,6 +640,9 @@ fn log(notice: &Notice) {
         }
         Notice::Expired { user, module, evidence: _, is_stranger: _ } => {
             tracing::info!(%user, %module, "a module is removed, since its lease ended");
+        }
+        Notice::Resumed { user, module, evidence: _ } => {
+            tracing::info!(%user, %module, "a module is back, since its user has rights again");
         }
         Notice::Forgotten { user, refusal, evidence: _ } => {
             tracing::info!(%user, %refusal, "a user is forgotten, with what its modules kept");

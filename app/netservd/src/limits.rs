@@ -201,9 +201,17 @@ pub const AUDIT_FILES_MAX: usize = 256;
 pub const AUDIT_SESSIONS_MAX: usize = 4096;
 /// Clients that read the audit log at a time; further ones are refused.
 pub const AUDIT_READERS_MAX: usize = 8;
-/// Threads that read the cache of the RPKI at a time: one for each question of the controller's, 64 of requests and one of rights that are
-/// looked at again. It gives a question up after 8 s, which a hanging disk does not. Further questions are refused.
-pub const CACHE_READERS_MAX: usize = 65;
+/// Addresses of containers that are chosen again after all others only, since users let go of them; the oldest is like others then.
+pub const ADDRESSES_RESTING_MAX: usize = 1024;
+/// Threads that check requests' checklists, or wait for their turn: one for each question of the controller's. It gives a question up
+/// after 8 s, which a hanging disk does not. Further questions are refused.
+pub const CACHE_READERS_MAX: usize = 64;
+/// Of these, the threads that read the cache of the RPKI at a time: a holder may publish so much that a check takes a processor for a while.
+pub const CACHE_READERS_AT_A_TIME: usize = 2;
+/// How long a request waits for its turn: as long as the controller waits for the answer.
+pub const CACHE_TURN_TIME_MAX: Duration = Duration::from_secs(8);
+/// Threads that look again at what rights depend on: one of the controller's, and others that it gave up.
+pub const CACHE_READERS_AGAIN_MAX: usize = 4;
 /// Seconds for which the cache of the RPKI may be good after its relying party ran.
 pub const RPKI_AGE_MAX_S: RangeInclusive<u64> = 60..=31 * 24 * 3600;
 /// Issuers who may vouch for users.

@@ -218,6 +218,18 @@ impl Authority {
         }
     }
 
+    /// Takes over that it was not known at the end of an earlier run who is behind a user's checklist, since then.
+    pub fn set_unknown(&mut self, user: &UserId, since: UnixTime, now: Now) {
+        if let Some(granted) = self.granted.get_mut(user) {
+            granted.set_unknown(since, now);
+        }
+    }
+
+    /// Returns whether a user has no rights only since it is not known who is behind its checklist: it may have them again later.
+    pub fn is_unknown(&self, user: &UserId) -> bool {
+        self.granted.get(user).is_some_and(Granted::is_unknown)
+    }
+
     /// Puts a revocation list of an issuer into force; returns whether it is another one than before. Users whose rights it takes have none
     /// from here on.
     ///
@@ -282,6 +294,16 @@ impl Authority {
         let vouched = self.granted.get(user)?.vouched.as_ref().ok()?;
         let left = if now < vouched.until { vouched.until.distance(now) } else { Duration::ZERO };
         Some(vouched.lease_max.map_or(left, |most| most.min(left)))
+    }
+
+    /// Has a refusal of what lies outside a user's rights say which evidence bounds them.
+    pub fn explain(&self, user: &UserId, refusal: Refusal) -> Refusal {
+        let is_of_ports = refusal.kind == RefusalKind::PortNotAllowed;
+        let is_of_scope = is_of_ports || refusal.kind == RefusalKind::PrefixNotAllowed;
+        match self.granted.get(user).filter(|_| is_of_scope) {
+            Some(granted) => Refusal::new(refusal.kind, format!("{}; {}", refusal.detail, granted.bound(is_of_ports))),
+            None => refusal,
+        }
     }
 
     /// Returns what a user's rights come from; nothing of those whom the policy names.

@@ -7,7 +7,7 @@ use netserv_model::{Digest, Instant, Now, PublicKey, Refusal, RefusalKind, UnixT
 use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
-use crate::grant::digest_of_grant;
+use crate::grant::{Grant, digest_of_grant};
 use crate::limits::UNKNOWN_KEPT_TIME;
 use crate::revocations::Lists;
 use crate::vouched::{Vouched, Voucher};
@@ -22,7 +22,7 @@ pub(crate) struct Granted {
     denied: Option<Refusal>,
     /// Whether it was not found out last time who is behind it.
     pub(crate) is_doubted: bool,
-    /// Since when it gives nothing for that alone.
+    /// Until when its user is remembered though it gives nothing, for that alone.
     unknown: Option<Instant>,
 }
 
@@ -47,12 +47,34 @@ impl Granted {
         }
     }
 
+    /// Says what bounds the user's prefixes, or its ports, and who can give more.
+    pub(crate) fn bound(&self, is_of_ports: bool) -> String {
+        let (basis, last) = (self.basis(), self.last());
+        let has_ports = last.as_ref().is_some_and(|last| !last.ports.is_empty());
+        if is_of_ports && !has_ports {
+            return format!("the node's operator gives these ports to users by proof ({basis})");
+        }
+        match last {
+            None => format!("the user has the {basis} and no other, since that vouches for itself alone"),
+            Some(last) => format!("the user has its {basis}: for more, have {} sign another grant", last.iss),
+        }
+    }
+
+    /// Returns the grant for the key that signs the user's requests.
+    fn last(&self) -> Option<Grant> {
+        let grants = match &self.evidence {
+            Evidence::Address(_) => return None,
+            Evidence::Grants(grants) => grants,
+            Evidence::Checklist(checked) => &checked.grants,
+        };
+        Chain::parse(grants).ok().map(|chain| chain.last().clone())
+    }
+
     /// Returns the key that signs the user's requests.
     pub(crate) fn key(&self) -> Option<PublicKey> {
         match &self.evidence {
             Evidence::Address(proven) => Some(proven.key),
-            Evidence::Grants(grants) => last_key(grants),
-            Evidence::Checklist(checked) => last_key(&checked.grants),
+            Evidence::Grants(_) | Evidence::Checklist(_) => self.last().map(|last| last.sub),
         }
     }
 
@@ -71,11 +93,28 @@ impl Granted {
 
     /// Returns why it gives nothing, and its user may be forgotten.
     pub(crate) fn ended(&self, lists: &Lists, now: Now) -> Option<Refusal> {
-        let is_waited_for = |since: Instant| now.instant.since(since) < UNKNOWN_KEPT_TIME;
+        let is_waited_for = |until: Instant| now.instant < until;
         match &self.vouched {
             Ok(vouched) => check(lists, vouched, now.wall).err(),
             Err(_) if self.unknown.is_some_and(is_waited_for) => None,
             Err(refusal) => Some(refusal.clone()),
+        }
+    }
+
+    /// Returns whether it gives nothing only since it is not known who is behind its checklist.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.unknown.is_some() && self.vouched.is_err()
+    }
+
+    /// Takes over that it was not known at the end of an earlier run who is behind its checklist, since then.
+    pub(crate) fn set_unknown(&mut self, since: UnixTime, now: Now) {
+        if self.vouched.is_ok() && matches!(self.evidence, Evidence::Checklist(_)) {
+            let passed = now.wall.distance(since.min(now.wall));
+            self.unknown = Some(now.instant + UNKNOWN_KEPT_TIME.saturating_sub(passed));
+            let refusal =
+                Refusal::new(RefusalKind::FetchFailed, "the node does not know yet who is behind the checklist");
+            self.denied = Some(refusal.clone());
+            self.vouched = Err(refusal);
         }
     }
 
@@ -104,7 +143,7 @@ impl Granted {
         if self.is_doubted {
             return false;
         }
-        self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now));
+        self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now + UNKNOWN_KEPT_TIME));
         self.denied = said.as_ref().err().cloned();
         let vouched = said.and_then(|holder| {
             checked.holder = holder;
@@ -117,10 +156,6 @@ impl Granted {
             (Err(_), Ok(_) | Err(_)) => false,
         }
     }
-}
-
-fn last_key(grants: &[String]) -> Option<PublicKey> {
-    Chain::parse(grants).ok().map(|chain| chain.last().sub)
 }
 
 /// Returns whether a refusal says of the node that it does not know, and not of the checklist that nobody is behind it.

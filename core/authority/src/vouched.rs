@@ -100,7 +100,7 @@ impl Vouched {
         let class = class_of(policy, class)?;
         let (root, last) = (chain.root(), chain.last());
         if let Some(wide) = root.prefixes.iter().find(|wide| !prefixes.iter().any(|outer| outer.contains(*wide))) {
-            return refusal(RefusalKind::PrefixNotAllowed, format!("it may not give {wide}"));
+            return refusal(RefusalKind::PrefixNotAllowed, format!("it may not give {wide}; {}", voucher.remedy()));
         }
         if last.prefixes.len() > class.prefixes_max {
             let detail = format!("{} prefixes, at most {} are taken", last.prefixes.len(), class.prefixes_max);
@@ -127,7 +127,10 @@ impl Vouched {
         let class = class_of(policy, class)?;
         let net = IpNet::from(address);
         if !is_container_address(address) || policy.address_excluded.iter().any(|outer| outer.contains(&net)) {
-            return Err(Refusal::new(RefusalKind::PrefixNotAllowed, format!("{address} vouches for nobody here")));
+            return Err(Refusal::new(
+                RefusalKind::PrefixNotAllowed,
+                format!("{address} vouches for nobody here; use another address, or another proof"),
+            ));
         }
         let own = |prefix: &IpNet| prefix.contains(&net);
         let is_given = policy.users.values().any(|user| user.addresses.contains(&address));
@@ -180,6 +183,19 @@ impl Vouched {
     fn by_class(&self) -> (UserPolicy, Option<Duration>) {
         let (keys, prefixes, ports) = (Vec::new(), Vec::new(), Vec::new());
         (UserPolicy { keys, prefixes, ports, modules_max: 0, ..self.may.clone() }, self.lease_max)
+    }
+}
+
+impl Voucher {
+    /// Says what to do about prefixes that it does not give.
+    fn remedy(&self) -> String {
+        match self {
+            Voucher::Issuer(name) => {
+                format!("ask `{name}` for a grant of its own prefixes, or the node's operator to let it give more")
+            }
+            Voucher::Address => "an address vouches for itself alone".to_owned(),
+            Voucher::Checklist => "have the holder grant only prefixes that its checklist names".to_owned(),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ use cx::effects::{Purpose, failure, why_not};
 use cx::request::{Origin, PendingAnswer};
 use cx::timers::Timer;
 use modules::{
-    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, settling,
+    Modules, fetching, lifecycle, loading, passing, policy_change, preparing, requests, restoring, resuming, settling,
 };
 use moves::exports::Exports;
 use moves::freezing;
@@ -119,21 +119,16 @@ impl Controller {
             let _ = self.cx.authority.set_list(&self.cx.policy, &issuer, &text);
         }
         for record in &installed {
-            record
-                .evidence
-                .iter()
-                .for_each(|evidence| self.cx.authority.restore(&self.cx.policy, &record.user, evidence, now.wall));
+            let Some(evidence) = &record.evidence else { continue };
+            self.cx.authority.restore(&self.cx.policy, &record.user, evidence, now.wall);
+            if let Some(since) = record.suspended {
+                self.cx.authority.set_unknown(&record.user, since, now);
+            }
         }
         self.cx.watch_proofs();
         proving::check_again(&mut self.cx, None);
         self.cx.plan_addresses();
-        restoring::restore_records(
-            &mut self.cx,
-            &mut self.modules.tenants,
-            &mut self.modules.buffers,
-            installed,
-            messages,
-        );
+        restoring::restore_records(&mut self.cx, &mut self.modules, installed, messages);
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
@@ -165,6 +160,7 @@ impl Controller {
                 return cx.answer(ticket, outcome);
             }
         };
+        user.iter().for_each(|user| resuming::settle_before(cx, modules, user));
         // What is in force decides, which need not be what the request brought.
         let in_force = user.as_ref().and_then(|user| cx.authority.basis(&cx.policy, user));
         if let Some((proven, in_force)) = ticket.proven.as_mut().zip(in_force) {

@@ -88,6 +88,8 @@ pub(crate) const PROOFS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 pub(crate) const CHECKLISTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(30);
 /// Likewise if that was not found out last time, as while files of the cache are replaced.
 pub(crate) const DOUBTS_LOOKED_AT_AFTER: Duration = Duration::from_secs(5);
+/// How long at least from the last look at a checklist to the next one at the first.
+pub(crate) const CHECKLISTS_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Users of whose requests something is remembered, above which strangers who are new are refused.
 pub const REMEMBERED_USERS_MAX: usize = 4096;
 /// Addresses that are asked at one time whom they vouch for; and as many checklists of which it is found out who is behind them.
@@ -96,6 +98,8 @@ pub const PROOFS_MAX: usize = 64;
 pub const PROOFS_OF_SITE_MAX: usize = 4;
 /// Of [`PROOFS_MAX`], those that peers of one site brought: all requests of a path come by its previous node.
 pub const PROOFS_OF_PEERS_MAX: usize = PROOFS_MAX / 2;
+/// Sources of filters that are remembered for so long, since modules could answer for addresses in them; if there are more, no address vouches meanwhile.
+pub const HEARING_MAX: usize = 4096;
 /// How long one may take to answer.
 pub const PROOF_ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 /// How long a revocation list may be on its way before that counts as a failure.

@@ -68,7 +68,7 @@ pub struct AuditEntry {
     pub node: NodeId,
     /// What was asked: a request's verb (`SETUP`, `REMOVE`, `TELL`, `EXPORT`, `PROBE`), or the operator's `RELOAD`, `DRAIN`, `UNDRAIN` and
     /// `TRACE`.
-    /// What was not asked: `REVOKE` if rights ended, `EXPIRE` if a lease did, `FORGET` of a user without rights, `START` of the node, and
+    /// What was not asked: `REVOKE` if rights ended, `EXPIRE` if a lease did, `RESUME` if rights came back, `FORGET` of a user without rights, `START` of the node, and
     /// `AUDIT` about this log.
     pub verb: String,
     /// What came of it: the word of an outcome, such as `installed`, or `refused`, `revoked`, `removed`, `done`, `failed`. Of `AUDIT`: `damaged`, `lost` or

@@ -163,6 +163,8 @@ pub enum Job {
         checklist: Checklist,
         /// The digest of the grant that it has to name.
         grant: Digest,
+        /// Whether rights depend on it already. Such a check waits for none of requests.
+        is_again: bool,
     },
     /// Ask for the revocation list at a URL, unless it is still this version; done by [`EffectOutcome::Listed`].
     AskList {
@@ -482,6 +484,15 @@ pub enum Notice {
         /// Whether the configuration does not name the owner.
         is_stranger: bool,
     },
+    /// A module is back, since its user has rights again.
+    Resumed {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleRef,
+        /// What the rights come from, in words.
+        evidence: Option<String>,
+    },
     /// A user whom the configuration does not name is forgotten, with what its modules kept.
     Forgotten {
         /// The user.
@@ -652,6 +663,9 @@ pub struct InstalledRecord {
     /// What its owner's rights come from, if the configuration does not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Since when it is gone, since the node does not know who is behind its owner's checklist; it may come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<UnixTime>,
     /// The session of its last SETUP.
     pub session: SessionId,
     /// The nonce of that SETUP; none in records of versions before it was kept.

@@ -27,11 +27,12 @@ words! {
         StaleRequest = "stale-request" => "set both clocks (NTP), then send a new request",
         /// The user sent this nonce before.
         Replayed = "replayed" => "send a new request; each nonce works once",
-        /// A filter reaches beyond the user's prefixes.
+        /// A filter reaches beyond the user's prefixes, or a grant beyond those that may be given.
         PrefixNotAllowed = "prefix-not-allowed" =>
-            "narrow the filter to a prefix of yours, or ask the operator to add the prefix",
+            "narrow the filter to a prefix of yours, or ask for the prefix: the operator, or who the cause names",
         /// A filter reaches beyond the user's ports.
-        PortNotAllowed = "port-not-allowed" => "narrow the filter's ports, or ask the operator to add them",
+        PortNotAllowed = "port-not-allowed" =>
+            "narrow the filter's ports, or ask for them: the operator, or who the cause names",
         /// The module wants to take connections that the operator does not grant its user.
         NotPermitted = "not-permitted" => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
         /// Another module of the user's takes connections at the port, or intercepts them.

@@ -47,6 +47,8 @@ netserv_model::counts! {
         paths_moved = "paths_moved",
         /// Leases whose path is not followed, since there are too many.
         leases_over_limit = "leases_over_limit",
+        /// Leases that ended early and were forgotten for later ones, so that news of nodes further on are dropped.
+        ended_over_limit = "ended_over_limit",
         /// Requests sent to nodes off the path.
         copies_sent = "copies_sent",
         /// Requests that came to this node off their path.
@@ -87,4 +89,6 @@ pub struct StateCounts {
     pub assemblies: usize,
     /// Leases whose paths are followed.
     pub leases: usize,
+    /// Leases that ended before their time, kept for news of nodes further on.
+    pub ended: usize,
 }

@@ -244,11 +244,11 @@ impl Nslp {
     }
 
     /// Takes what happened to a module on this node, and tells whoever sent a SETUP for it and the node's own clients. A
-    /// lease that ended is not followed any more; what nodes further on have stays. Some of it
+    /// lease that ended is not followed any more; what nodes further on have stays, and their news are passed on for a while. Some of it
     /// is for the requester of one SETUP.
     pub fn handle_module_news(&mut self, now: Now, news: ModuleNews) {
         let Parts { mut cx, requests: Requests { exchanges, sessions, .. }, .. } = self.parts(now.instant);
-        on_module_news(&mut cx, exchanges, &mut sessions.leases, news);
+        on_module_news(&mut cx, exchanges, sessions, news);
     }
 
     /// Takes that the node is going to stop in order: whoever sent a SETUP for what it has is told, some at a time.
@@ -308,6 +308,7 @@ impl Nslp {
             exchanges.retransmissions.poll_timeout().map(|at| (at, "nslp retransmission")),
             self.assemblies.poll_timeout().map(|at| (at, "nslp assembly")),
             sessions.leases.poll_timeout().map(|at| (at, "nslp lease")),
+            sessions.ended.poll_timeout().map(|at| (at, "nslp ended lease")),
             sessions.checks.poll_timeout().map(|at| (at, "nslp check of routes")),
             self.farewell.poll_timeout().map(|at| (at, "nslp farewell")),
         ];
@@ -333,6 +334,7 @@ impl Nslp {
             sessions: exchanges.sessions(),
             assemblies: self.assemblies.len(),
             leases: sessions.leases.len(),
+            ended: sessions.ended.len(),
         }
     }
 
@@ -348,7 +350,7 @@ impl Nslp {
                 on_response(&mut cx, requests, from, *response);
             }
             (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => {
-                on_notify(&mut cx, &mut sessions.leases, from, &notify, &text);
+                on_notify(&mut cx, sessions, from, &notify, &text);
             }
             (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => {
                 on_tear(&mut cx, exchanges, sessions, from, &tear);

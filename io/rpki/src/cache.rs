@@ -15,6 +15,7 @@ use crate::checklist::{CERTIFICATE, Checklist};
 use crate::error::{CacheError, Invalid};
 use crate::files::Files;
 use crate::issued;
+use crate::known::{self, KnownChecks};
 use crate::limits::{DEPTH_MAX, TALS_MAX};
 use crate::publication::Publication;
 use crate::time::Clock;
@@ -26,6 +27,7 @@ pub struct Cache {
     anchors: Vec<Anchor>,
     stamp: Option<PathBuf>,
     age_max: Duration,
+    known: KnownChecks,
 }
 
 impl Cache {
@@ -41,7 +43,7 @@ impl Cache {
             0 => Err(CacheError::NoTal),
             1..=TALS_MAX => {
                 let anchors = tals.iter().map(|path| Anchor::read(path)).collect::<Result<_, _>>()?;
-                Ok(Cache { directory, anchors, stamp: None, age_max })
+                Ok(Cache { directory, anchors, stamp: None, age_max, known: KnownChecks::default() })
             }
             _ => Err(CacheError::TooManyTals),
         }
@@ -61,23 +63,52 @@ impl Cache {
     ///
     /// The checklist says nothing, and the error says why.
     pub fn check(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Holder, Invalid> {
+        self.check_files(checklist, grant, (&mut Files::open(&self.directory)?, &mut Clock::new(now)), now)
+    }
+
+    /// Likewise, for a checklist that is checked from time to time. What it finds out is that of the check before if all files that this read
+    /// are as they were; then no file is read.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Cache::check`].
+    pub fn check_again(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Holder, Invalid> {
+        let mut files = Files::open(&self.directory)?;
+        let key = known::key(checklist, grant);
+        if let Some(holder) = key.and_then(|key| self.known.find(key, &files, now)) {
+            self.must_be_new(&files, now)?;
+            return Ok(holder);
+        }
+        let mut clock = Clock::new(now);
+        let holder = self.check_files(checklist, grant, (&mut files, &mut clock), now)?;
+        if let Some(key) = key {
+            self.known.note(key, files, &clock, &holder);
+        }
+        Ok(holder)
+    }
+
+    fn check_files(
+        &self,
+        checklist: &[u8],
+        grant: &Digest,
+        (files, clock): (&mut Files, &mut Clock),
+        now: UnixTime,
+    ) -> Result<Holder, Invalid> {
         let checklist = Checklist::parse(checklist)?;
         checklist.must_list(grant)?;
         let prefixes = checklist.prefixes()?;
-        let mut clock = Clock::new(now);
-        let mut files = Files::open(&self.directory)?;
-        self.must_be_new(&files, now)?;
-        let (anchor, chain) = self.chain(checklist.certificate(), &mut files)?;
-        let mut issuer = anchor.certificate(&mut files, &mut clock)?;
+        self.must_be_new(files, now)?;
+        let (anchor, chain) = self.chain(checklist.certificate(), files)?;
+        let mut issuer = anchor.certificate(files, clock)?;
         for Link { certificate, uri, bytes } in chain.into_iter().rev() {
-            let publication = Publication::read(&issuer, &mut files, &mut clock)?;
+            let publication = Publication::read(&issuer, files, clock)?;
             publication.must_list(&uri, &bytes)?;
             publication.must_hold(uri.as_str(), &certificate)?;
-            issuer = issued::authority(uri.as_str(), certificate, &issuer, &mut clock)?;
+            issuer = issued::authority(uri.as_str(), certificate, &issuer, clock)?;
         }
-        let publication = Publication::read(&issuer, &mut files, &mut clock)?;
+        let publication = Publication::read(&issuer, files, clock)?;
         publication.must_hold(CERTIFICATE, checklist.certificate())?;
-        checklist.verify(&issuer, &mut clock)?;
+        checklist.verify(&issuer, clock)?;
         Ok(Holder { prefixes, until: clock.until() })
     }
 

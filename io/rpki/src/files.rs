@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads files of the cache, and no others.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use netserv_model::UnixTime;
@@ -13,12 +15,48 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
 
 use crate::error::Invalid;
-use crate::limits::{FILE_BYTES_MAX, READ_BYTES_MAX};
+use crate::limits::{FILE_BYTES_MAX, READ_BYTES_MAX, SETTLED_AFTER};
 
 /// The files below a directory, for one check.
 pub(crate) struct Files {
     directory: OwnedFd,
     bytes_left: usize,
+    opened: SystemTime,
+    seen: Vec<Seen>,
+}
+
+/// A file as a check saw it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    path: String,
+    /// Nothing if there was none.
+    version: Option<Version>,
+}
+
+/// What differs between two versions of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// When it was last changed, in any way: unlike that of the modification, nobody sets this time.
+    changed: (i64, i64),
+}
+
+impl Seen {
+    /// Returns whether it was last changed before a time.
+    fn is_older_than(&self, time: SystemTime) -> bool {
+        let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        self.version.as_ref().is_none_or(|version| version.changed.0 < seconds)
+    }
+}
+
+impl From<&Metadata> for Version {
+    fn from(of: &Metadata) -> Version {
+        let changed = (of.ctime(), of.ctime_nsec());
+        Version { device: of.dev(), inode: of.ino(), bytes: of.size(), changed }
+    }
 }
 
 impl Files {
@@ -30,7 +68,7 @@ impl Files {
             directory: directory.to_owned(),
             reason: io::Error::from(error).to_string(),
         })?;
-        Ok(Files { directory, bytes_left: READ_BYTES_MAX })
+        Ok(Files { directory, bytes_left: READ_BYTES_MAX, opened: SystemTime::now(), seen: Vec::new() })
     }
 
     /// Returns when a file or folder with one of these paths below the directory was last changed.
@@ -49,13 +87,15 @@ impl Files {
         let unreadable = |error: io::Error| Invalid::Unreadable { file: path.to_owned(), reason: error.to_string() };
         // Without NONBLOCK, opening a FIFO waits for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let opened = openat2(&self.directory, path, flags, Mode::empty(), resolve).map_err(|error| match error {
-            Errno::NOENT | Errno::NOTDIR => Invalid::Missing { file: path.to_owned() },
+        let opened = self.open_path(path, flags);
+        if opened.as_ref().is_err_and(is_missing) {
+            self.seen.push(Seen { path: path.to_owned(), version: None });
+        }
+        let file = opened.map_err(|error| match error {
+            error if is_missing(&error) => Invalid::Missing { file: path.to_owned() },
             Errno::LOOP | Errno::XDEV => Invalid::Outside { file: path.to_owned() },
             error => unreadable(error.into()),
         })?;
-        let file = File::from(opened);
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(unreadable(io::Error::other("it is no regular file")));
@@ -68,8 +108,34 @@ impl Files {
             return Err(Invalid::TooMuch { file: path.to_owned() });
         }
         self.bytes_left -= bytes.len();
+        self.seen.push(Seen { path: path.to_owned(), version: Some(Version::from(&metadata)) });
         Ok(bytes.into())
     }
+
+    /// Returns the files that were read, or wanted and missing. Nothing if one was changed so shortly before that a further change may have
+    /// the same time.
+    pub(crate) fn into_seen(self) -> Option<Vec<Seen>> {
+        let settled = self.opened - SETTLED_AFTER;
+        self.seen.iter().all(|seen| seen.is_older_than(settled)).then_some(self.seen)
+    }
+
+    /// Returns whether a file is as another check saw it.
+    pub(crate) fn is_as(&self, seen: &Seen) -> bool {
+        match (self.open_path(&seen.path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC), &seen.version) {
+            (Ok(file), Some(version)) => file.metadata().is_ok_and(|metadata| Version::from(&metadata) == *version),
+            (Err(error), None) => is_missing(&error),
+            (Ok(_), None) | (Err(_), Some(_)) => false,
+        }
+    }
+
+    fn open_path(&self, path: &str, flags: OFlags) -> Result<File, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        openat2(&self.directory, path, flags, Mode::empty(), resolve).map(File::from)
+    }
+}
+
+fn is_missing(error: &Errno) -> bool {
+    matches!(*error, Errno::NOENT | Errno::NOTDIR)
 }
 
 /// Returns the path of a URI's file below the directory: `host/module/path`.

@@ -22,6 +22,11 @@
 //! checklists of any content type, with Subject Information Access, for resources that a certificate of RFC 8360 claims and does
 //! not have, and with bytes behind their end. All of that is checked here.
 //!
+//! # Checks that are done again
+//!
+//! [`Cache::check_again`] remembers the files of a check by their inode numbers and times of change, and so reads none that is as it was. The
+//! time and the cache's age are looked at in each.
+//!
 //! # What is left to the relying party
 //!
 //! It sees to it that the cache has the newest manifest of each authority, and all files of it (RFC 9286 §6). A check looks at
@@ -49,6 +54,7 @@ mod der;
 mod error;
 mod files;
 mod issued;
+mod known;
 pub mod limits;
 mod manifest;
 mod publication;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bounds of a check.
 
+use std::time::Duration;
+
 /// Bytes of a checklist in DER. One of a single prefix and digest has about 2 KiB.
 pub use netserv_model::limits::CHECKLIST_BYTES_MAX;
 /// Prefixes that a checklist speaks for; a range of addresses counts as the prefixes that it is made of.
@@ -11,6 +13,10 @@ pub const DEPTH_MAX: usize = 12;
 pub const FILE_BYTES_MAX: usize = 4_000_000;
 /// Bytes that one check reads.
 pub const READ_BYTES_MAX: usize = 4 * FILE_BYTES_MAX;
+/// Checks that are remembered, for as long as no file of theirs changes: one for each user that a node may know by a checklist.
+pub const KNOWN_MAX: usize = 512;
+/// How long ago a file was changed if a further change cannot have the same time: file systems count in ticks, or seconds.
+pub const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Bytes of a trust anchor locator.
 pub const TAL_BYTES_MAX: usize = 16 * 1024;
 /// Trust anchor locators; the five registries have one each.

@@ -8,20 +8,26 @@ use rpki::repository::x509::{Time, Validity};
 
 use crate::error::Invalid;
 
-/// When a check takes place, and until when everything that it looked at holds.
+/// When a check takes place, and from when until when everything that it looked at holds.
 pub(crate) struct Clock {
     now: UnixTime,
+    from: UnixTime,
     until: UnixTime,
 }
 
 impl Clock {
     pub(crate) fn new(now: UnixTime) -> Clock {
-        Clock { now: now.min(UnixTime::LAST), until: UnixTime::LAST }
+        Clock { now: now.min(UnixTime::LAST), from: UnixTime(0), until: UnixTime::LAST }
     }
 
     /// Returns now, as certificates count.
     pub(crate) fn now(&self) -> Time {
         (SystemTime::UNIX_EPOCH + Duration::from_millis(self.now.0)).into()
+    }
+
+    /// Returns the latest begin of all that was looked at.
+    pub(crate) fn from(&self) -> UnixTime {
+        self.from
     }
 
     /// Returns the earliest end of all that was looked at.
@@ -43,6 +49,7 @@ impl Clock {
         if now > until {
             return Err(Invalid::Expired { of: of.to_owned(), until, now });
         }
+        self.from = self.from.max(from);
         self.until = self.until.min(until);
         Ok(())
     }

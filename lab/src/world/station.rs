@@ -97,6 +97,7 @@ impl Station {
             | Notice::Dissolved { .. }
             | Notice::Revoked { .. }
             | Notice::Expired { .. }
+            | Notice::Resumed { .. }
             | Notice::Forgotten { .. }
             | Notice::GaveUp { .. }
             | Notice::NotStored { .. }

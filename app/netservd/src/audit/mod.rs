@@ -104,6 +104,11 @@ impl AuditLog {
                 let entry = self.entry(now, "EXPIRE", "removed", "its lease ended");
                 self.push_within(now, share, entry.of_end(user, Some(&module), evidence.as_deref()));
             }
+            Notice::Resumed { user, module, evidence } => {
+                let share = Share { user: Some(user.clone()), is_stranger: true, refused: false };
+                let entry = self.entry(now, "RESUME", "installed", "its user has rights again");
+                self.push_within(now, share, entry.of_end(user, Some(&module), evidence.as_deref()));
+            }
             Notice::Forgotten { user, refusal, evidence } => {
                 let share = Share { user: Some(user.clone()), is_stranger: true, refused: false };
                 let entry = self.entry(now, "FORGET", "removed", &refusal.to_string());

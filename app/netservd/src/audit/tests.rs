@@ -40,15 +40,16 @@ fn decisions_of_several_runs_are_one_chain() {
         let (evidence, is_stranger) = (None, false);
         log.take(now(4), Notice::Revoked { user: user(), module: module(), refusal: why, evidence, is_stranger });
         log.take(now(5), Notice::Expired { user: user(), module: module(), evidence: None, is_stranger: false });
+        log.take(now(6), Notice::Resumed { user: user(), module: module(), evidence: None });
         log.take(now(6), Notice::Forgotten { user: user(), refusal, evidence: "address 192.0.2.1".to_owned() });
         drop(log);
         thread.unwrap().join().unwrap();
         let report = verify(dir.path());
-        assert_eq!((report.broken, report.last), (None, Some(run * 7)), "after run {run}");
+        assert_eq!((report.broken, report.last), (None, Some(run * 8)), "after run {run}");
     }
     let lines = lines(dir.path());
     let verbs: Vec<&str> = lines.iter().map(|line| line["verb"].as_str().unwrap()).collect();
-    assert_eq!(verbs, ["START", "SETUP", "SETUP", "RELOAD", "REVOKE", "EXPIRE", "FORGET"].repeat(3));
+    assert_eq!(verbs, ["START", "SETUP", "SETUP", "RELOAD", "REVOKE", "EXPIRE", "RESUME", "FORGET"].repeat(3));
     let of_jane = serde_json::json!({
         "line": 2, "time": "2026-11-21T02:00:01Z", "node": "n1", "verb": "SETUP", "outcome": "installed", "detail": "for 60 s",
         "user": "jane", "key": format!("ed25519:{}", "07".repeat(32)), "evidence": "configured", "module": "example.org/m@1.0.0",
@@ -57,7 +58,7 @@ fn decisions_of_several_runs_are_one_chain() {
     assert_eq!(lines[1], of_jane);
     assert_eq!(lines[2]["evidence"], serde_json::Value::Null, "nobody has proven to be eve");
     assert_eq!(lines[5]["module"], "example.org/m@1.0.0");
-    let (evidence, detail, module) = (&lines[6]["evidence"], &lines[6]["detail"], &lines[6]["module"]);
+    let (evidence, detail, module) = (&lines[7]["evidence"], &lines[7]["detail"], &lines[7]["module"]);
     assert_eq!((evidence.as_str(), detail.as_str()), (Some("address 192.0.2.1"), Some("bad-proof: it ended")));
     assert_eq!(*module, serde_json::Value::Null);
     for path in [dir.path().join("audit"), only_file(dir.path())] {

@@ -124,8 +124,11 @@ impl Effects {
                 Some(modules) => proofs::ask(&modules.proofs, (address, user, tls), ticket),
                 None => ticket.refuse(not_a_node()),
             },
-            Job::FindHolder { checklist, grant } => match &self.owners.modules {
-                Some(modules) => proofs::find_holder(modules.holders.as_ref(), checklist, grant, ticket),
+            Job::FindHolder { checklist, grant, is_again } => match &self.owners.modules {
+                Some(modules) => {
+                    let asked = proofs::Asked { checklist, grant, is_again };
+                    proofs::find_holder(modules.holders.as_ref(), asked, ticket);
+                }
                 None => ticket.refuse(not_a_node()),
             },
             Job::AskList { url, etag } => match &self.owners.modules {

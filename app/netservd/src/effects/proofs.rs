@@ -3,7 +3,7 @@
 //! how many there are at one time.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use netserv_model::effect::EffectOutcome;
 use netserv_model::evidence::Checklist;
@@ -14,7 +14,7 @@ use netserv_rpki::{Cache, Invalid};
 use tokio::sync::Semaphore;
 
 use super::ticket::Ticket;
-use crate::limits::CACHE_READERS_MAX;
+use crate::limits::{CACHE_READERS_AGAIN_MAX, CACHE_READERS_AT_A_TIME, CACHE_READERS_MAX, CACHE_TURN_TIME_MAX};
 use crate::logs::wall;
 
 /// Asks an address what it says of a user.
@@ -27,27 +27,44 @@ pub fn ask(asker: &Arc<Asker>, (address, user, tls): (IpAddr, UserId, AddressTls
 #[derive(Clone)]
 pub struct Holders {
     cache: Arc<Cache>,
-    /// Threads that may read the cache at one time. The controller gives up a question after a while; a disk that hangs does not.
-    places: Arc<Semaphore>,
+    /// Threads of requests. The controller gives up a question after a while; a disk that hangs does not.
+    requests: Arc<Semaphore>,
+    /// Threads that look again at what rights depend on.
+    again: Arc<Semaphore>,
+    turns: Arc<Turns>,
+}
+
+/// A checklist that has to name a grant. Rights may depend on it already.
+pub struct Asked {
+    pub checklist: Checklist,
+    pub grant: Digest,
+    pub is_again: bool,
 }
 
 impl Holders {
     /// By the operator's cache.
     pub fn new(cache: Cache) -> Holders {
-        Holders { cache: Arc::new(cache), places: Arc::new(Semaphore::new(CACHE_READERS_MAX)) }
+        let places = |most| Arc::new(Semaphore::new(most));
+        let (requests, again) = (places(CACHE_READERS_MAX), places(CACHE_READERS_AGAIN_MAX));
+        Holders { cache: Arc::new(cache), requests, again, turns: Arc::default() }
     }
 
-    /// Finds out who is behind a checklist that has to name a grant. Refused with [`RefusalKind::FetchFailed`] while as many threads
-    /// as may read the cache do.
-    pub fn find(&self, checklist: Checklist, grant: Digest, ticket: Ticket) {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            let why = format!("{CACHE_READERS_MAX} threads read the node's cache of the RPKI; its disk may hang");
-            return ticket.refuse(Refusal::new(RefusalKind::FetchFailed, why));
+    /// Finds out who is behind a checklist. Requests take turns, and rights that are looked at again do not wait for these. Refused with
+    /// [`RefusalKind::FetchFailed`] if there are too many threads, or a request's turn does not come in time.
+    pub fn find(&self, Asked { checklist, grant, is_again }: Asked, ticket: Ticket) {
+        let places = if is_again { &self.again } else { &self.requests };
+        let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+            return ticket.refuse(too_slow());
         };
-        let cache = Arc::clone(&self.cache);
+        let (cache, turns) = (Arc::clone(&self.cache), Arc::clone(&self.turns));
         ticket.answer_apart("proof", move || {
             let _place = place;
-            let found = cache.check(checklist.der(), &grant, wall());
+            let found = if is_again {
+                cache.check_again(checklist.der(), &grant, wall())
+            } else {
+                let _turn = turns.take().ok_or_else(too_slow)?;
+                cache.check(checklist.der(), &grant, wall())
+            };
             let refusal = |invalid: Invalid| {
                 let kind = if invalid.may_pass() { RefusalKind::FetchFailed } else { RefusalKind::BadProof };
                 Refusal::new(kind, format!("checklist: {invalid}"))
@@ -57,10 +74,45 @@ impl Holders {
     }
 }
 
+/// The threads of requests that read the cache, so that they leave processors to others.
+#[derive(Default)]
+struct Turns {
+    taken: Mutex<usize>,
+    given_back: Condvar,
+}
+
+impl Turns {
+    /// Waits for a turn, which ends when the result is dropped; nothing if it does not come in time.
+    fn take(&self) -> Option<Turn<'_>> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |taken: &mut usize| *taken >= CACHE_READERS_AT_A_TIME;
+        let waited = self.given_back.wait_timeout_while(taken, CACHE_TURN_TIME_MAX, is_full);
+        let (mut taken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!timeout.timed_out()).then(|| {
+            *taken += 1;
+            Turn(self)
+        })
+    }
+}
+
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.given_back.notify_one();
+    }
+}
+
+fn too_slow() -> Refusal {
+    let why = "too many threads read the node's cache of the RPKI, or they take too long; its disk may hang";
+    Refusal::new(RefusalKind::FetchFailed, why)
+}
+
 /// Finds out who is behind a checklist, by the operator's cache if there is one.
-pub fn find_holder(holders: Option<&Holders>, checklist: Checklist, grant: Digest, ticket: Ticket) {
+pub fn find_holder(holders: Option<&Holders>, asked: Asked, ticket: Ticket) {
     match holders {
-        Some(holders) => holders.find(checklist, grant, ticket),
+        Some(holders) => holders.find(asked, ticket),
         None => ticket.refuse(Refusal::new(RefusalKind::BadProof, "the node has no cache of the RPKI")),
     }
 }
@@ -70,8 +122,9 @@ mod tests {
     use std::path::Path;
 
     use netserv_model::effect::EffectId;
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+    use super::super::ticket::Answer;
     use super::*;
     use crate::config::Rpki;
 
@@ -99,18 +152,42 @@ mod tests {
     fn only_so_many_threads_read_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let holders = Holders::new(rpki(folder.path()).open().unwrap().unwrap());
-        let (answers, mut inbox) = unbounded_channel();
-        let mut find = || {
-            let checklist = Checklist::new(vec![0; 64]).unwrap();
-            holders.find(checklist, Digest([1; 32]), Ticket::new(EffectId(1), answers.clone()));
-            let EffectOutcome::Refused(refusal) = inbox.blocking_recv().unwrap().outcome else { panic!("it is found") };
-            refusal
-        };
-        let hanging = holders.places.try_acquire_many(u32::try_from(CACHE_READERS_MAX).unwrap()).unwrap();
-        let refusal = find();
-        assert_eq!(refusal.kind, RefusalKind::FetchFailed, "it may pass");
-        assert!(refusal.detail.contains("its disk may hang"), "{refusal:?}");
-        drop(hanging);
-        assert_eq!(find().kind, RefusalKind::BadProof, "it is read");
+        for (is_again, places) in [(false, &holders.requests), (true, &holders.again)] {
+            let most = u32::try_from(places.available_permits()).unwrap();
+            let hanging = places.try_acquire_many(most).unwrap();
+            let refusal = refused(&mut find(&holders, is_again));
+            assert_eq!(refusal.kind, RefusalKind::FetchFailed, "it may pass");
+            assert!(refusal.detail.contains("its disk may hang"), "{refusal:?}");
+            assert_eq!(refused(&mut find(&holders, !is_again)).kind, RefusalKind::BadProof, "the others have places");
+            drop(hanging);
+            assert_eq!(refused(&mut find(&holders, is_again)).kind, RefusalKind::BadProof, "it is read");
+        }
+    }
+
+    /// Goal: rights that are looked at again do not wait for strangers, however much these have the node read. Method: as many requests as
+    /// may are checked, and do not end; others wait.
+    #[test]
+    fn rights_are_looked_at_again_beside_requests_that_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let holders = Holders::new(rpki(folder.path()).open().unwrap().unwrap());
+        let slow: Vec<_> = (0..CACHE_READERS_AT_A_TIME).map(|_| holders.turns.take().unwrap()).collect();
+        let mut waiting: Vec<_> = (0..CACHE_READERS_MAX).map(|_| find(&holders, false)).collect();
+        assert_eq!(refused(&mut find(&holders, true)).kind, RefusalKind::BadProof);
+        assert!(waiting.iter_mut().all(|inbox| inbox.try_recv().is_err()));
+        drop(slow);
+        assert!(waiting.iter_mut().all(|inbox| refused(inbox).kind == RefusalKind::BadProof));
+    }
+
+    /// Has a checklist looked at that is none.
+    fn find(holders: &Holders, is_again: bool) -> UnboundedReceiver<Answer> {
+        let (answers, inbox) = unbounded_channel();
+        let (checklist, grant) = (Checklist::new(vec![0; 64]).unwrap(), Digest([1; 32]));
+        holders.find(Asked { checklist, grant, is_again }, Ticket::new(EffectId(1), answers));
+        inbox
+    }
+
+    fn refused(inbox: &mut UnboundedReceiver<Answer>) -> Refusal {
+        let EffectOutcome::Refused(refusal) = inbox.blocking_recv().unwrap().outcome else { panic!("it is found") };
+        refusal
     }
 }

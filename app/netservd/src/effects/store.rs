@@ -531,6 +531,7 @@ mod tests {
             url: "https://cp.example/echo.nsm".into(),
             digest: Digest([7; 32]),
             evidence: None,
+            suspended: None,
             session: SessionId([1; 16]),
             nonce: None,
             filters: vec!["udp dst 10.2.0.0/24 port 44444".parse().unwrap()],

@@ -334,7 +334,7 @@ fn who_has_no_good_grant_is_unknown() {
 fn an_issuer_gives_no_more_than_the_operator_lets_it() {
     let ask = |policy: &NodePolicy, grant: Grant| ask(&mut Authority::default(), policy, 2, &[grant.sign(&key(1))]);
     let wide = Grant { prefixes: vec!["0.0.0.0/0".parse().unwrap()], ..grant(2) };
-    assert_refused(ask(&policy(), wide), RefusalKind::PrefixNotAllowed, "it may not give 0.0.0.0/0");
+    assert_refused(ask(&policy(), wide), RefusalKind::PrefixNotAllowed, "it may not give 0.0.0.0/0; ask `");
     let many = Grant {
         prefixes: ["10.1.0.0/24", "10.2.0.0/24", "10.3.0.0/24"].map(|one| one.parse().unwrap()).into(),
         ..grant(2)

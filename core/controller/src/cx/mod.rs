@@ -2,6 +2,7 @@
 //! What every part of the controller is given, and where what it wants goes: commands, answers, effects, timers.
 
 pub(crate) mod effects;
+pub(crate) mod hearing;
 pub(crate) mod jobs;
 pub(crate) mod request;
 pub(crate) mod timers;
@@ -15,13 +16,14 @@ use netserv_model::effect::{Command, Effect, EffectId, FilterId, Job, ModuleNews
 use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{AddressPlan, NodePolicy, UserPolicy};
 use netserv_model::request::{NodeReport, Outcome};
-use netserv_model::{ModuleRef, Now, Refusal, UserId};
+use netserv_model::{Instant, ModuleRef, Now, Refusal, UserId};
 
 use crate::counters::Counters;
 use crate::cx::effects::{Checking, Effects, Purpose};
+use crate::cx::hearing::Hearing;
 use crate::cx::request::{Key, Origin, PendingAnswer};
 use crate::cx::timers::{Timer, Timers};
-use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, DOUBTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
+use crate::limits::{CHECKLISTS_LOOKED_AT_AFTER, CHECKLISTS_PAUSE_MIN, DOUBTS_LOOKED_AT_AFTER, PROOFS_LOOKED_AT_AFTER};
 
 /// What every part is given: the clocks and the policy, and where what it wants goes.
 #[derive(Debug)]
@@ -35,6 +37,9 @@ pub(crate) struct Cx {
     pub(crate) names: RuleNames,
     /// The checklist that is being looked at again.
     pub(crate) checking: Option<Checking>,
+    /// When the first of them was looked at last.
+    pub(crate) checked_from: Instant,
+    pub(crate) hearing: Hearing,
     effects: Effects,
     /// Answers, which need not wait for commands that others led to.
     answers: VecDeque<Command>,
@@ -68,6 +73,8 @@ impl Cx {
             counters: Counters::default(),
             names: RuleNames::default(),
             checking: None,
+            checked_from: Instant::default(),
+            hearing: Hearing::default(),
             effects: Effects::default(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),
@@ -193,6 +200,12 @@ impl Cx {
         self.say(Command::Notify(Notice::Revoked { user: user.clone(), module, refusal, evidence, is_stranger }));
     }
 
+    /// Says that a module is back since its user has rights again.
+    pub(crate) fn say_resumed(&mut self, user: &UserId, module: ModuleRef) {
+        let evidence = self.authority.basis(&self.policy, user);
+        self.say(Command::Notify(Notice::Resumed { user: user.clone(), module, evidence }));
+    }
+
     /// Says that a module is removed since its last lease ended.
     pub(crate) fn say_expired(&mut self, user: &UserId, module: ModuleRef) {
         let evidence = self.authority.basis(&self.policy, user);
@@ -249,7 +262,7 @@ impl Cx {
             self.plan_addresses();
         }
         self.watch_proofs();
-        self.watch_checklists();
+        self.watch_checklists(self.now.instant);
         Ok(())
     }
 
@@ -280,11 +293,12 @@ impl Cx {
         self.timers.set_not_after(Timer::Proofs, self.now.instant + left);
     }
 
-    /// Has checklists looked at again in a while, if there are some.
-    pub(crate) fn watch_checklists(&mut self) {
+    /// Has checklists looked at again a while after a time, if there are some.
+    pub(crate) fn watch_checklists(&mut self, since: Instant) {
         if self.authority.has_checklists() {
             let wait = if self.authority.has_doubts() { DOUBTS_LOOKED_AT_AFTER } else { CHECKLISTS_LOOKED_AT_AFTER };
-            self.timers.set_not_after(Timer::Checklists, self.now.instant + wait);
+            let at = (since + wait).max(self.now.instant + CHECKLISTS_PAUSE_MIN);
+            self.timers.set_not_after(Timer::Checklists, at);
         }
     }
 

@@ -33,9 +33,10 @@ pub(crate) fn check_setup(cx: &Cx, modules: &Modules, key: &Key, setup: &Setup) 
     check_properties(&setup.properties, RefusalKind::BadRequest)?;
     modules.epochs.check(&modules.tenants, key, setup.epoch)?;
     modules.epochs.check_state(&modules.tenants, key, setup)?;
-    check_floating(cx, &modules.tenants, key, &setup.floating, setup.epoch)?;
+    let explained = |refusal| cx.authority.explain(&key.0, refusal);
+    check_floating(cx, &modules.tenants, key, &setup.floating, setup.epoch).map_err(explained)?;
     check_quota(&modules.tenants, key, user)?;
-    scope::check(&cx.policy, user, &setup.filters)?;
+    scope::check(&cx.policy, user, &setup.filters).map_err(explained)?;
     check_dependencies(&cx.policy, &setup.dependencies)?;
     check_quarantine(cx, &modules.quarantine, key, setup)
 }

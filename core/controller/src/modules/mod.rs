@@ -15,10 +15,13 @@ pub(crate) mod policy_change;
 pub(crate) mod preparing;
 pub(crate) mod requests;
 pub(crate) mod restoring;
+pub(crate) mod resuming;
 pub(crate) mod sessions;
 pub(crate) mod settling;
+pub(crate) mod suspending;
 
 use crate::control::told::ToldBefore;
+use crate::modules::suspending::Suspended;
 use crate::moves::epochs::Epochs;
 use crate::rules::buffering::Buffers;
 use crate::tenants::Tenants;
@@ -39,4 +42,5 @@ pub(crate) struct Modules {
     /// Of requests; a REMOVE that took something away is noted with its nonce.
     pub(crate) nonces: Nonces,
     pub(crate) later: Later,
+    pub(crate) suspended: Suspended,
 }

@@ -19,7 +19,9 @@ use crate::modules::Modules;
 use crate::modules::checks::check_maintenance;
 use crate::modules::forbidden::end_forbidden;
 use crate::modules::lifecycle::{advance, fail_operation, uninstall};
+use crate::modules::resuming::settle_suspended;
 use crate::modules::sessions::tell_requesters;
+use crate::modules::suspending::suspend;
 use crate::policy::package::{check_needs, check_server};
 use crate::tenants::Tenants;
 use crate::tenants::rule::ModuleRule;
@@ -57,6 +59,7 @@ pub(crate) fn end_proofs(cx: &mut Cx, modules: &mut Modules, users: &mut Users) 
     let tenants = &modules.tenants;
     let gone = cx.authority.forget_ended(cx.now, |user| tenants.get(user).is_some());
     let changes = !gone.is_empty();
+    settle_suspended(cx, modules);
     cx.forget_users(gone);
     if changes {
         cx.plan_addresses();
@@ -94,6 +97,7 @@ pub(crate) fn checked_again(
     if cx.authority.checked_again(&cx.policy, cx.now.instant, &user, &checklist, said) {
         apply_policy(cx, modules, users);
     }
+    settle_suspended(cx, modules);
     check_again(cx, Some(&user));
 }
 
@@ -119,10 +123,13 @@ fn apply_policy_to(cx: &mut Cx, modules: &mut Modules, key: &Key) {
         fail_operation(cx, modules, key, refusal);
     }
     if let Some(refusal) = gone.or_else(|| why_not_kept(cx, &modules.tenants, key)) {
-        let module = modules.tenants.active_mut(key).map(|active| active.record.module.clone());
+        let record = modules.tenants.active(key).map(|active| active.record.clone());
         tell_requesters(cx, &modules.tenants, key, NotifyEvent::LeaseEnded, refusal.to_string());
-        if uninstall(cx, modules, key, Leave::AtOnce) {
-            cx.say_revoked(&key.0, module.expect("it was there"), refusal);
+        if let Some(record) = record.filter(|_| uninstall(cx, modules, key, Leave::AtOnce)) {
+            cx.say_revoked(&key.0, record.module.clone(), refusal);
+            if cx.authority.is_unknown(&key.0) {
+                suspend(cx, &mut modules.suspended, key, record);
+            }
         }
         advance(cx, modules, key);
     }
@@ -151,7 +158,8 @@ fn why_not_installed(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
 fn why_not_kept(cx: &Cx, tenants: &Tenants, key: &Key) -> Option<Refusal> {
     let active = tenants.active(key)?;
     let (record, user) = (&active.record, cx.may(&key.0)?);
-    why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())
+    let refusal = why_not_allowed(cx, user, &record.filters, &record.floating, active.manifest.as_ref())?;
+    Some(cx.authority.explain(&key.0, refusal))
 }
 
 fn why_not_allowed(

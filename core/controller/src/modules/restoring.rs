@@ -6,14 +6,17 @@ use std::collections::BTreeMap;
 use netserv_authority::scope;
 use netserv_model::control::ControlMessage;
 use netserv_model::effect::{InstalledRecord, StoredMessage};
+use netserv_model::limits::CONTAINERS_MAX;
 use netserv_model::{Refusal, RefusalKind, Topic};
 
 use crate::cx::Cx;
 use crate::cx::jobs::{fetch, forget_record};
 use crate::cx::request::Key;
 use crate::limits::MODULES_PER_USER_MAX;
+use crate::modules::Modules;
 use crate::modules::forbidden::allowed_sessions;
 use crate::modules::sessions::{arm_lease, store_active};
+use crate::modules::suspending::suspend;
 use crate::moves::floating::{leave_to_owners, take_floating};
 use crate::rules::buffering::Buffers;
 use crate::tenants::Tenants;
@@ -26,11 +29,11 @@ use crate::tenants::session::Session;
 /// Takes over the modules of an earlier run, in install order, with the last messages to them.
 pub(crate) fn restore_records(
     cx: &mut Cx,
-    tenants: &mut Tenants,
-    buffers: &mut Buffers,
+    modules: &mut Modules,
     mut records: Vec<InstalledRecord>,
     messages: Vec<StoredMessage>,
 ) {
+    let Modules { tenants, buffers, suspended, .. } = modules;
     records.sort_by_key(|record| record.order);
     let mut kept: BTreeMap<Key, BTreeMap<Topic, ControlMessage>> = BTreeMap::new();
     for StoredMessage { user, module, message } in messages {
@@ -41,6 +44,10 @@ pub(crate) fn restore_records(
         let key = (record.user.clone(), record.module.name.clone());
         let known = tenants.get(&key.0).is_some_and(|tenant| tenant.modules.contains_key(&key.1));
         if known {
+            continue;
+        }
+        if cx.authority.is_unknown(&key.0) {
+            suspend(cx, suspended, &key, record);
             continue;
         }
         if record.lease_until <= cx.now.wall {
@@ -115,7 +122,9 @@ fn why_gone(cx: &Cx, key: &Key, record: &InstalledRecord) -> Refusal {
 
 fn may_stay(cx: &Cx, tenants: &Tenants, key: &Key, record: &InstalledRecord) -> bool {
     let installed = tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
+    let has_container = installed > 0 || tenants.len() < CONTAINERS_MAX;
     let user = cx.may(&key.0).filter(|_| !cx.policy.host_only);
-    installed < MODULES_PER_USER_MAX
+    has_container
+        && installed < MODULES_PER_USER_MAX
         && user.is_some_and(|user| scope::check_floating(&cx.policy, user, &record.floating).is_ok())
 }

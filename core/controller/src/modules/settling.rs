@@ -297,6 +297,7 @@ fn activate(cx: &Cx, tenants: &mut Tenants, key: &Key, origin: Origin, setup: &S
     let record = InstalledRecord {
         // It is filled in when the record is stored.
         evidence: None,
+        suspended: None,
         user: key.0.clone(),
         module: setup.module.clone(),
         url: setup.url.clone(),

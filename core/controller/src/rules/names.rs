@@ -20,6 +20,9 @@ pub(crate) fn change_filters(cx: &mut Cx, key: &Key, add: Vec<FilterRule>, remov
     if add.is_empty() && remove.is_empty() {
         return None;
     }
+    if cx.authority.evidence(&key.0).is_some() {
+        add.iter().for_each(|rule| cx.hearing.note(cx.now.instant, &rule.filter));
+    }
     let purpose = Purpose::Filters(key.clone(), add.iter().map(|rule| rule.id).collect());
     Some(cx.start_effect(&key.0, Job::Filters(FilterChange { add, remove }), purpose))
 }

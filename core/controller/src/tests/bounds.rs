@@ -2,10 +2,11 @@
 //! Every bound is hit.
 
 use netserv_model::RefusalKind;
+use netserv_model::effect::InstalledRecord;
 use netserv_model::limits::{CONTAINERS_MAX, NONCES_PER_USER_MAX, REQUESTS_PENDING_MAX};
 use netserv_model::request::{Ask, Body, Outcome, Probe, Request};
 
-use super::script::{Node, assert_refused, commands, policy, setup, user, user_policy};
+use super::script::{Node, assert_refused, commands, policy, record, setup, user, user_policy};
 use crate::limits::MODULES_PER_USER_MAX;
 
 #[test]
@@ -74,6 +75,11 @@ fn containers_are_bounded() {
     }
     assert_refused(&send(&mut node, CONTAINERS_MAX), RefusalKind::QuotaExceeded, "the node has 1024 containers");
     assert!(send(&mut node, 0).outcome.is_ok());
+    // Modules that come back, after a restart or later, find no more room.
+    let record = |n: usize| InstalledRecord { user: user(&format!("u{n}")), ..record(setup("m@1.0.0")) };
+    let mut again = Node::with(node.policy.clone());
+    again.controller.restore(again.now, (0..=CONTAINERS_MAX).map(record).collect::<Vec<_>>());
+    assert_eq!(again.states().len(), CONTAINERS_MAX);
 }
 
 #[test]

@@ -548,7 +548,9 @@ fn lines(job: &Job) -> Vec<String> {
         // It may be read at any time.
         Job::ReadMeters => return Vec::new(),
         Job::AskAddress { address, user, tls } => format!("ask # {address} {user} {tls}"),
-        Job::FindHolder { grant, .. } => format!("find-holder # {grant}"),
+        Job::FindHolder { grant, is_again, .. } => {
+            format!("find-holder # {grant}{}", if *is_again { " again" } else { "" })
+        }
         Job::AskList { url, etag } => format!("ask {url} {}", etag.as_deref().unwrap_or("-")),
         Job::Store(StoreJob::PutList(list)) => format!("keep-list {}", list.issuer),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
@@ -563,6 +565,7 @@ fn said(notice: &Notice) -> String {
             format!("revoked {user} {} {}", short(module), refusal.kind)
         }
         Notice::Expired { user, module, .. } => format!("expired {user} {}", short(module)),
+        Notice::Resumed { user, module, .. } => format!("resumed {user} {}", short(module)),
         Notice::Forgotten { user, refusal, evidence } => format!("forgotten {user} {} {evidence}", refusal.kind),
         Notice::GaveUp { user, module, addresses, epoch } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
@@ -631,6 +634,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         url: setup.url,
         digest: setup.digest,
         evidence: None,
+        suspended: None,
         session: SessionId([9; 16]),
         nonce: None,
         filters: setup.filters,

@@ -4,24 +4,24 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netserv_model::evidence::Evidence;
-use netserv_model::filter::Protocol;
 use netserv_model::{Refusal, RefusalKind, WantedFilter};
 
 use crate::cx::Cx;
+use crate::cx::hearing::is_of_web;
 use crate::tenants::Tenants;
 use crate::tenants::tenant::Entry;
 
-/// Returns whether a module on this node sees packets of an address's web server, of a user who has that address by its own word.
+/// Returns whether a module of a user by any proof sees packets of an address's web server on this node, or may have done so while the address
+/// was asked. Users of the configuration have the operator's trust.
 pub(crate) fn is_overheard(cx: &Cx, tenants: &Tenants, address: IpAddr) -> bool {
-    let has_it = |user| matches!(cx.authority.evidence(user), Some(Evidence::Address(own)) if own.address == address);
-    let of_it = tenants.iter().filter(|(user, _)| has_it(user)).flat_map(|(_, tenant)| tenant.modules.values());
-    of_it.flat_map(filters_of).any(|filter| hears(filter, address))
+    let strangers = tenants.iter().filter(|(user, _)| cx.authority.evidence(user).is_some());
+    let modules = strangers.flat_map(|(_, tenant)| tenant.modules.values());
+    modules.flat_map(filters_of).any(|filter| hears(filter, address)) || cx.hearing.has(cx.now.instant, address)
 }
 
 /// Says why an address is not asked for a user without rights.
 pub(crate) fn overheard(_: Refusal) -> Refusal {
-    let detail = "a module on the node sees packets of the address's web server: ask again once the rights of its user have ended";
+    let detail = "a module on the node sees packets of the address's web server: ask again once that is gone";
     Refusal::new(RefusalKind::BadProof, detail)
 }
 
@@ -37,12 +37,6 @@ fn filters_of(entry: &Entry) -> impl Iterator<Item = &WantedFilter> {
 /// Returns whether a filter has packets of an address's web server. Whether they are for this node, a filter need not say.
 fn hears(filter: &WantedFilter, address: IpAddr) -> bool {
     let of = filter.open();
-    let is_of_web = of.source_ports().is_none_or(|ports| WEB.iter().any(|port| ports.contains(*port)));
-    !filter.names_container()
-        && matches!(of.protocol(), Protocol::Any | Protocol::Tcp)
-        && of.source().is_some_and(|source| source.contains(&IpNet::from(address)))
-        && is_of_web
+    let is_of_it = of.source().is_some_and(|source| source.contains(&IpNet::from(address)));
+    !filter.names_container() && is_of_it && is_of_web(of)
 }
-
-/// The ports by which an address is asked.
-const WEB: [u16; 2] = [80, 443];

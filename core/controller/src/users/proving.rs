@@ -59,7 +59,7 @@ impl Proving {
             );
             return cx.refuse(ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        let job = job_of(cx, question, &user);
+        let job = job_of(cx, question, &user, false);
         let id = cx.start_effect(&user, job, Purpose::Prove);
         cx.timers.set(Timer::Prove(id), cx.now.instant + PROOF_ANSWER_TIME_MAX);
         self.waiting.insert(id, Waiting { ticket, request, asked, site, peer });
@@ -93,18 +93,21 @@ pub(crate) fn check_again(cx: &mut Cx, after: Option<&UserId>) {
     if cx.checking.is_some() {
         return;
     }
+    if after.is_none() {
+        cx.checked_from = cx.now.instant;
+    }
     let next = cx.authority.next_checklist(after).map(|(user, question)| (user.clone(), question));
     match next {
         Some((user, question)) => {
             let Question::Holder { checklist, .. } = &question else { return };
             let checklist = checklist.clone();
-            let job = job_of(cx, question, &user);
+            let job = job_of(cx, question, &user, true);
             let id = cx.start_effect(&user, job, Purpose::CheckAgain);
             let checking = Checking { id, user, checklist, started: cx.now.instant };
             cx.timers.set(Timer::Checklists, checking.until());
             cx.checking = Some(checking);
         }
-        None => cx.watch_checklists(),
+        None => cx.watch_checklists(cx.checked_from),
     }
 }
 
@@ -115,9 +118,9 @@ pub(crate) fn nobody_found() -> Refusal {
     Refusal::new(RefusalKind::FetchFailed, detail)
 }
 
-fn job_of(cx: &Cx, question: Question, user: &UserId) -> Job {
+fn job_of(cx: &Cx, question: Question, user: &UserId, is_again: bool) -> Job {
     match question {
         Question::Address(address) => Job::AskAddress { address, user: user.clone(), tls: cx.policy.address_tls },
-        Question::Holder { checklist, grant } => Job::FindHolder { checklist, grant },
+        Question::Holder { checklist, grant } => Job::FindHolder { checklist, grant, is_again },
     }
 }

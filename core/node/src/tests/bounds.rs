@@ -80,6 +80,7 @@ fn record(user: usize, n: usize) -> InstalledRecord {
         url: "file:///m.nsm".to_owned(),
         digest: Digest([1; 32]),
         evidence: None,
+        suspended: None,
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24".parse().unwrap()],

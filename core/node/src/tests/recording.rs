@@ -370,6 +370,7 @@ fn record() -> InstalledRecord {
         url: "https://cp.example/m.nsm?a=\"b\"".to_owned(),
         digest: Digest([0xfe; 32]),
         evidence: None,
+        suspended: None,
         session: SessionId([1; 16]),
         nonce: None,
         filters: vec!["udp dst 10.2.0.0/24 port 5060".parse().unwrap(), "tcp src fd00::/16".parse().unwrap()],

@@ -12,10 +12,10 @@ use netserv_wire::nslp::{Message, notify_detail};
 use super::tell::{News, tell_of};
 use crate::cx::Cx;
 use crate::exchanges::{Exchange, Exchanges, Own, refused};
-use crate::sessions::{Lease, Leases, lose_lease};
+use crate::sessions::{Lease, Sessions, lose_lease};
 
 /// Takes what happened to a module on this node, and tells whoever sent a SETUP for it and the node's own clients.
-pub(crate) fn on_module_news(cx: &mut Cx<'_>, exchanges: &mut Exchanges, leases: &mut Leases, news: ModuleNews) {
+pub(crate) fn on_module_news(cx: &mut Cx<'_>, exchanges: &mut Exchanges, sessions: &mut Sessions, news: ModuleNews) {
     let ModuleNews { user, module, session, nonce, is_for_one, event, detail, message } = news;
     let of_origin = |lease: &Lease| !is_for_one || (lease.session == session && Some(lease.nonce) == nonce);
     let has_ended = match event {
@@ -30,14 +30,15 @@ pub(crate) fn on_module_news(cx: &mut Cx<'_>, exchanges: &mut Exchanges, leases:
     };
     let detail = notify_detail(&detail);
     let mut is_told_here = false;
-    for id in leases.all_of_module(&user, &module) {
+    for id in sessions.leases.all_of_module(&user, &module) {
+        let leases = &mut sessions.leases;
         let Some(lease) = leases.get(id).filter(|lease| lease.is_here && of_origin(lease)) else {
             continue;
         };
         is_told_here |= lease.is_local;
         tell_of(cx, leases, id, News { event, nodes: Vec::new(), detail: &detail, message: message.as_ref() });
         if has_ended {
-            lose_lease(cx, exchanges, leases, id);
+            lose_lease(cx, exchanges, sessions, id);
         }
     }
     if has_ended && !is_for_one {

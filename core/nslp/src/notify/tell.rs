@@ -10,7 +10,7 @@ use netserv_wire::nslp::{emit_notify, notify_detail, parts};
 use crate::cx::{Cx, Received, Route, Sent};
 use crate::exchanges::anonymous;
 use crate::limits::ANSWER_SEND_TIME;
-use crate::sessions::{LeaseId, Leases};
+use crate::sessions::{Lease, LeaseId, Leases, Sessions};
 
 /// What happened to a lease on this node, or what its module says.
 pub(super) struct News<'a> {
@@ -22,16 +22,23 @@ pub(super) struct News<'a> {
 
 /// Takes news of nodes further on, which go on to whoever sent the SETUP: only of the peer that said it has the SETUP next.
 /// GIST vouches for the sender, but anybody can become a peer who knows session and flow.
-pub(crate) fn on_notify(cx: &mut Cx<'_>, leases: &mut Leases, from: &Received, notify: &Notify, text: &[u8]) {
+/// A node that lost its own module passes them on for a while.
+pub(crate) fn on_notify(cx: &mut Cx<'_>, sessions: &mut Sessions, from: &Received, notify: &Notify, text: &[u8]) {
+    let Sessions { leases, ended, .. } = sessions;
     let mri = from.mri.inverted();
     let key = (notify.session, notify.nonce);
-    let found = leases
-        .of_setup(key, &mri)
-        .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module))
-        .filter(|(_, lease)| lease.downstream.is_some_and(|next| next.is_node_of(from.asker.sii)));
-    match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
-        Some(id) => pass_on(cx, leases, id, notify, text),
-        None => cx.out.counters.news_dropped += 1,
+    let may = |lease: &Lease| {
+        notify.session == from.session
+            && (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module)
+            && lease.downstream.is_some_and(|next| next.is_node_of(from.asker.sii))
+    };
+    let id = leases.of_setup(key, &mri).filter(|(_, lease)| may(lease)).map(|(id, _)| id);
+    let passed_on = match id {
+        Some(id) => leases.change(id, |lease| pass_on(cx, lease, notify, text)),
+        None => ended.of_setup(key, &mri).filter(|lease| may(lease)).map(|lease| pass_on(cx, lease, notify, text)),
+    };
+    if passed_on.is_none() {
+        cx.out.counters.news_dropped += 1;
     }
 }
 
@@ -57,16 +64,15 @@ pub(super) fn tell_of(cx: &mut Cx<'_>, leases: &mut Leases, id: LeaseId, news: N
     let body = body.unwrap_or_default();
     let notify = Notify { session, nonce, user, module, node, event, nodes, detail, topic, body };
     let text = emit_notify(&notify);
-    pass_on(cx, leases, id, &notify, text.as_bytes());
+    leases.change(id, |lease| pass_on(cx, lease, &notify, text.as_bytes()));
 }
 
 /// Passes news on: to the previous node, or to the node's own clients.
-fn pass_on(cx: &mut Cx<'_>, leases: &mut Leases, id: LeaseId, notify: &Notify, text: &[u8]) {
-    let may = leases.change(id, |lease| lease.take_news(cx.now, notify.event)).unwrap_or(false);
-    let Some(lease) = leases.get(id).filter(|_| may) else {
+fn pass_on(cx: &mut Cx<'_>, lease: &mut Lease, notify: &Notify, text: &[u8]) {
+    if !lease.take_news(cx.now, notify.event) {
         cx.out.counters.news_dropped += 1;
         return;
-    };
+    }
     cx.out.counters.news_sent += 1;
     if lease.is_local {
         cx.out.notify(notify.clone());

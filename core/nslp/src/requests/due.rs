@@ -34,6 +34,9 @@ pub(crate) fn copies_due(cx: &mut Cx<'_>, requests: &mut Requests) {
 
 /// Ends leases, asks those who asked for them, or looks at their paths.
 pub(crate) fn leases_due(cx: &mut Cx<'_>, requests: &mut Requests) {
+    while let Some(over) = requests.sessions.ended.due(cx.now) {
+        requests.exchanges.paths.leave(cx, over.session, over.mri);
+    }
     loop {
         let Requests { exchanges, sessions, .. } = requests;
         let leases = &mut sessions.leases;

@@ -2,6 +2,7 @@
 //! What SETUPs installed along paths: leases, with the previous and the next node of each.
 
 mod checks;
+mod ended;
 mod ids;
 mod lease;
 mod leases;

@@ -8,12 +8,12 @@ use netserv_model::{Nonce, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, parts};
 
-use super::lease::{Installed, Lease, LeaseId, Left};
+use super::lease::{Installed, Lease, LeaseId, Left, Text};
 use super::leases::Leases;
 use super::state::Sessions;
 use crate::cx::{Asker, Cx, ExchangeKey, Received, Route, Sent, Withdrawal, module_of};
 use crate::exchanges::{Exchange, Exchanges, Requester};
-use crate::limits::ANSWER_SEND_TIME;
+use crate::limits::{ANSWER_SEND_TIME, ENDED_TIME};
 
 /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
 pub(crate) fn on_tear(
@@ -125,11 +125,24 @@ pub(crate) fn let_go(cx: &mut Cx<'_>, leases: &Leases, Installed { user, module 
     }
 }
 
-/// Ends a lease whose module is gone on this node. What it answered does not hold any more.
-pub(crate) fn lose_lease(cx: &mut Cx<'_>, exchanges: &mut Exchanges, leases: &mut Leases, id: LeaseId) {
-    leave(cx, leases, id);
-    if let Some(lease) = end_lease(cx, exchanges, leases, id) {
-        exchanges.forget_answer(cx, (lease.session, lease.nonce));
+/// Ends a lease whose module is gone on this node. What it answered does not hold any more. Nodes further on may have the module for a while,
+/// and their news reach the requester.
+pub(crate) fn lose_lease(cx: &mut Cx<'_>, exchanges: &mut Exchanges, sessions: &mut Sessions, id: LeaseId) {
+    leave(cx, &mut sessions.leases, id);
+    let Some(mut lease) = sessions.leases.remove(id) else { return };
+    let key = (lease.session, lease.nonce);
+    let over = if lease.downstream.is_some() {
+        lease.text = Text::new("");
+        let until = lease.until.min(cx.now + ENDED_TIME);
+        let displaced = sessions.ended.keep(id, until, lease);
+        cx.out.counters.ended_over_limit += u64::from(displaced.is_some());
+        displaced
+    } else {
+        Some(lease)
+    };
+    exchanges.forget_answer(cx, key);
+    if let Some(over) = over {
+        exchanges.paths.leave(cx, over.session, over.mri);
     }
 }
 

@@ -146,7 +146,7 @@ impl Node {
     }
 
     /// Takes a SETUP that is installed here, with nobody after this node.
-    fn installs(&mut self, event: Event) {
+    pub(super) fn installs(&mut self, event: Event) {
         self.nslp.handle_event(self.now, event);
         let (request, sent) = (self.asked(), self.sent());
         self.report(request, installed("me"));

@@ -3,12 +3,14 @@
 
 use netserv_model::control::ModuleMessage;
 use netserv_model::effect::ModuleNews;
-use netserv_model::notify::NotifyEvent;
+use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_wire::nslp::emit_notify;
 
 use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, remove_all, setup};
 use super::*;
 use crate::limits::{
-    FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX, MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX,
+    ENDED_MAX, ENDED_TIME, FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX, MODULE_MESSAGES_BURST_MAX,
+    NEWS_BURST_MAX,
 };
 
 fn news(event: NotifyEvent) -> ModuleNews {
@@ -22,6 +24,14 @@ fn news(event: NotifyEvent) -> ModuleNews {
         detail: "as the test says".to_owned(),
         message: None,
     }
+}
+
+/// Returns what a node further on says: that its lease ended.
+fn news_from(node: &str) -> String {
+    let ModuleNews { user, module, session, event, .. } = news(NotifyEvent::LeaseEnded);
+    let (nonce, node, detail) = (Nonce([1; 16]), node.parse().unwrap(), "taken back".to_owned());
+    let (nodes, topic, body) = (Vec::new(), None, Vec::new());
+    emit_notify(&Notify { session, nonce, user, module, node, event, nodes, detail, topic, body })
 }
 
 /// Returns what the module says itself, after the SETUP of this nonce.
@@ -99,19 +109,101 @@ fn a_lease_that_ended_before_its_time_is_reported_and_not_followed() {
     let told = node.sent_news();
     assert_eq!((told.event, told.detail.as_str()), (NotifyEvent::LeaseEnded, "as the test says"));
     assert_eq!(node.nslp.poll_notify(), Some(told));
-    // The state that the finished exchange held goes with it.
-    assert_eq!(node.keeps_state(), Duration::ZERO);
     node.quiet();
     assert_eq!((node.leases(), node.nslp.poll_withdrawal()), (0, None), "nodes further on keep theirs");
     node.moved(NEW);
     node.at(10_000);
     node.quiet();
     assert_eq!(node.nslp.counters().paths_looked_at, 0);
+    // GIST's state goes with the last of what is kept; the finished exchange has gone already.
+    node.after(ENDED_TIME);
+    assert_eq!((node.keeps_state(), node.nslp.state_counts().ended), (Duration::ZERO, 0));
+    node.quiet();
     node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
     let refusal = Refusal::new(RefusalKind::UnknownUser, "gone");
     node.goes_on(OLD, 1, held("me", Outcome::Refused(refusal)), vec![installed("old")]);
     assert_eq!(node.first_response().entries.len(), 2);
     assert_eq!(node.leases(), 0);
+}
+
+/// Goal: the requester hears of the end at each node, also if a nearer node lost its lease first, as where both ask for revocation
+/// lists. Method: the news of the next node come after the node's own; forged news, and what comes too late, are dropped.
+#[test]
+fn news_of_an_end_further_on_pass_a_node_whose_lease_has_ended() {
+    let text = news_from("old");
+    let mut node = Node::with_lease();
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::LeaseEnded));
+    assert_eq!((node.sent_news().node.as_str(), node.leases()), ("me", 0));
+    node.after(ENDED_TIME / 2);
+    for wrong in [text.replace("0101", "0202"), text.replace("jane", "john"), text.replace("/m", "/n")] {
+        node.receive_from(OLD, &flow().inverted(), wrong.as_bytes());
+    }
+    for other in [NEW, UPSTREAM] {
+        node.receive_from(other, &flow().inverted(), text.as_bytes());
+    }
+    node.quiet();
+    assert_eq!(node.nslp.counters().news_dropped, 5);
+    node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    let told = node.sent_news();
+    assert_eq!((told.node.as_str(), told.event, node.leases()), ("old", NotifyEvent::LeaseEnded, 0));
+    node.quiet();
+    for _ in 1..=NEWS_BURST_MAX {
+        node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    }
+    assert_eq!(node.nslp.counters().news_dropped, 6, "as many as of a lease that runs");
+    node.after(ENDED_TIME / 2);
+    node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    assert_eq!(node.nslp.counters().news_dropped, 7);
+}
+
+/// Goal: the next node's news find the requester by the request that it has in force.
+#[test]
+fn news_of_a_lease_in_force_come_before_those_of_one_that_ended() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::LeaseEnded));
+    node.sent_news();
+    node.receive_from(UPSTREAM, &flow(), setup(2, "m").as_bytes());
+    node.goes_on(OLD, 2, installed("me"), vec![installed("old")]);
+    node.first_response();
+    assert_eq!((node.keeps_state().as_secs(), node.leases()), (605, 1));
+    for text in [news_from("old"), news_from("old").replace("0101", "0202")] {
+        node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+        assert_eq!((node.sent_news().node.as_str(), node.leases()), ("old", 1));
+    }
+    node.after(ENDED_TIME);
+    node.quiet();
+    assert_eq!((node.leases(), node.nslp.state_counts().ended), (1, 0), "the path is the other's");
+}
+
+/// Goal: a lease without a node further on leaves nothing behind, and of those with one no more than a bounded number.
+#[test]
+fn ended_max_leases_are_kept_for_news() {
+    let mut node = Node::new(|_| {});
+    node.installs(received(&flow(), 9, setup(1, "m").as_bytes()));
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::LeaseEnded));
+    node.sent_news();
+    assert_eq!((node.keeps_state(), node.nslp.state_counts().ended), (Duration::ZERO, 0));
+    for n in 0..=ENDED_MAX {
+        let session = SessionId(u128::try_from(n).unwrap().to_be_bytes());
+        let of_session = |mut event: Event| {
+            if let Event::RecvMessage { session: its, .. } = &mut event {
+                *its = session;
+            }
+            event
+        };
+        node.nslp.handle_event(node.now, of_session(received(&flow(), 9, setup(1, "m").as_bytes())));
+        let (request, sent) = (node.asked(), node.sent());
+        node.status(sent.handle, SendStatus::Sent);
+        node.report(request, installed("me"));
+        let answer = Response { session, ..answer(1, vec![installed("old")]) }.emit();
+        node.nslp.handle_event(node.now, of_session(received(&flow().inverted(), 9, answer.as_bytes())));
+        let ended = ModuleNews { session, ..news(NotifyEvent::LeaseEnded) };
+        node.nslp.handle_module_news(node.now, ended);
+        while node.nslp.poll_api_call().is_some() {}
+        while node.nslp.poll_notify().is_some() {}
+    }
+    assert_eq!((node.leases(), node.nslp.state_counts().ended), (0, ENDED_MAX));
+    assert_eq!(node.nslp.counters().ended_over_limit, 1);
 }
 
 #[test]
@@ -142,8 +234,9 @@ fn who_installed_it_along_another_path_is_told_of_a_remove() {
     node.report(request, held("me", Outcome::Removed));
     let told = node.sent_news();
     assert_eq!((told.event, told.detail.as_str()), (NotifyEvent::LeaseEnded, "its user removed it"));
+    assert_eq!((node.leases(), node.nslp.state_counts().ended), (0, 1));
+    node.after(ENDED_TIME);
     assert_eq!(node.keeps_state(), Duration::ZERO);
-    assert_eq!(node.leases(), 0);
     let mut node = Node::with_lease();
     node.receive_from(UPSTREAM, &flow(), remove(7).as_bytes());
     node.goes_on(OLD, 7, held("me", Outcome::Removed), vec![held("old", Outcome::Removed)]);

@@ -30,7 +30,7 @@ impl Node {
         self.nslp.handle_event(self.now, event);
     }
 
-    fn after(&mut self, time: Duration) {
+    pub(super) fn after(&mut self, time: Duration) {
         self.at(self.ms() + u64::try_from(time.as_millis()).unwrap());
     }
 

@@ -55,7 +55,7 @@ pub(super) fn answered(
         } else if ends_all && lease.is_here {
             let detail = "its user removed it";
             tell(cx, &mut sessions.leases, id, NotifyEvent::LeaseEnded, Vec::new(), detail);
-            lose_lease(cx, exchanges, &mut sessions.leases, id);
+            lose_lease(cx, exchanges, sessions, id);
         }
     }
 }

@@ -52,7 +52,9 @@ fn a_module_goes_when_its_grant_is_taken_back() {
         let output = net.lab.netserv(machine, &["node", "logs"]).unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    eventually("the requester is told", || log("sender").lines().any(|line| line.contains("takes back grant")));
+    let is_told =
+        |node: &str| log("sender").lines().any(|line| line.contains("takes back grant") && line.contains(node));
+    eventually("the requester is told by each node", || is_told("n1") && is_told("n2"));
     assert_refused(&set_up(&net, &evil, &filter, &["--grant", &evils]), RefusalKind::BadProof);
     let metrics = net.lab.metrics("n1").unwrap();
     for line in

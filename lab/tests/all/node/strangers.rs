@@ -227,7 +227,8 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("checklist sha256:") && shown.contains("example.org/keep-alive@"), "{shown}");
 
-    // The relying party has not run for two days; then it does. What the module kept is not forgotten for that.
+    // The relying party has not run for two days; then it does. The module comes back, also to a node that was restarted meanwhile, and what
+    // it kept is not forgotten.
     let has_run = |days: u64| {
         let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);
         let folders = [cache.clone(), cache.join("ta/lab")];
@@ -239,8 +240,15 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
     }
     eventually("the cache is too old", || !is_on(&net, &mine, "n1") && !is_on(&net, &mine, "n2"));
     assert_refused(&set_up(&net, &mine, &good, &own), RefusalKind::FetchFailed);
+    net.lab.stop("n1", "netservd").unwrap();
+    net.lab.restart_netservd("n1").unwrap();
+    assert!(!is_on(&net, &mine, "n1"), "it waits for the relying party");
     has_run(0);
-    assert_nodes(&set_up(&net, &mine, &good, &own), is_installed);
+    for node in ["n1", "n2"] {
+        net.lab.netserv(node, &["node", "reload"]).unwrap();
+    }
+    eventually("it is there again", || is_on(&net, &mine, "n1") && is_on(&net, &mine, "n2"));
+    assert_nodes(&set_up(&net, &mine, &good, &own), Outcome::is_ok);
     let audit = net.lab.netserv("n1", &["node", "audit", "--user", mine.user.as_str()]).unwrap();
     let audit = String::from_utf8(audit.stdout).unwrap();
     assert!(audit.contains("REVOKE") && !audit.contains("FORGET"), "{audit}");

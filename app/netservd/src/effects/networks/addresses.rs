@@ -2,14 +2,16 @@
 //! Which addresses users' containers have: those that the operator gave, or free ones of the operator's prefixes.
 //!
 //! A user keeps an address for as long as the configuration knows the user and the address lies in a prefix, also while
-//! it has no module.
+//! it has no module. One that a user lets go of is the last to be chosen again, so that late packets do not reach another user.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use netserv_model::policy::AddressPlan;
 use netserv_model::{Refusal, RefusalKind, UserId};
+
+use crate::limits::ADDRESSES_RESTING_MAX;
 
 /// The addresses of all users.
 #[derive(Debug, Default)]
@@ -19,6 +21,8 @@ pub struct Addresses {
     fixed: BTreeMap<UserId, Vec<IpAddr>>,
     /// Chosen by the node.
     chosen: BTreeMap<UserId, Vec<IpAddr>>,
+    /// Those that users let go of, the last one at the end.
+    resting: VecDeque<IpAddr>,
 }
 
 impl Addresses {
@@ -39,7 +43,11 @@ impl Addresses {
         };
         let gone = self.chosen.iter().filter(|(user, addresses)| !good(user, addresses));
         let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
-        gone.iter().for_each(|user| drop(self.chosen.remove(user)));
+        for address in gone.iter().filter_map(|user| self.chosen.remove(user)).flatten() {
+            self.resting.retain(|other| *other != address);
+            self.resting.push_back(address);
+        }
+        self.resting.drain(..self.resting.len().saturating_sub(ADDRESSES_RESTING_MAX));
         gone
     }
 
@@ -70,25 +78,30 @@ impl Addresses {
         }
         let taken: BTreeSet<IpAddr> =
             self.fixed.values().chain(self.chosen.values()).flatten().chain(taken).copied().collect();
+        let not_fresh: BTreeSet<IpAddr> = taken.iter().chain(&self.resting).copied().collect();
         let mut chosen = Vec::new();
         for is_v4 in [true, false] {
-            let mut prefixes = self.prefixes.iter().filter(|prefix| prefix.addr().is_ipv4() == is_v4).peekable();
-            if prefixes.peek().is_none() {
+            let prefixes = self.prefixes.iter().filter(|prefix| prefix.addr().is_ipv4() == is_v4);
+            let of_version: Vec<IpNet> = prefixes.copied().collect();
+            if of_version.is_empty() {
                 continue;
             }
-            let Some(address) = prefixes.find_map(|prefix| free_in(*prefix, &taken)) else {
+            let is_free = |address: &&IpAddr| is_usable(&of_version, **address) && !taken.contains(*address);
+            let fresh = of_version.iter().find_map(|prefix| free_in(*prefix, &not_fresh));
+            let Some(address) = fresh.or_else(|| self.resting.iter().find(is_free).copied()) else {
                 let version = if is_v4 { 4 } else { 6 };
                 let detail = format!("no IPv{version} address for another container is left in `network.prefixes`");
                 return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
             };
             chosen.push(address);
         }
+        self.resting.retain(|address| !chosen.contains(address));
         self.chosen.insert(user.clone(), chosen.clone());
         Ok(chosen)
     }
 }
 
-/// Returns the lowest free address of a prefix. It looks at no more addresses than are taken, and two.
+/// Returns the lowest address of a prefix that is not taken. It looks at no more addresses than are taken, and two.
 fn free_in(prefix: IpNet, taken: &BTreeSet<IpAddr>) -> Option<IpAddr> {
     prefix.hosts().find(|address| is_usable(&[prefix], *address) && !taken.contains(address))
 }
@@ -141,9 +154,31 @@ mod tests {
         assert!(refusal.kind == RefusalKind::QuotaExceeded && refusal.detail.contains("IPv4"), "{refusal}");
         assert!(addresses.of(&user("c")).is_empty());
         addresses.set_plan(plan(&["192.0.2.0/30", "2001:db8::/64"], &["b", "c"]));
-        assert_eq!(texts(&addresses.choose(&user("c"), &BTreeSet::new()).unwrap()), ["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(texts(&addresses.choose(&user("c"), &BTreeSet::new()).unwrap()), ["192.0.2.1", "2001:db8::3"]);
         let mut none = with(plan(&[], &users));
         assert_eq!(none.choose(&user("a"), &BTreeSet::new()).unwrap_err().kind, RefusalKind::NoNetwork);
+    }
+
+    /// Goal: a late packet for a user who is gone does not reach another one, as long as there are other addresses. Method: users come and
+    /// go; no address comes again before each other one did, and none is ever refused.
+    #[test]
+    fn an_address_that_was_let_go_of_is_the_last_to_be_chosen_again() {
+        let mut addresses = Addresses::default();
+        let mut next = |n: usize| {
+            let name = format!("u{n}");
+            addresses.set_plan(plan(&["192.0.2.0/29"], &[&name]));
+            texts(&addresses.choose(&user(&name), &BTreeSet::new()).unwrap()).concat()
+        };
+        let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5", "192.0.2.6"];
+        assert_eq!((0..18).map(&mut next).collect::<Vec<_>>(), all.repeat(3));
+        let mut addresses = Addresses::default();
+        for n in 0..=ADDRESSES_RESTING_MAX {
+            addresses.set_plan(plan(&["2001:db8::/64"], &[&format!("u{n}")]));
+            addresses.choose(&user(&format!("u{n}")), &BTreeSet::new()).unwrap();
+        }
+        addresses.set_plan(plan(&["2001:db8::/64"], &["last"]));
+        assert_eq!(addresses.resting.len(), ADDRESSES_RESTING_MAX, "one more, so the first is fresh again");
+        assert_eq!(texts(&addresses.choose(&user("last"), &BTreeSet::new()).unwrap()), ["2001:db8::1"]);
     }
 
     #[test]
@@ -162,7 +197,7 @@ mod tests {
         given_later.users.insert(user("a"), given.to_vec());
         assert_eq!(addresses.set_plan(given_later.clone()), [user("a"), user("b")]);
         assert_eq!(texts(addresses.of(&user("a"))), ["192.0.2.1", "198.51.100.7"]);
-        assert_eq!(texts(&addresses.choose(&user("b"), &BTreeSet::new()).unwrap()), ["192.0.2.2"]);
+        assert_eq!(texts(&addresses.choose(&user("b"), &BTreeSet::new()).unwrap()), ["192.0.2.4"]);
     }
 
     fn with(plan: AddressPlan) -> Addresses {
