@@ -9,7 +9,7 @@ use netserv_model::SessionId;
 use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, PathCoupled, UDP_PORT};
 use netserv_wire::ip::build;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::netns::Lab;
 use crate::sys::PacketSocket;

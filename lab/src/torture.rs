@@ -2,7 +2,7 @@
 //! SIP messages that torture: those of RFC 4475, and others damaged at random.
 
 use anyhow::{Context, Result, ensure};
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 
 use crate::node::workspace;

@@ -16,7 +16,7 @@ use netserv_model::evidence::{Checklist, grants_in};
 use netserv_model::target::Destinations;
 use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
-use rand::TryRngCore as _;
+use rand::TryRng as _;
 
 use crate::config::Config;
 use crate::limits::{GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
@@ -109,7 +109,7 @@ impl NodeClient {
 
     fn sign(&self, request: RequestBuilder) -> Result<String> {
         let mut nonce = [0; 16];
-        rand::rngs::OsRng.try_fill_bytes(&mut nonce)?;
+        rand::rngs::SysRng.try_fill_bytes(&mut nonce)?;
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let created = UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
         let refused = |refusal: netserv_model::Refusal| anyhow!("the request cannot be made: {refusal}");

@@ -10,7 +10,7 @@ use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey, KeypairBytes};
 use netserv_model::PublicKey;
-use rand::TryRngCore;
+use rand::TryRng;
 
 use crate::exit::{Failure, OrFail};
 
@@ -43,7 +43,7 @@ pub fn generate() -> Result<SigningKey, Failure> {
 /// # Errors
 /// The system has no randomness to give.
 pub fn fill_random(bytes: &mut [u8]) -> Result<(), Failure> {
-    let filled = rand::rngs::OsRng.try_fill_bytes(bytes);
+    let filled = rand::rngs::SysRng.try_fill_bytes(bytes);
     filled.or_fail("cannot read random bytes", "check that the getrandom system call is allowed here")
 }
 

@@ -18,8 +18,8 @@ use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
 use netserv_repository::limits::CODE_DIR_BYTES_MAX;
 use netserv_repository::{Asker, Compiled, FetchLimits, IsOwn, ListAsker, Repository, Sources, engine_name};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tracing_subscriber::Layer;
@@ -462,7 +462,7 @@ fn header(config: &Config, own_addresses: Vec<IpAddr>, policy: NodePolicy) -> Re
 
 fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    OsRng.try_fill_bytes(&mut bytes).context("the system gives no random bytes")?;
+    SysRng.try_fill_bytes(&mut bytes).context("the system gives no random bytes")?;
     Ok(bytes)
 }
 

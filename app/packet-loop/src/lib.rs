@@ -42,8 +42,8 @@ use anyhow::{Context, Result};
 use ipnet::IpNet;
 use netserv_dataplane::{Batch, Driver, DriverError};
 use netserv_model::{DropReason, WorkerId};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use rand::TryRng;
+use rand::rngs::SysRng;
 
 pub use command::PacketCommand;
 pub use event::{PacketEvent, Report};
@@ -91,7 +91,7 @@ impl PacketLoop {
         wake: OwnedFd,
         report: Report,
     ) -> Result<PacketLoop> {
-        let seed = OsRng.try_next_u64().context("the system gives no random number")?;
+        let seed = SysRng.try_next_u64().context("the system gives no random number")?;
         let now = Instant::now();
         Ok(PacketLoop {
             filters: Filters::new(seed),

@@ -32,7 +32,7 @@ use netserv_model::Instant;
 use netserv_model::domain::Neighbours;
 use netserv_wire::gist::{DecodeError, ErrorCode, Message, MessageType, StreamMessage, strip_magic};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 pub use api::{
     ApiCall, ApiError, AssociationId, Audience, Carriage, Channel, Config, Counter, Counters, Datagram, Disposition,

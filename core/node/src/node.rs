@@ -14,7 +14,7 @@ use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::{Instant, NodeId, Now, Refusal, RefusalKind};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::applications::{ApplicationConfig, ApplicationCounters, Applications};
 use crate::calls::{self, Calls};

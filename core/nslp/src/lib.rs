@@ -98,7 +98,7 @@ use netserv_model::{Instant, Now, Refusal};
 use netserv_wire::gist::Direction;
 use netserv_wire::nslp::{Part, Payload};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 pub use counters::{Counters, StateCounts};
 pub use cx::{Config, LocalId, LocalPath, LocalRequest, Withdrawal};

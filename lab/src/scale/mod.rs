@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 pub use graph::Graph;
 pub use idle::{IdleBytes, idle_bytes};
@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut rng = StdRng::seed_from_u64(options.seed);
     let graph = Graph::grow(options.nodes, options.seed);
     let edge = graph.edge();
-    let destinations: Vec<u32> = edge.choose_multiple(&mut rng, DESTINATIONS_MAX).copied().collect();
+    let destinations: Vec<u32> = edge.sample(&mut rng, DESTINATIONS_MAX).copied().collect();
     let mut run = Run { net: Net::new(graph, |_| {}), rng, edge, destinations, sessions: Vec::new() };
     let empty = allocated_bytes();
     let setup = run.set_up(options);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::{ModuleName, UserId};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::catalogue::{self, USERS};
 use super::sim::{Fault, Settings, World};

@@ -13,7 +13,7 @@ use netserv_model::request::{ModuleState, Outcome, PacketCounts};
 use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, ModuleRef, Now, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_node::{Input, Node};
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::catalogue;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_gist::{Disposition, IcmpError, IcmpKind, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
 use netserv_wire::gist::UDP_PORT;
-use rand::Rng;
+use rand::RngExt;
 
 use super::sim::{Happening, World};
 use super::topology::{Kind, LinkId, VertexId};

@@ -15,7 +15,7 @@ use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, SessionId, UnixTim
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::catalogue;
 use super::machine::{self, Machine, MachineQuality};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_gist::{AssociationId, Channel};
 use netserv_model::Instant;
 use netserv_node::{Ends, Input, Token};
-use rand::Rng;
+use rand::RngExt;
 
 use super::sim::{Happening, World};
 use super::topology::VertexId;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 
 /// Names a router, node or host.

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use netserv_node::CallId;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::catalogue::{MODULES, USERS};
 use super::reference::fault_in_stack;
@@ -212,7 +212,7 @@ fn go_wrong(world: &mut World, rng: &mut StdRng) -> BTreeSet<VertexId> {
         let node = *nodes.choose(rng).expect("there are nodes");
         world.fault(ms(rng.random_range(0..5000)), Fault::BreakConnections(node));
     }
-    let restarted: BTreeSet<VertexId> = nodes.choose_multiple(rng, 4).copied().collect();
+    let restarted: BTreeSet<VertexId> = nodes.sample(rng, 4).copied().collect();
     for node in &restarted {
         world.fault(ms(rng.random_range(0..6000)), Fault::Restart(*node));
     }

@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram as StdUnixDatagram};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use rand::TryRngCore as _;
+use rand::TryRng as _;
 use serde::Deserialize;
 use tokio::net::UnixDatagram;
 
@@ -75,7 +75,7 @@ pub async fn call(socket: &Path, method: &str) -> Result<()> {
 async fn ask(socket: &Path, method: &str, params: &[String]) -> Result<(Vec<u8>, u64)> {
     // Its answer needs an address; one without a file leaves nothing.
     let mut name = [0; 16];
-    rand::rngs::OsRng.try_fill_bytes(&mut name)?;
+    rand::rngs::SysRng.try_fill_bytes(&mut name)?;
     let own = StdUnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
     own.set_nonblocking(true)?;
     let own = UnixDatagram::from_std(own)?;

@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_model::{Nonce, PublicKey, Signature, UserId};
 use netserv_wire::nslp::RequestBuilder;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use rand::TryRng;
+use rand::rngs::SysRng;
 
 use crate::logs::wall;
 
@@ -24,7 +24,7 @@ impl Identity {
     /// The system gives no random number.
     pub fn new(user: UserId) -> Result<Identity> {
         let mut secret = [0; 32];
-        OsRng.try_fill_bytes(&mut secret).context("the system gives no random number")?;
+        SysRng.try_fill_bytes(&mut secret).context("the system gives no random number")?;
         Ok(Identity { user, key: SigningKey::from_bytes(&secret) })
     }
 
@@ -39,7 +39,7 @@ impl Identity {
     /// The request is longer than a message may be, or is none.
     pub fn sign(&self, builder: RequestBuilder) -> Result<String> {
         let mut nonce = [0; 16];
-        OsRng.try_fill_bytes(&mut nonce).context("the system gives no random number")?;
+        SysRng.try_fill_bytes(&mut nonce).context("the system gives no random number")?;
         let unsigned = builder.user(&self.user).build(wall(), Nonce(nonce))?;
         let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
         Ok(unsigned.with_signature(signature)?.as_str().to_owned())

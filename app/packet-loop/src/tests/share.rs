@@ -4,7 +4,7 @@
 use netserv_container::thread_sleeps;
 use netserv_wire::container::ring::HOST_SLOTS;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::limits::{
@@ -296,7 +296,7 @@ fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
 #[test]
 fn every_packet_has_one_verdict_whatever_containers_do() {
     let seed =
-        std::env::var("NETSERV_SEED").map_or_else(|_| OsRng.try_next_u64().unwrap(), |seed| seed.parse().unwrap());
+        std::env::var("NETSERV_SEED").map_or_else(|_| SysRng.try_next_u64().unwrap(), |seed| seed.parse().unwrap());
     println!("NETSERV_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let names = names(9);

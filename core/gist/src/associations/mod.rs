@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{DecodeError, Message, MessageType, Mri, Nli, StreamMessage};
-use rand::Rng;
+use rand::RngExt;
 
 use self::association::Association;
 use self::invitations::{Invitations, Invited};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{Cookie, MessageType, Nli};
-use rand::Rng;
+use rand::RngExt;
 
 use crate::api::{Counter, FailReason, NoPeerReason, Notification, RouteId, SendStatus};
 use crate::associations::{Associations, stack};

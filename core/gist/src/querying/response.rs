@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netserv_model::Instant;
 use netserv_wire::gist::Message;
-use rand::Rng;
+use rand::RngExt;
 
 use super::completion::complete;
 use super::connections::share_or_open;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use netserv_model::Instant;
 use netserv_wire::gist::{Cookie, Mri, Nli};
-use rand::RngCore;
+use rand::Rng;
 use rand::rngs::StdRng;
 use sha2::Sha256;
 

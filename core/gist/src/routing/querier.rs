@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{Cookie, StackProposal};
-use rand::RngCore;
+use rand::Rng;
 use rand::rngs::StdRng;
 
 use crate::api::{Config, NoPeerReason};

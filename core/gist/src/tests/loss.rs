@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use netserv_wire::gist::{ErrorCode, ErrorObject, Message, MessageType, UDP_PORT};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::net::Net;
 use super::script::*;

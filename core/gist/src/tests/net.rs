@@ -8,7 +8,7 @@ use std::time::Duration;
 use netserv_model::Instant;
 use netserv_wire::gist::{Message, Mri, NatTraversal, UDP_PORT, strip_magic};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::{NSLP, config, flow, session};
 use crate::{

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netserv_model::target::Target;
 use netserv_model::{ModuleName, SessionId, UserId};
 use netserv_wire::nslp::Message;
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 use sha2::{Digest as _, Sha256};
 

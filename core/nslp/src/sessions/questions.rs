@@ -8,7 +8,7 @@
 use netserv_model::{Nonce, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::Tear;
-use rand::Rng;
+use rand::RngExt;
 
 use super::lease::{Installed, Lease, LeaseId};
 use super::leases::Leases;

@@ -12,7 +12,7 @@ use netserv_model::target::Target;
 use netserv_wire::nslp::Envelope;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::limits::{COPIES_BURST_MAX, COPIES_INTERVAL, COPIES_MAX, FANOUT_MAX, NEIGHBOUR_TIME, NEIGHBOURS_MAX};

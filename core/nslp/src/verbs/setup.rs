@@ -10,7 +10,7 @@ use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
 use netserv_model::{Instant, NodeId, Refusal, RefusalKind, UserId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
-use rand::Rng;
+use rand::RngExt;
 
 use crate::cx::{Cx, ExchangeKey};
 use crate::exchanges::{Arrival, Exchange, Exchanges, Requester, longest_lease};

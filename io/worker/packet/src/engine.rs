@@ -169,7 +169,6 @@ fn config(interruption: Interruption) -> Config {
     // Copy-on-write images need memfd_create, and would leak pages once host memory is mapped over a slot.
     config.memory_init_cow(false);
     config.max_wasm_stack(limits::STACK_BYTES_MAX);
-    config.parallel_compilation(false);
     config.wasm_relaxed_simd(false).wasm_memory64(false).wasm_multi_memory(false);
     config.epoch_interruption(match interruption {
         Interruption::None => false,

@@ -15,7 +15,7 @@ use crate::limits;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-state",
         inline: "package netserv:host-state; world carriers { export netserv:state/carrier@1.0.0; }",
         exports: { default: async },
         require_store_data_send: true,

@@ -118,7 +118,6 @@ fn config(instances: u32) -> Config {
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config.memory_reservation(4 << 30).memory_guard_size(32 << 20).memory_may_move(false);
     config.max_wasm_stack(STACK_BYTES_MAX).async_stack_size(limits::FIBER_BYTES);
-    config.parallel_compilation(false);
     config.wasm_relaxed_simd(false).wasm_memory64(false);
     config.wasm_component_model(true).epoch_interruption(true);
     config

@@ -16,7 +16,7 @@ use netserv_node::CallId;
 use netserv_node::recording::{Replay, ReplayError};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::common::shortened;
 

@@ -9,7 +9,7 @@ use netserv_lab::netns::{is_root, wait_until};
 use netserv_lab::node::{LabPackage, module_wasm, workspace};
 use netserv_skips::skipped;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 /// How long things may take on a busy machine.
 const LONG: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use netserv_model::limits::BUFFERING_TIME_MAX;
 use netserv_model::request::ModuleState;
 use netserv_skips::skipped;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 over_one_driver! {
     afxdp: []

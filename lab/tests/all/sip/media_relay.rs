@@ -19,7 +19,7 @@ use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 
 over_one_driver! {
     afxdp: [calls_of_an_unmodified_kamailio_are_relayed, calls_go_on_in_a_flood_of_rtp_to_their_ports]

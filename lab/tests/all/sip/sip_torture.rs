@@ -17,7 +17,7 @@ use netserv_lab::torture::{damage, is_answerable, messages};
 use netserv_skips::skipped;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 
 over_one_driver! {
     afxdp: [torture_and_damage_reach_kamailio_as_they_are_and_harm_nobody]

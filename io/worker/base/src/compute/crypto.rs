@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What needs keys.
 
-use aes_gcm::Aes256Gcm;
-use chacha20poly1305::ChaCha20Poly1305;
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use ed25519_dalek::{Signature, VerifyingKey};
 use hmac::{Hmac, Mac};
+use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use sha2::{Sha256, Sha512};
 
 use crate::error::HostError;
@@ -69,13 +67,11 @@ pub fn verify_ed25519(key: &[u8], message: &[u8], signature: &[u8]) -> Result<bo
 /// [`HostError::Invalid`] for another length, [`HostError::TooLarge`] for more than [`limits::CRYPTO_BYTES_MAX`] bytes.
 pub fn seal(cipher: Cipher, key: &[u8], nonce: &[u8], message: &[u8], associated: &[u8]) -> Result<Vec<u8>, HostError> {
     check(&[message, associated])?;
-    let (key, nonce) = key_and_nonce(key, nonce)?;
-    let payload = Payload { msg: message, aad: associated };
-    let sealed = match cipher {
-        Cipher::ChaCha20Poly1305 => ChaCha20Poly1305::new(key.into()).encrypt(nonce.into(), payload),
-        Cipher::Aes256Gcm => Aes256Gcm::new(key.into()).encrypt(nonce.into(), payload),
-    };
-    sealed.map_err(|_| HostError::TooLarge)
+    let (key, nonce) = key_and_nonce(cipher, key, nonce)?;
+    let mut sealed = Vec::with_capacity(message.len() + key.algorithm().tag_len());
+    sealed.extend_from_slice(message);
+    key.seal_in_place_append_tag(nonce, Aad::from(associated), &mut sealed).map_err(|_| HostError::TooLarge)?;
+    Ok(sealed)
 }
 
 /// Decrypts what [`seal`] made.
@@ -84,17 +80,21 @@ pub fn seal(cipher: Cipher, key: &[u8], nonce: &[u8], message: &[u8], associated
 /// [`HostError::NotFound`] for a forgery, and as [`seal`].
 pub fn open(cipher: Cipher, key: &[u8], nonce: &[u8], sealed: &[u8], associated: &[u8]) -> Result<Vec<u8>, HostError> {
     check(&[sealed, associated])?;
-    let (key, nonce) = key_and_nonce(key, nonce)?;
-    let payload = Payload { msg: sealed, aad: associated };
-    let opened = match cipher {
-        Cipher::ChaCha20Poly1305 => ChaCha20Poly1305::new(key.into()).decrypt(nonce.into(), payload),
-        Cipher::Aes256Gcm => Aes256Gcm::new(key.into()).decrypt(nonce.into(), payload),
-    };
-    opened.map_err(|_| HostError::NotFound)
+    let (key, nonce) = key_and_nonce(cipher, key, nonce)?;
+    let mut opened = sealed.to_vec();
+    let length = key.open_in_place(nonce, Aad::from(associated), &mut opened).map_err(|_| HostError::NotFound)?.len();
+    opened.truncate(length);
+    Ok(opened)
 }
 
-fn key_and_nonce<'a>(key: &'a [u8], nonce: &'a [u8]) -> Result<(&'a [u8; 32], &'a [u8; 12]), HostError> {
-    Ok((key.try_into().map_err(|_| HostError::Invalid)?, nonce.try_into().map_err(|_| HostError::Invalid)?))
+fn key_and_nonce(cipher: Cipher, key: &[u8], nonce: &[u8]) -> Result<(LessSafeKey, Nonce), HostError> {
+    let algorithm = match cipher {
+        Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        Cipher::Aes256Gcm => &AES_256_GCM,
+    };
+    let key = UnboundKey::new(algorithm, key).map_err(|_| HostError::Invalid)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| HostError::Invalid)?;
+    Ok((LessSafeKey::new(key), nonce))
 }
 
 fn check(parts: &[&[u8]]) -> Result<(), HostError> {

@@ -10,7 +10,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-channel"],
         inline: "package netserv:host-channel; world host { import netserv:channel/channel@1.0.0; }",
         imports: { default: trappable },
         require_store_data_send: true,

@@ -14,7 +14,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/netserv-compress", "../../../wit/deps/wasi-io", "../../../wit/deps/netserv-compress-1.1"],
         inline: "package netserv:host-coded; world host { import netserv:compress/streams@1.1.0; }",
         with: {
             "netserv:compress/codec.compressor": netserv_worker_base::compute::compress::Compressor,

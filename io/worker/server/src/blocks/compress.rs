@@ -12,7 +12,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-compress",
         inline: "package netserv:host-compress; world host { import netserv:compress/codec@1.0.0; }",
         with: {
             "netserv:compress/codec.compressor": netserv_worker_base::compute::compress::Compressor,
@@ -22,7 +22,7 @@ mod bindings {
     });
 }
 
-use bindings::netserv::compress1_0_0::codec::{self as wit, Encoding, Error};
+use bindings::netserv::compress::codec::{self as wit, Encoding, Error};
 
 type Bytes = wasmtime::Result<Result<Vec<u8>, Error>>;
 

@@ -9,7 +9,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-connection",
         inline: "package netserv:host-connection; world host { import netserv:connection/flow@1.0.0; }",
         imports: { default: trappable },
     });

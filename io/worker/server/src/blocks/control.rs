@@ -14,7 +14,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-control"],
         inline: "package netserv:host-control; world host {
             import netserv:control/inbox@1.0.0;
             import netserv:control/topics@1.0.0;

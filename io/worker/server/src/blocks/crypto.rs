@@ -11,7 +11,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-crypto",
         inline: "package netserv:host-crypto; world host { import netserv:crypto/crypto@1.0.0; }",
         imports: { default: trappable },
     });

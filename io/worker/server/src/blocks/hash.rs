@@ -8,7 +8,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-hash",
         inline: "package netserv:host-hash; world host { import netserv:hash/digest@1.0.0; }",
         with: { "netserv:hash/digest.hasher": netserv_worker_base::compute::hash::Hasher },
         imports: { default: trappable },

@@ -33,7 +33,17 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/wasi-clocks",
+            "../../../wit/deps/wasi-filesystem",
+            "../../../wit/deps/wasi-random",
+            "../../../wit/deps/wasi-sockets",
+            "../../../wit/deps/wasi-cli",
+            "../../../wit/deps/wasi-http",
+            "../../../wit/deps/netserv-http",
+            "../../../wit/deps/netserv-http-1.4",
+        ],
         inline: "package netserv:host-http; world host {
             import netserv:http/hand-over@1.0.0;
             import netserv:http/counted-hand-over@1.4.0;
@@ -49,7 +59,12 @@ mod bindings {
 
 mod hits {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/netserv-cache-1.1",
+            "../../../wit/deps/netserv-http-1.1",
+            "../../../wit/deps/netserv-http-1.2",
+        ],
         inline: "package netserv:host-hits; world host {
             import netserv:http/hits@1.1.0;
             import netserv:http/counted-hits@1.2.0;
@@ -68,7 +83,16 @@ mod hits {
 
 mod forwards {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/wasi-clocks",
+            "../../../wit/deps/wasi-filesystem",
+            "../../../wit/deps/wasi-random",
+            "../../../wit/deps/wasi-sockets",
+            "../../../wit/deps/wasi-cli",
+            "../../../wit/deps/wasi-http",
+            "../../../wit/deps/netserv-http-1.3",
+        ],
         inline: "package netserv:host-forwarding; world host { import netserv:http/forwarding@1.3.0; }",
         imports: { default: trappable },
         require_store_data_send: true,
@@ -78,7 +102,7 @@ mod forwards {
         },
     });
 
-    pub(super) use netserv::http1_3_0::forwarding as wit;
+    pub(super) use netserv::http::forwarding as wit;
 }
 
 use bindings::netserv::http1_0_0::hand_over::{self as wit, Error};

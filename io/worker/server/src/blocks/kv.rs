@@ -9,7 +9,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-kv",
         inline: "package netserv:host-kv; world host { import netserv:kv/store@1.0.0; }",
         imports: { default: trappable },
     });

@@ -8,7 +8,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-log",
         inline: "package netserv:host-log; world host { import netserv:log/log@1.0.0; }",
         imports: { default: trappable },
     });

@@ -12,7 +12,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-messages"],
         inline: "package netserv:host-messages; world host { import netserv:messages/exchange@1.0.0; }",
         imports: { default: trappable },
         require_store_data_send: true,

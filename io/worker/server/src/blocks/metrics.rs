@@ -8,7 +8,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-metrics",
         inline: "package netserv:host-metrics; world host { import netserv:metrics/counters@1.0.0; }",
         imports: { default: trappable },
     });

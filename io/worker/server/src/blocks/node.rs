@@ -7,7 +7,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-node",
         inline: "package netserv:host-node; world host { import netserv:node/info@1.0.0; }",
         imports: { default: trappable },
     });

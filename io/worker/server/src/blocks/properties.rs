@@ -7,7 +7,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-properties",
         inline: "package netserv:host-properties; world host { import netserv:properties/properties@1.0.0; }",
         imports: { default: trappable },
     });

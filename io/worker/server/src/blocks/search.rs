@@ -11,7 +11,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-search",
         inline: "package netserv:host-search; world host { import netserv:search/search@1.0.0; }",
         with: { "netserv:search/search.patterns": crate::blocks::search::PatternSet },
         imports: { default: trappable },

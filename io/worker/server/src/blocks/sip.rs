@@ -9,7 +9,7 @@ use crate::state::ServerState;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: "../../../wit/deps/netserv-sip",
         inline: "package netserv:host-sip; world host { import netserv:sip/parser@1.0.0; }",
         imports: { default: trappable },
     });

@@ -13,7 +13,12 @@ use crate::udp::{Socket, UdpError};
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/wasi-clocks",
+            "../../../wit/deps/wasi-sockets",
+            "../../../wit/deps/netserv-udp",
+        ],
         inline: "package netserv:host-udp; world host { import netserv:udp/sockets@1.0.0; }",
         imports: {
             "netserv:udp/sockets.[static]socket.open": async | trappable,

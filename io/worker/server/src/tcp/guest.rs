@@ -80,9 +80,9 @@ impl Handler {
     ) -> wasmtime::Result<Decision> {
         match self {
             Handler::First(first) => {
-                first.netserv_tcp1_0_0_handler().call_connect(store, id, &flow.into()).await.map(Decision::from)
+                first.netserv_tcp_handler().call_connect(store, id, &flow.into()).await.map(Decision::from)
             }
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_connect(store, id, flow).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_connect(store, id, flow).await,
         }
     }
 
@@ -95,51 +95,51 @@ impl Handler {
     ) -> wasmtime::Result<Action> {
         match self {
             Handler::First(first) => {
-                first.netserv_tcp1_0_0_handler().call_data(store, id, source.into(), bytes).await.map(Action::from)
+                first.netserv_tcp_handler().call_data(store, id, source.into(), bytes).await.map(Action::from)
             }
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_data(store, id, source, bytes).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_data(store, id, source, bytes).await,
         }
     }
 
     pub(super) async fn end(&self, store: &mut Store<ServerState>, id: u64, source: Side) -> wasmtime::Result<()> {
         match self {
-            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_end(store, id, source.into()).await,
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_end(store, id, source).await,
+            Handler::First(first) => first.netserv_tcp_handler().call_end(store, id, source.into()).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_end(store, id, source).await,
         }
     }
 
     pub(super) async fn closed(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
         match self {
-            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_closed(store, id).await,
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_closed(store, id).await,
+            Handler::First(first) => first.netserv_tcp_handler().call_closed(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_closed(store, id).await,
         }
     }
 
     pub(super) async fn timer(&self, store: &mut Store<ServerState>, id: u32) -> wasmtime::Result<()> {
         match self {
-            Handler::First(first) => first.netserv_tcp1_0_0_handler().call_timer(store, id).await,
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_timer(store, id).await,
+            Handler::First(first) => first.netserv_tcp_handler().call_timer(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_timer(store, id).await,
         }
     }
 
     pub(super) async fn opened(&self, store: &mut Store<ServerState>, id: u64) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_opened(store, id).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_opened(store, id).await,
         }
     }
 
     pub(super) async fn room(&self, store: &mut Store<ServerState>, id: u64, to: Side) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_room(store, id, to).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_room(store, id, to).await,
         }
     }
 
     pub(super) async fn ready(&self, store: &mut Store<ServerState>, token: u32) -> wasmtime::Result<()> {
         match self {
             Handler::First(_) => Ok(()),
-            Handler::Second(second, _) => second.netserv_tcp1_1_0_handler().call_ready(store, token).await,
+            Handler::Second(second, _) => second.netserv_tcp_handler().call_ready(store, token).await,
         }
     }
 
@@ -149,9 +149,7 @@ impl Handler {
         id: u64,
     ) -> wasmtime::Result<Option<Vec<u8>>> {
         match self {
-            Handler::Second(_, Some(heirs)) => {
-                heirs.netserv_tcp1_1_0_hand_over().call_export_connection(store, id).await
-            }
+            Handler::Second(_, Some(heirs)) => heirs.netserv_tcp_hand_over().call_export_connection(store, id).await,
             Handler::First(_) | Handler::Second(_, None) => Ok(None),
         }
     }
@@ -165,7 +163,7 @@ impl Handler {
     ) -> wasmtime::Result<bool> {
         match self {
             Handler::Second(_, Some(heirs)) => {
-                heirs.netserv_tcp1_1_0_hand_over().call_import_connection(store, id, flow, state).await
+                heirs.netserv_tcp_hand_over().call_import_connection(store, id, flow, state).await
             }
             Handler::First(_) | Handler::Second(_, None) => Ok(false),
         }

@@ -3,7 +3,7 @@
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-tcp-1.1"],
         inline: "package netserv:host-tcp;
             world tcp-host { import netserv:tcp/control@1.1.0; export netserv:tcp/handler@1.1.0; }",
         imports: { default: trappable },
@@ -16,12 +16,12 @@ mod bindings {
 /// What modules export that hand connections over.
 mod heirs {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-tcp-1.1"],
         inline: "package netserv:host-tcp-heirs;
             world heirs { export netserv:tcp/hand-over@1.1.0; }",
         exports: { default: async },
         require_store_data_send: true,
-        with: { "netserv:tcp/types@1.1.0": super::bindings::netserv::tcp1_1_0::types },
+        with: { "netserv:tcp/types@1.1.0": super::bindings::netserv::tcp::types },
     });
 }
 
@@ -29,7 +29,7 @@ mod heirs {
 pub(crate) mod first {
     mod bindings {
         wasmtime::component::bindgen!({
-            path: "../../../wit",
+            path: "../../../wit/deps/netserv-tcp",
             inline: "package netserv:host-tcp-first;
                 world tcp-host { import netserv:tcp/control@1.0.0; export netserv:tcp/handler@1.0.0; }",
             imports: { default: trappable },
@@ -38,13 +38,13 @@ pub(crate) mod first {
         });
     }
 
-    pub(crate) use bindings::netserv::tcp1_0_0::control;
-    pub(crate) use bindings::netserv::tcp1_0_0::types::{Action, Address, Decision, Flow, Side};
+    pub(crate) use bindings::netserv::tcp::control;
+    pub(crate) use bindings::netserv::tcp::types::{Action, Address, Decision, Flow, Side};
     pub(crate) use bindings::{TcpHost, TcpHostPre};
 }
 
-pub(crate) use bindings::netserv::tcp1_1_0::control;
-pub(crate) use bindings::netserv::tcp1_1_0::types::{Action, Address, Decision, Flow, Side};
+pub(crate) use bindings::netserv::tcp::control;
+pub(crate) use bindings::netserv::tcp::types::{Action, Address, Decision, Flow, Side};
 pub(crate) use bindings::{TcpHost, TcpHostPre};
 pub(crate) use heirs::{Heirs, HeirsPre};
 

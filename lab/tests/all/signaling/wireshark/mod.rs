@@ -17,7 +17,7 @@ use netserv_wire::gist::{DecodeError, ErrorCode, MAGIC, Message, MessageStream, 
 use netserv_wire::ip::{build, protocol};
 use netserv_wire::nslp::{self, Payload, Response};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use capture::{Capture, Stream, packet};
 use fields::{Fields, fields_of, hex, lines_of};

@@ -10,7 +10,7 @@ use netserv_wire::gist::{
     PROTOCOL_FORWARDS_TCP, PROTOCOL_TLS, PathCoupled, ProtocolOption, RawObject, StackConfiguration, StackProposal,
 };
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::DAMAGED;
 

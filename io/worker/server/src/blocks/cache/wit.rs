@@ -3,7 +3,12 @@
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/netserv-cache-1.1",
+            "../../../wit/deps/netserv-cache-1.2",
+            "../../../wit/deps/netserv-cache-1.3",
+        ],
         inline: "package netserv:host-cache; world host {
             import netserv:cache/entries@1.1.0;
             import netserv:cache/unread@1.2.0;
@@ -35,7 +40,7 @@ mod bindings {
 pub(super) mod first {
     mod bindings {
         wasmtime::component::bindgen!({
-            path: "../../../wit",
+            path: ["../../../wit/deps/wasi-io", "../../../wit/deps/netserv-cache"],
             inline: "package netserv:host-cache-first; world host { import netserv:cache/store@1.0.0; }",
             imports: {
                 "netserv:cache/store.stat": async | trappable,
@@ -53,7 +58,7 @@ pub(super) mod first {
         });
     }
 
-    pub(in crate::blocks::cache) use bindings::netserv::cache1_0_0::store;
+    pub(in crate::blocks::cache) use bindings::netserv::cache::store;
 }
 
 pub(super) use bindings::netserv::cache1_1_0::entries;

@@ -26,7 +26,12 @@ use pipes::{Input, Output};
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../../wit",
+        path: [
+            "../../../wit/deps/wasi-io",
+            "../../../wit/deps/netserv-media",
+            "../../../wit/deps/netserv-media-1.1",
+            "../../../wit/deps/netserv-media-1.2",
+        ],
         inline: "package netserv:host-media;
             world host { import netserv:media/media@1.0.0; import netserv:media/jobs@1.1.0; import netserv:media/pictures@1.2.0; }",
         with: {
