@@ -486,6 +486,31 @@ fn torture() -> Vec<(String, Vec<u8>)> {
     all
 }
 
+/// Goal: a phone that takes another Call-ID for each REGISTER, as some do (Kamailio 280), is the server's each time: nothing of its earlier ones is
+/// confirmed.
+#[test]
+fn a_register_with_another_call_id_is_the_servers() {
+    let mut edge = edge();
+    let register = |number: u32, cseq| {
+        request("REGISTER", "sip:example.com", cseq, "Expires: 600\r\nUser-Agent: a phone\r\n")
+            .replace("Call-ID: 1234", &format!("Call-ID: {number}"))
+    };
+    let mut passes = |number, cseq, is_answered: bool| {
+        let message = register(number, cseq);
+        let passes = decided(&mut edge, &message, 0).0 == Decision::Pass;
+        if passes && is_answered {
+            let (_, rest) = message.split_once("\r\n").unwrap();
+            edge.response(format!("{SERVER_ANSWERS}\r\n{rest}").as_bytes(), phone(), 0);
+        }
+        passes
+    };
+    for number in 1..5 {
+        assert!(passes(number, 1, true), "a new Call-ID");
+        assert!(!passes(number, 2, true), "its refresh");
+    }
+    assert!(passes(1, 3, true), "an earlier one");
+}
+
 /// Goal: nothing is answered for a server that answers nothing itself, and no ping for one that says by 503 that it does not serve: load
 /// balancers and trunks go elsewhere by that. It is answered for again as soon as it serves. A callee's 503 says nothing of it.
 #[test]
