@@ -355,6 +355,24 @@ fn routes_and_addresses_are_known() {
     assert_eq!(routes.source_for(address(false, 0, 1)).unwrap(), None);
 }
 
+/// Goal: of a burst of changes for which a monitor had no room it knows that it may have been anything. Method: one route that comes and goes
+/// more often than is kept, which alone would be a change of one prefix.
+#[test]
+fn changes_that_were_not_kept_may_have_been_anything() {
+    let Some(chain) = Chain::new(4) else { return };
+    let _entered = chain.enter(1);
+    let monitor = RouteMonitor::open().unwrap();
+    let turns = |count: usize| {
+        let text = "route add 10.77.1.0/24 via 10.0.1.2\\nroute del 10.77.1.0/24\\n";
+        let script = format!("awk 'BEGIN {{ for (n = 0; n < {count}; n++) printf \"{text}\" }}' | ip -batch -");
+        chain.run(1, &["sh", "-c", &script]);
+        monitor.changed()
+    };
+    assert_eq!(turns(1), Some(RouteChange::Toward(vec!["10.77.1.0/24".parse().unwrap()])));
+    assert_eq!((turns(20_000), monitor.changed()), (Some(RouteChange::All), None));
+    assert_eq!(turns(1), Some(RouteChange::Toward(vec!["10.77.1.0/24".parse().unwrap()])));
+}
+
 fn check_unreachable(socket: &SignalSocket, to: IpAddr, port: u16, kind: UnreachableKind, by: IpAddr) {
     let received = next(socket);
     let Received::Unreachable { destination, kind: found, reporter, payload } = received else {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
@@ -25,7 +27,32 @@ pub enum RouteJob {
     /// The node's own address toward a destination.
     Source(IpAddr, Ticket),
     /// All addresses of the node, since routes changed.
-    Addresses(RouteChange),
+    Addresses,
+}
+
+/// What changed since the thread looked last: of a full table that a routing daemon brings, it looks at all at once.
+#[derive(Clone, Default)]
+struct Changed(Arc<Mutex<Option<RouteChange>>>);
+
+impl Changed {
+    /// Adds a change. Returns whether the thread is to be told, since it has nothing to look at.
+    fn add(&self, change: RouteChange) -> bool {
+        let mut all = self.lock();
+        if let Some(all) = &mut *all {
+            all.add(change);
+            return false;
+        }
+        *all = Some(change);
+        true
+    }
+
+    fn take(&self) -> Option<RouteChange> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<RouteChange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Starts the thread, and returns the addresses that the node has. Changes come as [`Event::Addresses`], and where flows may
@@ -42,25 +69,33 @@ pub fn start(events: mpsc::Sender<Event>, ingress: Ingress) -> Result<(Sender<Ro
         // The first event of all: no Query comes before it.
         events.try_send(Event::Ingress(found(&ingress)?)).context("the first event finds no room")?;
     }
-    // The node asks once for each destination, and bounds those.
+    // The node asks once for each destination, and bounds those; of changes there is one job at a time.
     let (jobs, inbox) = channel();
-    tokio::spawn(watch(readable(&monitor)?, monitor, jobs.clone()));
+    let changed = Changed::default();
+    tokio::spawn(watch(readable(&monitor)?, monitor, changed.clone(), jobs.clone()));
     let thread = std::thread::Builder::new().name("routes".to_owned());
-    thread.spawn(move || run(&routes, &inbox, &events, &ingress)).context("thread for routes")?;
+    thread.spawn(move || run(&routes, (&inbox, &changed), &events, &ingress)).context("thread for routes")?;
     Ok((jobs, addresses))
 }
 
-async fn watch(fd: AsyncFd<OwnedFd>, monitor: RouteMonitor, jobs: Sender<RouteJob>) {
+async fn watch(fd: AsyncFd<OwnedFd>, monitor: RouteMonitor, changed: Changed, jobs: Sender<RouteJob>) {
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
         ready.clear_ready();
         if let Some(change) = monitor.changed()
-            && jobs.send(RouteJob::Addresses(change)).is_err()
+            && changed.add(change)
         {
-            return;
+            if jobs.send(RouteJob::Addresses).is_err() {
+                return;
+            }
+            // Changes come in bursts.
+            tokio::time::sleep(CHANGES_EACH).await;
         }
     }
 }
+
+/// The time between two looks at what changed.
+const CHANGES_EACH: Duration = Duration::from_millis(20);
 
 /// Where flows come from, by the interface that they come in by.
 pub type Ingress = BTreeMap<String, Vec<IpNet>>;
@@ -79,7 +114,12 @@ fn found(ingress: &Ingress) -> Result<Vec<(InterfaceId, Vec<Prefix>)>> {
     Ok(known.collect())
 }
 
-fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>, ingress: &Ingress) {
+fn run(
+    routes: &Routes,
+    (inbox, changed): (&Receiver<RouteJob>, &Changed),
+    events: &mpsc::Sender<Event>,
+    ingress: &Ingress,
+) {
     for job in inbox {
         match job {
             RouteJob::Source(destination, ticket) => {
@@ -91,16 +131,19 @@ fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>
                     .map(|(local, _)| local);
                 ticket.answer(EffectOutcome::Routed(local), None);
             }
-            RouteJob::Addresses(change) => match routes.addresses() {
-                Ok(addresses) => {
-                    if events.blocking_send(Event::Addresses(addresses, change)).is_err()
-                        || !tell_ingress(ingress, events)
-                    {
-                        return;
+            RouteJob::Addresses => {
+                let Some(change) = changed.take() else { continue };
+                match routes.addresses() {
+                    Ok(addresses) => {
+                        if events.blocking_send(Event::Addresses(addresses, change)).is_err()
+                            || !tell_ingress(ingress, events)
+                        {
+                            return;
+                        }
                     }
+                    Err(error) => tracing::warn!(%error, "the node goes on with the addresses that it had"),
                 }
-                Err(error) => tracing::warn!(%error, "the node goes on with the addresses that it had"),
-            },
+            }
         }
     }
 }
@@ -116,5 +159,25 @@ fn tell_ingress(ingress: &Ingress, events: &mpsc::Sender<Event>) -> bool {
             tracing::warn!(%error, "flows are let in as before");
             true
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: while the thread is busy, a routing daemon's full table takes one job and no memory that grows.
+    #[test]
+    fn a_full_table_of_routes_is_one_change() {
+        let changed = Changed::default();
+        let route = |number: u32| {
+            let net = IpNet::new(std::net::Ipv4Addr::from_bits(0x1400_0000 | number << 8).into(), 24).unwrap();
+            RouteChange::Toward(vec![net])
+        };
+        assert_eq!((0..100_000).filter(|number| changed.add(route(*number))).count(), 1);
+        assert_eq!((changed.take(), changed.take()), (Some(RouteChange::All), None));
+        assert!(changed.add(route(0)) && !changed.add(route(1)));
+        let Some(RouteChange::Toward(prefixes)) = changed.take() else { panic!("two prefixes are not all") };
+        assert_eq!(prefixes.len(), 2);
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Lane {
     sequence: u32,
     events: OwnedFd,
     pub looked_at: Instant,
+    /// Whether nothing had come the last time.
+    pub is_idle: bool,
     /// [`Plane::version`] at the last look.
     followed: u64,
     /// Devices that could not be taken.
@@ -88,6 +90,7 @@ impl Lane {
             sequence: 0,
             events,
             looked_at: now,
+            is_idle: false,
             followed: 0,
             troubled: BTreeSet::new(),
             tried_at: now,
@@ -96,9 +99,9 @@ impl Lane {
             counters: Counters::default(),
         };
         for notices in lane.forwarding.kernel().notices() {
-            lane.watch(notices)?;
+            lane.watch_notices(notices)?;
         }
-        lane.watch(plane.bell(number))?;
+        lane.watch_notices(plane.bell(number))?;
         if let Some(timer) = lane.ports.timer() {
             lane.watch(timer)?;
         }
@@ -107,10 +110,26 @@ impl Lane {
 
     /// Adds a descriptor to those that are waited for.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
-        match epoll::add(&self.events, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN) {
+        self.watch_as(descriptor, PACKETS)
+    }
+
+    /// Adds a descriptor which a look at what changed empties.
+    pub fn watch_notices(&self, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
+        self.watch_as(descriptor, NOTICES)
+    }
+
+    fn watch_as(&self, descriptor: BorrowedFd<'_>, kind: u64) -> Result<(), DriverError> {
+        match epoll::add(&self.events, descriptor, epoll::EventData::new_u64(kind), epoll::EventFlags::IN) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
             Err(error) => Err(DriverError::system("watching sockets", error)),
         }
+    }
+
+    /// Returns whether something changed that is to be looked at: until it is, nobody can wait.
+    pub fn has_notices(&self) -> bool {
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 8];
+        let count = epoll::wait(&self.events, &mut events, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(0);
+        events[..count].iter().any(|event| event.data.u64() == NOTICES)
     }
 
     /// Notes that our bell was rung; what it was rung for is to be looked at after that.
@@ -354,6 +373,9 @@ impl Drop for Lane {
 
 /// How long we wait at most without saying that we are alive, well under [`limits::HEARTBEAT_MAX`].
 const BEAT_INTERVAL: Duration = Duration::from_millis(250);
+/// What a descriptor that is waited for brings.
+const PACKETS: u64 = 0;
+const NOTICES: u64 = 1;
 
 /// How often a lane that ends tries to send what finds no room in a device, and how long it waits for that.
 const CLOSING_FLUSHES_MAX: usize = 10;

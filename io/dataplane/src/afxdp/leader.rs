@@ -59,7 +59,7 @@ impl Leader {
         }
         let watcher = Watcher::start(Arc::clone(&plane.program), plane.config.xdp_forward)?;
         if let Some(features) = &features {
-            lanes[0].watch(features.notices())?;
+            lanes[0].watch_notices(features.notices())?;
         }
         let mut leader = Leader {
             links: BTreeMap::new(),

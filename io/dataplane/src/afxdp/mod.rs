@@ -185,7 +185,9 @@ impl Afxdp {
     /// Hears of changes, at most so often, and says that we are alive.
     fn look(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.lane.looked_at) < LOOK_INTERVAL {
+        let is_early = now.duration_since(self.lane.looked_at) < LOOK_INTERVAL;
+        // A notice that nobody looks at ends each wait at once: while nothing flows, that would be all that we do.
+        if is_early && !(self.lane.is_idle && self.lane.has_notices()) {
             return;
         }
         self.lane.looked_at = now;
@@ -240,6 +242,7 @@ impl Driver for Afxdp {
             if batch.is_empty() {
                 self.lane.busy_poll(batch, deadline);
             }
+            self.lane.is_idle = batch.is_empty();
             if !batch.is_empty() || timeout == Some(Duration::ZERO) || !self.lane.wait(deadline)? {
                 return Ok(batch.len());
             }

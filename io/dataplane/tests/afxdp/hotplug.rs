@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Batch, Driver, DriverConfig, Egress, Final};
 use netserv_skips::not_run;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::{Chain, test};
 use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, SENDER, config, idle, open, open_with, pass};
@@ -202,6 +203,35 @@ fn a_changed_route_counts_at_once() {
     flow.send(b"nowhere");
     assert_eq!(pass(&mut driver, 1), 1);
     assert_eq!(driver.handed_over(), handed_over + 1, "the kernel tells the sender");
+}
+
+/// Goal: while a routing daemon brings a full table, a lane that has nothing to do takes a turn for each route at most, not a whole core. Method: turns
+/// as the packet loop's, which waits for the driver's descriptor, and then asks for what there is.
+#[test]
+fn routes_that_keep_changing_leave_an_idle_lane_asleep() {
+    const ROUTES: usize = 10_000;
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("churn", &["udp port 5060"]);
+    idle(&mut driver);
+    let last = format!("10.{}.{}.0/24", 90 + (ROUTES - 1) / 250, (ROUTES - 1) % 250);
+    let routes = format!(
+        "{{ for (n = 0; n < {ROUTES}; n++) printf \"route add 10.%d.%d.0/24 via 10.0.1.2\\n\", 90 + n / 250, n % 250 }}"
+    );
+    chain.run(ROUTER, &["sh", "-c", &format!("(sleep 0.3; awk 'BEGIN {routes}' | ip -batch -) > /dev/null 2>&1 &")]);
+    let (begun, mut turns, mut batch) = (Instant::now(), 0, Batch::new());
+    while chain.run(ROUTER, &["ip", "route", "show", "exact", &last]).is_empty() {
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let events = driver.lanes[0].poll_fd().unwrap();
+            turns += poll(&mut [PollFd::from_borrowed_fd(events, PollFlags::IN)], Some(&timeout)).unwrap();
+            driver.lanes[0].receive(&mut batch, Some(Duration::ZERO)).unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+    eprintln!("{turns} turns for {ROUTES} routes");
+    assert!((10..ROUTES + ROUTES / 10).contains(&turns), "{turns} turns");
 }
 
 #[test]

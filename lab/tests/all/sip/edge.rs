@@ -32,12 +32,14 @@ const GONE_MAX: Duration = Duration::from_secs(5);
 const OFF_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 /// How long a module may take to be in force, and to go.
 const TURN_MAX: Duration = Duration::from_secs(1);
+/// Keep-alives by which the edges ask Kamailio whether it serves, in a minute or less.
+const ASKED_MAX: u64 = 8;
 /// Of the provider's rule.
 const LEASE: Duration = Duration::from_secs(10);
 const FEW: Phones = Phones { count: 50, first: 0, every_ms: 500, seconds: 3, forms: "", tcp: false };
 
 /// Goal: from the first keep-alives on, the agent has the module brought to the nodes before the phones, which then answers all five forms
-/// of keep-alive, and Kamailio sees none; a switch restores the plain way. Method: phones of the lab, over both versions of IP.
+/// of keep-alive, and Kamailio sees a ping now and then; a switch restores the plain way. Method: phones of the lab, over both versions of IP.
 fn keep_alives_are_answered_at_the_edge_once_phones_come(driver: Driver) {
     let Some(mut provider) = start("keep_alives_are_answered_at_the_edge_once_phones_come", driver, false, Kind::Nat)
     else {
@@ -57,7 +59,8 @@ fn keep_alives_are_answered_at_the_edge_once_phones_come(driver: Driver) {
         let after = seen(&provider);
         assert!(told.registered == 50 && told.sent >= 200 && told.answered + 5 >= told.sent, "{told:?}");
         eprintln!("IPv6: {v6}: {told:?}; at n2: {:?}", provider.counters("n2"));
-        assert_eq!((after.0 - before.0, after.1 - before.1), (0, 50), "keep-alives and first REGISTERs at Kamailio");
+        let reached = (after.0 - before.0, after.1 - before.1);
+        assert!(reached.0 <= ASKED_MAX && reached.1 == 50, "keep-alives and first REGISTERs at Kamailio: {reached:?}");
     }
     let status = provider.agent().unwrap();
     assert_eq!(status.deployments.len(), 1, "one SETUP for all phones behind a node: {status:?}");
@@ -149,7 +152,8 @@ fn calls_from_outside_reach_phones_behind_a_nat_that_keep_alive(driver: Driver) 
         assert!(told.answered + 2 >= told.sent, "{told:?}");
     }
     assert_eq!(taken, [20, 20, 20, 20, 0, 0, 0, 0], "calls that were taken, of {groups:?}");
-    assert_eq!(seen(&provider).0 - before, 0, "keep-alives at Kamailio");
+    let reached = seen(&provider).0 - before;
+    assert!(reached <= ASKED_MAX, "{reached} keep-alives at Kamailio");
 }
 
 /// Goal: phones that do nothing but keep connections alive stay connected, though the server ends connections on which nothing comes, and the
@@ -233,7 +237,7 @@ fn answer_with_few_errors(provider: &SipProvider, driver: Driver) {
     }
 }
 
-/// Goal: while 500 keep-alives a second of forged senders arrive, the edge answers phones, Kamailio sees none of them, and
+/// Goal: while 500 keep-alives a second of forged senders arrive, the edge answers phones, Kamailio sees hardly any of them, and
 /// no more bytes go back than came; `./dev sip` sends 5,000. Over `nfqueue` and `afxdp`, IPv4 and IPv6.
 ///
 /// The rate is a tenth, since programs that are built for tests are slow.
@@ -249,7 +253,7 @@ fn five_thousand_keep_alives_of_made_up_senders_a_second() {
     }
 }
 
-/// Goal: while keep-alives of made up senders flood the edge, phones are answered, Kamailio sees nothing of it, what goes back to those senders is
+/// Goal: while keep-alives of made up senders flood the edge, phones are answered, Kamailio sees next to nothing of it, what goes back to those senders is
 /// no more than came, or half more for STUN, and the node's memory stays what it is. Method: a flood from the host outside, which the node that
 /// is not before the phones alone has to bear; the router between counts what goes back.
 fn flood_with_keep_alives(test: &str, driver: Driver, rate_wanted: u32) {
@@ -292,7 +296,8 @@ fn flood_with_keep_alives(test: &str, driver: Driver, rate_wanted: u32) {
         );
         assert!(rate >= 0.9 * f64::from(rate_wanted) && told.registered == FEW.count, "{rate}, {told:?}");
         assert!(told.answered * 100 >= told.sent * 95, "{told:?}");
-        assert_eq!(after.0 - before.0, 0, "keep-alives at Kamailio");
+        let reached = after.0 - before.0;
+        assert!(reached <= ASKED_MAX, "{reached} keep-alives at Kamailio");
         // All are answered, and a third of them by half more at most.
         assert!(went * 100 >= came * 95 && went <= came && went_bytes <= came_bytes, "{counted}");
         assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more");
@@ -356,8 +361,8 @@ fn a_module_comes_and_goes_within_a_second() {
     }
 }
 
-/// Goal: of 10,000 phones that keep themselves reachable in five ways, every four seconds for a minute, Kamailio sees nothing but their
-/// first REGISTERs, 95 in 100 keep-alives are answered within 5 ms, and each phone is reached from outside behind its NAT. In release: `./dev sip`.
+/// Goal: of 10,000 phones that keep themselves reachable in five ways, every four seconds for a minute, Kamailio sees only their
+/// first REGISTERs and a few keep-alives, 95 in 100 keep-alives are answered within 5 ms, and each phone is reached from outside behind its NAT. In release: `./dev sip`.
 #[test]
 #[ignore = "a measurement"]
 fn ten_thousand_phones() {
@@ -379,7 +384,7 @@ fn ten_thousand_phones() {
     );
     assert_eq!((told.registered, told.called, taken), (10_000, 10_000, 10_000));
     // A phone whose REGISTER is lost, or late, sends it again.
-    assert!(reached.0 == 0 && reached.1 <= 10_100, "{reached:?}");
+    assert!(reached.0 <= ASKED_MAX && reached.1 <= 10_100, "{reached:?}");
     assert!(told.answered * 1000 >= told.sent * 999 && told.p95_us < 5000, "{told:?}");
     assert_eq!(provider.agent().unwrap().deployments.len(), 1);
 }

@@ -10,6 +10,7 @@ mod relay_cases;
 mod relay_strangers;
 mod restarted;
 mod rport;
+mod serving;
 mod sip_digest;
 mod sip_oc;
 mod sip_torture;

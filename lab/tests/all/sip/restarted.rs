@@ -85,7 +85,7 @@ fn a_server_that_has_begun_anew_is_asked_for_each_registration(driver: Driver) {
 }
 
 /// Kills all processes of Kamailio's, as systemd does.
-fn kill_server(provider: &mut SipProvider) {
+pub(super) fn kill_server(provider: &mut SipProvider) {
     let children = processes_under(provider.lab.pid("sender", "kamailio").unwrap());
     provider.lab.kill("sender", "kamailio").unwrap();
     for pid in children {

@@ -114,6 +114,11 @@ impl Client {
     }
 
     pub fn ask(&mut self, request: &str) -> Answer {
+        self.asked(request).unwrap()
+    }
+
+    /// Asks, and returns nothing if nobody answers in time.
+    pub fn asked(&mut self, request: &str) -> Option<Answer> {
         let transport = if matches!(self.socket, Socket::Udp(_)) { "UDP" } else { "TCP" };
         let text = request
             .replace("SERVER", &bracketed(self.server.ip()))
@@ -124,19 +129,19 @@ impl Client {
         match &mut self.socket {
             Socket::Udp(socket) => {
                 socket.send(text.as_bytes()).unwrap();
-                length = socket.recv(&mut room).unwrap();
+                length = socket.recv(&mut room).ok()?;
             }
             Socket::Tcp(socket) => {
                 socket.write_all(text.as_bytes()).unwrap();
                 // Nothing that is answered here has a body.
                 while !room[..length].ends_with(b"\r\n\r\n") {
-                    let read = socket.read(&mut room[length..]).unwrap();
+                    let read = socket.read(&mut room[length..]).ok()?;
                     assert!(read > 0, "closed after {length} bytes");
                     length += read;
                 }
             }
         }
-        Answer(String::from_utf8(room[..length].to_vec()).unwrap())
+        Some(Answer(String::from_utf8(room[..length].to_vec()).unwrap()))
     }
 }
 

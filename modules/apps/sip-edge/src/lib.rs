@@ -9,6 +9,8 @@
 //!   left: same source, and alike but for CSeq and Via. One with credentials is never answered, and whoever is unknown gets the
 //!   server's answer.
 //!
+//! All of them only while the server itself answers: [`edge::Edge`] listens to it.
+//!
 //! `overload`: while the module's user says so by a control message of the topic `overload` (`rate=170 validity-ms=2000`,
 //! `loss=40`, `off`), sources have equal shares of what the server can take, and the rest is rejected with 503. If the property `oc` is
 //! `on`, the edge asks the server for its load in the Vias of clients that do not ask, and each has what the server says to it (RFC
@@ -30,6 +32,7 @@ pub mod oc;
 pub mod packets;
 pub mod phone;
 mod proof;
+mod serving;
 mod soundness;
 #[cfg(target_os = "wasi")]
 mod stream;

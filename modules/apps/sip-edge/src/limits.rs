@@ -12,6 +12,13 @@ pub const CONTACT_BYTES_MAX: usize = 256;
 /// How long an answer is waited for: a transaction's time (RFC 3261 §17.1.2.2, timer F).
 pub const PENDING_MS: u64 = 32_000;
 
+/// Pings that went on to the server and that it may still answer, for a transaction's time (timer F).
+pub const PINGS_MAX: usize = 32;
+/// The time between two of these.
+pub const PINGS_EACH_MS: u64 = 1000;
+/// How long the server may take for an answer when it is asked whether it serves, by one ping after the other.
+pub const UNHEARD_MS: u64 = 4000;
+
 /// Sources whose requests are told apart; those beyond share places.
 pub const SOURCES_MAX: usize = 4096;
 /// Transactions of which it is known how they were decided, in each of two generations.

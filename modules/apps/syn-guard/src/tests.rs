@@ -60,6 +60,21 @@ fn a_client_that_asks_again_comes_through() {
     fake::with(|node| assert_eq!(node.counter("known"), 2));
 }
 
+/// Goal: a TCP that asks again without what middleboxes may have disliked is known: without ECN (RFC 3168 §6.1.1.1), and without the data of a fast
+/// open (RFC 7413 §4.1.3).
+#[test]
+fn a_client_that_asks_again_more_plainly_comes_through() {
+    fake::reset(&[("limit", "0")]);
+    let mut guard = SynGuard::start().unwrap();
+    let plain = syn(v4(1), SERVER, 1000, 7);
+    let mut first = plain.clone();
+    first[20 + 13] |= 0xc0;
+    let first = ip(v4(1), SERVER.parse().unwrap(), 6, 61, &[&first[20..], b"GET / HTTP/1.0"].concat());
+    assert!(!passes(&mut guard, &first));
+    wait(&mut guard, 1000);
+    assert!(passes(&mut guard, &plain));
+}
+
 /// Goal: one who sends the same too soon, too late, or with another number, is nobody who asks again.
 #[test]
 fn what_is_not_sent_again_as_tcp_does_is_dropped() {

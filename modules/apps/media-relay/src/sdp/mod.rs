@@ -227,7 +227,7 @@ impl Session {
                     None => self.is_still = is_still.unwrap_or(self.is_still),
                 }
                 if let Some(media) = media {
-                    read_attribute(attribute, media)?;
+                    read_attribute(attribute, media);
                 }
             }
             _ => {}
@@ -236,19 +236,19 @@ impl Session {
     }
 }
 
-fn read_attribute(attribute: &[u8], media: &mut Media<'_>) -> Option<()> {
+/// Takes what an attribute says. One that is damaged says nothing, as to most phones: it ends no call.
+fn read_attribute(attribute: &[u8], media: &mut Media<'_>) {
     match attribute {
         b"rtcp-mux" => media.has_mux = true,
         _ => {
             if let Some(value) = attribute.strip_prefix(b"rtcp:") {
                 let mut words = words(value);
-                let port = number(words.next()?)?;
+                let port = words.next().and_then(number);
                 let address = words.nth(2).and_then(|word| std::str::from_utf8(word).ok()?.parse().ok());
-                media.rtcp = Some((port, address));
+                media.rtcp = port.map(|port| (port, address)).or(media.rtcp);
             }
         }
     }
-    Some(())
 }
 
 /// Reads what is behind `m=`.

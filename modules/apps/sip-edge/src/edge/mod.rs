@@ -15,6 +15,7 @@ use crate::emergency::Emergency;
 use crate::limits::{ANSWER_PLACES, ASKING_BYTES_MAX, ENDED_MAX, HEAD_BYTES_MAX};
 use crate::oc::{Asked, Said, asking};
 use crate::proof;
+use crate::serving::Serving;
 use crate::soundness::is_sound;
 
 /// The topics of what the module's user says: of the server's load,
@@ -45,8 +46,8 @@ pub struct Settings {
     pub retry_after_s: u16,
     /// Answers to one address in a second; what is beyond is dropped.
     pub answers_per_second: u32,
-    /// Seconds without anything for the server on a connection, after which the next keep-alive goes on: servers end connections on
-    /// which nothing comes. 0 is never.
+    /// Seconds without anything for the server on a connection, or without an answer of it, after which the next keep-alive goes on:
+    /// servers end connections on which nothing comes, and one that answers nothing serves nobody. 0 is never.
     pub server_silence_s: u32,
 }
 
@@ -128,6 +129,7 @@ pub struct Edge {
     secret: [u8; 32],
     asked: Asked,
     bindings: Bindings,
+    serving: Serving,
     /// What the other part is to forget.
     ended: Vec<Aor>,
     /// Who may send what on.
@@ -147,6 +149,7 @@ impl Edge {
             secret,
             asked: Asked::new(secret),
             bindings: Bindings::new(number),
+            serving: Serving::new(settings.server_silence_s, number),
             ended: Vec::new(),
             control: Control::new(number),
             answers,
@@ -203,11 +206,18 @@ impl Edge {
                 if !answers || !is_sound(message) {
                     return Decision::Pass;
                 }
+                if !self.serving.is_heard(now_ms) {
+                    return self.regulate(&request, (message, from), now_ms, response);
+                }
                 self.answer(Kind::Notify, &request, (message, from), (b"200 OK", b""), response)
             }
             b"OPTIONS" if self.settings.options && request.is_ping() => {
                 if !answers || !is_sound(message) {
                     return Decision::Pass;
+                }
+                let ping = (source.ip().to_canonical(), request.call_id(), message::cseq(request.cseq()));
+                if !self.serving.answers(&ping, now_ms) {
+                    return self.regulate(&request, (message, from), now_ms, response);
                 }
                 self.answer(Kind::Options, &request, (message, from), (b"200 OK", b""), response)
             }
@@ -216,7 +226,7 @@ impl Edge {
                 if let Some(refresh) = self.bindings.refresh(&head, source, now_ms) {
                     // By the port that it reads a phone knows whether it is where it was; the server's answer says so.
                     let is_unknown = transport == Transport::Tcp(Rport::Unknown) && asks_for_its_port(&request);
-                    if !answers || is_unknown {
+                    if !answers || is_unknown || !self.serving.is_heard(now_ms) {
                         self.bindings.refresh_goes_on(&head, &refresh, now_ms);
                         return Decision::Pass;
                     }
@@ -258,9 +268,16 @@ impl Edge {
     /// Looks at a message from the server to a client.
     pub fn response(&mut self, message: &[u8], to: SocketAddr, now_ms: u64) {
         if !message.starts_with(b"SIP/2.0 ") {
+            // STUN's binding success (RFC 8489 §5).
+            if message.starts_with(&[1, 1]) {
+                self.serving.heard(now_ms);
+            }
             return;
         }
         let Some(head) = Head::parse(message) else { return };
+        let request =
+            (to.ip().to_canonical(), head.only(CALL_ID).unwrap_or_default(), head.only(CSEQ).and_then(message::cseq));
+        self.serving.answered(head.status().unwrap_or_default(), &request, now_ms);
         if self.settings.overload
             && self.settings.oc
             && let Some(said) = Said::of(&head, |mark| self.asked.take(mark, &question(&head, to.ip()), now_ms))
@@ -290,6 +307,11 @@ impl Edge {
                 self.ended.push(aor);
             }
         }
+    }
+
+    /// Returns whether the server answered anything not long ago, so that it may be answered in its place.
+    pub fn is_heard(&mut self, now_ms: u64) -> bool {
+        self.serving.is_heard(now_ms)
     }
 
     /// Returns the next of what the module's other part is to be told at once: of whom it may know what is no more.

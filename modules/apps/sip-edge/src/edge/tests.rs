@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
+use crate::limits::{PINGS_EACH_MS, PINGS_MAX, UNHEARD_MS};
 use crate::oc::Limit;
 
 const SERVER_ANSWERS: &str = "SIP/2.0 200 OK";
@@ -483,4 +484,110 @@ fn torture() -> Vec<(String, Vec<u8>)> {
     all.sort();
     assert_eq!(all.len(), 49, "RFC 4475 has so many");
     all
+}
+
+/// Goal: a phone that takes another Call-ID for each REGISTER, as some do (Kamailio 280), is the server's each time: nothing of its earlier ones is
+/// confirmed.
+#[test]
+fn a_register_with_another_call_id_is_the_servers() {
+    let mut edge = edge();
+    let register = |number: u32, cseq| {
+        request("REGISTER", "sip:example.com", cseq, "Expires: 600\r\nUser-Agent: a phone\r\n")
+            .replace("Call-ID: 1234", &format!("Call-ID: {number}"))
+    };
+    let mut passes = |number, cseq, is_answered: bool| {
+        let message = register(number, cseq);
+        let passes = decided(&mut edge, &message, 0).0 == Decision::Pass;
+        if passes && is_answered {
+            let (_, rest) = message.split_once("\r\n").unwrap();
+            edge.response(format!("{SERVER_ANSWERS}\r\n{rest}").as_bytes(), phone(), 0);
+        }
+        passes
+    };
+    for number in 1..5 {
+        assert!(passes(number, 1, true), "a new Call-ID");
+        assert!(!passes(number, 2, true), "its refresh");
+    }
+    assert!(passes(1, 3, true), "an earlier one");
+}
+
+/// Goal: nothing is answered for a server that answers nothing itself, and no ping for one that says by 503 that it does not serve: load
+/// balancers and trunks go elsewhere by that. It is answered for again as soon as it serves. A callee's 503 says nothing of it.
+#[test]
+fn nothing_is_answered_for_a_server_that_does_not_serve() {
+    const SILENCE_MS: u64 = 45_000;
+    let ping = |cseq| request("OPTIONS", "sip:example.com", cseq, "");
+    let notify = request("NOTIFY", "sip:example.com", 1, "Event: keep-alive\r\n");
+    let register = |cseq| request("REGISTER", "sip:example.com", cseq, "Expires: 600\r\nUser-Agent: a phone\r\n");
+    let says = |edge: &mut Edge, message: &str, status: &str, now_ms| {
+        let (_, rest) = message.split_once("\r\n").unwrap();
+        edge.response(format!("SIP/2.0 {status}\r\n{rest}").as_bytes(), phone(), now_ms);
+    };
+    let is_answered =
+        |edge: &mut Edge, message: &str, now_ms| matches!(decided(edge, message, now_ms).0, Decision::Answer(..));
+
+    let mut edge = edge();
+    assert!(!is_answered(&mut edge, &register(1), 0));
+    says(&mut edge, &register(1), "200 OK", 0);
+    assert!(is_answered(&mut edge, &ping(1), 0) && is_answered(&mut edge, &notify, 0) && edge.is_heard(0));
+    assert!(is_answered(&mut edge, &register(2), SILENCE_MS - 1) && is_answered(&mut edge, &ping(2), SILENCE_MS - 1));
+    // It is silent, and asked by one keep-alive of a second.
+    let at = SILENCE_MS;
+    assert!(!is_answered(&mut edge, &ping(3), at) && !is_answered(&mut edge, &notify, at));
+    assert!(
+        is_answered(&mut edge, &ping(4), at + 1) && is_answered(&mut edge, &notify, at + 1) && edge.is_heard(at + 1)
+    );
+    let at = at + UNHEARD_MS;
+    for _ in 0..2 {
+        assert!(!is_answered(&mut edge, &ping(5), at) && !is_answered(&mut edge, &notify, at) && !edge.is_heard(at));
+    }
+    assert!(!is_answered(&mut edge, &register(3), at));
+    // It is heard, by whatever it answers; an answer to a ping says that pings are answered.
+    says(&mut edge, &request("INVITE", "sip:bob@example.com", 4, ""), "100 Trying", at + 1);
+    assert!(is_answered(&mut edge, &notify, at + 1) && edge.is_heard(at + 1));
+    assert!(!is_answered(&mut edge, &ping(6), at + 1));
+    assert!(is_answered(&mut edge, &register(4), at + 1), "the earlier confirmation stays");
+    says(&mut edge, &ping(3), "200 OK", at + 9000);
+    assert!(is_answered(&mut edge, &ping(6), at + 9000));
+    // It is drained.
+    let at = at + 9000 + SILENCE_MS;
+    assert!(!is_answered(&mut edge, &ping(7), at));
+    says(&mut edge, &ping(7), "503 Service Unavailable", at);
+    assert!(!is_answered(&mut edge, &ping(8), at) && !is_answered(&mut edge, &ping(9), at + 2000));
+    assert!(is_answered(&mut edge, &notify, at + 2000));
+    says(&mut edge, &ping(9), "200 OK", at + 2000);
+    assert!(is_answered(&mut edge, &ping(10), at + 2000));
+    says(&mut edge, &request("OPTIONS", "sip:bob@example.com", 11, ""), "503 Service Unavailable", at + 2000);
+    assert!(is_answered(&mut edge, &ping(12), at + 2000), "a callee's word");
+    // It answers STUN alone.
+    let at = at + 2000 + SILENCE_MS + UNHEARD_MS;
+    assert!(!edge.is_heard(at));
+    edge.response(&[1, 1, 0, 0], phone(), at);
+    assert!(edge.is_heard(at));
+
+    // A server that is not asked.
+    let settings = Settings { server_silence_s: 0, ..Settings::default() };
+    let mut edge = Edge::new(settings, [7; 32]);
+    assert!(is_answered(&mut edge, &ping(1), 0) && is_answered(&mut edge, &ping(2), 100 * SILENCE_MS));
+}
+
+/// Goal: a slow server's answer to a ping counts, and pings that it never answers take no more room than is bounded.
+#[test]
+fn pings_max_pings_are_waited_for() {
+    let ping = |cseq: usize| request("OPTIONS", "sip:example.com", u32::try_from(cseq).unwrap(), "");
+    let mut edge = edge();
+    assert_ne!(decided(&mut edge, &ping(0), 0).0, Decision::Pass);
+    for number in 1..=2 * PINGS_MAX {
+        let now_ms = 50_000 + number as u64 * PINGS_EACH_MS;
+        assert_eq!(decided(&mut edge, &ping(number), now_ms).0, Decision::Pass);
+    }
+    let now_ms = 50_000 + 2 * PINGS_MAX as u64 * PINGS_EACH_MS;
+    let answers = |edge: &mut Edge, number| {
+        let (_, rest) =
+            ping(number).split_once("\r\n").map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
+        edge.response(format!("SIP/2.0 200 OK\r\n{rest}").as_bytes(), phone(), now_ms);
+        matches!(decided(edge, &ping(1000), now_ms).0, Decision::Answer(..))
+    };
+    assert!(!answers(&mut edge, PINGS_MAX));
+    assert!(answers(&mut edge, PINGS_MAX + 1));
 }

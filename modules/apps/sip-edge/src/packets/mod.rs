@@ -66,7 +66,7 @@ impl PacketModule for SipEdge {
         match payload {
             b"\r\n\r\n" if settings.crlf => return self.answer(packet, &udp, udp.source, Kind::Crlf, Reply::Pong),
             b"\r\n" if settings.crlf => return self.drop(Kind::Crlf),
-            [0, 1, ..] if settings.stun => {
+            [0, 1, ..] if settings.stun && self.edge.is_heard(now_ms) => {
                 let mut into = [0; stun::ANSWER_BYTES_MAX];
                 let Some(length) = stun::answer(payload, udp.source, &mut into) else { return Verdict::Pass };
                 return self.answer(packet, &udp, udp.source, Kind::Stun, Reply::Bytes(&into[..length]));
