@@ -452,7 +452,8 @@ impl Leader {
                 Err(error) => tracing::warn!(device, %error, "somebody took the XDP program off a device"),
             }
         }
-        match self.plane.tun.restore(lane.forwarding.kernel()) {
+        let forwarding = &lane.forwarding;
+        match self.plane.tun.restore(forwarding.kernel(), forwarding.interfaces(), &self.own) {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {
                 let (missing, device) = (missing.join(", "), self.plane.tun.name());

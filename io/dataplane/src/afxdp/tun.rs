@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of single packets to the kernel, as if they had come in by a link of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,9 +34,14 @@ impl Tun {
         Ok(tun)
     }
 
-    /// Puts back what somebody took away: the device, that it is up, and how it is set. Returns what that was, for people.
-    pub fn restore(&self, kernel: &Kernel) -> Result<Vec<&'static str>, DriverError> {
-        let interfaces = kernel.interfaces()?;
+    /// Puts back what somebody took away: the device, that it is up, and how it is set. `interfaces` and `addresses` are the
+    /// namespace's. Returns what that was, for people.
+    pub fn restore(
+        &self,
+        kernel: &Kernel,
+        interfaces: &BTreeMap<u32, Interface>,
+        addresses: &BTreeSet<IpAddr>,
+    ) -> Result<Vec<&'static str>, DriverError> {
         let own = interfaces.values().find(|interface| interface.name == self.name);
         let mut missing = Vec::new();
         if own.is_none() {
@@ -44,14 +49,14 @@ impl Tun {
                 .map_err(|error| DriverError::system("making a TUN device again", error))?;
             missing.push("the device");
         }
-        let wanted = settings(&self.name, &interfaces);
+        let wanted = settings(&self.name, interfaces);
         if own.is_some_and(|own| !own.up) {
             missing.push("that it is up");
         }
         if own.is_some() && wanted.iter().any(|setting| setting.is_other(&self.name)) {
             missing.push("how it is set");
         }
-        if checks_sources() && !kernel.addresses()?.contains(&ADDRESS.into()) {
+        if checks_sources() && !addresses.contains(&ADDRESS.into()) {
             missing.push("its address");
         }
         if !missing.is_empty() {
