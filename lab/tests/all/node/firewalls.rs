@@ -108,7 +108,7 @@ fn networkmanager_leaves_modules_their_packets(driver: Driver) {
     let daemon = run("dbus-daemon", &["--nofork", "--nopidfile", "--config-file", &text(&dir.join("bus.conf"))]);
     let manager = format!(
         "{OWN_MOUNTS}; mount -t tmpfs tmpfs /var/lib/NetworkManager; \
-         exec NetworkManager --no-daemon --config {}/nm.conf --config-dir {0}",
+         exec NetworkManager --no-daemon --config {}/nm.conf --config-dir {0}/connections",
         dir.display()
     );
     let manager = run("unshare", &["-m", "sh", "-ec", &manager]);
@@ -339,7 +339,9 @@ const NETWORKD_FILES: &str = "\
 for d in to-sender to-r; do
   {
     printf '[Match]\nName=%s\n[Network]\nIPv6AcceptRA=no\n' $d
-    ip -o addr show dev $d scope global | while read -r _ _ _ address _; do echo Address=$address; done
+    ip -o addr show dev $d scope global | while read -r _ _ _ address _; do
+      printf '[Address]\nAddress=%s\nBroadcast=no\n' $address
+    done
     for v in -4 -6; do
       ip $v route show dev $d | grep via | while read -r to _ gateway _; do
         printf '[Route]\nDestination=%s\nGateway=%s\n' $to $gateway
