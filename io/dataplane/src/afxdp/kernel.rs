@@ -187,13 +187,14 @@ impl Kernel {
         self.dump(GET_LINK, &[0; LINK_HEADER_BYTES], "asking for links", |message| {
             interfaces.extend(parse_link(message));
         })?;
-        let mut checked_everywhere = SourceCheck::Off;
+        let (mut checked_everywhere, mut forwards_v6) = (SourceCheck::Off, false);
         for family in [libc::AF_INET, libc::AF_INET6] {
             let family = u8::try_from(family).expect("families are small");
             self.dump(GET_SETTINGS, &[family, 0, 0, 0], "asking for the settings of links", |message| {
                 let Some((index, forwards, check)) = parse_settings(message) else { return };
                 if index == ALL_INTERFACES {
                     checked_everywhere = checked_everywhere.max(check);
+                    forwards_v6 |= forwards && i32::from(family) == libc::AF_INET6;
                 }
                 let Some(interface) = u32::try_from(index).ok().and_then(|index| interfaces.get_mut(&index)) else {
                     return;
@@ -202,13 +203,15 @@ impl Kernel {
                     interface.forwards_v4 = forwards;
                     interface.source_check = check;
                 } else {
-                    interface.forwards_v6 = forwards;
+                    interface.forwards_v6 = true;
                 }
             })?;
         }
         // Documentation/networking/ip-sysctl.rst: the greater of the two counts.
         for interface in interfaces.values_mut() {
             interface.source_check = interface.source_check.max(checked_everywhere);
+            // `ip6_forward` asks for `all` alone: NetworkManager has the devices that it manages not forward.
+            interface.forwards_v6 &= forwards_v6;
         }
         Ok(interfaces)
     }

@@ -64,6 +64,7 @@ fn the_way_to_the_kernel_comes_back() {
         "sysctl -qw net.ipv4.conf.nsv-way.rp_filter=1",
         "sysctl -qw net.ipv4.conf.nsv-way.forwarding=0 net.ipv6.conf.nsv-way.forwarding=0",
         "sysctl -qw net.ipv4.ip_forward=0 net.ipv4.ip_forward=1",
+        "sysctl -qw net.ipv6.conf.left.forwarding=0 net.ipv6.conf.right.forwarding=0",
         "ip link del nsv-way",
     ] {
         chain.run(ROUTER, &["sh", "-ec", taking]);
